@@ -22,6 +22,7 @@ from typing import NamedTuple, Protocol
 
 from apiserver.events.model import Owner
 from apiserver.events.queries import EVERYWHERE, Range, SeriesQuery
+from apiserver.stores.events.base import EventStoreError
 from apiserver.stores.events.columnar.precedence import Chunk, Document, Fragment
 
 #: The metric and the variant of a series.
@@ -149,11 +150,20 @@ class Gone(Exception):
     """A block is no longer there, as another one has its points now. The reader has to begin again."""
 
 
+class Refused(EventStoreError):
+    """The store will never keep some of the blocks that were put. All others are kept."""
+
+    def __init__(self, events: Mapping[str, int]) -> None:
+        super().__init__("; ".join(events))
+        self.events = events
+        """How many events are in these blocks, by reason."""
+
+
 class BlockStore(Protocol):
     """Blocks of one type of events, of all owners. All methods raise EventStoreBusy if they cannot serve now."""
 
     async def put(self, blocks: Sequence[NewBlock]) -> None:
-        """Keep the blocks. All of these writes have ended once this returns."""
+        """Keep the blocks. All of these writes have ended once this returns, or raises Refused."""
 
     async def find(self, series: SeriesQuery, range: Range = EVERYWHERE, since: int | None = None) -> Found:
         """The blocks of the series with iterations in the range; with `since`, those whose `newest` lies behind it."""
@@ -164,6 +174,9 @@ class BlockStore(Protocol):
     async def near(self, owner: Owner, range: Range, most: int, *, descending: bool) -> Near:
         """Up to `most` blocks with something in the range: those of least `first`, or else of greatest `last`."""
 
+    async def crowded(self, fragments: int) -> Sequence[Owner]:
+        """Owners that have a series with so many fragments, or some of these owners."""
+
     async def fetch(self, wanted: Sequence[tuple[Block, Sequence[str]]]) -> list[Columns]:
         """The named columns of each block, of any owners.
 
@@ -173,8 +186,11 @@ class BlockStore(Protocol):
     async def remove(self, owner: Owner, blocks: Sequence[Block]) -> None:
         """Remove the blocks, but none that was put again since. Some may stay: nothing depends on it."""
 
-    async def delete(self, owner: Owner) -> None:
-        """Note that nothing counts any more that the owner has. This has a place, as a put has."""
+    async def delete(self, owners: Sequence[Owner]) -> Mapping[Owner, int]:
+        """Note that nothing counts any more that the owners have. For each owner this has a place, as a put has."""
+
+    async def remove_before(self, places: Mapping[Owner, int]) -> None:
+        """Remove the blocks that lie before these places of deletions that have ended. Some may stay."""
 
     async def ended(self, owner: Owner) -> int:
         """A place up to which all writes of the owner have ended. A `find` after this sees them."""

@@ -17,6 +17,7 @@ import asyncio
 import time
 import uuid
 from binascii import a2b_base64, b2a_base64
+from collections import Counter
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -28,7 +29,7 @@ from elasticsearch import ApiError
 from apiserver.events.model import EventType, JsonObject, Owner, Selection
 from apiserver.events.queries import EVERYWHERE, Range, SeriesQuery
 from apiserver.off_loop import off_loop
-from apiserver.stores.events.base import EventStoreBusy, EventStoreError
+from apiserver.stores.events.base import EventStoreBusy
 from apiserver.stores.events.columnar.blocks import (
     Block,
     Columns,
@@ -36,6 +37,7 @@ from apiserver.stores.events.columnar.blocks import (
     Gone,
     Near,
     NewBlock,
+    Refused,
     Statement,
     Version,
     near,
@@ -43,41 +45,14 @@ from apiserver.stores.events.columnar.blocks import (
 from apiserver.stores.events.elasticsearch import bulk, names
 from apiserver.stores.events.elasticsearch.cluster import Cluster, errors
 from apiserver.stores.events.elasticsearch.parts import in_parts
-from apiserver.stores.events.elasticsearch.queries import all_of, any_of, inside, of, of_each, without
+from apiserver.stores.events.elasticsearch.queries import all_of, any_of, blocks_since, inside, of, of_each, without
 from apiserver.stores.events.embedded.names import matcher
 
-#: The columns that a block may have.
-_COLUMNS = ("curve", "details", "sums", "lines", "about", "batches")
 #: What of a block is known without them.
 _OF_CHUNKS = ("up_to", "newest", "shift")
 _OF_LINES = ("begin", "end", "size")
 _FIELDS = ("owner", "metric", "variant", "first", "last", "count", *_OF_CHUNKS, *_OF_LINES)
 
-_UNINDEXED = {"type": "long", "index": False}
-_INDEX: JsonObject = {
-    "settings": {"index": {"auto_expand_replicas": "0-1", "refresh_interval": "1s"}},
-    "mappings": {
-        "dynamic": "strict",
-        "_source": {"enabled": False},
-        "_routing": {"required": True},
-        "properties": {
-            "owner": {"type": "keyword"},
-            "series": {"type": "keyword"},
-            "metric": {"type": "keyword"},
-            "variant": {"type": "keyword", "index": False},
-            "first": {"type": "long"},
-            "last": {"type": "long"},
-            "count": _UNINDEXED,
-            "up_to": _UNINDEXED,
-            "newest": {"type": "long"},
-            "shift": _UNINDEXED,
-            **dict.fromkeys(_OF_LINES, _UNINDEXED),
-            **{name: {"type": "binary", "store": True} for name in _COLUMNS},
-            "holder": {"type": "keyword", "index": False, "doc_values": False, "store": True},
-            "until": {"type": "long", "index": False, "doc_values": False, "store": True},
-        },
-    },
-}
 #: What a search answers of each block.
 _BARE: JsonObject = {
     "_source": False,
@@ -86,12 +61,16 @@ _BARE: JsonObject = {
     "docvalue_fields": list(_FIELDS),
 }
 _PAGE = 5000
+#: Series that are found at once because they have many fragments, and what tells whose they are.
+_CROWDED = 1000
+_WHOSE = (("index", "_index"), ("owner", "owner"))
+#: Owners whose blocks are deleted by one request: a node may allow a thousand conditions.
+_AT_ONCE = 300
 #: Bytes that one request fetches, about; bytes of a block without its columns, and of a point in each column.
 _FETCHED, _BLOCK = 8 * 2**20, 256
 _POINT = {"curve": 12, "details": 12, "sums": 1}
 #: Seconds between questions whether a write has ended, and how often this is asked.
 _PAUSE, _QUESTIONS = 0.05, 100
-_CREATED_BEFORE = "resource_already_exists_exception"
 _CONFLICT = 409
 
 
@@ -101,8 +80,6 @@ class ElasticsearchBlocks:
     def __init__(self, cluster: Cluster, type: EventType = EventType.SCALAR) -> None:
         self._cluster = cluster
         self._type = type
-        self._made: set[str] = set()
-        self._shards: dict[Owner, int] = {}
         self._copies = uuid.uuid4().hex
         """Searches and fetches that name this go to the same copies of shards, which are not refreshed at once."""
 
@@ -113,17 +90,20 @@ class ElasticsearchBlocks:
         by_index: dict[str, list[NewBlock]] = {}
         for block in blocks:
             by_index.setdefault(self._index(block.owner), []).append(block)
+        refused: Counter[str] = Counter()
         for index, some in by_index.items():
             items: list[str] = await off_loop(sum([one.count for one in some]), partial(list, map(_item, some)))
-            known = await self._write(index, items)
+            known = await self._write(index, items, refused)
             again: dict[Owner, list[NewBlock]] = {}
             for block in some:
                 if block.id in known:
                     again.setdefault(block.owner, []).append(block)
             for owner, of_owner in again.items():
-                await self._put_again(owner, of_owner)
+                await self._put_again(owner, of_owner, refused)
+        if refused:
+            raise Refused(refused)
 
-    async def _put_again(self, owner: Owner, blocks: Sequence[NewBlock]) -> None:
+    async def _put_again(self, owner: Owner, blocks: Sequence[NewBlock], refused: Counter[str]) -> None:
         """Put those of the owner's blocks anew that came before a deletion, and wait until the others have ended.
 
         They were to be put once, and blocks with their ids are there. The deletion has ended before any is put anew: if
@@ -145,7 +125,7 @@ class ElasticsearchBlocks:
                 items.append(_item(replace(block, once=False), **version))
         if items:
             await self._until_ended(owner, deletion.get("_seq_no", -1))
-            await self._write(index, items)
+            await self._write(index, items, refused)
         await self._until_ended(owner, place)
 
     async def _until_ended(self, owner: Owner, place: int) -> None:
@@ -155,20 +135,49 @@ class ElasticsearchBlocks:
             await asyncio.sleep(_PAUSE)
         raise EventStoreBusy("a copy of the owner's blocks is behind", overloaded=False, may_be_kept=True)
 
-    async def delete(self, owner: Owner) -> None:
-        """Note that nothing counts any more that the owner has."""
-        await self._write(self._index(owner), [_line("index", _deletion(owner), owner) + "{}\n"])
+    async def delete(self, owners: Sequence[Owner]) -> dict[Owner, int]:
+        """Note that nothing counts any more that the owners have; return the places of these notes."""
+        notes: dict[str, dict[Owner, str]] = {}
+        for owner in owners:
+            notes.setdefault(self._index(owner), {})[owner] = _note(owner)
+        found: dict[Owner, int] = {}
+        for index, some in notes.items():
+            refused: Counter[str] = Counter()
+            places: dict[str, int] = {}
+            await self._write(index, some.values(), refused, places)
+            if refused:
+                raise Refused(refused)
+            found |= {owner: places[note] for owner, note in some.items()}
+        return found
 
-    async def _write(self, index: str, items: Iterable[str]) -> set[str]:
-        """Send items; return the ids of those that were to be created, and were there already."""
-        await self._ensure(index)
+    async def remove_before(self, places: Mapping[Owner, int]) -> None:
+        """Remove the blocks that lie before these places of deletions."""
+        by_index: dict[str, list[Owner]] = {}
+        for owner in places:
+            by_index.setdefault(self._index(owner), []).append(owner)
+        for index, owners in by_index.items():
+            for some in in_parts(owners, lambda owner: 1, _AT_ONCE):
+                before = [
+                    all_of({"term": {"owner": names.owner_key(one)}}, {"range": {"_seq_no": {"lt": places[one]}}})
+                    for one in some
+                ]
+                routing = names.owner_key(some[0]) if len(some) == 1 else None
+                await self._cluster.delete([index], any_of(before), routing=routing)
+
+    async def _write(
+        self, index: str, items: Iterable[str], refused: Counter[str], places: dict[str, int] | None = None
+    ) -> set[str]:
+        """Send items; return the ids of those that were to be created, and were there already.
+
+        Events of items that the store will never take are counted in `refused`. `places` gets the places of the others.
+        """
+        await self._cluster.ensure([index])
         known: list[str] = []
         try:
-            refused = await bulk.send(self._cluster, index, items, in_order=False, known=known)
+            sent = bulk.send(self._cluster, index, items, in_order=False, known=known, events=_events, places=places)
+            refused.update(await sent)
         finally:
             self._cluster.wrote([index])
-        if refused:
-            raise EventStoreError(f"Elasticsearch refused blocks: {', '.join(refused)}")
         return {orjson.loads(item.partition("\n")[0])["create"]["_id"] for item in known}
 
     async def remove(self, owner: Owner, blocks: Sequence[Block]) -> None:
@@ -186,7 +195,7 @@ class ElasticsearchBlocks:
         lease = {"holder": holder, "until": now + int(seconds * 1000)}
         routing = names.owner_key(owner)
         client = self._cluster.client
-        await self._ensure(index)
+        await self._cluster.ensure([index])
         with errors(writing=True):
             try:
                 found = await client.get(index=index, id=id, routing=routing, stored_fields=["holder", "until"])
@@ -205,25 +214,13 @@ class ElasticsearchBlocks:
                 return False
         return True
 
-    async def _ensure(self, index: str) -> None:
-        if index not in self._made:
-            with errors():
-                try:
-                    await self._cluster.client.indices.create(index=index, **_INDEX)
-                except ApiError as error:
-                    if error.error != _CREATED_BEFORE:
-                        raise
-            self._made.add(index)
-
     # --- reading -----------------------------------------------------------------------------------
 
     async def find(self, series: SeriesQuery, range: Range = EVERYWHERE, since: int | None = None) -> Found:
         """The blocks of the series with iterations in the range; with `since`, those whose `newest` lies behind it."""
         conditions = _with_something_in(range)
         if since is not None:
-            is_fragment = without({"exists": {"field": "up_to"}})
-            written = all_of(is_fragment, {"range": {"_seq_no": {"gt": since}}})
-            conditions.append(any_of([written, {"range": {"newest": {"gt": since}}}]))
+            conditions.append(blocks_since(since))
         found = await self._found([series.owner], of(series, *conditions))
         return found[series.owner]
 
@@ -288,6 +285,26 @@ class ElasticsearchBlocks:
                 return
             body["search_after"] = [hits[-1]["sort"][0] - 1]
 
+    async def crowded(self, fragments: int) -> list[Owner]:
+        """Owners that have a series with so many fragments; if there are many such series, those with the most."""
+        owner_of_each = {name: {"terms": {"field": field, "size": 1}} for name, field in _WHOSE}
+        series = {"field": "series", "min_doc_count": fragments, "size": _CROWDED}
+        body = {
+            "size": 0,
+            "track_total_hits": False,
+            "query": without({"exists": {"field": "up_to"}}),
+            "aggs": {"series": {"terms": series, "aggs": owner_of_each}},
+        }
+        prefix = self._cluster.prefix
+        indices = names.blocks_of_all(prefix, self._type)
+        self._cluster.wrote([indices])  # as all servers may have
+        answer = await self._cluster.search(indices, body)
+        found = [
+            [one[name]["buckets"][0]["key"] for name, _ in _WHOSE]
+            for one in answer.get("aggregations", {}).get("series", {}).get("buckets", ())
+        ]
+        return [*dict.fromkeys(names.owner_of(names.company_of(prefix, index), key) for index, key in found)]
+
     async def fetch(self, wanted: Sequence[tuple[Block, Sequence[str]]]) -> list[Columns]:
         """The named columns of each block, of any owners. Gone: one of them is no longer there, or was put again."""
         found: list[Columns] = []
@@ -317,18 +334,22 @@ class ElasticsearchBlocks:
     async def ended(self, owner: Owner) -> int:
         """The global checkpoint of the owner's shard. A `find` after this sees all up to there."""
         index = self._index(owner)
-        await self._ensure(index)
-        if owner not in self._shards:
+        shards = (await self._cluster.shard_stats([index])).get(index, {"shards": {}})["shards"]
+        self._cluster.wrote([index])  # as other servers may have
+        if len(shards) > 1:
             with errors():
                 found = await self._cluster.client.search_shards(index=index, routing=names.owner_key(owner))
-            self._shards[owner] = int(found["shards"][0][0]["shard"])
-        copies = (await self._cluster.shard_stats([index]))[index]["shards"].get(str(self._shards[owner]), [])
-        self._cluster.wrote([index])  # as other servers may have
-        ended = [copy.get("seq_no", {}).get("global_checkpoint", -1) for copy in copies if copy["routing"]["primary"]]
+            shards = {number: shards.get(number, []) for number in [str(found["shards"][0][0]["shard"])]}
+        ended = [
+            copy.get("seq_no", {}).get("global_checkpoint", -1)
+            for copies in shards.values()
+            for copy in copies
+            if copy["routing"]["primary"]
+        ]
         return max(ended, default=-1)
 
     def _index(self, owner: Owner) -> str:
-        return names.index(f"{self._cluster.prefix}-blocks", self._type, owner.company)
+        return names.blocks(self._cluster.prefix, self._type, owner.company)
 
 
 def _with_something_in(range: Range) -> list[JsonObject]:
@@ -338,6 +359,11 @@ def _with_something_in(range: Range) -> list[JsonObject]:
 def _deletion(owner: Owner) -> str:
     """The id of the document that notes the owner's last deletion."""
     return f"deleted {names.owner_key(owner)}"
+
+
+def _note(owner: Owner) -> str:
+    """The item that notes a deletion."""
+    return _line("index", _deletion(owner), owner) + orjson.dumps({"deleted": names.owner_key(owner)}).decode() + "\n"
 
 
 def _line(action: str, id: str, owner: Owner, **more: Any) -> str:
@@ -359,6 +385,12 @@ def _item(block: NewBlock, **version: int) -> str:
     }
     action = "create" if block.once else "index"
     return _line(action, block.id, block.owner, **version) + orjson.dumps(document).decode() + "\n"
+
+
+def _events(item: str) -> int:
+    """How many events are in a block."""
+    document: JsonObject = orjson.loads(item.partition("\n")[2])
+    return int(document.get("count", 0))
 
 
 def _selected(found: Found, selection: Selection) -> Found:

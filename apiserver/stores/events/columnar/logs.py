@@ -88,8 +88,7 @@ class ColumnarLogs:
 
     async def delete(self, owners: Sequence[Owner]) -> None:
         """Delete the owners' lines."""
-        for owner in owners:
-            await self._store.delete(owner)
+        await self._store.remove_before(await self._store.delete(owners))
 
     async def compact(self, owner: Owner, *, fewest: int = FEWEST) -> None:
         """Make chunks of fragments, and remove what counts nowhere. Any server may do it at any time."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
 
 from apiserver.events.model import JsonObject
 from apiserver.stores.events.base import EventStoreBusy
@@ -24,31 +25,50 @@ _CONFLICT = 409
 _NOT_THE_ITEM = frozenset({401, 403, 404})
 
 
+def _one(item: str) -> int:
+    return 1
+
+
 async def send(
-    cluster: Cluster, index: str, items: Iterable[str], *, in_order: bool, known: list[str] | None = None
+    cluster: Cluster,
+    index: str,
+    items: Iterable[str],
+    *,
+    in_order: bool,
+    known: list[str] | None = None,
+    events: Callable[[str], int] = _one,
+    places: dict[str, int] | None = None,
 ) -> Mapping[str, int]:
     """Send the items, for the index unless they name another; return how many were refused for good, by reason.
 
     Raises EventStoreBusy if some of them cannot be done now. All items may be sent again then. Several requests are
     under way at once, unless items must be done `in_order`. Items to create that are there already go into `known`.
+    `events` says how many events an item has. The place of each item that was done goes into `places`.
     """
-    refused: Counter[str] = Counter()
+    answered = _Answered(Counter(), known, events, places)
     parts = in_parts(items, len, REQUEST)
 
     async def send_parts() -> None:
         for part in parts:
-            await _send_part(cluster, index, part, refused, known)
+            await _send_part(cluster, index, part, answered)
 
     senders = [send_parts() for _ in range(1 if in_order else _SENDERS)]
     for outcome in await asyncio.gather(*senders, return_exceptions=True):
         if isinstance(outcome, BaseException):
             raise outcome
-    return refused
+    return answered.refused
 
 
-async def _send_part(
-    cluster: Cluster, index: str, items: list[str], refused: Counter[str], known: list[str] | None
-) -> None:
+class _Answered(NamedTuple):
+    """What nodes said of the items, as `send` describes it."""
+
+    refused: Counter[str]
+    known: list[str] | None
+    events: Callable[[str], int]
+    places: dict[str, int] | None
+
+
+async def _send_part(cluster: Cluster, index: str, items: list[str], answered: _Answered) -> None:
     for pause in (*PAUSES, None):
         try:
             answers = await cluster.bulk(index, "".join(items).encode())
@@ -56,25 +76,25 @@ async def _send_part(
             if pause is None or not refusal.overloaded:
                 raise
         else:
-            items = _left(items, answers, refused, known, last=pause is None)
+            items = _left(items, answers, answered, last=pause is None)
             if not items:
                 return
         assert pause is not None
         await asyncio.sleep(pause)
 
 
-def _left(
-    items: list[str], answers: list[JsonObject], refused: Counter[str], known: list[str] | None, *, last: bool
-) -> list[str]:
+def _left(items: list[str], answers: list[JsonObject], answered: _Answered, *, last: bool) -> list[str]:
     """The items to send again, by their answers. Raises EventStoreBusy if sending again has no use."""
     left: list[str] = []
     for item, answer in zip(items, answers, strict=True):
         status = answer["status"]
         if status < 300:
+            if answered.places is not None:
+                answered.places[item] = answer["_seq_no"]
             continue
         if status == _CONFLICT and item.startswith('{"create"'):
-            if known is not None:
-                known.append(item)
+            if answered.known is not None:
+                answered.known.append(item)
             continue
         error = answer.get("error", {})
         type, reason = str(error.get("type")), error.get("reason")
@@ -84,5 +104,5 @@ def _left(
         elif for_now or needs_hands(type) or not 400 <= status < 500 or status in _NOT_THE_ITEM:
             raise busy(status, type, reason, writing=True)
         else:
-            refused[f"Elasticsearch refused the event: {type}: {reason}"] += 1
+            answered.refused[f"Elasticsearch refused the event: {type}: {reason}"] += answered.events(item)
     return left

@@ -9,8 +9,11 @@ For example, two servers write to a shard at the same time:
     operation 7 is done                                   the checkpoint is 8
     the reader asks since 6                               is told of 7 and 8, and gets 8
 
-Deleted documents cannot be searched. So each deletion notes its owners in an index of its own: when it begins, and when
-it is done. While it goes on, each question is answered with "everything", as if the owner had changed since.
+A block is new if it is a fragment, or a chunk of new fragments: a chunk says which was the newest of them.
+
+Deleted documents cannot be searched. So each deletion of documents notes its owners in an index of its own: when it
+begins, and when it is done. While it goes on, each question is answered with "everything", as if the owner had changed
+since. A deletion of blocks is a document among them, and is told once.
 """
 
 from __future__ import annotations
@@ -20,7 +23,7 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterator, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -29,14 +32,15 @@ from apiserver.events.model import EventType, JsonObject, Owner, SeriesName
 from apiserver.events.queries import GREATEST, LEAST, Range
 from apiserver.stores.events.elasticsearch import bulk, names
 from apiserver.stores.events.elasticsearch.cluster import Cluster
-from apiserver.stores.events.elasticsearch.queries import all_of, between, terms
+from apiserver.stores.events.elasticsearch.queries import all_of, any_of, between, blocks_since, terms
 
 #: Seconds between two looks of a reader who waits for changes.
 POLL = 1.0
 #: A deletion that began so many seconds ago, and is not done, was given up.
 LONGEST_DELETION = 3600
 
-_ENGINE = "elasticsearch"
+#: What a cursor begins with. Cursors of releases that kept no blocks begin with another word.
+_ENGINE = "elasticsearch blocks"
 _PAGE = 5000
 #: A shard that has done nothing has this checkpoint, or a lower one.
 _NOTHING = -1
@@ -54,6 +58,34 @@ class Shards:
         """The shards that went on since these checkpoints, each with its checkpoint then."""
         known = [*since, *[_NOTHING] * len(self.last)]
         return [(shard, known[shard]) for shard, last in enumerate(self.last) if last > known[shard]]
+
+
+class _Index(NamedTuple):
+    """An index of events, and how they are kept in it."""
+
+    type: EventType
+    company: str
+    is_of_blocks: bool
+
+    @property
+    def ends(self) -> tuple[str, str]:
+        """The fields with the first and the last iteration of a document."""
+        return ("first", "last") if self.is_of_blocks else ("iter", "iter")
+
+    def written_since(self, place: int) -> list[JsonObject]:
+        """Conditions for documents with events that came since."""
+        return [blocks_since(place)] if self.is_of_blocks else between("_seq_no", place + 1, None)
+
+
+def _indices(prefix: str, companies: Iterable[str]) -> dict[str, _Index]:
+    """All indices of the companies' events by their names."""
+    found = {}
+    for company in companies:
+        for type in EventType:
+            found[names.index(prefix, type, company)] = _Index(type, company, False)
+        for type in (EventType.SCALAR, EventType.LOG):
+            found[names.blocks(prefix, type, company)] = _Index(type, company, True)
+    return found
 
 
 class Deletions:
@@ -95,9 +127,7 @@ def _key(owner: Owner) -> str:
 async def changes_since(cluster: Cluster, deletions: Deletions, query: ChangesQuery) -> Changes:
     """What changed, as `EventStore.changes` describes it."""
     companies = sorted({owner.company for owner in query.owners})
-    indices = {
-        names.index(cluster.prefix, type, company): (type, company) for company in companies for type in EventType
-    }
+    indices = _indices(cluster.prefix, companies)
     watched = [*indices, deletions.index]
     shards = await _shards(cluster, watched)
     reached = {name: [one.uuid, *one.checkpoints] for name, one in shards.items()}
@@ -116,7 +146,7 @@ async def changes_since(cluster: Cluster, deletions: Deletions, query: ChangesQu
     for name in changed:
         for shard, since in behind[name]:
             if name in indices:
-                await look.events(name, *indices[name], shard, since)
+                await look.events(name, indices[name], shard, since)
             elif await look.deletions(name, shard, since):
                 reached[name][1 + shard] = since  # so that it is told again until it is done
     return found if query.since is not None else Changes(found.cursor)
@@ -155,25 +185,18 @@ class _Look:
     found: Changes
     series: int = 0
 
-    async def events(self, index: str, type: EventType, company: str, shard: int, since: int) -> None:
+    async def events(self, index: str, of: _Index, shard: int, since: int) -> None:
         """What is new in a shard."""
-        owners = {names.owner_key(owner): owner for owner in self.query.owners if owner.company == company}
-        body: JsonObject = {
-            "size": 0,
-            "track_total_hits": False,
-            "query": all_of(terms("owner", list(owners)), *between("_seq_no", since + 1, None)),
-            "aggs": {"owners": {"terms": {"field": "owner", "size": len(owners)}}},
-        }
-        answer = await self.cluster.search_shard(index, shard, body)
-        changed = {bucket["key"]: bucket["doc_count"] for bucket in answer["owners"]["buckets"]} if answer else {}
+        owners = {names.owner_key(owner): owner for owner in self.query.owners if owner.company == of.company}
+        changed = await self._owners(index, of, shard, since, list(owners))
         if not changed:
             return
-        if type is EventType.LOG:
+        if of.type is EventType.LOG:
             for key, lines in changed.items():
                 self._of(owners[key]).log_lines += lines
             return
-        body["query"] = all_of(terms("owner", list(changed)), *between("_seq_no", since + 1, None))
-        async for bucket in self._series(index, shard, body):
+        query = all_of(terms("owner", list(changed)), *of.written_since(since))
+        async for bucket in self._series(index, of, shard, query):
             owner, metric, variant = bucket["key"].values()
             if owner not in owners:
                 continue
@@ -183,15 +206,34 @@ class _Look:
                         self._everything(owners[key])
                 return
             self.series += 1
-            self._of(owners[owner]).widen(SeriesName(type, metric, variant), _range(bucket))
+            self._of(owners[owner]).widen(SeriesName(of.type, metric, variant), _range(bucket))
 
-    async def _series(self, index: str, shard: int, body: JsonObject) -> AsyncGenerator[JsonObject, None]:
+    async def _owners(self, index: str, of: _Index, shard: int, since: int, owners: list[str]) -> dict[str, int]:
+        """How many events came since, of those owners that have some. Deletions of blocks are told here."""
+        query = all_of(terms("owner", owners), *of.written_since(since))
+        by_owner: JsonObject = {"terms": {"field": "owner", "size": len(owners)}}
+        aggs = {"owners": by_owner}
+        if of.is_of_blocks:
+            query = any_of([query, all_of(terms("deleted", owners), *between("_seq_no", since + 1, None))])
+            by_owner["aggs"] = {"events": {"sum": {"field": "count"}}}
+            aggs["deleted"] = {"terms": {"field": "deleted", "size": len(owners)}}
+        body: JsonObject = {"size": 0, "track_total_hits": False, "query": query, "aggs": aggs}
+        found = await self.cluster.search_shard(index, shard, body)
+        for bucket in found["deleted"]["buckets"] if "deleted" in found else ():
+            self._everything(names.owner_of(of.company, bucket["key"]))
+        buckets = found["owners"]["buckets"] if found else []
+        return {one["key"]: int(one["events"]["value"]) if of.is_of_blocks else one["doc_count"] for one in buckets}
+
+    async def _series(self, index: str, of: _Index, shard: int, query: JsonObject) -> AsyncGenerator[JsonObject, None]:
         sources = [{name: {"terms": {"field": name}}} for name in ("owner", "metric", "variant")]
         group: JsonObject = {"size": min(_PAGE, self.query.most + 1), "sources": sources}
-        ends = {"least": {"min": {"field": "iter"}}, "greatest": {"max": {"field": "iter"}}}
+        least, greatest = of.ends
+        ends = {"least": {"min": {"field": least}}, "greatest": {"max": {"field": greatest}}}
+        aggs = {"series": {"composite": group, "aggs": ends}}
         while True:
-            aggs = {"series": {"composite": group, "aggs": ends}}
-            answer = await self.cluster.search_shard(index, shard, {**body, "aggs": aggs})
+            answer = await self.cluster.search_shard(
+                index, shard, {"size": 0, "track_total_hits": False, "query": query, "aggs": aggs}
+            )
             buckets = answer["series"]["buckets"] if answer else []
             for bucket in buckets:
                 yield bucket
@@ -219,7 +261,9 @@ class _Look:
         return bool(answer and answer["going_on"]["doc_count"])
 
     def _of(self, owner: Owner) -> OwnerChanges:
-        return self.found.owners.setdefault(owner, OwnerChanges())
+        """What is told of an owner; if that is everything already, nothing is added to it."""
+        known = self.found.owners.setdefault(owner, OwnerChanges())
+        return OwnerChanges() if known.everything else known
 
     def _everything(self, owner: Owner) -> None:
         self.found.owners[owner] = OwnerChanges(everything=True)

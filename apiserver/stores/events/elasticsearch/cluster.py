@@ -107,12 +107,12 @@ class Cluster:
                 self._known.add(index)
 
     async def bulk(self, index: str, body: bytes) -> list[JsonObject]:
-        """The outcome of each action of the body: `status`, and `error` if there was one."""
+        """The outcome of each action of the body: `status`, `_seq_no`, and `error` if there was one."""
         with errors(writing=True):
             answer = await self.client.bulk(
                 index=index,
                 operations=cast(Any, [body]),  # the body is already encoded
-                filter_path="items.*.status,items.*.error.type,items.*.error.reason",
+                filter_path="items.*.status,items.*._seq_no,items.*.error.type,items.*.error.reason",
                 require_alias=False,
             )
         outcomes: list[JsonObject] = [next(iter(item.values())) for item in answer.get("items", ())]

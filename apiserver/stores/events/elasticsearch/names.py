@@ -1,8 +1,8 @@
 """Names the index of an event, its owner's key, its series' key, and its id.
 
-An index has the events of one type and company. An id is made from the event's identity, so an event that is sent again
-replaces itself: 16 bytes of BLAKE2b for the series, then 8 bytes for the iteration (or the line's number). The ids of a
-series share their beginning, so they take as little room as numbers.
+An index has the events of one type and company, or their blocks. An id is made from the event's identity, so an event
+that is sent again replaces itself: 16 bytes of BLAKE2b for the series, then 8 bytes for the iteration (or the line's
+number). The ids of a series share their beginning, so they take as little room as numbers.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ _ID_BYTES = _HASH_BYTES + 8
 _ID_CHARACTERS = _ID_BYTES * 4 // 3
 _URL_SAFE = bytes.maketrans(b"+/", b"-_")
 _SIGN = np.uint64(1 << 63)
+_BLOCKS = "blocks"
 
 
 def index(prefix: str, type: EventType, company: str) -> str:
@@ -37,19 +38,29 @@ def index(prefix: str, type: EventType, company: str) -> str:
     return f"{prefix}-{type.plural}-{plain}"
 
 
+def blocks(prefix: str, type: EventType, company: str) -> str:
+    """The index of the blocks of the company's events of a type."""
+    return index(f"{prefix}-{_BLOCKS}", type, company)
+
+
+def blocks_of_all(prefix: str, type: EventType) -> str:
+    """A pattern that matches the indices of blocks of this type, of all companies."""
+    return f"{prefix}-{_BLOCKS}-{type.plural}-*"
+
+
 def index_of(prefix: str, series: SeriesQuery) -> str:
     """The index of the events of the series."""
     return index(prefix, series.type, series.owner.company)
 
 
 def indices(prefix: str) -> list[str]:
-    """Patterns that match all indices of events."""
-    return [f"{prefix}-{type.plural}-*" for type in EventType]
+    """Patterns that match all indices of events and of their blocks."""
+    return [*(f"{prefix}-{type.plural}-*" for type in EventType), f"{prefix}-{_BLOCKS}-*"]
 
 
 def company_of(prefix: str, index: str) -> str:
     """The company whose events are in the index."""
-    plain = index.removeprefix(f"{prefix}-").partition("-")[2]
+    plain = index.removeprefix(f"{prefix}-").removeprefix(f"{_BLOCKS}-").partition("-")[2]
     return bytes.fromhex(plain[1:]).decode() if plain.startswith("~") else plain
 
 

@@ -69,6 +69,12 @@ def inside(field: str, range: Range) -> list[JsonObject]:
     return between(field, least, None if range.greatest == GREATEST else range.greatest)
 
 
+def blocks_since(place: int) -> JsonObject:
+    """Fragments that were written behind a place, and chunks of such fragments."""
+    is_fragment = without({"exists": {"field": "up_to"}})
+    return any_of([all_of(is_fragment, {"range": {"_seq_no": {"gt": place}}}), {"range": {"newest": {"gt": place}}}])
+
+
 def all_of(*conditions: JsonObject) -> JsonObject:
     """Events that meet all conditions."""
     return {"bool": {"filter": list(conditions)}}

@@ -20,9 +20,11 @@ async def blocks(request: pytest.FixtureRequest) -> AsyncIterator[BlockStore]:
     from apiserver.stores.events.columnar.elasticsearch import ElasticsearchBlocks
     from apiserver.stores.events.elasticsearch.address import elasticsearch_address
     from apiserver.stores.events.elasticsearch.cluster import Cluster
+    from apiserver.stores.events.elasticsearch.migrations import check_schema
 
     prefix = request.getfixturevalue("elasticsearch_prefix")
     address = elasticsearch_address(engine.address(request.getfixturevalue("elasticsearch_url"), prefix))
     cluster = Cluster(address, strict=False)
+    await check_schema(cluster.client, prefix, migrate=True)
     yield ElasticsearchBlocks(cluster)
     await cluster.close()

@@ -6,7 +6,8 @@ A write is visible and has ended at once. `test_servers.py` lets writes become v
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from apiserver.events.model import EventType, Owner
@@ -114,8 +115,15 @@ class PlainBlocks:
             writes.append(known or owner.begin(block))
         await self.end(writes)
 
-    async def delete(self, owner: Owner) -> None:
-        await self.end([self.of(owner).begin()])
+    async def delete(self, owners: Sequence[Owner]) -> dict[Owner, int]:
+        writes = {owner: self.of(owner).begin() for owner in owners}
+        await self.end([*writes.values()])
+        return {owner: write.place for owner, write in writes.items()}
+
+    async def remove_before(self, places: Mapping[Owner, int]) -> None:
+        for owner, place in places.items():
+            kept = [one for one in self.of(owner).kept().values() if one.place < place]
+            await self.remove(owner, [one.block.at(Version(one.place, 1)) for one in kept if one.block is not None])
 
     async def remove(self, owner: Owner, blocks: Sequence[Block]) -> None:
         for block in blocks:
@@ -143,6 +151,13 @@ class PlainBlocks:
         found = await self.find(SeriesQuery(owner, EventType.LOG), range)
         found.blocks.sort(key=lambda one: -one.last if descending else one.first)
         return near(found._replace(blocks=found.blocks[:most]), range, most, descending=descending)
+
+    async def crowded(self, fragments: int) -> list[Owner]:
+        def most(writes: OwnerWrites) -> int:
+            kept = [one.block for one in writes.kept().values() if one.block is not None]
+            return max(Counter(one.series for one in kept if one.statement is None).values(), default=0)
+
+        return [owner for owner, writes in self.owners.items() if most(writes) >= fragments]
 
     async def fetch(self, wanted: Sequence[tuple[Block, Sequence[str]]]) -> list[Columns]:
         await self.pause()

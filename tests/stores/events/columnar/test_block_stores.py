@@ -47,7 +47,7 @@ async def test_owners_have_their_own_blocks(blocks: BlockStore) -> None:
     await blocks.put([fragment(f"f{number}", owner=owner) for number, owner in enumerate((OWNER, MODEL, OTHER))])
     for number, owner in enumerate((OWNER, MODEL, OTHER)):
         assert await ids(blocks, SeriesQuery(owner, EventType.SCALAR)) == {f"f{number}"}
-    await blocks.delete(MODEL)
+    await blocks.delete([MODEL])
     assert (await blocks.find(SERIES)).deleted == 0
     assert await ids(blocks, SeriesQuery(Owner("company", "nothing"), EventType.SCALAR)) == set()
 
@@ -59,7 +59,7 @@ async def test_blocks_of_many_owners_are_found_and_fetched_at_once(
     await blocks.put(
         [fragment(f"{n}{variant}", owner=owner, variant=variant) for n, owner in enumerate(OWNERS) for variant in "xyz"]
     )
-    await blocks.delete(MODEL)
+    await blocks.delete([MODEL])
     unknown = SeriesQuery(Owner("nothing", "task"), EventType.SCALAR)
     y = (MetricSelection("a", ("y",)),)
     queries = [*(SeriesQuery(owner, EventType.SCALAR, y) for owner in OWNERS), unknown, SERIES]
@@ -99,7 +99,7 @@ async def test_series_and_ranges_are_selected(blocks: BlockStore) -> None:
 async def test_writes_have_places_in_order(blocks: BlockStore) -> None:
     await blocks.put([fragment("f")])
     await blocks.put([fragment("g")])
-    await blocks.delete(OWNER)
+    await blocks.delete([OWNER])
     await blocks.put([fragment("h")])
     found = await blocks.find(SERIES)
     places = {block.id: block.version.place for block in found.blocks}
@@ -130,7 +130,7 @@ async def test_a_block_that_is_put_once_keeps_its_place(blocks: BlockStore) -> N
 async def test_a_block_that_is_put_once_is_put_again_behind_a_deletion(blocks: BlockStore) -> None:
     some = [replace(fragment(f"f{number}"), once=True) for number in range(3)]
     await blocks.put(some[:2])
-    await blocks.delete(OWNER)
+    await blocks.delete([OWNER])
     await blocks.put(some[2:])
     kept = await one(blocks, "f2")
     await blocks.put(some)
@@ -150,7 +150,7 @@ async def test_a_block_that_was_put_again_has_to_be_found_again(blocks: BlockSto
 
 
 async def test_the_blocks_at_an_end_are_found(blocks: BlockStore) -> None:
-    await blocks.delete(OWNER)
+    await blocks.delete([OWNER])
     await blocks.put([fragment("a", 0, 50), fragment("b", 10, 19), fragment("c", 20, 29), fragment("d", 30, 39)])
     for range, most, descending, expected, known in (
         (EVERYWHERE, 2, True, {"a", "d"}, Range(40, GREATEST)),
@@ -184,10 +184,21 @@ async def test_a_block_that_was_removed_is_gone(blocks: BlockStore) -> None:
         await blocks.fetch([(g, ["curve"]), (f, ["curve"])])
 
 
+async def test_blocks_before_a_deletion_are_removed(blocks: BlockStore) -> None:
+    await blocks.put([fragment("f"), fragment("m", owner=MODEL), fragment("o", owner=OTHER)])
+    places = await blocks.delete([OWNER, MODEL])
+    await blocks.put([fragment("g"), replace(fragment("c"), statement=Statement(0, 0, 0))])
+    await blocks.remove_before(places)
+    assert await ids(blocks) == {"g", "c"}
+    assert (await blocks.find(SERIES)).deleted == places[OWNER]
+    assert await ids(blocks, replace(SERIES, owner=MODEL)) == set()
+    assert await ids(blocks, replace(SERIES, owner=OTHER)) == {"o"}
+
+
 async def test_all_acknowledged_writes_have_ended(blocks: BlockStore) -> None:
     before = await blocks.ended(OWNER)
     await blocks.put([fragment(f"f{number}") for number in range(20)])
-    await blocks.delete(OWNER)
+    await blocks.delete([OWNER])
     found, ended = await blocks.find(SERIES), await blocks.ended(OWNER)
     assert before < min(block.version.place for block in found.blocks)
     assert ended >= found.deleted
@@ -205,8 +216,18 @@ async def test_what_came_since_a_place_is_found(blocks: BlockStore) -> None:
         ]
     )
     assert await ids(blocks, since=since) == {"new", "of new ones"}
-    await blocks.delete(OWNER)
+    await blocks.delete([OWNER])
     assert (await blocks.find(SERIES, since=since)).deleted > since
+
+
+async def test_owners_with_many_fragments_of_a_series_are_found(blocks: BlockStore) -> None:
+    assert await blocks.crowded(2) == []
+    await blocks.put([fragment("f"), fragment("g"), fragment("h", variant="y")])
+    await blocks.put([replace(fragment(f"m{number}", variant=str(number)), owner=MODEL) for number in range(3)])
+    await blocks.put([replace(fragment(f"c{number}"), owner=MODEL, statement=Statement(0, 0, 0)) for number in "ab"])
+    assert await blocks.crowded(2) == [OWNER]
+    assert await blocks.crowded(3) == []
+    assert {*await blocks.crowded(1)} == {OWNER, MODEL}
 
 
 async def test_one_holder_has_the_lease(blocks: BlockStore) -> None:
@@ -222,7 +243,7 @@ async def test_one_holder_has_the_lease(blocks: BlockStore) -> None:
 async def test_many_blocks_are_found_in_pages(blocks: BlockStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("apiserver.stores.events.columnar.elasticsearch._PAGE", 3)
     await blocks.put([fragment(f"f{number}") for number in range(10)])
-    await blocks.delete(OWNER)
+    await blocks.delete([OWNER])
     found = await blocks.find(SERIES)
     assert {block.id for block in found.blocks} == {f"f{number}" for number in range(10)}
     assert found.deleted == max(block.version.place for block in found.blocks) + 1

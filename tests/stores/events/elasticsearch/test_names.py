@@ -30,11 +30,11 @@ def test_names_are_not_confused(one: list[str], other: list[str]) -> None:
 
 @given(st.text(max_size=20))
 def test_a_company_is_known_by_its_index(company: str) -> None:
-    index = names.index("events", EventType.PLOT, company)
-    assert index == index.lower()
-    assert not set(index) & set('\\/*?"<>| ,#:')
-    assert len(index.encode()) <= 255
-    assert names.company_of("events", index) == company
+    for index in (names.index("events", EventType.PLOT, company), names.blocks("events", EventType.LOG, company)):
+        assert index == index.lower()
+        assert not set(index) & set('\\/*?"<>| ,#:')
+        assert len(index.encode()) <= 255
+        assert names.company_of("events", index) == company
 
 
 def test_a_company_without_an_index_is_an_error() -> None:
