@@ -30,9 +30,13 @@ from apiserver.events.model import (
 from apiserver.events.queries import BucketQuery, CommonBuckets, CurvesQuery, Grid, PageQuery, Range, SeriesQuery, Width
 from apiserver.events.smoothing import Kind, Smoothing
 from apiserver.stores.events.base import EventStore
+from apiserver.stores.events.columnar.scalars import ColumnarScalars
 from tests.contract.plain_event_store import PlainEventStore
 
 MEAN = Aggregate.MEAN
+
+#: A store, or only its scalars.
+ScalarStore = EventStore | ColumnarScalars
 
 SELECTIONS: Sequence[Selection] = ((), (MetricSelection("a"),), (MetricSelection("b", ("x", "z")), MetricSelection("")))
 WIDTHS: Sequence[Width] = (
@@ -57,7 +61,7 @@ async def assert_same(store: EventStore, plain: PlainEventStore, owners: Sequenc
         for types in (None, *([type] for type in EventType)):
             assert await store.events_count(owner, types) == await plain.events_count(owner, types)
     for (metric, variant), axis in product(NAMES, BucketAxis):
-        await _assert_same_curves(store, plain, CurvesQuery([*owners, UNKNOWN], metric, variant, axis))
+        await assert_same_curves(store, plain, CurvesQuery([*owners, UNKNOWN], metric, variant, axis))
     await assert_same_to_restate(store, plain)
 
 
@@ -74,8 +78,8 @@ async def _assert_same_scalars(store: EventStore, plain: PlainEventStore, owner:
         got, expected = [await one.scalar_stats(series, spread=True) for one in (store, plain)]
         assert list(map(_spread, got)) == list(map(_spread, expected))
         for limit in (1, 4, 1000):
-            await _assert_same_times(store, plain, series, limit)
-        await _assert_same_by_worker(store, plain, series)
+            await assert_same_times(store, plain, series, limit)
+        await assert_same_by_worker(store, plain, series)
         for n in (1, 3, 100):
             values = await store.last_values(series, n)
             assert _comparable(values) == _comparable(await plain.last_values(series, n))
@@ -88,7 +92,8 @@ async def _assert_same_scalars(store: EventStore, plain: PlainEventStore, owner:
         await _assert_same_walk(store, plain, owner, PageQuery(limit, None, descending, whole))
 
 
-async def _assert_same_curves(store: EventStore, plain: PlainEventStore, asked: CurvesQuery) -> None:
+async def assert_same_curves(store: ScalarStore, plain: PlainEventStore, asked: CurvesQuery) -> None:
+    """Compare the curves' ends, their buckets, and the nearest ones outside."""
     ends = await plain.curve_ends(asked)
     assert await store.curve_ends(asked) == ends
     for least, greatest, most in (*([(*ends, 4), (*ends, 30)] if ends else []), (-2, 12, 4), (3, 3, 4)):
@@ -109,7 +114,7 @@ async def _assert_same_curves(store: EventStore, plain: PlainEventStore, asked: 
 
 
 async def _assert_same_neighbours(
-    store: EventStore, plain: PlainEventStore, asked: CurvesQuery, buckets: CommonBuckets
+    store: ScalarStore, plain: PlainEventStore, asked: CurvesQuery, buckets: CommonBuckets
 ) -> None:
     for before in (False, True):
         got, expected = [await one.curve_neighbours(asked, buckets, before=before) for one in (store, plain)]
@@ -141,7 +146,8 @@ async def _assert_same_walk(
         page = replace(page, after=ScalarPosition(*got[-1][:3]))
 
 
-async def _assert_same_times(store: EventStore, plain: PlainEventStore, series: SeriesQuery, limit: int) -> None:
+async def assert_same_times(store: ScalarStore, plain: PlainEventStore, series: SeriesQuery, limit: int) -> None:
+    """Compare all points in the order of their timestamps."""
     after: int | None = None
     while True:
         got = await store.earliest_points(series, limit, after)
@@ -151,7 +157,8 @@ async def _assert_same_times(store: EventStore, plain: PlainEventStore, series: 
         after = int(got.timestamps[-1])
 
 
-async def _assert_same_by_worker(store: EventStore, plain: PlainEventStore, series: SeriesQuery) -> None:
+async def assert_same_by_worker(store: ScalarStore, plain: PlainEventStore, series: SeriesQuery) -> None:
+    """Compare what each worker reported."""
     got, expected = await store.worker_spans(series), await plain.worker_spans(series)
     assert list(map(_rounded_span, got)) == list(map(_rounded_span, expected))
     for steps in ((-(2**52), 2**52, 2**20), (0, 20, 1), (3, 20, 4), (-2, 12, 10**30), (7, 7, 3)):

@@ -19,6 +19,7 @@ from apiserver import answers
 from apiserver.events.aggregates import Buckets, columns_for
 from apiserver.events.model import SINGLE_VALUE_ITERATION, BucketAxis
 from apiserver.events.queries import EVERYWHERE, GREATEST, BucketQuery, Range
+from apiserver.events.smoothing import Smoothing
 from apiserver.off_loop import off_loop
 from apiserver.stores.events.base import since_first
 from apiserver.stores.events.columnar.blocks import Block
@@ -64,11 +65,9 @@ async def _of_whole_curves(loader: Loader, series: Sequence[_Numbered], wanted: 
 
     def sources() -> Iterator[Source]:
         for number, some in series:
-            curve = curve_over(some, loaded, wanted.axis)
+            curve = curve_over(some, loaded, wanted.axis, wanted.smoothing)
             if len(curve.iters):
                 interval = wanted.width(len(curve.iters), int(curve.iters[0]), int(curve.iters[-1]))
-                if wanted.smoothing is not None:
-                    curve = Curve(*wanted.smoothing.whole(curve.iters, curve.values))
                 yield Source(number, interval, [within(curve, wanted.range.least, wanted.range.greatest)])
 
     size = sum([size_of(some) for _, some in series])
@@ -80,19 +79,23 @@ async def load_curves(loader: Loader, some: Iterable[Stretch], axis: BucketAxis)
     return await (loader.curves(some) if axis is BucketAxis.ITER else loader.whole(some))
 
 
-def curve_over(some: Sequence[Stretch], loaded: Loaded, axis: BucketAxis) -> Curve:
-    """The x and the values of a whole series, ascending by x, without its single value."""
+def curve_over(some: Sequence[Stretch], loaded: Loaded, axis: BucketAxis, smoothing: Smoothing | None = None) -> Curve:
+    """The x and the values of a whole series, ascending by x, without its single value. Smoothing changes no x."""
     if axis is BucketAxis.ITER:
-        return _without_single_value(concat([curve_in(stretch, loaded, EVERYWHERE) for stretch in some]))
-    workers = Workers()
-    points = concat([points_in(stretch, loaded, EVERYWHERE, workers) for stretch in some])
-    points = _without_single_value(points)
-    curve = Curve(points.timestamps, points.values)
-    curve = take(curve, np.argsort(curve.iters, kind="stable"))
-    return Curve(since_first(curve.iters), curve.values) if axis is BucketAxis.DURATION else curve
+        curve = without_single_value(concat([curve_in(stretch, loaded, EVERYWHERE) for stretch in some]))
+    else:
+        workers = Workers()
+        points = concat([points_in(stretch, loaded, EVERYWHERE, workers) for stretch in some])
+        points = without_single_value(points)
+        curve = Curve(points.timestamps, points.values)
+        curve = take(curve, np.argsort(curve.iters, kind="stable"))
+        if axis is BucketAxis.DURATION:
+            curve = Curve(since_first(curve.iters), curve.values)
+    return curve if smoothing is None else Curve(*smoothing.whole(*curve))
 
 
-def _without_single_value(points: Columns) -> Columns:
+def without_single_value(points: Columns) -> Columns:
+    """The points without the one at the iteration of single values."""
     single = points.iters == SINGLE_VALUE_ITERATION
     return take(points, ~single) if single.any() else points
 
@@ -157,7 +160,7 @@ def _plan(number: int, some: Sequence[Stretch], loaded: Loaded, wanted: BucketQu
             found.append(stretch)
             ends.append((block.count, block.first, block.last))
             continue
-        curve = _without_single_value(curve_in(stretch, loaded, EVERYWHERE))
+        curve = without_single_value(curve_in(stretch, loaded, EVERYWHERE))
         if len(curve.iters):
             found.append(curve)
             ends.append((len(curve.iters), int(curve.iters[0]), int(curve.iters[-1])))
@@ -178,7 +181,7 @@ def _plan(number: int, some: Sequence[Stretch], loaded: Loaded, wanted: BucketQu
 
 def _plain(stretch: Stretch) -> Block | None:
     """The block that is alone in the stretch, if there is one, and no single value in it."""
-    return None if stretch.first <= SINGLE_VALUE_ITERATION <= stretch.last else stretch.alone
+    return None if stretch.may_have_single_value else stretch.alone
 
 
 def _widened(interval: int, shift: int) -> int | None:

@@ -129,8 +129,7 @@ def _runs(maker: Maker, name: Name, some: Sequence[Stretch], fewest: int) -> lis
     """What should become chunks of a series."""
     runs: list[Run] = []
     for one in chain.from_iterable(map(maker.pieces, some)):
-        is_settled = one.alone is not None and one.alone.statement is not None
-        run = Run(name, [one], is_settled, maker.size(one))
+        run = Run(name, [one], one.chunk is not None, maker.size(one))
         while runs and _join(maker, runs[-1], run):
             run = runs.pop().joined(run)
         runs.append(run)

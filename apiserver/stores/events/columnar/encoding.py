@@ -5,6 +5,7 @@ A fragment has the first two of these columns, a chunk has all. Inside, they are
     curve     iterations and values
     details   the workers' names, then timestamps, workers by number, and times of receipt
     sums      sums of neighbouring points, for long histograms
+    spans     how many points each worker reported, and when the first and the last of them
 
 The id of a fragment is made of its series and its points, so a batch that is sent again makes no second one.
 """
@@ -23,12 +24,13 @@ import orjson
 from apiserver.events.model import Int64Array, Owner, Scalars
 from apiserver.stores.events.columnar.blocks import Columns, Name, NewBlock, Statement
 from apiserver.stores.events.columnar.stretches import BlockPart
-from apiserver.stores.events.embedded import chunks, pieces
+from apiserver.stores.events.embedded import chunks, pieces, reports
 from apiserver.stores.events.embedded.checked import Kind, Place, decoder, unwrap, wrap
 from apiserver.stores.events.embedded.pieces import ColumnNames, Pieces
 from apiserver.stores.events.embedded.points import Curve, Points, by_series, take
+from apiserver.stores.events.embedded.reports import Span
 
-CURVE, DETAILS, SUMS = "curve", "details", "sums"
+CURVE, DETAILS, SUMS, SPANS = "curve", "details", "sums", "spans"
 #: The columns that have whole points.
 WHOLE = (CURVE, DETAILS)
 
@@ -121,8 +123,14 @@ def _chunk(
     columns = {
         **_columns(id, points, workers, sealed=len(iters) >= SEALED),
         SUMS: wrap(pieces.encode_blocks(sums), _place(id)),
+        SPANS: wrap(_encoded_spans(points, workers), _place(id)),
     }
     return NewBlock(owner, series, id, first, last, len(iters), columns, Statement(up_to, newest, shift))
+
+
+def _encoded_spans(points: Points, workers: Sequence[str]) -> bytes:
+    spans = reports.spans_of(points.timestamps, points.workers)
+    return orjson.dumps([(workers[number], *span) for number, span in spans])
 
 
 def _own_workers(points: Points, workers: Sequence[str]) -> tuple[Points, Sequence[str]]:
@@ -171,3 +179,9 @@ def curve_of(part: BlockPart, columns: Columns) -> Curve:
 def sums_of(columns: Sequence[Columns], names: ColumnNames) -> Pieces:
     """The sums of neighbouring points of adjacent chunks; there must be at least one chunk."""
     return pieces.decode_blocks([unwrap(some[SUMS]) for some in columns], names)
+
+
+@decoder
+def spans_of(columns: Columns) -> list[tuple[str, Span]]:
+    """The span of each worker's points in a chunk."""
+    return [(worker, Span(*span)) for worker, *span in orjson.loads(unwrap(columns[SPANS]))]

@@ -7,16 +7,20 @@ soon compacted.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
-from apiserver.events.queries import Range
+from apiserver.events.queries import EVERYWHERE, Range
+from apiserver.off_loop import off_loop
 from apiserver.stores.events.base import EventStoreBusy
 from apiserver.stores.events.columnar.blocks import Block, BlockStore, Columns, Gone
-from apiserver.stores.events.columnar.encoding import CURVE, WHOLE, Workers, curve_of, points_of
-from apiserver.stores.events.columnar.stretches import BlockPart, Stretch
+from apiserver.stores.events.columnar.encoding import CURVE, SPANS, WHOLE, Workers, curve_of, points_of, spans_of
+from apiserver.stores.events.columnar.stretches import BlockPart, Numbered, Stretch
+from apiserver.stores.events.elasticsearch.parts import in_parts
+from apiserver.stores.events.embedded.chunks import POINTS_AT_A_TIME
 from apiserver.stores.events.embedded.points import NO_CURVE, NO_POINTS, Curve, Points, overlay
 from apiserver.stores.events.embedded.points import Columns as Made
+from apiserver.stores.events.embedded.reports import Span
 
 #: How often a read begins again.
 TRIES = 10
@@ -24,6 +28,8 @@ TRIES = 10
 Result = TypeVar("Result")
 #: Columns of blocks by their ids.
 Loaded = dict[str, Columns]
+#: The span of each worker's points in chunks, by the chunks' ids.
+Spans = dict[str, list[tuple[str, Span]]]
 
 
 async def until_nothing_is_gone(read: Callable[[], Awaitable[Result]]) -> Result:
@@ -90,6 +96,33 @@ class Loader:
     async def whole(self, some: Iterable[Stretch]) -> Loaded:
         """The columns that have whole points, of all blocks of the stretches."""
         return await self.load((part.block, WHOLE) for stretch in some for part in stretch.parts)
+
+    async def spans(self, some: Iterable[Stretch]) -> Spans:
+        """What each worker reported, of those stretches that are a chunk alone."""
+        loaded = await self.load((chunk, (SPANS,)) for stretch in some if (chunk := stretch.chunk) is not None)
+        return await off_loop(len(loaded), lambda: {id: spans_of(columns) for id, columns in loaded.items()})
+
+    async def read(
+        self, some: Iterable[Numbered], work: Callable[[Iterator[tuple[int, Points]]], Result], workers: Workers
+    ) -> list[Result]:
+        """What `work` makes of the points of the stretches, in threads, some stretches at a time."""
+        return [
+            await self._read(part, work, workers)
+            for part in in_parts(some, lambda one: one.stretch.size, POINTS_AT_A_TIME)
+        ]
+
+    async def _read(
+        self, some: Sequence[Numbered], work: Callable[[Iterator[tuple[int, Points]]], Result], workers: Workers
+    ) -> Result:
+        loaded = await self.whole(one.stretch for one in some)
+        points = ((number, points_in(one, loaded, EVERYWHERE, workers)) for number, one in some)
+        return await off_loop(sum([one.stretch.size for one in some]), lambda: work(points))
+
+
+def times_of(spans: Iterable[tuple[str, Span]]) -> Range:
+    """The least and the greatest timestamp; there must be one span at least."""
+    _, of_each = zip(*spans, strict=True)
+    return Range(min([span.first for span in of_each]), max([span.last for span in of_each]))
 
 
 def curve_in(stretch: Stretch, loaded: Loaded, range: Range) -> Curve:

@@ -19,8 +19,8 @@ from apiserver.off_loop import off_loop
 from apiserver.stores.events.columnar.blocks import Name
 from apiserver.stores.events.columnar.encoding import Workers
 from apiserver.stores.events.columnar.loading import Loader, points_in
-from apiserver.stores.events.columnar.stretches import OfSeries, Stretch
-from apiserver.stores.events.embedded.points import NO_POINTS, Points, concat, page_end, take
+from apiserver.stores.events.columnar.stretches import Numbered, OfSeries, numbered
+from apiserver.stores.events.embedded.points import NO_POINTS, Points, concat, page_end, scalar_points, take
 
 
 class _Rows(NamedTuple):
@@ -28,17 +28,6 @@ class _Rows(NamedTuple):
 
     points: Points
     series: npt.NDArray[np.int32]
-
-
-class _Numbered(NamedTuple):
-    """A stretch of the series with this number."""
-
-    series: int
-    stretch: Stretch
-
-    def meets(self, range: Range) -> bool:
-        """Whether they have iterations in common."""
-        return self.stretch.first <= range.greatest and range.least <= self.stretch.last
 
 
 def range_of(page: PageQuery[ScalarPosition]) -> Range:
@@ -51,23 +40,21 @@ def range_of(page: PageQuery[ScalarPosition]) -> Range:
 async def page(loader: Loader, found: OfSeries, wanted: PageQuery[ScalarPosition]) -> ScalarPoints:
     """A page of the points of these series, which are sorted by name."""
     names, workers, rest = [*found], Workers(), range_of(wanted)
-    left = [_Numbered(number, one) for number, some in enumerate(found.values()) for one in some]
+    left = numbered(found.values())
     rows = _Rows(NO_POINTS, np.empty(0, np.int32))
-    while len(rows.series) < wanted.limit and (left := [one for one in left if one.meets(rest)]):
+    while len(rows.series) < wanted.limit and (left := [one for one in left if one.stretch.meets(rest)]):
         window, rest = _window(left, rest, wanted.limit - len(rows.series), descending=wanted.descending)
-        inside = [one for one in left if one.meets(window)]
+        inside = [one for one in left if one.stretch.meets(window)]
         more = await _read(loader, inside, window, workers)
         more = _behind(more, names, wanted)
         rows = _Rows(concat([rows.points, more.points]), np.concatenate([rows.series, more.series]))
     points, series = rows
     order = np.lexsort((~series, ~points.iters) if wanted.descending else (series, points.iters))
     order = order[: page_end(points.iters[order], wanted.limit, whole=wanted.whole)]
-    points, series = take(points, order), series[order]
-    reported_by = [workers.names[number] for number in points.workers.tolist()]
-    return ScalarPoints(names, series, points.iters, points.timestamps, points.values, reported_by, points.received)
+    return scalar_points(take(points, order), series[order], names, workers.names)
 
 
-def _window(left: Sequence[_Numbered], rest: Range, missing: int, *, descending: bool) -> tuple[Range, Range]:
+def _window(left: Sequence[Numbered], rest: Range, missing: int, *, descending: bool) -> tuple[Range, Range]:
     """A range of iterations at the beginning of `rest` with about so many points, and what remains of `rest` then."""
     in_order = sorted([one.stretch for one in left], key=lambda one: -one.first if descending else one.last)
     counts = accumulate(one.size for one in in_order)
@@ -77,7 +64,7 @@ def _window(left: Sequence[_Numbered], rest: Range, missing: int, *, descending:
     return Range(rest.least, end.last), Range(end.last + 1, rest.greatest)
 
 
-async def _read(loader: Loader, inside: Sequence[_Numbered], window: Range, workers: Workers) -> _Rows:
+async def _read(loader: Loader, inside: Sequence[Numbered], window: Range, workers: Workers) -> _Rows:
     loaded = await loader.whole(one.stretch for one in inside)
 
     def rows() -> _Rows:

@@ -10,15 +10,25 @@ import uuid
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
-from apiserver.events.aggregates import Buckets
+from apiserver.events.aggregates import Buckets, CurvesInBuckets, Neighbours
 from apiserver.events.changes import OwnerChanges
-from apiserver.events.model import EventBatch, EventType, Owner, ScalarPoints, ScalarPosition, SeriesName
-from apiserver.events.queries import BucketQuery, PageQuery, Range, SeriesQuery
+from apiserver.events.model import (
+    EventBatch,
+    EventType,
+    Owner,
+    ScalarPoints,
+    ScalarPosition,
+    SeriesName,
+    WorkerMeans,
+    WorkerSpan,
+)
+from apiserver.events.queries import BucketQuery, CommonBuckets, CurvesQuery, Grid, PageQuery, Range, SeriesQuery
 from apiserver.off_loop import off_loop
 from apiserver.stores.events.columnar import buckets as bucketing
-from apiserver.stores.events.columnar import pages
+from apiserver.stores.events.columnar import by_worker, curves, pages
 from apiserver.stores.events.columnar.blocks import BlockStore
 from apiserver.stores.events.columnar.compaction import FEWEST, PointsMaker, compact
+from apiserver.stores.events.columnar.earliest import earliest
 from apiserver.stores.events.columnar.encoding import fragments
 from apiserver.stores.events.columnar.loading import Loader, until_nothing_is_gone
 from apiserver.stores.events.columnar.stretches import OfSeries, stretches
@@ -68,6 +78,20 @@ class ColumnarScalars:
         """The buckets of each query's series, in order."""
         return await self._read_each(queries, lambda found: bucketing.buckets(self._loader, found, wanted))
 
+    async def curve_ends(self, asked: CurvesQuery) -> tuple[int, int] | None:
+        """The least and the greatest x of all curves together; iteration −2³¹ is left out."""
+        return await self._read_curves(asked, lambda found: curves.ends(self._loader, found, asked.axis))
+
+    async def curve_buckets(self, asked: CurvesQuery, buckets: CommonBuckets) -> CurvesInBuckets:
+        """Each owner's mean in each bucket, and the extremes of all points of all owners there."""
+        return await self._read_curves(asked, lambda found: curves.in_buckets(self._loader, found, asked, buckets))
+
+    async def curve_neighbours(self, asked: CurvesQuery, buckets: CommonBuckets, *, before: bool) -> Neighbours:
+        """The nearest bucket of each owner before (or behind) all these buckets that has a finite value."""
+        return await self._read_curves(
+            asked, lambda found: curves.neighbours(self._loader, found, asked, buckets, before=before)
+        )
+
     async def scalar_points(self, series: SeriesQuery, page: PageQuery[ScalarPosition]) -> ScalarPoints:
         """A page of points in (iter, metric, variant) order. A `whole` page never ends inside an iteration."""
 
@@ -76,6 +100,24 @@ class ColumnarScalars:
             return await pages.page(self._loader, stretches(found), page)
 
         return await until_nothing_is_gone(read)
+
+    async def earliest_points(self, series: SeriesQuery, limit: int, after: int | None = None) -> ScalarPoints:
+        """The first `limit` points beyond timestamp `after`, and all others that share the last one's timestamp."""
+        return await self._read_one(series, lambda found: earliest(self._loader, found, limit, after))
+
+    async def worker_spans(self, series: SeriesQuery) -> list[WorkerSpan]:
+        """How many points each worker reported of each series, and when, sorted."""
+        return await self._read_one(series, lambda found: by_worker.spans(self._loader, found))
+
+    async def worker_means(self, series: SeriesQuery, grid: Grid) -> list[WorkerMeans]:
+        """The means of the points that each worker reported of each series in each step of the grid."""
+        return await self._read_one(series, lambda found: by_worker.means(self._loader, found, grid))
+
+    async def _read_one(self, series: SeriesQuery, work: Callable[[OfSeries], Awaitable[Result]]) -> Result:
+        return await self._read_each([series], lambda found: work(found[0]))
+
+    async def _read_curves(self, asked: CurvesQuery, work: Callable[[list[OfSeries]], Awaitable[Result]]) -> Result:
+        return await self._read_each([asked.of(owner) for owner in asked.owners], work)
 
     async def _read_each(
         self, queries: Sequence[SeriesQuery], work: Callable[[list[OfSeries]], Awaitable[Result]]

@@ -13,9 +13,11 @@ be read and laid over each other.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from apiserver.events.model import SINGLE_VALUE_ITERATION
+from apiserver.events.queries import Range
 from apiserver.stores.events.columnar.blocks import Block, Found, Name
 from apiserver.stores.events.columnar.precedence import parts
 
@@ -42,6 +44,21 @@ class Stretch(NamedTuple):
         return block if len(self.parts) == 1 and self[:2] == (block.first, block.last) else None
 
     @property
+    def chunk(self) -> Block | None:
+        """The only block, if it is a chunk. It has columns that tell of its points."""
+        block = self.alone
+        return block if block is not None and block.statement is not None else None
+
+    @property
+    def may_have_single_value(self) -> bool:
+        """Whether the iteration of single values is among these."""
+        return self.first <= SINGLE_VALUE_ITERATION <= self.last
+
+    def meets(self, range: Range) -> bool:
+        """Whether they have iterations in common."""
+        return self.first <= range.greatest and range.least <= self.last
+
+    @property
     def size(self) -> int:
         """The number of points; if no block is alone, there may be fewer."""
         return sum([part.block.count for part in self.parts])
@@ -54,6 +71,18 @@ def size_of(some: Sequence[Stretch]) -> int:
 
 #: The stretches of each series, ascending; series by name.
 OfSeries = Mapping[Name, Sequence[Stretch]]
+
+
+class Numbered(NamedTuple):
+    """A stretch of the series with this number."""
+
+    series: int
+    stretch: Stretch
+
+
+def numbered(series: Iterable[Sequence[Stretch]]) -> list[Numbered]:
+    """All stretches, with the numbers of their series: 0, 1, 2 …"""
+    return [Numbered(number, one) for number, some in enumerate(series) for one in some]
 
 
 def stretches(found: Found) -> OfSeries:

@@ -8,10 +8,11 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from apiserver.events.aggregates import Aggregate, Aggregates, Rows, columns_for, made_of
+from apiserver.events.aggregates import Aggregate, Aggregates, CurvesInBuckets, Rows, columns_for, made_of
 from apiserver.events.model import Int64Array
-from apiserver.events.queries import GREATEST
+from apiserver.events.queries import GREATEST, CommonBuckets
 from apiserver.stores.events.base import bucket_x
 from apiserver.stores.events.embedded.integers import Progression
 from apiserver.stores.events.embedded.pieces import ColumnNames, Pieces, concatenated, pieces_of, sum_up, sum_up_points
@@ -75,6 +76,17 @@ def bucketed(sources: Iterable[Source], wanted: frozenset[Aggregate]) -> list[In
         summed = concatenated([pieces_of(part, columns) if isinstance(part, Curve) else part for part in parts])
         found += _together(pieces, summed, columns, wanted)
     return found
+
+
+def put_into(
+    found: CurvesInBuckets, common: CommonBuckets, places: npt.NDArray[np.intp], some: Sequence[InBuckets]
+) -> None:
+    """Put buckets of curves into those that they have in common. The caller's series n is the curve places[n]."""
+    if some:
+        curves = np.repeat(places[[one.number for one in some]], [len(one.x) for one in some])
+        numbers = common.numbers(np.concatenate([one.x for one in some]))
+        values = {name: np.concatenate([one.values[name] for one in some]) for name in some[0].values}
+        found.put(curves, numbers, values)
 
 
 def bucket_starts(x: Int64Array | Progression, interval: int) -> Rows:

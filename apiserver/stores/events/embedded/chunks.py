@@ -13,7 +13,6 @@ from __future__ import annotations
 import itertools
 import struct
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +23,7 @@ from apiserver.stores.events.embedded import integers, pco
 from apiserver.stores.events.embedded.checked import decoder, unwrap
 from apiserver.stores.events.embedded.integers import Progression
 from apiserver.stores.events.embedded.points import Curve, Points
+from apiserver.stores.events.embedded.reports import Reports
 
 LARGEST = 4096
 LARGEST_SEALED = 16384
@@ -41,14 +41,6 @@ Body = tuple[int, bytes]
 WholeBody = tuple[int, bytes, bytes]
 #: How many points a chunk has, and its encoded curve without the checksum.
 _Content = tuple[int, memoryview]
-
-
-class Reports(NamedTuple):
-    """What was reported, when, and by which worker, by number."""
-
-    timestamps: Int64Array
-    workers: Int64Array
-    values: Float64Array
 
 
 def encode_curve(iters: Int64Array, values: Float64Array, *, sealed: bool = False) -> bytes:

@@ -18,6 +18,7 @@ from apiserver.events.aggregates import CurvesInBuckets, Neighbours
 from apiserver.events.model import SINGLE_VALUE_ITERATION, BucketAxis, EventType, Owner
 from apiserver.events.queries import GREATEST, CommonBuckets, CurvesQuery
 from apiserver.stores.events.base import nearest_bucket
+from apiserver.stores.events.embedded.bucketing import put_into
 from apiserver.stores.events.embedded.buckets import curve_over, some_buckets
 from apiserver.stores.events.embedded.extremes import Extremes
 from apiserver.stores.events.embedded.hot import HotPoints
@@ -88,11 +89,7 @@ def in_buckets(series: Sequence[Series], asked: CurvesQuery, buckets: CommonBuck
     extremes = Extremes(found, buckets)
     places = _places(series, asked)
     for some in some_buckets(series, buckets.of(asked), extremes=extremes):
-        if some:
-            owners = np.repeat(places[[one.number for one in some]], [len(one.x) for one in some])
-            numbers = buckets.numbers(np.concatenate([one.x for one in some]))
-            values = {name: np.concatenate([one.values[name] for one in some]) for name in some[0].values}
-            found.put(owners, numbers, values)
+        put_into(found, buckets, places, some)
     extremes.put()
     return found
 

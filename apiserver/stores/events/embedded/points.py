@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from apiserver.events.model import Float64Array, Int64Array
+from apiserver.events.model import Float64Array, Int64Array, ScalarPoints
 
 
 class Curve(NamedTuple):
@@ -40,6 +40,18 @@ NO_POINTS = Points(*NO_CURVE, np.empty(0, np.int64), np.empty(0, np.int64), np.e
 def curve_of(points: Points) -> Curve:
     """Only the first two columns."""
     return Curve(points.iters, points.values)
+
+
+def scalar_points(
+    points: Points, series: npt.NDArray[np.int32], names: list[tuple[str, str]], workers: Sequence[str]
+) -> ScalarPoints:
+    """Points of several series as readers get them. `series` has the number of each point's name."""
+    numbers = points.workers
+    if len(numbers) and bool((numbers == numbers[0]).all()):
+        reported_by = [workers[numbers[0]]] * len(numbers)
+    else:
+        reported_by = [workers[number] for number in numbers.tolist()]
+    return ScalarPoints(names, series, points.iters, points.timestamps, points.values, reported_by, points.received)
 
 
 def take(points: Columns, which: slice | npt.NDArray[Any]) -> Columns:

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
-from apiserver.events.model import Int64Array, Owner, ScalarPoints, ScalarPosition, ScalarStats
+from apiserver.events.model import Owner, ScalarPoints, ScalarPosition, ScalarStats
 from apiserver.events.queries import GREATEST, LEAST, PageQuery
 from apiserver.stores.events.embedded import stats
 from apiserver.stores.events.embedded.earliest import earliest
 from apiserver.stores.events.embedded.hot import Name, points_by_series
-from apiserver.stores.events.embedded.points import NO_POINTS, Points, concat
+from apiserver.stores.events.embedded.points import NO_POINTS, concat, scalar_points
 from apiserver.stores.events.embedded.series import Series, merged_stats
 from apiserver.stores.events.embedded.stats import EMPTY, StatsArray
 from apiserver.stores.events.embedded.unsettled import in_parts
@@ -78,7 +77,7 @@ def page(series: Sequence[Series], wanted: PageQuery[ScalarPosition], worker_nam
             points, numbers = first_of(concat([points, more]), np.concatenate([numbers, found]), wanted)
         else:
             points, numbers = more, found
-    return _answer(series, points, numbers, worker_names)
+    return scalar_points(points, numbers, [one.name for one in series], worker_names)
 
 
 def _first_iterations(series: Sequence[Series]) -> list[int]:
@@ -89,27 +88,7 @@ def _first_iterations(series: Sequence[Series]) -> list[int]:
 def earliest_page(series: Sequence[Series], after: int | None, limit: int, worker_names: Sequence[str]) -> ScalarPoints:
     """The first points beyond a timestamp."""
     points, numbers = earliest(series, after, limit)
-    return _answer(series, points, numbers.astype(np.int32), worker_names)
-
-
-def _answer(
-    series: Sequence[Series], points: Points, numbers: npt.NDArray[np.int32], worker_names: Sequence[str]
-) -> ScalarPoints:
-    return ScalarPoints(
-        names=[one.name for one in series],
-        series=numbers,
-        iters=points.iters,
-        timestamps=points.timestamps,
-        values=points.values,
-        workers=_names(points.workers, worker_names),
-        received=points.received,
-    )
-
-
-def _names(numbers: Int64Array, names: Sequence[str]) -> list[str]:
-    if len(numbers) and bool((numbers == numbers[0]).all()):
-        return [names[numbers[0]]] * len(numbers)
-    return [names[number] for number in numbers.tolist()]
+    return scalar_points(points, numbers.astype(np.int32), [one.name for one in series], worker_names)
 
 
 def _walk_beyond(series: Series, after: ScalarPosition | None, descending: bool) -> SeriesWalk:

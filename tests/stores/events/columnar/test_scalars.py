@@ -24,7 +24,7 @@ from apiserver.events.model import (
     ScalarPosition,
     SeriesName,
 )
-from apiserver.events.queries import BucketQuery, PageQuery, Range, SeriesQuery, Width
+from apiserver.events.queries import BucketQuery, CurvesQuery, PageQuery, Range, SeriesQuery, Width
 from apiserver.events.smoothing import Kind, Smoothing
 from apiserver.stores.events.columnar import encoding
 from apiserver.stores.events.columnar.blocks import BlockStore
@@ -35,6 +35,7 @@ from tests.contract.plain_event_store import PlainEventStore
 from tests.stores.events import random_events
 from tests.stores.events.columnar import block_stores
 from tests.stores.events.columnar.plain_blocks import PlainBlocks
+from tests.stores.events.comparison import UNKNOWN, assert_same_by_worker, assert_same_curves, assert_same_times
 from tests.stores.events.random_events import OWNERS
 
 pytestmark = pytest.mark.anyio
@@ -68,6 +69,11 @@ class Both:
         await self._assert_same_buckets(series, BucketQuery(BucketAxis.ITER, _quarter, smoothing=smoothing))
         for limit, descending, whole in product(limits, (False, True), (False, True)):
             await self._assert_same_walk(series, PageQuery(limit, None, descending, whole))
+        for limit in limits:
+            await assert_same_times(self.engine, self.plain, series, limit)
+        await assert_same_by_worker(self.engine, self.plain, series)
+        for (_, *name), axis in product((await self.plain.series(series.owner))[-1:], BucketAxis):
+            await assert_same_curves(self.engine, self.plain, CurvesQuery([*OWNERS, UNKNOWN], *name, axis))
 
     async def _assert_same_buckets(self, series: SeriesQuery, wanted: BucketQuery) -> None:
         got = await self.engine.scalar_buckets(series, wanted)
