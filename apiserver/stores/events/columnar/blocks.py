@@ -91,6 +91,10 @@ class Version(NamedTuple):
     term: int
 
 
+#: The version of blocks that a store makes of something else. That never changes, and is older than all that was put.
+OLD = Version(0, 0)
+
+
 @dataclass(frozen=True, slots=True)
 class Block:
     """A block that a store has, without its columns."""
@@ -113,6 +117,11 @@ class Block:
         if self.statement is None:
             return Fragment(self.id, self.version.place, self.first, self.last)
         return Chunk(self.id, self.statement.up_to, self.first, self.last)
+
+    @property
+    def lasts(self) -> bool:
+        """Whether it never changes, and is not replaced soon: its columns are worth keeping in memory."""
+        return self.statement is not None or self.version == OLD
 
     @property
     def newest(self) -> int:

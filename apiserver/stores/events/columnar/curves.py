@@ -17,14 +17,14 @@ from apiserver.events.model import BucketAxis
 from apiserver.events.queries import GREATEST, LEAST, CommonBuckets, CurvesQuery, Range
 from apiserver.off_loop import off_loop
 from apiserver.stores.events.base import nearest_bucket
-from apiserver.stores.events.columnar.buckets import curve_over, load_curves, some_buckets
+from apiserver.stores.events.columnar.buckets import curve_over, load_curves, some_buckets, without_single_value
 from apiserver.stores.events.columnar.encoding import Workers
 from apiserver.stores.events.columnar.loading import Loaded, Loader, Spans, curve_in, times_of
 from apiserver.stores.events.columnar.stretches import Numbered, OfSeries, Stretch, numbered, size_of
 from apiserver.stores.events.elasticsearch.parts import in_parts
 from apiserver.stores.events.embedded.bucketing import put_into
 from apiserver.stores.events.embedded.chunks import POINTS_AT_A_TIME
-from apiserver.stores.events.embedded.points import Points, concat, without_single_value
+from apiserver.stores.events.embedded.points import Points, concat
 
 #: The place of an owner in the query, and the stretches of its series.
 _Curve = tuple[int, Sequence[Stretch]]
@@ -163,13 +163,13 @@ class _Search(NamedTuple):
     place: int
     stretches: Sequence[Stretch]
     """Those in which it may be, the nearest first."""
-    number: int = 1
+    count: int = 1
     """How many of them are read next."""
 
     @property
     def next(self) -> Sequence[Stretch]:
         """The stretches that are read next."""
-        return self.stretches[: self.number]
+        return self.stretches[: self.count]
 
     def step(self, loaded: Loaded, outside: _Outside) -> _Search | tuple[float, float]:
         """The nearest bucket, or where to search on: twice as far, or up to the end of the bucket."""
@@ -177,11 +177,11 @@ class _Search(NamedTuple):
         curve = without_single_value(concat([curve_in(one, loaded, outside.range) for one in ascending]))
         finite = np.flatnonzero(np.isfinite(curve.values))
         if not len(finite):
-            return _Search(self.place, self.stretches[self.number :], 2 * self.number)
+            return _Search(self.place, self.stretches[self.count :], 2 * self.count)
         nearest = int(curve.iters[finite[-1 if outside.before else 0]])
-        number = outside.until_bucket_of(nearest, self.stretches)
-        if number > self.number:
-            return self._replace(number=number)
+        count = outside.until_bucket_of(nearest, self.stretches)
+        if count > self.count:
+            return self._replace(count=count)
         return nearest_bucket(*curve, outside.buckets, before=outside.before)
 
 

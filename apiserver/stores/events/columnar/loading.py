@@ -85,7 +85,7 @@ class Loader:
         fetched = await self._store.fetch([*missing.values()]) if missing else []
         for (block, _), columns in zip(missing.values(), fetched, strict=True):
             loaded[block.id] = columns
-            if block.statement is not None:
+            if block.lasts:
                 self._cache.put(block.id, columns)
         return loaded
 

@@ -7,7 +7,8 @@ A fragment has the first two of these columns, a chunk has all:
     batches   for each fragment that lines came with, its place and its id
 
 A line's position is its timestamp and its sequence. The sequence is the place of the fragment that the line came with,
-and the line's number there. So a fragment has only the numbers, and a chunk has whole sequences.
+and the line's number there. So a fragment has only the numbers, and a chunk has whole sequences. Lines that were kept
+before there were blocks (`OLD`) have lower sequences, so they come first among lines of their timestamp.
 
 On the *axis* of logs, where blocks begin and end, a position is one whole number. So lines of one timestamp may be in
 several chunks. A block store knows the timestamps, and of a chunk also the sequences.
@@ -50,6 +51,9 @@ GAP, _GAPS = 3_600_000, 7
 
 #: Bits of a sequence that are the number of the line in its fragment.
 _NUMBER = 24
+#: What is added to places in sequences, and the greatest sequence that an old line may have.
+_NEW = 2**37
+LAST_OLD = (_NEW << _NUMBER) - 1
 #: Bits of a place on the axis that are the sequence.
 _SEQUENCE = 64
 _HASH, _DIGEST = 12, 12
@@ -81,8 +85,9 @@ def places_of(times: Range) -> Range:
 
 def on_axis(block: Block) -> Block:
     """The block, which begins and ends at places of the axis, not at timestamps."""
-    if block.statement is None:
-        begin, end = block.version.place << _NUMBER, ((block.version.place + 1) << _NUMBER) - 1
+    if not block.lasts:
+        place = block.version.place + _NEW
+        begin, end = place << _NUMBER, ((place + 1) << _NUMBER) - 1
     else:
         begin, end = block.begin, block.end
     first, last = LogPosition(block.first, begin), LogPosition(block.last, end)
@@ -136,7 +141,7 @@ def _fragment(owner: Owner, body: bytes, number: int, lines: Lines) -> NewBlock:
     lines.sequences = np.arange(len(lines))
     of_part = hashlib.blake2b(body + number.to_bytes(4, "big"), digest_size=_DIGEST).digest()
     id, ends = _id(owner, of_part), (int(lines.timestamps[0]), int(lines.timestamps[-1]))
-    return NewBlock(owner, NO_SERIES, id, *ends, len(lines), _columns(id, lines), size=lines.bytes, once=True)
+    return NewBlock(owner, NO_SERIES, id, *ends, len(lines), columns_of(id, lines), size=lines.bytes, once=True)
 
 
 def chunks_of(
@@ -144,7 +149,7 @@ def chunks_of(
 ) -> list[NewBlock]:
     """Chunks of like size with these lines. Together they cover all places from ends[0] to ends[1].
 
-    `batches` has the id of each fragment that lines came with, by its place.
+    `batches` has the id of each fragment that lines came with, by its place. Old lines (`OLD`) came with none.
     """
     parts = _in_parts(lines, LARGEST)
     firsts = [ends[0], *(place_of(part.position(0)) for part in parts[1:])]
@@ -165,10 +170,11 @@ def _chunk(
 ) -> NewBlock:
     id = _id(owner, os.urandom(_DIGEST))
     places = batch_places(lines)
+    places = places[places >= 0]
     known = msgspec.msgpack.encode(
         (integers.encode(places) if len(places) else b"", b"".join([batches[place] for place in places.tolist()]))
     )
-    columns = {**_columns(id, lines), BATCHES: wrap(known, _named(id))}
+    columns = {**columns_of(id, lines), BATCHES: wrap(known, _named(id))}
     ends = first.timestamp, last.timestamp
     return NewBlock(
         owner,
@@ -193,7 +199,8 @@ def _in_parts(lines: Lines, most: int) -> list[Lines]:
     return [lines.slice(*ends) for ends in pairwise(sorted({0, len(lines), *inner.tolist()}))] or [lines]
 
 
-def _columns(id: str, lines: Lines) -> dict[str, bytes]:
+def columns_of(id: str, lines: Lines) -> dict[str, bytes]:
+    """The columns `lines` and `about` of a block."""
     if not len(lines):
         return {LINES: b"", ABOUT: b""}
     names = lines.names.distinct()
@@ -217,8 +224,8 @@ def batch_id(block: Block) -> bytes:
 
 
 def batch_places(lines: Lines) -> Int64Array:
-    """The places of the fragments that lines came with, ascending."""
-    return np.unique(lines.sequences >> _NUMBER)
+    """The places of the fragments that lines came with, ascending; those of old lines are negative."""
+    return np.unique(lines.sequences >> _NUMBER) - _NEW
 
 
 def _named(id: str) -> Place:
@@ -241,8 +248,8 @@ def lines_of(block: Block, columns: Columns) -> Lines:
         return NO_LINES
     names, body = _lines_decoder.decode(unwrap(columns[LINES]))
     lines = codec.decode(body, dict(enumerate(names)))
-    if block.statement is None:
-        lines.sequences = lines.sequences + (block.version.place << _NUMBER)
+    if not block.lasts:
+        lines.sequences = lines.sequences + ((block.version.place + _NEW) << _NUMBER)
     return lines
 
 

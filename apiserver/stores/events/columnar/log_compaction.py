@@ -71,7 +71,7 @@ class LinesMaker:
         blocks = [part.block for run in runs for one in run.stretches for part in one.parts]
         loaded = await self._loader.load(blocks, LINES)
         of_chunks = await self._loader.load([block for block in blocks if block.statement is not None], BATCHES)
-        batches = {block.version.place: batch_id(block) for block in blocks if block.statement is None}
+        batches = {block.version.place: batch_id(block) for block in blocks if not block.lasts}
         for columns in of_chunks.values():
             batches |= batches_of(columns)
 

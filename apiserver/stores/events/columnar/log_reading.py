@@ -55,7 +55,7 @@ class LogLoader:
     async def seen(self, found: Found) -> tuple[Found, list[Block]]:
         """The blocks on the axis of logs, without fragments that were sent again; and these."""
         counting = [block for block in found.blocks if _reaches(block) >= found.deleted]
-        fragments = [block for block in counting if block.statement is None]
+        fragments = [block for block in counting if not block.lasts]
         known: dict[bytes, int] = {}
         if asked := _of_same_times([block for block in counting if block.statement is not None], fragments):
             for columns in (await self.load(asked, BATCHES)).values():

@@ -1,0 +1,263 @@
+"""Points and log lines that older versions kept, a document each, as blocks of an owner beside those that were put.
+
+Older versions had an index for each company and type. The first server that looks at one forbids writing to it. So its
+documents never change, and what is known of them stays true: a server of an older version that still runs is refused,
+answers its clients that they may try again, and they come to a server of this version.
+
+Old documents are fragments of place 0, so all that was put is newer. That is all there is to it, as `precedence.py`
+says which blocks count:
+
+    old documents    iterations 0 to 99, place 0
+    fragment f       iterations 90 to 120, place 5: its points replace old ones
+    chunk a          iterations 0 to 120, up to place 9: compaction made it of both, and old documents count nowhere
+    a deletion       at place 12: old documents of the owner do not count any more, nor does the chunk
+
+So compaction moves old documents, several servers may do so at once, and a server that stops half-way has done no harm.
+Nobody deletes the documents one by one. When those of all owners have been moved, the index goes (`moving.py`).
+
+A deletion of place 0, the first write of a shard, would be taken for none. So it is noted again.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, OrderedDict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple, Protocol, TypeVar
+
+from apiserver.events.model import EventBatch, EventType, LogColumns, Owner, Selection
+from apiserver.events.queries import EVERYWHERE, GREATEST, LEAST, Range, SeriesQuery
+from apiserver.stores.events.columnar.blocks import OLD, Block, BlockStore, Columns, Found, Gone, Near, NewBlock, near
+from apiserver.stores.events.elasticsearch.cluster import Cluster, errors
+from apiserver.stores.events.elasticsearch.old_logs import OldLogs
+from apiserver.stores.events.embedded.names import matcher
+
+#: Owners and blocks of owners that a server remembers.
+_REMEMBERED = 200_000
+
+T = TypeVar("T")
+
+
+class OldEvents(Protocol):
+    """Old documents of one type."""
+
+    type: EventType
+
+    def index(self, company: str) -> str:
+        """The index of a company."""
+
+    async def blocks(self, owners: Sequence[Owner]) -> list[Block]:
+        """Blocks with all events of owners of one company, with the version OLD."""
+
+    async def columns(self, wanted: Sequence[tuple[Block, Sequence[str]]]) -> list[Columns]:
+        """The named columns of each block. Gone: some of the events are not there."""
+
+
+class _Left(NamedTuple):
+    """The old blocks of an owner that may still count, and whether some others do not any more."""
+
+    blocks: list[Block]
+    some_are_gone: bool
+
+
+class WithOldDocuments:
+    """A BlockStore with the old documents of its type."""
+
+    def __init__(self, blocks: BlockStore, old: OldEvents, cluster: Cluster) -> None:
+        self._blocks = blocks
+        self._old = old
+        self._cluster = cluster
+        self._companies: dict[str, bool] = {}
+        """Whether a company has old documents."""
+        self._known: OrderedDict[Owner, _Left] = OrderedDict()
+        """Those of the owners that were asked for last."""
+        self._room = _REMEMBERED
+
+    # --- old documents -----------------------------------------------------------------------------
+
+    async def has_old(self, company: str) -> bool:
+        """Whether the company has an index of old documents. From now on, nobody writes to it."""
+        if company not in self._companies:
+            self._companies[company] = await self._is_closed_to_writes(self._old.index(company))
+        return self._companies[company]
+
+    async def _is_closed_to_writes(self, index: str) -> bool:
+        """Whether there is such an index; it is closed to writes then."""
+        indices = self._cluster.client.indices
+        with errors():
+            found = await indices.get_settings(index=index, flat_settings=True, ignore_unavailable=True)
+            if index in found and found[index]["settings"].get("index.blocks.write") != "true":
+                await indices.add_block(index=index, block="write", ignore_unavailable=True)
+        return index in found
+
+    async def _old_blocks(self, owners: Collection[Owner]) -> dict[Owner, list[Block]]:
+        """The old blocks of each owner that may still count."""
+        found: dict[Owner, list[Block]] = {}
+        unknown: dict[str, list[Owner]] = {}
+        for owner in owners:
+            if not await self.has_old(owner.company):
+                found[owner] = []
+            elif owner in self._known:
+                self._known.move_to_end(owner)
+                found[owner] = self._known[owner].blocks
+            else:
+                unknown.setdefault(owner.company, []).append(owner)
+        for some in unknown.values():
+            of_each: dict[Owner, list[Block]] = {owner: [] for owner in some}
+            for block in await self._old.blocks(some):
+                of_each[block.owner].append(block)
+            for owner, blocks in of_each.items():
+                self._remember(owner, _Left(blocks, some_are_gone=False))
+            found |= of_each
+        return found
+
+    def _remember(self, owner: Owner, left: _Left) -> None:
+        if owner in self._known:
+            self._room += 1 + len(self._known.pop(owner).blocks)
+        self._known[owner] = left
+        self._room -= 1 + len(left.blocks)
+        while self._room < 0:
+            self._room += 1 + len(self._known.popitem(last=False)[1].blocks)
+
+    # --- the protocol ------------------------------------------------------------------------------
+
+    async def put(self, blocks: Sequence[NewBlock]) -> None:
+        """Keep the blocks. All of these writes have ended once this returns."""
+        await self._blocks.put(blocks)
+
+    async def find(self, series: SeriesQuery, range: Range = EVERYWHERE, since: int | None = None) -> Found:
+        """The blocks of the series with iterations in the range. Old documents have not changed since any place."""
+        if since is not None:
+            return await self._blocks.find(series, range, since)
+        old = await self._old_blocks([series.owner])  # before others, as they may be moved meanwhile
+        return _with(await self._blocks.find(series, range), old[series.owner], series.selection, range)
+
+    async def find_of_each(self, queries: Sequence[SeriesQuery]) -> list[Found]:
+        """As `find` of each query, in order."""
+        old = await self._old_blocks({series.owner for series in queries})
+        found = await self._blocks.find_of_each(queries)
+        return [_with(one, old[series.owner], series.selection) for one, series in zip(found, queries, strict=True)]
+
+    async def near(self, owner: Owner, range: Range, most: int, *, descending: bool) -> Near:
+        """Up to `most` blocks with something in the range: those of least `first`, or else of greatest `last`."""
+        old = (await self._old_blocks([owner]))[owner]
+        new = await self._blocks.near(owner, range, most, descending=descending)
+        if not old or new.known is None:
+            return new
+        both = _with(new.found, old, (), new.known)
+        both.blocks.sort(key=lambda one: -one.last if descending else one.first)
+        return near(both._replace(blocks=both.blocks[:most]), new.known, most, descending=descending)
+
+    async def fetch(self, wanted: Sequence[tuple[Block, Sequence[str]]]) -> list[Columns]:
+        """The named columns of each block. Gone: one of them is no longer there, or was put again."""
+        is_old = [block.version == OLD for block, _ in wanted]
+        new = iter(await self._blocks.fetch([one for one, old in zip(wanted, is_old, strict=True) if not old]))
+        old = iter(await self._old_columns([one for one, old in zip(wanted, is_old, strict=True) if old]))
+        return [next(old) if one else next(new) for one in is_old]
+
+    async def _old_columns(self, wanted: Sequence[tuple[Block, Sequence[str]]]) -> list[Columns]:
+        try:
+            return await self._old.columns(wanted)
+        except Gone:  # all of the company was moved, and its index is gone
+            for block, _ in wanted:
+                self._companies.pop(block.owner.company, None)
+            raise
+
+    async def remove(self, owner: Owner, blocks: Sequence[Block]) -> None:
+        """Remove the blocks. Old ones count nowhere: they need not be found again."""
+        useless = {block.id for block in blocks if block.version == OLD}
+        if owner in self._known and useless:
+            left = [block for block in self._known[owner].blocks if block.id not in useless]
+            self._remember(owner, _Left(left, some_are_gone=True))
+        await self._blocks.remove(owner, [block for block in blocks if block.version != OLD])
+
+    async def delete(self, owners: Sequence[Owner]) -> Mapping[Owner, int]:
+        """Note that nothing counts any more that the owners have."""
+        places = await self._blocks.delete(owners)
+        again = [owner for owner in owners if not places[owner] and await self.has_old(owner.company)]
+        return {**places, **await self._blocks.delete(again)} if again else places
+
+    async def remove_before(self, places: Mapping[Owner, int]) -> None:
+        """Remove the blocks that lie before these places of deletions that have ended."""
+        await self._blocks.remove_before(places)
+
+    async def crowded(self, fragments: int) -> Sequence[Owner]:
+        """Owners that have a series with so many fragments; old documents do not count."""
+        return await self._blocks.crowded(fragments)
+
+    async def ended(self, owner: Owner) -> int:
+        """A place up to which all writes of the owner have ended. A `find` after this sees them."""
+        return await self._blocks.ended(owner)
+
+    async def lease(self, owner: Owner, holder: str, seconds: float) -> bool:
+        """Whether the holder may compact the owner for so long. 0 gives the lease back."""
+        return await self._blocks.lease(owner, holder, seconds)
+
+
+class LogsWithOldDocuments(WithOldDocuments):
+    """Log lines, of which the same batch may come again that an older version kept, or a part of it."""
+
+    def __init__(self, blocks: BlockStore, cluster: Cluster) -> None:
+        self._lines = OldLogs(cluster)
+        super().__init__(blocks, self._lines, cluster)
+
+    async def new_lines(self, batch: EventBatch) -> EventBatch:
+        """The batch without the lines that are old documents."""
+        logs: list[LogColumns] = []
+        sent: Counter[tuple[Owner, bytes]] = Counter()
+        for columns in batch.logs:
+            known: set[int] = set()
+            if columns.digest is not None and await self._had_old(columns.owner):
+                body = columns.owner, columns.digest
+                numbers = range(sent[body], sent[body] + len(columns.messages))
+                sent[body] = numbers.stop
+                known = await self._lines.known(*body, numbers)
+            if known and not await self._is_deleted(columns.owner):
+                left = [at for at, number in enumerate(numbers) if number not in known]
+                logs += [_take(columns, left)] if left else []
+            else:
+                logs.append(columns)
+        return replace(batch, logs=logs)
+
+    async def _had_old(self, owner: Owner) -> bool:
+        """Whether the owner has old documents, or had some."""
+        return bool((await self._old_blocks([owner]))[owner]) or (
+            owner in self._known and self._known[owner].some_are_gone
+        )
+
+    async def _is_deleted(self, owner: Owner) -> bool:
+        return (await self._blocks.find(SeriesQuery(owner, EventType.LOG), Range(GREATEST, LEAST))).deleted > 0
+
+
+def _take(columns: LogColumns, which: Sequence[int]) -> LogColumns:
+    """Some of the lines."""
+
+    def some(column: Sequence[T]) -> list[T]:
+        return [column[number] for number in which]
+
+    return LogColumns(
+        columns.owner,
+        columns.timestamps[which],
+        some(columns.levels),
+        some(columns.workers),
+        some(columns.messages),
+        some(columns.iters),
+        some(columns.metrics),
+        some(columns.variants),
+        columns.digest,
+        {at: columns.extras[number] for at, number in enumerate(which) if number in columns.extras},
+    )
+
+
+def _with(found: Found, old: Sequence[Block], selection: Selection, range: Range = EVERYWHERE) -> Found:
+    """The old blocks that are selected and have something in the range, and what was found.
+
+    Old ones come first, as the first write of a shard has place 0, too: of blocks of one place, the last one wins.
+    """
+    if not old or found.deleted:
+        return found
+    matches = matcher(selection)
+    wanted = [
+        block for block in old if block.first <= range.greatest and range.least <= block.last and matches(*block.series)
+    ]
+    return found._replace(blocks=[*wanted, *found.blocks])
