@@ -14,7 +14,7 @@ from apiserver import answers
 from apiserver.data.calls import DataCall, bad_parameter
 from apiserver.events.model import BucketAxis, EventType, MetricSelection, Owner, Selection, selection_of
 from apiserver.events.queries import Range
-from apiserver.events.smoothing import MOST_OF_MEDIAN, Kind, Smoothing
+from apiserver.events.smoothing import MOST_OF_MEAN, MOST_OF_MEDIAN, Kind, Smoothing
 from apiserver.times import epoch_millis
 
 _MOST_NAMES, _LONGEST_NAME = 1000, 1024
@@ -128,7 +128,7 @@ def smoothing_of(smooth: str | None) -> Smoothing | None:
                 raise bad_parameter("smooth", "the weight must be at least 0 and less than 1")
             return Smoothing(kind, weight=weight)
     points = 11 if number is None else number
-    most = MOST_OF_MEDIAN if kind is Kind.MEDIAN else 2**31
+    most = MOST_OF_MEDIAN if kind is Kind.MEDIAN else MOST_OF_MEAN
     if not 1 <= points <= most or points != int(points):
         raise bad_parameter("smooth", f"the window must have a whole number of points, from 1 to {most}")
     return Smoothing(kind, points=int(points))

@@ -25,6 +25,8 @@ from apiserver.events.model import Float64Array, Int64Array
 
 #: The most points of a median's window. Each point takes time for its whole window.
 MOST_OF_MEDIAN = 31
+#: The most points of a mean's window. So many are held back, and memory for a window is taken for a short curve, too.
+MOST_OF_MEAN = 10_000
 #: Values in each row of the table in which decayed sums are made.
 _COLUMNS = 64
 #: The x axis of W&B's charts has this length, whatever x is. See `_ByX`.

@@ -175,6 +175,7 @@ async def test_wrong_parameters(data: Data) -> None:
         ("smooth=foo", "smooth"),
         ("smooth=ema:1", "smooth"),
         ("smooth=median:33", "smooth"),
+        ("smooth=mean:10001", "smooth"),
         ("csv=x", "csv"),
         ("points=9&columns=mean,media", "columns"),
         ("columns=mean", "columns"),
