@@ -11,11 +11,15 @@ from pydantic import BaseModel, Field
 
 from apiserver.data.calls import TheCall, bad_parameter
 from apiserver.data.links import LONGEST, DataLinks
-from apiserver.data.places import find_owner, find_project
+from apiserver.data.places import ALL, find_owner, find_project
 from apiserver.data.routes import router
 from apiserver.rpc.errors import ApiError
 
 routes = router()
+
+#: The ends of addresses that are of two parts.
+_OF_LOGS = (("log", "hits"), ("log", "line"), ("log", "workers"))
+_EXPECTED = "it must be that of a task or project, such as /data/tasks/<id>/scalars.csv"
 
 
 class LinkRequest(BaseModel, extra="forbid"):
@@ -33,7 +37,10 @@ async def make(call: TheCall, wanted: Annotated[LinkRequest, Body()]) -> Any:
     """
     if call.link is not None:
         raise ApiError(403, 0, "A link cannot make links")
-    parts = urlsplit(wanted.address)
+    try:
+        parts = urlsplit(wanted.address)
+    except ValueError:  # such as http://[
+        raise bad_parameter("address", _EXPECTED) from None
     covers, address = await _covered(call, parts.path)
     token = cast(DataLinks, call.request.app.state.data_links).token(call.caller, covers, wanted.seconds)
     query = "&".join(filter(None, (parts.query, f"token={token}")))
@@ -46,8 +53,11 @@ async def _covered(call: TheCall, path: str) -> tuple[str, str]:
     """What the link covers, and the address with the id of it."""
     empty, data, kind, *rest = [*path.split("/"), "", "", ""]
     names = [name for name in rest if name]
-    if (empty, data) != ("", "data") or kind not in ("tasks", "projects") or len(names) < 2:
-        raise bad_parameter("address", "it must be that of a task or project, such as /data/tasks/<id>/scalars.csv")
-    name, what = "/".join(names[:-1]), names[-1]
+    cut = -2 if tuple(names[-2:]) in _OF_LOGS else -1
+    name, what = "/".join(names[:cut]), "/".join(names[cut:])
+    if (empty, data) != ("", "data") or kind not in ("tasks", "projects") or not name or not what:
+        raise bad_parameter("address", _EXPECTED)
+    if kind == "projects" and name == ALL:
+        raise bad_parameter("address", "a link is for one project")
     id = (await find_owner(call, name)).id if kind == "tasks" else (await find_project(call, name))["id"]
     return f"{kind}/{id}", f"/data/{kind}/{quote(id)}/{quote(what)}"

@@ -176,6 +176,14 @@ async def test_a_link_opens_what_it_names_and_nothing_else(data: Data) -> None:
         await data.error(f"/projects/{data.project}/{name}?recursive=1&token={whole}", auth=None, expect=403)
 
 
+async def test_a_link_is_for_an_address_of_one_task_or_project(data: Data) -> None:
+    for part in ("log/hits?search=a", "log/line?time=0", "log/workers"):
+        await data.get(await link(data, f"/data/tasks/{data.task}/{part}"), auth=None)
+    for address in ("http://[", "/data/projects/*/tasks", f"/data/tasks/{data.task}", "/data/tasks/log/hits"):
+        answer = await data.api.raw("POST", "/data/links", json={"address": address})
+        assert (answer.status_code, answer.json()["error"]["parameter"]) == (400, "address"), address
+
+
 async def test_a_link_writes_nothing(data: Data) -> None:
     opened = await link(data, f"/data/tasks/{data.task}/scalars")
     token = opened.rpartition("token=")[2]
