@@ -204,10 +204,12 @@ def test_blocks_of_plain_numbers(rows: list[tuple[str, int, float]]) -> None:
 
 def test_texts_that_a_spreadsheet_would_run() -> None:
     columns = (Column("a", Kind.TEXT), Column("b", Kind.FLOAT))
-    texts = ["=1+1", "+1", "-1", "@x", "\tx", "\rx", "x=1"]
+    numbers = ["-1", "+0.5", "-.5e-3", "-1.", "-2E+10"]
+    run = ["=1+1", "+1+1", "-1-1", "-", "-1e", "-x", "-inf", "-1\n", "-\u0661", "@x", "\tx", "\rx", "=-1"]
+    texts = [*run, *numbers, "x=1"]
     content = written(Format.CSV, columns, [Batch(len(texts), [texts, [-1.0] * len(texts)])]).decode()
     cells = [row[0] for row in csv.reader(io.StringIO(content, newline=""))][1:]
-    assert cells == [*(f"'{text}" for text in texts[:-1]), "x=1"]
+    assert cells == [*(f"'{text}" for text in run), *numbers, "x=1"]
     assert content.count(",-1.0\r\n") == len(texts)
 
 

@@ -11,6 +11,7 @@ is "" there.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -22,6 +23,8 @@ from apiserver.times import iso_millis
 
 #: Spreadsheets take a text that begins with one of these for a formula, and run it.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
+#: Texts that begin so and are numbers: parameters are texts, and −0.5 has to be a number for whoever reads the table.
+_NUMBER = re.compile(r"[+-](\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _MUST_BE_QUOTED = frozenset(',;"\r\n')
 #: NaN, ∞ and −∞.
 _IN_JSON, _IN_CSV = ('"NaN"', '"Infinity"', '"-Infinity"'), ("NaN", "inf", "-inf")
@@ -123,7 +126,8 @@ def _float(value: float, odd: tuple[str, str, str]) -> str:
 
 def _csv_text(plain: bool) -> Text:
     def text(value: str) -> str:
-        return _quoted(f"'{value}" if not plain and value.startswith(_FORMULA) else value)
+        is_formula = not plain and value.startswith(_FORMULA) and not _NUMBER.fullmatch(value)
+        return _quoted(f"'{value}" if is_formula else value)
 
     return text
 
