@@ -162,10 +162,13 @@ async def _window(
     call: DataCall, owner: Owner, numbers: Sequence[int], longest: int | None, options: Options, *, of_text: bool
 ) -> Response:
     """Lines by their numbers. The header X-Total-Count says how many there are in all."""
-    lines, total = await call.backend.events.log_numbered(owner, numbers)
-    answers.hold(bytes_of_all(lines))
+    store, totals = call.backend.events, list[int]()
 
     async def rows() -> AsyncGenerator[Batch, None]:
+        # Here, behind the version of the answer: lines that come between the two would never be told by it.
+        lines, total = await store.log_numbered(owner, numbers)
+        answers.hold(bytes_of_all(lines))
+        totals.append(total)
         found, columns = _batch([line._replace(message=line.message[:longest]) for line in lines])
         if not of_text:
             positions, lengths = [position_text(line.position) for line in lines], [len(line.message) for line in lines]
@@ -176,6 +179,7 @@ async def _window(
         return Table(_COLUMNS if of_text else _NUMBERED, rows(), {"task": owner.id})
 
     response = await answer(call, f"{owner.id}-log", make, owners=[owner], possible=FORMATS, options=options)
+    total = totals[-1] if totals else (await store.log_numbered(owner, []))[1]
     response.raw_headers.append((b"x-total-count", str(total).encode()))
     return response
 

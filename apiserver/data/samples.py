@@ -14,12 +14,12 @@ from fastapi import Depends, Query, Response
 from apiserver import answers
 from apiserver.data.calls import DataCall, TheCall
 from apiserver.data.formats.writers import Options
-from apiserver.data.parameters import Axis, From, Metrics, PlainCsv, To, Variants, range_of, selector
+from apiserver.data.parameters import Axis, From, Metrics, PlainCsv, Selector, To, Variants, range_of, selector
 from apiserver.data.places import find_owner
 from apiserver.data.routes import router, table
 from apiserver.data.sending import answer
 from apiserver.data.tables import Batch, Column, Kind, Table
-from apiserver.events.model import EventType, Sample, SamplePosition
+from apiserver.events.model import EventType, Owner, Sample, SamplePosition
 from apiserver.events.queries import PageQuery, Range, SeriesQuery
 from apiserver.off_loop import in_thread
 from apiserver.stores.events.base import bytes_of_all
@@ -82,19 +82,20 @@ async def images(call: TheCall, task: str, asked: _AskedSamples) -> Response:
 
 async def _answer(call: DataCall, type: EventType, task: str, asked: _Asked) -> Response:
     owner = await find_owner(call, task)
-    selection = await selector(call, type, asked.metrics, asked.variants)(owner)
-    series = None if selection is None else SeriesQuery(owner, type, selection)
+    select = selector(call, type, asked.metrics, asked.variants)
 
     def make() -> Table:
-        return Table(_COLUMNS[type], _rows(call, series, asked.iterations, asked.latest), {"task": owner.id})
+        return Table(_COLUMNS[type], _rows(call, owner, type, select, asked), {"task": owner.id})
 
     return await answer(call, f"{owner.id}-{type.plural}", make, owners=[owner], options=asked.options)
 
 
 async def _rows(
-    call: DataCall, series: SeriesQuery | None, iterations: Range, latest: int | None
+    call: DataCall, owner: Owner, type: EventType, select: Selector, asked: _Asked
 ) -> AsyncGenerator[Batch, None]:
-    store = call.backend.events
+    store, iterations, latest = call.backend.events, asked.iterations, asked.latest
+    selection = await select(owner)
+    series = None if selection is None else SeriesQuery(owner, type, selection)
     after: SamplePosition | None = None
     while series is not None:
         if latest is None:

@@ -12,12 +12,12 @@ from fastapi import Response
 from apiserver import answers
 from apiserver.data.calls import DataCall, TheCall
 from apiserver.data.formats.writers import Options
-from apiserver.data.parameters import Metrics, PlainCsv, Variants, selector
+from apiserver.data.parameters import Metrics, PlainCsv, Selector, Variants, selector
 from apiserver.data.places import find_owner
 from apiserver.data.routes import router, table
 from apiserver.data.sending import answer
 from apiserver.data.tables import Batch, Column, Kind, Table
-from apiserver.events.model import EventType, Owner, ScalarStats, Selection
+from apiserver.events.model import EventType, Owner, ScalarStats
 from apiserver.events.queries import SeriesQuery
 
 routes = router()
@@ -46,15 +46,16 @@ async def of_task(
 ) -> Response:
     """What there is to know of each curve without its points: where it is best, how much it varies, where it is NaN."""
     owner = await find_owner(call, task)
-    selection = await selector(call, EventType.SCALAR, metrics, variants)(owner)
+    select = selector(call, EventType.SCALAR, metrics, variants)
 
     def make() -> Table:
-        return Table(_COLUMNS, _rows(call, owner, selection), {"task": owner.id})
+        return Table(_COLUMNS, _rows(call, owner, select), {"task": owner.id})
 
     return await answer(call, f"{owner.id}-stats", make, owners=[owner], options=Options(csv == "plain"))
 
 
-async def _rows(call: DataCall, owner: Owner, selection: Selection | None) -> AsyncGenerator[Batch, None]:
+async def _rows(call: DataCall, owner: Owner, select: Selector) -> AsyncGenerator[Batch, None]:
+    selection = await select(owner)
     if selection is None:
         return
     query = SeriesQuery(owner, EventType.SCALAR, selection)

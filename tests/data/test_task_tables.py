@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from apiserver.data.versions import Version
 from tests.data.conftest import Data, scalar
 from tests.data.test_scalars import cells
 
@@ -222,3 +223,29 @@ async def test_a_small_table_is_known_again_by_its_content(data: Data) -> None:
     await data.get("config", headers={"if-none-match": tag}, expect=304)
     await data.api.call("tasks.edit", {"task": data.task, "runtime": {"cpu_cores": "8"}})
     assert (await data.get("config", headers={"if-none-match": tag})).json()[0]["value"] == "8"
+
+
+async def test_what_comes_while_an_answer_begins_is_in_it_or_changes_its_version(
+    data: Data, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await data.add(line(0))
+    now, coming = Version.now, list[dict[str, Any]]()
+
+    async def first_more_comes(version: Version) -> str:
+        await data.add(*coming)
+        return await now(version)
+
+    monkeypatch.setattr(Version, "now", first_more_comes)
+    for address, event in (
+        ("log?offset=0", line(1)),
+        ("log.parquet?offset=0", line(2)),
+        ("stats?metric=a*", scalar("a", "v", 1, 1)),
+        ("plots?metric=a*", {"type": "plot", "metric": "a", "variant": "v", "iter": 1, "plot_str": "{}"}),
+        ("images?metric=a*", {"type": "training_debug_image", "metric": "a", "variant": "v", "iter": 1, "url": "x"}),
+    ):
+        coming[:] = [event]
+        told = await data.get(address)
+        coming.clear()
+        again = await data.get(address, headers={"if-none-match": told.headers["etag"]}, expect=304)
+        assert (await data.get(address)).content == told.content, address
+        assert again.headers.get("x-total-count") == told.headers.get("x-total-count")
