@@ -73,16 +73,10 @@ async def assert_same_to_restate(store: EventStore, plain: PlainEventStore) -> N
 async def _assert_same_scalars(store: EventStore, plain: PlainEventStore, owner: Owner) -> None:
     for selection in SELECTIONS:
         series = SeriesQuery(owner, EventType.SCALAR, selection)
-        got, expected = await store.scalar_stats(series), await plain.scalar_stats(series)
-        assert [_comparable(asdict(one)) for one in got] == [_comparable(asdict(one)) for one in expected]
-        got, expected = [await one.scalar_stats(series, spread=True) for one in (store, plain)]
-        assert list(map(_spread, got)) == list(map(_spread, expected))
+        await assert_same_stats(store, plain, series)
         for limit in (1, 4, 1000):
             await assert_same_times(store, plain, series, limit)
         await assert_same_by_worker(store, plain, series)
-        for n in (1, 3, 100):
-            values = await store.last_values(series, n)
-            assert _comparable(values) == _comparable(await plain.last_values(series, n))
         for axis, width, bounds in product(BucketAxis, WIDTHS, BOUNDS):
             await _assert_same_buckets(store, plain, series, BucketQuery(axis, width, Range.of(*bounds)))
     for axis, smoothing in product(BucketAxis, SMOOTHINGS):
@@ -90,6 +84,17 @@ async def _assert_same_scalars(store: EventStore, plain: PlainEventStore, owner:
         await _assert_same_smoothed(store, plain, SeriesQuery(owner, EventType.SCALAR), asked)
     for descending, limit, whole in product((False, True), (1, 4, 1000), (False, True)):
         await _assert_same_walk(store, plain, owner, PageQuery(limit, None, descending, whole))
+
+
+async def assert_same_stats(store: ScalarStore, plain: PlainEventStore, series: SeriesQuery) -> None:
+    """Compare stats and last values."""
+    got, expected = await store.scalar_stats(series), await plain.scalar_stats(series)
+    assert [_comparable(asdict(one)) for one in got] == [_comparable(asdict(one)) for one in expected]
+    got, expected = [await one.scalar_stats(series, spread=True) for one in (store, plain)]
+    assert list(map(_spread, got)) == list(map(_spread, expected))
+    for n in (1, 3, 100):
+        values = await store.last_values(series, n)
+        assert _comparable(values) == _comparable(await plain.last_values(series, n))
 
 
 async def assert_same_curves(store: ScalarStore, plain: PlainEventStore, asked: CurvesQuery) -> None:

@@ -6,6 +6,7 @@ A fragment has the first two of these columns, a chunk has all. Inside, they are
     details   the workers' names, then timestamps, workers by number, and times of receipt
     sums      sums of neighbouring points, for long histograms
     spans     how many points each worker reported, and when the first and the last of them
+    stats     statistics of all points
 
 The id of a fragment is made of its series and its points, so a batch that is sent again makes no second one.
 """
@@ -24,14 +25,15 @@ import orjson
 from apiserver.events.model import Int64Array, Owner, Scalars
 from apiserver.stores.events.columnar.blocks import Columns, Name, NewBlock, Statement
 from apiserver.stores.events.columnar.stretches import BlockPart
-from apiserver.stores.events.embedded import chunks, pieces, reports
+from apiserver.stores.events.embedded import chunks, pieces, reports, stats
 from apiserver.stores.events.embedded.checked import Kind, Place, decoder, unwrap, wrap
 from apiserver.stores.events.embedded.pieces import ColumnNames, Pieces
 from apiserver.stores.events.embedded.points import Curve, Points, by_series, take
 from apiserver.stores.events.embedded.points import curve_of as curve_of_points
 from apiserver.stores.events.embedded.reports import Span
+from apiserver.stores.events.embedded.stats import StatsArray
 
-CURVE, DETAILS, SUMS, SPANS = "curve", "details", "sums", "spans"
+CURVE, DETAILS, SUMS, SPANS, STATS = "curve", "details", "sums", "spans", "stats"
 #: The columns that have whole points.
 WHOLE = (CURVE, DETAILS)
 
@@ -125,6 +127,7 @@ def _chunk(
         **_columns(id, points, workers, sealed=len(iters) >= SEALED),
         SUMS: wrap(pieces.encode_blocks(sums), _place(id)),
         SPANS: wrap(_encoded_spans(points, workers), _place(id)),
+        STATS: wrap(stats.of_points(points).tobytes(), _place(id)),
     }
     return NewBlock(owner, series, id, first, last, len(iters), columns, Statement(up_to, newest, shift))
 
@@ -196,3 +199,8 @@ def sums_of(columns: Sequence[Columns], names: ColumnNames) -> Pieces:
 def spans_of(columns: Columns) -> list[tuple[str, Span]]:
     """The span of each worker's points in a chunk."""
     return [(worker, Span(*span)) for worker, *span in orjson.loads(unwrap(columns[SPANS]))]
+
+
+def stats_of(columns: Sequence[Columns]) -> StatsArray:
+    """The stats of chunks, a row for each."""
+    return stats.stored([unwrap(some[STATS]) for some in columns])

@@ -1,4 +1,4 @@
-"""Scalars over a block store: writes fragments, reads points and buckets of fragments and chunks, tells what changed.
+"""Scalars over a block store: writes fragments, reads points, stats and buckets of blocks, tells what changed.
 
 The methods are those of `EventStore` (`stores/events/base.py`) with the same names. A read asks the store once for what
 there is of the series, and then for columns. If a block is gone by then, it was compacted, and the read begins again.
@@ -18,6 +18,7 @@ from apiserver.events.model import (
     Owner,
     ScalarPoints,
     ScalarPosition,
+    ScalarStats,
     SeriesName,
     WorkerMeans,
     WorkerSpan,
@@ -25,8 +26,8 @@ from apiserver.events.model import (
 from apiserver.events.queries import BucketQuery, CommonBuckets, CurvesQuery, Grid, PageQuery, Range, SeriesQuery
 from apiserver.off_loop import off_loop
 from apiserver.stores.events.columnar import buckets as bucketing
-from apiserver.stores.events.columnar import by_worker, curves, pages
-from apiserver.stores.events.columnar.blocks import BlockStore
+from apiserver.stores.events.columnar import by_worker, curves, last_values, pages, statistics
+from apiserver.stores.events.columnar.blocks import BlockStore, Name
 from apiserver.stores.events.columnar.compaction import FEWEST, PointsMaker, compact
 from apiserver.stores.events.columnar.earliest import earliest
 from apiserver.stores.events.columnar.encoding import fragments
@@ -69,6 +70,25 @@ class ColumnarScalars:
         found = stretches(await self._store.find(SeriesQuery(owner, EventType.SCALAR)))
         return [SeriesName(EventType.SCALAR, *name) for name in found]
 
+    async def count(self, series: SeriesQuery) -> int:
+        """How many points the series have, exactly. Each iteration of a series counts once."""
+        return await self._read_one(series, lambda found: statistics.count(self._loader, found))
+
+    async def scalar_stats(self, series: SeriesQuery, *, spread: bool = False) -> list[ScalarStats]:
+        """Stats of each series, sorted by metric and variant; with `spread`, all of them."""
+        (found,) = await self._stats([series], spread=spread)
+        return found
+
+    async def scalar_stats_of_each(self, queries: Sequence[SeriesQuery]) -> list[list[ScalarStats]]:
+        """Stats of each query's series, in order."""
+        return await self._stats(queries, spread=False)
+
+    async def _stats(self, queries: Sequence[SeriesQuery], *, spread: bool) -> list[list[ScalarStats]]:
+        owners = [series.owner for series in queries]
+        return await self._read_each(
+            queries, lambda found: statistics.scalar_stats(self._loader, owners, found, spread=spread)
+        )
+
     async def scalar_buckets(self, series: SeriesQuery, wanted: BucketQuery) -> list[Buckets]:
         """The buckets of each series, sorted by metric and variant; iteration −2³¹ is left out."""
         (found,) = await self.scalar_buckets_of_each([series], wanted)
@@ -100,6 +120,10 @@ class ColumnarScalars:
             return await pages.page(self._loader, stretches(found), page)
 
         return await until_nothing_is_gone(read)
+
+    async def last_values(self, series: SeriesQuery, n: int) -> dict[Name, list[float]]:
+        """The last `n` values by iteration of each series, oldest first."""
+        return await self._read_one(series, lambda found: last_values.last_values(self._loader, found, n))
 
     async def earliest_points(self, series: SeriesQuery, limit: int, after: int | None = None) -> ScalarPoints:
         """The first `limit` points beyond timestamp `after`, and all others that share the last one's timestamp."""

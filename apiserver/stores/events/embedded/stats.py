@@ -203,6 +203,19 @@ def fold(rows: StatsArray) -> StatsArray:
     return rows
 
 
+def fold_each(rows: StatsArray, lengths: Int64Array) -> StatsArray:
+    """As `fold` of each group of rows; group n is the next lengths[n] ≥ 1 rows."""
+    while len(rows) > len(lengths):
+        place = np.arange(len(rows)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        half = np.repeat(lengths // 2, lengths)
+        left = place < half
+        kept = left | (place == 2 * half)
+        joined = rows[kept]
+        joined[left[kept]] = combine(rows[left], rows[np.flatnonzero(left) + half[left]])
+        rows, lengths = joined, (lengths + 1) // 2
+    return rows
+
+
 #: The columns of `ScalarStats` behind its names, in their order.
 _MODEL = [
     *("count", "finite", "min_iter", "max_iter", "first_time", "last_time"),

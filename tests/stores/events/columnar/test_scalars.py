@@ -1,11 +1,11 @@
-"""The scalars of block stores answer as the plain event store does, whatever is in fragments and what in chunks."""
+"""The scalars of block stores, by the contract of event stores and beside the plain one, in fragments and in chunks."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from itertools import product
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -26,24 +26,51 @@ from apiserver.events.model import (
 )
 from apiserver.events.queries import BucketQuery, CurvesQuery, PageQuery, Range, SeriesQuery, Width
 from apiserver.events.smoothing import Kind, Smoothing
+from apiserver.stores.events.base import EventStore
 from apiserver.stores.events.columnar import encoding
 from apiserver.stores.events.columnar.blocks import BlockStore
 from apiserver.stores.events.columnar.scalars import ColumnarScalars
 from tests.chance import examples
-from tests.contract.event_stores import OWNER, SCALARS, batch, scalars
+from tests.contract import test_event_store_scalars as contract
+from tests.contract.event_stores import OWNER, SCALARS, Case, batch, scalars
 from tests.contract.plain_event_store import PlainEventStore
 from tests.stores.events import random_events
 from tests.stores.events.columnar import block_stores
 from tests.stores.events.columnar.plain_blocks import PlainBlocks
-from tests.stores.events.comparison import UNKNOWN, assert_same_by_worker, assert_same_curves, assert_same_times
+from tests.stores.events.comparison import (
+    UNKNOWN,
+    assert_same_by_worker,
+    assert_same_curves,
+    assert_same_stats,
+    assert_same_times,
+)
 from tests.stores.events.random_events import OWNERS
 
 pytestmark = pytest.mark.anyio
 blocks = block_stores.blocks
 
+#: It counts events of all types, which the engine does not have.
+NOT_HERE = "test_adding_a_batch_again_changes_nothing"
+globals().update({name: test for name, test in vars(contract).items() if name.startswith("test_") and name != NOT_HERE})
+
 #: Powers of two are not widened, so that buckets are the same as those of the plain store.
 WIDTHS = (1, 2, 16, 2**10, 2**62)
 RANGES = (Range(), Range(3), Range(-2, 12), Range(100, 1_520), Range(50, 60))
+
+
+@pytest.fixture(params=["fragments", "chunks", "both"])
+async def case(request: pytest.FixtureRequest) -> Case:
+    """The engine as an event store, which compacts whenever it may, once, or never."""
+    engine = ColumnarScalars(PlainBlocks())
+    times = {"fragments": 0, "chunks": 10**6, "both": 1}[request.param]
+
+    async def settle() -> None:
+        nonlocal times
+        if times:
+            times -= 1
+            await engine.compact(OWNER, fewest=1)
+
+    return Case(cast(EventStore, engine), settle)
 
 
 class Both:
@@ -63,6 +90,8 @@ class Both:
 
     async def assert_same(self, series: SeriesQuery = SCALARS, limits: Sequence[int] = (1000,)) -> None:
         assert await self.engine.series(series.owner) == await self.plain.series(series.owner, [EventType.SCALAR])
+        await assert_same_stats(self.engine, self.plain, series)
+        assert await self.engine.count(series) == sum([one.count for one in await self.plain.scalar_stats(series)])
         for axis, width, range in product(BucketAxis, WIDTHS, RANGES):
             await self.assert_same_buckets(series, BucketQuery(axis, _constant(width), range, ALL))
         smoothing = Smoothing(next(iter(Kind)), weight=0.7, points=4)

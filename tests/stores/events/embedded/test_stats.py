@@ -58,6 +58,13 @@ def test_folded_stats_are_those_of_the_union(parts: list[Rows]) -> None:
     assert comparable(folded) == comparable(of([point for part in parts for point in part]))
 
 
+@given(st.lists(st.lists(rows, min_size=1, max_size=6), min_size=1, max_size=6))
+def test_folded_groups_are_those_that_are_folded_alone(groups: list[list[Rows]]) -> None:
+    of_each = [np.concatenate([of(part, 12 * n) for n, part in enumerate(group)]) for group in groups]
+    found = stats.fold_each(np.concatenate(of_each), np.array([len(group) for group in groups]))
+    assert found.tobytes() == b"".join([stats.fold(some).tobytes() for some in of_each])
+
+
 @given(rows)
 def test_deviations_and_values_that_are_not_finite_are_those_of_the_library(points: Rows) -> None:
     row = of(points)[0]

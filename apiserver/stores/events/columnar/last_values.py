@@ -1,0 +1,51 @@
+"""The last values of series: only the last stretches are read, of all series at once.
+
+Where blocks overlap, there may be fewer points than these blocks have. So if values are missing then, the stretches
+before are read, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import accumulate, chain, takewhile
+
+from apiserver.events.queries import EVERYWHERE
+from apiserver.off_loop import off_loop
+from apiserver.stores.events.columnar.blocks import Name
+from apiserver.stores.events.columnar.loading import Loader, curve_in
+from apiserver.stores.events.columnar.stretches import OfSeries, Stretch, size_of
+from apiserver.stores.events.elasticsearch.parts import in_parts
+from apiserver.stores.events.embedded.chunks import POINTS_AT_A_TIME
+from apiserver.stores.events.embedded.points import concat
+
+
+async def last_values(loader: Loader, found: OfSeries, n: int) -> dict[Name, list[float]]:
+    """The last `n` values by iteration of each series, oldest first."""
+    values: dict[Name, list[float]] = {name: [] for name in found}
+    left = dict(found)
+    while left:
+        ends = {name: _end(some, n - len(values[name])) for name, some in left.items()}
+        for part in in_parts(ends.items(), lambda one: size_of(one[1]), POINTS_AT_A_TIME):
+            for name, some in (await _read(loader, part, n)).items():
+                values[name] = [*some, *values[name]][-n:]
+        rest = {name: some[: -len(ends[name])] for name, some in left.items() if len(values[name]) < n}
+        left = {name: some for name, some in rest.items() if some}
+    return values
+
+
+def _end(some: Sequence[Stretch], missing: int) -> Sequence[Stretch]:
+    """As many of the last stretches of a series as have so many points, or all."""
+    sizes = accumulate(one.size for one in reversed(some))
+    taken = 1 + sum(1 for _ in takewhile(lambda size: size < missing, sizes))
+    return some[-taken:]
+
+
+async def _read(loader: Loader, part: Sequence[tuple[Name, Sequence[Stretch]]], n: int) -> dict[Name, list[float]]:
+    """The last `n` values in these stretches, or all."""
+    loaded = await loader.curves(chain.from_iterable(some for _, some in part))
+
+    def values(some: Sequence[Stretch]) -> list[float]:
+        found: list[float] = concat([curve_in(one, loaded, EVERYWHERE) for one in some]).values[-n:].tolist()
+        return found
+
+    return await off_loop(sum([size_of(some) for _, some in part]), lambda: {name: values(some) for name, some in part})
