@@ -78,7 +78,7 @@ def _summed(some: Sequence[Stretch], loaded: Loaded) -> StatsArray:
     workers = Workers()
     read = {n: points_in(some[n], loaded, EVERYWHERE, workers) for n, chunk in enumerate(chunks) if chunk is None}
     if read := {n: points for n, points in read.items() if len(points.iters)}:
-        lengths = [len(points.iters) for points in read.values()]
+        lengths = np.array([len(points.iters) for points in read.values()])
         points = concat([*read.values()])
         starts = np.cumsum(lengths) - lengths
         rows[[*read]] = stats.of_groups(points.iters, points.values, points.timestamps, starts)

@@ -13,14 +13,14 @@ import numpy as np
 import pytest
 
 from apiserver.events.model import SINGLE_VALUE_ITERATION
-from apiserver.events.queries import SeriesQuery
 from apiserver.stores.events.columnar import encoding
-from apiserver.stores.events.columnar.blocks import Block, Columns, Found, NewBlock
+from apiserver.stores.events.columnar.blocks import NewBlock
 from apiserver.stores.events.columnar.scalars import ColumnarScalars
 from apiserver.stores.events.embedded.points import Points
 from tests.contract.event_stores import OWNER, SCALARS, batch, scalars
 from tests.stores.events.columnar.plain_blocks import PlainBlocks
 from tests.stores.events.columnar.servers import Call, ShakyBlocks, finish
+from tests.stores.events.columnar.watched_blocks import WatchedBlocks
 
 pytestmark = pytest.mark.anyio
 
@@ -28,21 +28,12 @@ OTHER = OWNER._replace(id="other task")
 NAME = ("loss", "train")
 
 
-class WatchedBlocks(PlainBlocks):
-    """Notes how often blocks are looked for, and which columns of which iterations are fetched, request by request."""
+Fetched = tuple[int, int, tuple[str, ...]]
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.finds = 0
-        self.fetches: list[list[tuple[int, int, tuple[str, ...]]]] = []
 
-    async def find_of_each(self, queries: Sequence[SeriesQuery]) -> list[Found]:
-        self.finds += 1
-        return await super().find_of_each(queries)
-
-    async def fetch(self, wanted: Sequence[tuple[Block, Sequence[str]]]) -> list[Columns]:
-        self.fetches.append([(block.first, block.last, tuple(columns)) for block, columns in wanted])
-        return await super().fetch(wanted)
+def fetched(blocks: WatchedBlocks) -> list[list[Fetched]]:
+    """The first and the last iteration of each block that was fetched, and which columns, request by request."""
+    return [[(block.first, block.last, tuple(names)) for block, names in some] for some in blocks.fetches]
 
 
 async def test_stats_of_many_owners_take_one_request_for_blocks_and_one_for_columns() -> None:
@@ -52,12 +43,12 @@ async def test_stats_of_many_owners_take_one_request_for_blocks_and_one_for_colu
     for owner in (OWNER, OTHER):
         await engine.compact(owner, fewest=1)
     await engine.add(batch(scalars([3.0, 4.0], iters=[20, 25], owner=OTHER)))
-    blocks.fetches.clear()
+    blocks.forget()
     for _ in range(2):
         queries = [SCALARS, replace(SCALARS, owner=OTHER)]
         assert [[one.sum for one in found] for found in await engine.scalar_stats_of_each(queries)] == [[9.0], [25.0]]
     of_chunks, of_fragment = [(0, 8, ("stats",))] * 2, (20, 25, ("curve", "details"))
-    assert (blocks.finds, blocks.fetches) == (2, [[*of_chunks, of_fragment], [of_fragment]])
+    assert (blocks.searches, fetched(blocks)) == (2, [[*of_chunks, of_fragment], [of_fragment]])
 
 
 async def test_blocks_that_do_not_overlap_are_counted_without_their_columns() -> None:
@@ -66,12 +57,12 @@ async def test_blocks_that_do_not_overlap_are_counted_without_their_columns() ->
     await engine.add(batch(scalars([1.0] * 9)))
     await engine.compact(OWNER, fewest=1)
     await engine.add(batch(scalars([5.0], iters=[SINGLE_VALUE_ITERATION]), scalars([1.0] * 3, variant="test")))
-    blocks.fetches.clear()
+    blocks.forget()
     assert await engine.count(SCALARS) == 13
     assert blocks.fetches == []
     await engine.add(batch(scalars([2.0] * 4, iters=[7, 8, 9, 10])))
     assert await engine.count(SCALARS) == 15
-    assert [[one[:2] for one in some] for some in blocks.fetches] == [[(0, 8), (7, 10)]]
+    assert [[one[:2] for one in some] for some in fetched(blocks)] == [[(0, 8), (7, 10)]]
 
 
 async def test_only_the_last_blocks_are_read_for_last_values() -> None:
@@ -81,11 +72,11 @@ async def test_only_the_last_blocks_are_read_for_last_values() -> None:
         await engine.add(batch(scalars([float(first + n) for n in range(10)], iters=range(first, first + 10))))
     await engine.add(batch(scalars([1.0], variant="test")))
     assert await engine.last_values(SCALARS, 2) == {NAME: [48.0, 49.0], ("loss", "test"): [1.0]}
-    assert blocks.fetches == [[(0, 0, ("curve",)), (40, 49, ("curve",))]]
-    blocks.fetches.clear()
+    assert fetched(blocks) == [[(0, 0, ("curve",)), (40, 49, ("curve",))]]
+    blocks.forget()
     await engine.add(batch(scalars([-1.0] * 10, iters=range(40, 50))))
     assert (await engine.last_values(SCALARS, 12))[NAME] == [38.0, 39.0, *[-1.0] * 10]
-    assert [sorted(first for first, _, _ in some) for some in blocks.fetches] == [[0, 40, 40], [30]]
+    assert [sorted(first for first, _, _ in some) for some in fetched(blocks)] == [[0, 40, 40], [30]]
 
 
 async def test_a_chunk_may_count_where_it_has_no_point() -> None:
