@@ -1,8 +1,8 @@
 """Points and log lines that older versions kept, a document each, as blocks of an owner beside those that were put.
 
-Older versions had an index for each company and type. The first server that looks at one forbids writing to it. So its
-documents never change, and what is known of them stays true: a server of an older version that still runs is refused,
-answers its clients that they may try again, and they come to a server of this version.
+Older versions had an index for each company and type, which is closed to writes now (`old_indices.py`). So documents
+never change, and what is known of them stays true. A server of an older version that still runs is refused. It answers
+its clients that they may try again, and they come to a server of this version.
 
 Old documents are fragments of place 0, so all that was put is newer. That is all there is to it, as `precedence.py`
 says which blocks count:
@@ -28,7 +28,10 @@ from typing import NamedTuple, Protocol, TypeVar
 from apiserver.events.model import EventBatch, EventType, LogColumns, Owner, Selection
 from apiserver.events.queries import EVERYWHERE, GREATEST, LEAST, Range, SeriesQuery
 from apiserver.stores.events.columnar.blocks import OLD, Block, BlockStore, Columns, Found, Gone, Near, NewBlock, near
-from apiserver.stores.events.elasticsearch.cluster import Cluster, errors
+from apiserver.stores.events.columnar.log_blocks import on_axis
+from apiserver.stores.events.columnar.stretches import stretches
+from apiserver.stores.events.elasticsearch.cluster import Cluster
+from apiserver.stores.events.elasticsearch.old_indices import OldIndices, State
 from apiserver.stores.events.elasticsearch.old_logs import OldLogs
 from apiserver.stores.events.embedded.names import matcher
 
@@ -42,9 +45,6 @@ class OldEvents(Protocol):
     """Old documents of one type."""
 
     type: EventType
-
-    def index(self, company: str) -> str:
-        """The index of a company."""
 
     async def blocks(self, owners: Sequence[Owner]) -> list[Block]:
         """Blocks with all events of owners of one company, with the version OLD."""
@@ -64,38 +64,25 @@ class WithOldDocuments:
     """A BlockStore with the old documents of its type."""
 
     def __init__(self, blocks: BlockStore, old: OldEvents, cluster: Cluster) -> None:
+        self.type = old.type
         self._blocks = blocks
         self._old = old
-        self._cluster = cluster
-        self._companies: dict[str, bool] = {}
-        """Whether a company has old documents."""
+        self.indices = OldIndices(cluster, old.type)
         self._known: OrderedDict[Owner, _Left] = OrderedDict()
         """Those of the owners that were asked for last."""
         self._room = _REMEMBERED
 
     # --- old documents -----------------------------------------------------------------------------
 
-    async def has_old(self, company: str) -> bool:
-        """Whether the company has an index of old documents. From now on, nobody writes to it."""
-        if company not in self._companies:
-            self._companies[company] = await self._is_closed_to_writes(self._old.index(company))
-        return self._companies[company]
-
-    async def _is_closed_to_writes(self, index: str) -> bool:
-        """Whether there is such an index; it is closed to writes then."""
-        indices = self._cluster.client.indices
-        with errors():
-            found = await indices.get_settings(index=index, flat_settings=True, ignore_unavailable=True)
-            if index in found and found[index]["settings"].get("index.blocks.write") != "true":
-                await indices.add_block(index=index, block="write", ignore_unavailable=True)
-        return index in found
+    async def _has_old(self, company: str) -> bool:
+        return await self.indices.state(company) is State.EVERYTHING
 
     async def _old_blocks(self, owners: Collection[Owner]) -> dict[Owner, list[Block]]:
         """The old blocks of each owner that may still count."""
         found: dict[Owner, list[Block]] = {}
         unknown: dict[str, list[Owner]] = {}
         for owner in owners:
-            if not await self.has_old(owner.company):
+            if not await self._has_old(owner.company):
                 found[owner] = []
             elif owner in self._known:
                 self._known.move_to_end(owner)
@@ -118,6 +105,20 @@ class WithOldDocuments:
         self._room -= 1 + len(left.blocks)
         while self._room < 0:
             self._room += 1 + len(self._known.popitem(last=False)[1].blocks)
+
+    async def left(self, owner: Owner) -> int:
+        """How many events are in old blocks of the owner that count: 0 if all have been moved, or deleted."""
+        if not (await self._old_blocks([owner]))[owner]:
+            return 0
+        await self._blocks.ended(owner)
+        found = await self.find(SeriesQuery(owner, self.type))
+        of_series = stretches(found._replace(blocks=[self._in_order(block) for block in found.blocks]))
+        parts = [part for some in of_series.values() for one in some for part in one.parts]
+        return sum([block.count for block in {part.block for part in parts} if block.version == OLD])
+
+    def _in_order(self, block: Block) -> Block:
+        """The block with the ends by which `precedence.py` compares blocks."""
+        return block
 
     # --- the protocol ------------------------------------------------------------------------------
 
@@ -160,7 +161,7 @@ class WithOldDocuments:
             return await self._old.columns(wanted)
         except Gone:  # all of the company was moved, and its index is gone
             for block, _ in wanted:
-                self._companies.pop(block.owner.company, None)
+                self.indices.forget(block.owner.company)
             raise
 
     async def remove(self, owner: Owner, blocks: Sequence[Block]) -> None:
@@ -174,7 +175,7 @@ class WithOldDocuments:
     async def delete(self, owners: Sequence[Owner]) -> Mapping[Owner, int]:
         """Note that nothing counts any more that the owners have."""
         places = await self._blocks.delete(owners)
-        again = [owner for owner in owners if not places[owner] and await self.has_old(owner.company)]
+        again = [owner for owner in owners if not places[owner] and await self._has_old(owner.company)]
         return {**places, **await self._blocks.delete(again)} if again else places
 
     async def remove_before(self, places: Mapping[Owner, int]) -> None:
@@ -201,6 +202,9 @@ class LogsWithOldDocuments(WithOldDocuments):
         self._lines = OldLogs(cluster)
         super().__init__(blocks, self._lines, cluster)
 
+    def _in_order(self, block: Block) -> Block:
+        return on_axis(block)
+
     async def new_lines(self, batch: EventBatch) -> EventBatch:
         """The batch without the lines that are old documents."""
         logs: list[LogColumns] = []
@@ -220,10 +224,11 @@ class LogsWithOldDocuments(WithOldDocuments):
         return replace(batch, logs=logs)
 
     async def _had_old(self, owner: Owner) -> bool:
-        """Whether the owner has old documents, or had some."""
-        return bool((await self._old_blocks([owner]))[owner]) or (
-            owner in self._known and self._known[owner].some_are_gone
-        )
+        """Whether the owner may have old documents, also such as have been moved."""
+        if await self.indices.state(owner.company) is State.IDS:
+            return True
+        has_some = bool((await self._old_blocks([owner]))[owner])
+        return has_some or (owner in self._known and self._known[owner].some_are_gone)
 
     async def _is_deleted(self, owner: Owner) -> bool:
         return (await self._blocks.find(SeriesQuery(owner, EventType.LOG), Range(GREATEST, LEAST))).deleted > 0

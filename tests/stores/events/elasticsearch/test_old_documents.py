@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -25,16 +26,15 @@ from apiserver.events.model import (
 )
 from apiserver.events.queries import BucketQuery, PageQuery, SeriesQuery
 from apiserver.stores.events.base import EventStoreBusy
-from apiserver.stores.events.columnar.blocks import OLD, Block, BlockStore
 from apiserver.stores.events.columnar.elasticsearch import ElasticsearchBlocks
 from apiserver.stores.events.columnar.logs import ColumnarLogs
 from apiserver.stores.events.columnar.scalars import ColumnarScalars
-from apiserver.stores.events.columnar.stretches import stretches
-from apiserver.stores.events.elasticsearch import bulk, names, old_parts
+from apiserver.stores.events.elasticsearch import bulk, names, old_indices, old_parts
 from apiserver.stores.events.elasticsearch.address import elasticsearch_address
 from apiserver.stores.events.elasticsearch.cluster import Cluster
 from apiserver.stores.events.elasticsearch.migrations import check_schema
 from apiserver.stores.events.elasticsearch.old_documents import LogsWithOldDocuments, WithOldDocuments
+from apiserver.stores.events.elasticsearch.old_indices import State
 from apiserver.stores.events.elasticsearch.old_scalars import OldScalars
 from tests.chance import examples
 from tests.contract.event_stores import LOGS, OWNER, SCALARS, batch, lines, scalars
@@ -56,7 +56,7 @@ class Server:
         self.points = WithOldDocuments(ElasticsearchBlocks(cluster), OldScalars(cluster), cluster)
         self.lines = LogsWithOldDocuments(ElasticsearchBlocks(cluster, EventType.LOG), cluster)
         self.scalars, self.logs = ColumnarScalars(self.points), ColumnarLogs(self.lines)
-        self.stores: Sequence[BlockStore] = (self.points, self.lines)
+        self.stores: Sequence[WithOldDocuments] = (self.points, self.lines)
 
     async def add(self, batch: EventBatch) -> None:
         await self.scalars.add(batch)
@@ -73,15 +73,11 @@ class Server:
     async def log(self, owner: Owner = OWNER) -> list[LogLine]:
         return await self.logs.log_lines(SeriesQuery(owner, EventType.LOG), PageQuery(10**6))
 
-    async def old_that_count(self, owner: Owner = OWNER) -> list[Block]:
-        """The old blocks that count for somebody who sees everything that has ended."""
-        found = []
-        for store, type in ((self.points, EventType.SCALAR), (self.lines, EventType.LOG)):
+    async def left(self, owner: Owner = OWNER) -> int:
+        """How many old events count."""
+        for store in self.stores:
             await store.ended(owner)
-            some = stretches(await store.find(SeriesQuery(owner, type)))
-            parts = [part.block for of_series in some.values() for one in of_series for part in one.parts]
-            found += [block for block in parts if block.version == OLD]
-        return found
+        return sum([await store.left(owner) for store in self.stores])
 
 
 @pytest.fixture
@@ -161,7 +157,7 @@ async def test_old_documents_are_read_and_moved(cluster: Cluster, few_in_a_block
     log = await server.log()
     assert {line.position for line in log} >= {*positions}
     await server.compact()
-    assert not await server.old_that_count()
+    assert not await server.left()
     for one in (server, other, Server(cluster)):
         await assert_same(one, plain)
         assert await one.log() == log
@@ -209,11 +205,11 @@ async def test_a_batch_of_which_a_part_was_kept_is_completed(cluster: Cluster, f
 async def test_a_deletion_hides_old_documents_for_ever(cluster: Cluster) -> None:
     old, server, slow, plain = OldServer(cluster), Server(cluster), Server(cluster), PlainEventStore()
     await old.add(SOME)
-    assert await slow.old_that_count()
+    assert await slow.left()
     await server.delete([OWNER])
     for one in (server, slow, Server(cluster)):
         await one.compact()
-        assert not await one.old_that_count()
+        assert not await one.left()
         await assert_same(one, plain)
     for sent in (LATER, SOME):  # what was sent before is new now
         await server.add(sent)
@@ -232,13 +228,18 @@ async def test_servers_of_older_versions_are_refused(cluster: Cluster) -> None:
         await bulk.send(cluster, names.index(cluster.prefix, EventType.LOG, OWNER.company), [item], in_order=False)
 
 
-async def test_a_company_without_old_documents_costs_one_request(cluster: Cluster) -> None:
-    server = Server(cluster)
-    assert not await server.points.has_old("company")
+async def test_a_company_without_old_documents_is_asked_for_now_and_then(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server, other = Server(cluster), Server(cluster)
+    assert await server.points.indices.state("company") is State.NOTHING
     await OldServer(cluster).add(SOME)
-    assert not await server.points.has_old("company")
-    assert await Server(cluster).points.has_old("company")
-    assert not await Server(cluster).points.has_old("other")
+    assert await server.points.indices.state("company") is State.NOTHING
+    assert await other.points.indices.state("company") is State.EVERYTHING
+    now = time.monotonic()
+    monkeypatch.setattr(time, "monotonic", lambda: now + old_indices.LOOK)
+    assert await server.points.indices.state("company") is State.EVERYTHING
+    assert await server.points.indices.state("other") is State.NOTHING
 
 
 class Stopped(Exception):
@@ -282,7 +283,7 @@ async def test_a_server_may_stop_anywhere_while_it_moves_documents(
             assert await Server(cluster).log() == before
     left = 10**9
     assert steps > 6
-    assert not await Server(cluster).old_that_count()
+    assert not await Server(cluster).left()
     await assert_same(Server(cluster), plain)
     assert await Server(cluster).log() == before
 
@@ -330,7 +331,7 @@ async def run(url: str, prefix: str, old: list[EventBatch], new: list[tuple[Any,
             for owner in OWNERS:
                 log = await server.log(owner)
                 await server.compact(owner)
-                assert not await server.old_that_count(owner)
+                assert not await server.left(owner)
                 assert await server.log(owner) == log
         await assert_same(servers[0], plain, OWNERS)
     finally:
