@@ -24,7 +24,10 @@ export interface Line extends Look {
   readonly outer?: Points | null;
 }
 
-/** Told apart by most eyes, also by those that don't see red or green, on white and on black. */
+/**
+ * Told apart by most eyes, also by those that don't see red or green, on white and on black. The first half has a colour of
+ * each kind; the second half repeats the kinds: ochre is much like orange.
+ */
 export const PALETTE: readonly Colour[] = [
   ["#1f6fd6", "#6ea8ff"],
   ["#d9730d", "#ffa657"],
@@ -38,9 +41,12 @@ export const PALETTE: readonly Colour[] = [
   ["#5f6b7c", "#aab4c4"],
 ];
 
+const HALF = PALETTE.length / 2;
+
 /**
  * A colour for each name, and whether its line is dashed. A name has the same colour wherever it can: it starts from a
- * number that is made of the name, and takes the next colour that is free. After ten names, lines are dashed.
+ * number that is made of the name, and takes the next colour that is free. The first five names share the first half of
+ * the palette. After ten names, lines are dashed.
  */
 export function looks(names: Iterable<string>): ReadonlyMap<string, { colour: Colour; dashed: boolean }> {
   const result = new Map<string, { colour: Colour; dashed: boolean }>();
@@ -49,10 +55,11 @@ export function looks(names: Iterable<string>): ReadonlyMap<string, { colour: Co
     if (result.has(name)) continue;
     const turn = Math.floor(result.size / PALETTE.length);
     if (result.size % PALETTE.length === 0) taken.clear();
-    let slot = hash(name) % (PALETTE.length - 1); // grey comes last
-    while (taken.has(slot)) slot = (slot + 1) % PALETTE.length;
-    taken.add(slot);
-    result.set(name, { colour: PALETTE[slot]!, dashed: turn % 2 === 1 });
+    const half = taken.size < HALF ? 0 : HALF;
+    let slot = hash(name) % HALF;
+    while (taken.has(half + slot)) slot = (slot + 1) % HALF;
+    taken.add(half + slot);
+    result.set(name, { colour: PALETTE[half + slot]!, dashed: turn % 2 === 1 });
   }
   return result;
 }
