@@ -202,6 +202,26 @@ def test_blocks_of_plain_numbers(rows: list[tuple[str, int, float]]) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("values", "width"),
+    [
+        ([0.1, 2.5, math.nan], 4),
+        ([5.0, 5.0], 4),
+        ([math.nan, math.inf], 4),
+        ([1.0, 1e300], 8),
+        ([1.0, -1e300, math.inf], 8),
+        ([1e12, 1e12 + 4096], 8),
+    ],
+)
+def test_blocks_have_wider_numbers_where_a_curve_needs_them(values: list[float], width: int) -> None:
+    columns = (Column("variant", Kind.TEXT), Column("x", Kind.INT), Column("mean", Kind.FLOAT))
+    mean = np.array([1.0, 2.0, *values])
+    names = Repeated(np.array([0, 0, *([1] * len(values))], np.int32), ["plain", "v"])
+    content = written(Format.BINARY, columns, [Batch(len(mean), [names, np.arange(len(mean)), mean])])
+    head = orjson.loads(content[4 : 4 + int.from_bytes(content[:4], "little")])
+    assert head["bytes"] == width
+
+
 def test_texts_that_a_spreadsheet_would_run() -> None:
     columns = (Column("a", Kind.TEXT), Column("b", Kind.FLOAT))
     numbers = ["-1", "+0.5", "-.5e-3", "-1.", "-2E+10"]

@@ -260,6 +260,18 @@ def test_the_address_brings_the_view_back(page: Page, runs: Runs) -> None:
     page.get_by_text("180 points, all extremes shown").first.wait_for()
 
 
+def test_a_loss_that_explodes_is_drawn_on_a_log_axis(page: Page, server: Served, runs: Runs) -> None:
+    task = _task(server, runs.project, "exploded")
+    # This axis begins at 0.0099, where uPlot's own numbers never end.
+    add(server, scalars(task, "loss", "train", [0.0187, 1.5e5], START))
+    add(server, scalars(task, "huge", "train", [1, 1e300], START))
+    page.goto(f"/projects/{runs.project}/tasks/{task}/scalars?log=y")
+    expect(page.get_by_text("2 points, all extremes shown")).to_have_count(2)
+    expect(_figure(page, "huge")).to_have_attribute("aria-label", re.compile(r"1e[+]?300"))
+    page.get_by_role("button", name="log y").click()
+    expect(page.get_by_role("button", name="log y")).to_have_attribute("aria-pressed", "false")
+
+
 def test_names_are_found_by_a_regular_expression(page: Page, runs: Runs) -> None:
     page.goto(runs.at("several"))
     page.get_by_label("Find charts by name").fill("^val|accuracy/b$")

@@ -32,27 +32,27 @@ test("a block is read: one series with even x, one with its own", () => {
 });
 
 test("a series that goes on in the next block is one curve", () => {
-  const block = (x: number[], mean: number[]): Uint8Array => {
+  const block = (x: number[], mean: Float32Array | Float64Array): Uint8Array => {
     let text = JSON.stringify({
       columns: ["mean"],
-      bytes: 4,
+      bytes: mean.BYTES_PER_ELEMENT,
       series: [{ metric: "loss", variant: "a", rows: x.length, x: null }],
     });
     while ((text.length + 4) % 8) text += " ";
     const head = new TextEncoder().encode(text);
-    const bytes = new Uint8Array(4 + head.length + 12 * x.length);
+    const bytes = new Uint8Array(4 + head.length + 8 * x.length + mean.byteLength);
     new DataView(bytes.buffer).setUint32(0, head.length, true);
     bytes.set(head, 4);
     bytes.set(new Uint8Array(Float64Array.from(x).buffer), 4 + head.length);
-    bytes.set(new Uint8Array(Float32Array.from(mean).buffer), 4 + head.length + 8 * x.length);
+    bytes.set(new Uint8Array(mean.buffer), 4 + head.length + 8 * x.length);
     return bytes;
   };
-  const parts = [block([1, 2], [5, 6]), block([4, 9], [7, 8])];
+  const parts = [block([1, 2], Float32Array.of(5, 6)), block([4, 9], Float64Array.of(7, 1e300))];
   const content = new Uint8Array(parts.reduce((size, part) => size + part.length, 0));
   content.set(parts[0]!);
   content.set(parts[1]!, parts[0]!.length);
   const [curve, ...more] = curvesOf(content.buffer);
   assert.deepEqual([more.length, curve!.rows], [0, 4]);
   assert.deepEqual([...curve!.x], [1, 2, 4, 9]);
-  assert.deepEqual([...curve!.columns["mean"]!], [5, 6, 7, 8]);
+  assert.deepEqual([...curve!.columns["mean"]!], [5, 6, 7, 1e300]);
 });

@@ -65,9 +65,11 @@ function joined(one: Curve, other: Curve): Curve {
   const rows = one.rows + other.rows;
   const columns: Record<string, Float32Array | Float64Array> = {};
   for (const [name, first] of Object.entries(one.columns)) {
-    const both = first instanceof Float32Array ? new Float32Array(rows) : new Float64Array(rows);
+    const second = other.columns[name]!;
+    const narrow = first instanceof Float32Array && second instanceof Float32Array;
+    const both = narrow ? new Float32Array(rows) : new Float64Array(rows);
     both.set(first);
-    both.set(other.columns[name]!, one.rows);
+    both.set(second, one.rows);
     columns[name] = both;
   }
   const x = new Float64Array(rows);

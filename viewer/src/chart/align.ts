@@ -177,8 +177,20 @@ export function extentWithoutOutliers(all: Iterable<Points>, range: Range, log: 
   return [place(0.05), place(0.95)];
 }
 
+/** Further out there is no room: sums of such numbers would be infinite, and their quotients 0. */
+const OUTERMOST = Number.MAX_VALUE / 4;
+
 /** A range with some room around it; a single value gets some on both sides. */
-export function roomy([least, greatest]: Range, log: boolean): Range {
+export function roomy(range: Range, log: boolean): Range {
+  const [low, high] = withRoom(range.map(bounded) as [number, number], log);
+  return [log ? Math.max(low, 1 / OUTERMOST) : bounded(low), bounded(high)];
+}
+
+function bounded(value: number): number {
+  return Math.max(-OUTERMOST, Math.min(OUTERMOST, value));
+}
+
+function withRoom([least, greatest]: Range, log: boolean): Range {
   if (log) {
     const factor = least === greatest ? 2 : (greatest / least) ** 0.04;
     return [least / factor, greatest * factor];

@@ -2,7 +2,7 @@
 
 import type uPlot from "uplot";
 
-import { clock, tick, TIME_STEPS, type AxisKind } from "./ticks";
+import { clock, logSplits, logTicks, tick, TIME_STEPS, type AxisKind } from "./ticks";
 
 /** How an axis is read. */
 export interface Axes {
@@ -50,7 +50,7 @@ export function optionsOf(size: { width: number; height: number }, axes: Axes, p
     },
     axes: [
       { ...common, ...ofKind(axes), size: axes.kind === "timestamp" ? 38 : 26, gap: 4, space: 60 },
-      { ...common, values: (_, splits, __, ___, step) => numbers(splits, step, axes.logY), size: LEFT, gap: 6, space: 28 },
+      { ...common, ...(axes.logY ? LOG : LINEAR), size: LEFT, gap: 6, space: 28 },
     ],
     series: [{}, { auto: false, paths: () => null, points: { show: false } }],
   };
@@ -58,25 +58,30 @@ export function optionsOf(size: { width: number; height: number }, axes: Axes, p
 
 function ofKind({ kind, logX }: Axes): uPlot.Axis {
   if (kind === "timestamp") return { values: (_, splits, __, ___, step) => times(splits, step) };
-  if (kind === "relative" && !logX) {
+  if (logX) return LOG;
+  if (kind === "relative") {
     return { incrs: [...TIME_STEPS], values: (_, splits, __, ___, step) => splits.map((value) => clock(value, step)) };
   }
-  const whole = kind === "iter" ? { incrs: WHOLE } : {};
-  return { ...(!logX && whole), values: (_, splits, __, ___, step) => numbers(splits, step, logX) };
+  return kind === "iter" ? { ...LINEAR, incrs: WHOLE } : LINEAR;
 }
+
+/** Steps between numbers, as large as numbers get: uPlot's own end at 5e31. */
+const STEPS = Array.from({ length: 340 }, (_, number) => [1, 2, 2.5, 5].map((digit) => Number(`${digit}e${number - 32}`))).flat();
+
+const LINEAR: uPlot.Axis = { incrs: STEPS, values: (_, splits, __, ___, step) => splits.map((value) => tick(value, step)) };
+
+const LOG: uPlot.Axis = {
+  incrs: STEPS,
+  splits: (plot, axis, least, greatest) => {
+    const { width, height } = plot.bbox;
+    return logSplits(least, greatest, Math.floor((axis === 0 ? width / 60 : height / 28) / devicePixelRatio));
+  },
+  filter: (_, splits) => splits,
+  values: (_, splits) => logTicks(splits),
+};
 
 /** Iterations are whole: 1, 2, 5, 10, 20 and so on. */
 const WHOLE = Array.from({ length: 18 }, (_, power) => [1, 2, 5].map((digit) => digit * 10 ** power)).flat();
-
-/** On log scales, uPlot leaves out numbers that would lie too near to others, as null, and begins where the scale does. */
-function numbers(splits: readonly (number | null)[], step: number, log: boolean): string[] {
-  return splits.map((value) => {
-    if (value === null) return "";
-    if (!log) return tick(value, step);
-    const digit = value / 10 ** Math.floor(Math.log10(value) + 1e-9);
-    return Math.abs(digit - Math.round(digit)) < 1e-6 ? tick(value, value) : "";
-  });
-}
 
 /** The time of day, and below it the day where it is another one than before. Steps of days have days alone. */
 function times(splits: readonly number[], step: number): string[] {

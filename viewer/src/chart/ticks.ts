@@ -36,6 +36,37 @@ function digitsOf(size: number, step: number): number {
   return Math.min(6, Math.max(0, Math.floor(Math.log10(size)) - Math.floor(Math.log10(step) + 1e-9)));
 }
 
+/**
+ * About `most` numbers for a log axis: 1, 2, 5, 10 and so on, or powers of ten alone, or in even steps where the axis is
+ * narrow. uPlot's own never end if the axis begins at 0.0098: it rounds a step of 0.001 to 0.
+ */
+export function logSplits(least: number, greatest: number, most: number): number[] {
+  const [from, to] = [Math.floor(Math.log10(least)), Math.ceil(Math.log10(greatest))];
+  const powers = Array.from({ length: to - from + 1 }, (_, number) => from + number);
+  const within = (splits: number[]): number[] => splits.filter((split) => split >= least && split <= greatest);
+  const some = within(powers.flatMap((power) => [1, 2, 5].map((digit) => Number(`${digit}e${power}`))));
+  if (some.length < 3) return within(evenSplits(least, greatest, most));
+  if (some.length <= most) return some;
+  const apart = Math.ceil(powers.length / Math.max(2, most));
+  return within(powers.filter((power) => power % apart === 0).map((power) => Number(`1e${power}`)));
+}
+
+function evenSplits(least: number, greatest: number, most: number): number[] {
+  const finest = (greatest - least) / Math.max(2, most);
+  const power = 10 ** Math.floor(Math.log10(finest));
+  const step = power * [1, 2, 5, 10].find((digit) => digit * power >= finest * (1 - 1e-9))!;
+  const first = Math.ceil(least / step);
+  const count = Math.max(0, Math.floor(greatest / step) - first + 1);
+  return Array.from({ length: count }, (_, number) => Number(((first + number) * step).toPrecision(12)));
+}
+
+/** The numbers of `logSplits` as text: those in even steps with as many digits as tell them apart. */
+export function logTicks(splits: readonly number[]): string[] {
+  const [one = 0, two = 0, three = 0] = splits;
+  const even = splits.length > 2 && Math.abs(two - one - (three - two)) < (two - one) * 1e-3;
+  return splits.map((value) => tick(value, even ? Number((two - one).toPrecision(6)) : value));
+}
+
 /** "1:05:00" for milliseconds since a start; with parts of seconds if the step is shorter than one. */
 export function clock(milliseconds: number, step: number): string {
   const sign = milliseconds < 0 ? "−" : "";

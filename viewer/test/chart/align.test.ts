@@ -8,6 +8,7 @@ import {
   extentWithoutOutliers,
   firstFrom,
   nearest,
+  roomy,
   shown,
   spliced,
   sumWithin,
@@ -84,4 +85,14 @@ test("points are counted within a range", () => {
   const counted = points([0, 10, 20], [1, 1, 1], null, [10, 10, 5]);
   assert.equal(sumWithin(counted.x, counted.count!, [0, 20]), 25);
   assert.equal(sumWithin(counted.x, counted.count!, [10, 15]), 10);
+});
+
+test("the room around a range ends where numbers do", () => {
+  assert.deepEqual(roomy([0, 100], false), [-5, 105]);
+  for (const range of [[1e-300, 1.7e308], [-1.7e308, 1.7e308], [1.7e308, 1.7e308]] as const) {
+    for (const log of range[0] > 0 ? [false, true] : [false]) {
+      const [low, high] = roomy(range, log);
+      assert.ok(low < high && Number.isFinite(high - low), `${low} to ${high}`);
+    }
+  }
 });

@@ -5,7 +5,7 @@ import { grouped, type OneAsk } from "../../src/chart/loader";
 import { looks, PALETTE } from "../../src/chart/line";
 import { chartsOf, sectionsOf } from "../../src/chart/sections";
 import { SMOOTHINGS, smoothingOf, textOfSmoothing } from "../../src/chart/smoothing";
-import { clock, tick } from "../../src/chart/ticks";
+import { clock, logSplits, logTicks, tick } from "../../src/chart/ticks";
 import { finder, ofNames, parametersOf, viewOf, type View } from "../../src/chart/view";
 
 function back(view: Partial<View>): View {
@@ -72,6 +72,14 @@ test("a name keeps its colour, and ten names have ten", () => {
   assert.ok(looks([...names, "one more"]).get("one more")!.dashed);
 });
 
+test("a few names have colours that are unlike each other", () => {
+  const unlike = new Set(PALETTE.slice(0, 5));
+  for (let number = 0; number < 50; number++) {
+    const few = looks(["sgd", "adamw", "lamb", "lion", `number ${number}`].map((name) => `${name} ${number}`));
+    assert.deepEqual(new Set([...few.values()].map(({ colour }) => colour)), unlike);
+  }
+});
+
 test("questions that differ in nothing but the metric are one request, up to a length", () => {
   const ask = (metric: string, points = 100): { ask: OneAsk } => ({
     ask: { metric, points, variants: null, axis: "iter", smooth: "", range: null, columns: ["mean"] },
@@ -86,6 +94,33 @@ test("each step of a slider has an amount, and comes back", () => {
       const amount = kind.slider.ofStep(step);
       assert.equal(kind.slider.toStep(amount), step);
       assert.deepEqual(smoothingOf(textOfSmoothing(kind, amount)), { kind, amount });
+    }
+  }
+});
+
+test("numbers at log axes are round, few, and tell neighbours apart", () => {
+  const marks: readonly (readonly [number, number, number, string[]])[] = [
+    [0.03, 4, 8, ["0.05", "0.1", "0.2", "0.5", "1", "2"]],
+    [0.0098, 1.5e5, 5, ["0.01", "1", "100", "10k"]],
+    [1e-14, 4e301, 4, ["1", "1e80", "1e160", "1e240"]],
+    [3.2, 3.41, 4, ["3.2", "3.3", "3.4"]],
+    [1e9, 1e9 + 0.2, 4, ["1000000000.0", "1000000000.1", "1000000000.2"]],
+  ];
+  for (const [least, greatest, most, texts] of marks) {
+    assert.deepEqual(logTicks(logSplits(least, greatest, most)), texts);
+  }
+});
+
+test("no axis has numbers without end", () => {
+  for (let low = -300; low < 308; low++) {
+    for (const digits of [1, 9.51, 9.99]) {
+      for (const wide of [1.0001, 3, 1e3, 1e5, 1e30]) {
+        const least = digits * 10 ** low;
+        const greatest = Math.min(least * wide, Number.MAX_VALUE);
+        if (!(greatest > least)) continue;
+        const splits = logSplits(least, greatest, 5);
+        assert.ok(splits.length <= 12 && splits.every((split) => split >= least && split <= greatest), `${least} ${splits.join(" ")}`);
+      }
     }
   }
 });
