@@ -1,7 +1,7 @@
 """Buckets of series: made of the sums of chunks where whole sums fit into buckets, else of points.
 
-To let sums be used, buckets become up to a tenth wider, as in the embedded store. Once it is known which blocks
-there are, the columns of some series at a time are fetched, at most twice:
+To let sums be used, buckets become wider, or finer, as in the embedded store. Once it is known which blocks there are,
+the columns of some series at a time are fetched, at most twice:
 
 1. The curves of stretches where blocks overlap: how wide buckets are depends on the number of points.
 2. The sums, or else the curves, of blocks that are alone.
@@ -13,25 +13,22 @@ from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from itertools import chain, groupby, islice
 from typing import NamedTuple
 
-import numpy as np
-
 from apiserver import answers
 from apiserver.events.aggregates import Buckets, columns_for
-from apiserver.events.model import SINGLE_VALUE_ITERATION, BucketAxis
-from apiserver.events.queries import EVERYWHERE, GREATEST, BucketQuery, Range
+from apiserver.events.model import BucketAxis
+from apiserver.events.queries import EVERYWHERE, BucketQuery, Range
 from apiserver.events.smoothing import Smoothing
 from apiserver.off_loop import off_loop
-from apiserver.stores.events.base import since_first
 from apiserver.stores.events.columnar.blocks import Block
 from apiserver.stores.events.columnar.encoding import CURVE, SUMS, Workers, sums_of
 from apiserver.stores.events.columnar.loading import Loaded, Loader, curve_in, points_in
 from apiserver.stores.events.columnar.stretches import OfSeries, Stretch, size_of
 from apiserver.stores.events.elasticsearch.parts import in_parts
 from apiserver.stores.events.embedded.bucketing import InBuckets, Part, Source, bucketed
-from apiserver.stores.events.embedded.buckets import MOST_WIDENING
+from apiserver.stores.events.embedded.buckets import of_blocks
 from apiserver.stores.events.embedded.chunks import POINTS_AT_A_TIME
 from apiserver.stores.events.embedded.pieces import ColumnNames
-from apiserver.stores.events.embedded.points import Columns, Curve, concat, take, within
+from apiserver.stores.events.embedded.points import Curve, concat, curve_over_time, within, without_single_value
 
 #: A series and its number.
 _Numbered = tuple[int, Sequence[Stretch]]
@@ -86,18 +83,8 @@ def curve_over(some: Sequence[Stretch], loaded: Loaded, axis: BucketAxis, smooth
     else:
         workers = Workers()
         points = concat([points_in(stretch, loaded, EVERYWHERE, workers) for stretch in some])
-        points = without_single_value(points)
-        curve = Curve(points.timestamps, points.values)
-        curve = take(curve, np.argsort(curve.iters, kind="stable"))
-        if axis is BucketAxis.DURATION:
-            curve = Curve(since_first(curve.iters), curve.values)
+        curve = curve_over_time(without_single_value(points), axis)
     return curve if smoothing is None else Curve(*smoothing.whole(*curve))
-
-
-def without_single_value(points: Columns) -> Columns:
-    """The points without the one at the iteration of single values."""
-    single = points.iters == SINGLE_VALUE_ITERATION
-    return take(points, ~single) if single.any() else points
 
 
 # --- over iterations --------------------------------------------------------------------------------
@@ -174,7 +161,7 @@ def _plan(number: int, some: Sequence[Stretch], loaded: Loaded, wanted: BucketQu
     ]
     alone = [part.parts[0].block.statement for part in inside if isinstance(part, Stretch)]
     shifts = {statement.shift for statement in alone if statement is not None}
-    usable = [(shift, wider) for shift in shifts if (wider := _widened(interval, shift)) is not None]
+    usable = [(shift, width) for shift in shifts if (width := of_blocks(interval, shift, wanted)) is not None]
     shift, interval = max(usable) if usable and interval > 1 else (None, interval)
     return _Plan(number, interval, wanted.range, inside, shift)
 
@@ -182,9 +169,3 @@ def _plan(number: int, some: Sequence[Stretch], loaded: Loaded, wanted: BucketQu
 def _plain(stretch: Stretch) -> Block | None:
     """The block that is alone in the stretch, if there is one, and no single value in it."""
     return None if stretch.may_have_single_value else stretch.alone
-
-
-def _widened(interval: int, shift: int) -> int | None:
-    """The interval that is used instead, a multiple of 2^shift; None if that would change it too much."""
-    wider = -(-interval >> shift) << shift
-    return wider if wider - interval <= interval * MOST_WIDENING and wider <= GREATEST else None

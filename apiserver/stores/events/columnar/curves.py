@@ -17,14 +17,14 @@ from apiserver.events.model import BucketAxis
 from apiserver.events.queries import GREATEST, LEAST, CommonBuckets, CurvesQuery, Range
 from apiserver.off_loop import off_loop
 from apiserver.stores.events.base import nearest_bucket
-from apiserver.stores.events.columnar.buckets import curve_over, load_curves, some_buckets, without_single_value
+from apiserver.stores.events.columnar.buckets import curve_over, load_curves, some_buckets
 from apiserver.stores.events.columnar.encoding import Workers
 from apiserver.stores.events.columnar.loading import Loaded, Loader, Spans, curve_in, times_of
 from apiserver.stores.events.columnar.stretches import Numbered, OfSeries, Stretch, numbered, size_of
 from apiserver.stores.events.elasticsearch.parts import in_parts
 from apiserver.stores.events.embedded.bucketing import put_into
 from apiserver.stores.events.embedded.chunks import POINTS_AT_A_TIME
-from apiserver.stores.events.embedded.points import Points, concat
+from apiserver.stores.events.embedded.points import Points, concat, without_single_value
 
 #: The place of an owner in the query, and the stretches of its series.
 _Curve = tuple[int, Sequence[Stretch]]

@@ -19,13 +19,10 @@ from functools import partial
 from itertools import islice
 from typing import NamedTuple, TypeVar
 
-import numpy as np
-
 from apiserver import answers
 from apiserver.events.aggregates import Buckets, columns_for
 from apiserver.events.model import SINGLE_VALUE_ITERATION, BucketAxis, Float64Array, Int64Array
 from apiserver.events.queries import GREATEST, LEAST, BucketQuery, Width
-from apiserver.stores.events.base import since_first
 from apiserver.stores.events.embedded import decoded, smoothed
 from apiserver.stores.events.embedded.bucketing import SHORT, InBuckets, Part, Source, bucket_starts, bucketed
 from apiserver.stores.events.embedded.checked import decoder, unwrap
@@ -44,7 +41,14 @@ from apiserver.stores.events.embedded.pieces import (
     sum_up,
     sum_up_points,
 )
-from apiserver.stores.events.embedded.points import NO_CURVE, Columns, Curve, concat, take, within
+from apiserver.stores.events.embedded.points import (
+    NO_CURVE,
+    Curve,
+    concat,
+    curve_over_time,
+    within,
+    without_single_value,
+)
 from apiserver.stores.events.embedded.series import Content, Series, chunk_shifts, merged_stats
 from apiserver.stores.events.embedded.smoothed import Known, Stretch
 from apiserver.stores.events.embedded.unsettled import in_parts
@@ -112,11 +116,7 @@ def curve_over(series: Series, axis: BucketAxis) -> Curve:
     """The x and the values of a whole series, ascending by x, without its single value."""
     if axis is BucketAxis.ITER:
         return _points(series, LEAST, GREATEST)
-    points = _without_single_value(series.points())
-    curve = Curve(points.timestamps, points.values)
-    if bool((curve.iters[1:] < curve.iters[:-1]).any()):
-        curve = take(curve, np.argsort(curve.iters, kind="stable"))
-    return Curve(since_first(curve.iters), curve.values) if axis is BucketAxis.DURATION else curve
+    return curve_over_time(without_single_value(series.points()), axis)
 
 
 # --- over iterations: how wide ---------------------------------------------------------------------
@@ -214,7 +214,7 @@ def _parts(
     if interval == 1 or not shifts:
         return interval, [_points(series, low, high)]
     columns = columns_for(wanted.aggregates)
-    usable = [(shift, width) for shift in shifts if (width := _of_blocks(interval, shift, wanted)) is not None]
+    usable = [(shift, width) for shift in shifts if (width := of_blocks(interval, shift, wanted)) is not None]
     if usable:
         shift, interval = max(usable)
         kept = None
@@ -233,7 +233,7 @@ def _parts(
     return interval, [*parts, rest] if len(rest.iters) else parts
 
 
-def _of_blocks(interval: int, shift: int, wanted: BucketQuery) -> int | None:
+def of_blocks(interval: int, shift: int, wanted: BucketQuery) -> int | None:
     """The interval that is used instead, a multiple of 2^shift; None if that would change it too much."""
     wider = -(-interval >> shift) << shift
     if wider - interval <= interval * MOST_WIDENING and wider <= GREATEST:
@@ -290,7 +290,7 @@ def _smoothed_parts(
     if (shift := _shift(series)) is not None:
         merged = state(series.conn, "merged_journal")
         known = curves.find(key, replace(known, shift=shift), merged).until(series.settled_end)
-        if (width := _of_blocks(interval, shift, wanted)) is not None:
+        if (width := of_blocks(interval, shift, wanted)) is not None:
             in_blocks, interval, known = True, width, _known_further(series, known, key.columns)
             curves.keep(key, known, merged)
 
@@ -371,14 +371,4 @@ def _decoded(chunks: Sequence[Content]) -> Curve:
 
 
 def _points(series: Series, low: int, high: int) -> Curve:
-    return _without_single_value(series.curve(low, high))
-
-
-def _without_single_value(points: Columns) -> Columns:
-    iters = points.iters
-    if not len(iters) or iters[0] > SINGLE_VALUE_ITERATION:
-        return points
-    at = int(np.searchsorted(iters, SINGLE_VALUE_ITERATION))
-    if at < len(iters) and iters[at] == SINGLE_VALUE_ITERATION:
-        return take(points, np.arange(len(iters)) != at)
-    return points
+    return without_single_value(series.curve(low, high))

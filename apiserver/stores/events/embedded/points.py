@@ -11,7 +11,8 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from apiserver.events.model import Float64Array, Int64Array, ScalarPoints
+from apiserver.events.model import SINGLE_VALUE_ITERATION, BucketAxis, Float64Array, Int64Array, ScalarPoints
+from apiserver.stores.events.base import since_first
 
 
 class Curve(NamedTuple):
@@ -52,6 +53,25 @@ def scalar_points(
     else:
         reported_by = [workers[number] for number in numbers.tolist()]
     return ScalarPoints(names, series, points.iters, points.timestamps, points.values, reported_by, points.received)
+
+
+def without_single_value(points: Columns) -> Columns:
+    """The points but the one at the iteration of single values."""
+    iters = points.iters
+    if not len(iters) or iters[0] > SINGLE_VALUE_ITERATION:
+        return points
+    at = int(np.searchsorted(iters, SINGLE_VALUE_ITERATION))
+    if at < len(iters) and iters[at] == SINGLE_VALUE_ITERATION:
+        return take(points, np.arange(len(iters)) != at)
+    return points
+
+
+def curve_over_time(points: Points, axis: BucketAxis) -> Curve:
+    """Timestamps, or durations, and values of all points of a series, ascending by time."""
+    curve = Curve(points.timestamps, points.values)
+    if bool((curve.iters[1:] < curve.iters[:-1]).any()):
+        curve = take(curve, np.argsort(curve.iters, kind="stable"))
+    return Curve(since_first(curve.iters), curve.values) if axis is BucketAxis.DURATION else curve
 
 
 def take(points: Columns, which: slice | npt.NDArray[Any]) -> Columns:
