@@ -10,6 +10,7 @@ the columns of some series at a time are fetched, at most twice:
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from enum import Enum, auto
 from itertools import chain, groupby, islice
 from typing import NamedTuple
 
@@ -24,11 +25,15 @@ from apiserver.stores.events.columnar.encoding import CURVE, SUMS, Workers, sums
 from apiserver.stores.events.columnar.loading import Loaded, Loader, curve_in, points_in
 from apiserver.stores.events.columnar.stretches import OfSeries, Stretch, size_of
 from apiserver.stores.events.elasticsearch.parts import in_parts
-from apiserver.stores.events.embedded.bucketing import InBuckets, Part, Source, bucketed
-from apiserver.stores.events.embedded.buckets import of_blocks
-from apiserver.stores.events.embedded.chunks import POINTS_AT_A_TIME
-from apiserver.stores.events.embedded.pieces import ColumnNames
+from apiserver.stores.events.embedded.bucketing import InBuckets, Part, Source, bucket_starts, bucketed
+from apiserver.stores.events.embedded.buckets import CHUNKS_OF_POINTS, of_blocks
+from apiserver.stores.events.embedded.chunks import POINTS_AT_A_TIME, Room
+from apiserver.stores.events.embedded.extremes import Extremes
+from apiserver.stores.events.embedded.pieces import ColumnNames, sum_up_points
 from apiserver.stores.events.embedded.points import Curve, concat, curve_over_time, within, without_single_value
+
+#: Blocks of so many points are summed up as they are decoded: shorter ones take less time together.
+LONG = 1024
 
 #: A series and its number.
 _Numbered = tuple[int, Sequence[Stretch]]
@@ -46,12 +51,17 @@ async def buckets(loader: Loader, found: Sequence[OfSeries], wanted: BucketQuery
 
 
 async def some_buckets(
-    loader: Loader, series: Sequence[Sequence[Stretch]], wanted: BucketQuery
+    loader: Loader, series: Sequence[Sequence[Stretch]], wanted: BucketQuery, extremes: Extremes | None = None
 ) -> AsyncIterator[list[InBuckets]]:
-    """The same by the numbers of the series, in any order, some series at a time."""
-    make = _by_plans if wanted.axis is BucketAxis.ITER and wanted.smoothing is None else _of_whole_curves
+    """The same by the numbers of the series, in any order, some series at a time.
+
+    Points that `extremes` takes have none in their buckets.
+    """
     for part in in_parts(enumerate(series), lambda one: size_of(one[1]), POINTS_AT_A_TIME):
-        yield await make(loader, part, wanted)
+        if wanted.axis is BucketAxis.ITER and wanted.smoothing is None:
+            yield await _by_plans(loader, part, wanted, extremes)
+        else:
+            yield await _of_whole_curves(loader, part, wanted)
 
 
 # --- of whole curves: over times, or smoothed -------------------------------------------------------
@@ -90,13 +100,15 @@ def curve_over(some: Sequence[Stretch], loaded: Loaded, axis: BucketAxis, smooth
 # --- over iterations --------------------------------------------------------------------------------
 
 
-async def _by_plans(loader: Loader, series: Sequence[_Numbered], wanted: BucketQuery) -> list[InBuckets]:
+async def _by_plans(
+    loader: Loader, series: Sequence[_Numbered], wanted: BucketQuery, extremes: Extremes | None
+) -> list[InBuckets]:
     overlapping = (stretch for _, some in series for stretch in some if _plain(stretch) is None)
     curves = await loader.curves(overlapping)
     plans = [plan for number, some in series if (plan := _plan(number, some, curves, wanted)) is not None]
     loaded = await loader.load(one for plan in plans for one in plan.wanted())
-    columns = columns_for(wanted.aggregates)
-    sources = (Source(one.number, one.interval, list(one.parts(loaded, columns))) for one in plans)
+    make = _Making(loaded, columns_for(wanted.aggregates), extremes, Room())
+    sources = (Source(one.number, one.interval, list(make.parts(one))) for one in plans)
     return await off_loop(sum([size_of(some) for _, some in series]), lambda: bucketed(sources, wanted.aggregates))
 
 
@@ -116,26 +128,56 @@ class _Plan(NamedTuple):
         """The blocks that the buckets are made of, and which columns of each."""
         for part in self.of:
             if isinstance(part, Stretch):
-                yield part.parts[0].block, (SUMS,) if self._by_sums(part) else (CURVE,)
+                yield part.parts[0].block, (SUMS,) if self.way(part) is _Way.SUMS else (CURVE,)
 
-    def _by_sums(self, part: Curve | Stretch) -> bool:
-        if not isinstance(part, Stretch) or self.shift is None:
-            return False
-        statement = part.parts[0].block.statement
-        is_inside = self.range.least <= part.first and part.last <= self.range.greatest
-        return is_inside and statement is not None and statement.shift <= self.shift
+    def way(self, part: Curve | Stretch) -> _Way:
+        """How the buckets are made of a part."""
+        if not isinstance(part, Stretch) or not self.range.least <= part.first <= part.last <= self.range.greatest:
+            return _Way.POINTS
+        block = part.parts[0].block
+        if self.shift is not None and block.statement is not None and block.statement.shift <= self.shift:
+            return _Way.SUMS
+        return _Way.SUMMED_UP if self.interval > 1 and block.count >= LONG else _Way.POINTS
 
-    def parts(self, loaded: Loaded, columns: ColumnNames) -> Iterator[Part]:
+
+class _Way(Enum):
+    """How buckets are made of a block, or of points."""
+
+    SUMS = auto()
+    """Of the sums that a chunk has."""
+    SUMMED_UP = auto()
+    """Of the points of a long block, which are summed up as they are decoded."""
+    POINTS = auto()
+    """Of points, together with those of other series."""
+
+
+class _Making(NamedTuple):
+    """Makes the points, and the sums of points, that buckets are made of."""
+
+    loaded: Loaded
+    columns: ColumnNames
+    extremes: Extremes | None
+    room: Room
+
+    def parts(self, plan: _Plan) -> Iterator[Part]:
         """The points in the range, or sums of them."""
-        for by_sums, some in groupby(self.of, self._by_sums):
-            if by_sums:
-                yield sums_of([loaded[part.parts[0].block.id] for part in some if isinstance(part, Stretch)], columns)
+        for way, some in groupby(plan.of, plan.way):
+            if way is _Way.POINTS:
+                yield from (self._points(part, plan.range) for part in some)
                 continue
-            for part in some:
-                if isinstance(part, Stretch):
-                    yield curve_in(part, loaded, self.range)
-                else:
-                    yield within(part, self.range.least, self.range.greatest)
+            blocks = (part.parts[0].block for part in some if isinstance(part, Stretch))
+            if way is _Way.SUMS:
+                yield sums_of([self.loaded[block.id] for block in blocks], self.columns)
+                continue
+            while run := list(islice(blocks, CHUNKS_OF_POINTS)):
+                iters, values = self.room.decode([(block.count, self.loaded[block.id][CURVE]) for block in run])
+                starts = bucket_starts(iters, plan.interval)
+                yield sum_up_points(iters, values, starts, self.columns, self.extremes)
+
+    def _points(self, part: Curve | Stretch, range: Range) -> Curve:
+        if isinstance(part, Stretch):
+            return curve_in(part, self.loaded, range)
+        return within(part, range.least, range.greatest)
 
 
 def _plan(number: int, some: Sequence[Stretch], loaded: Loaded, wanted: BucketQuery) -> _Plan | None:

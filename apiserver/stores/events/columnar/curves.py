@@ -24,6 +24,7 @@ from apiserver.stores.events.columnar.stretches import Numbered, OfSeries, Stret
 from apiserver.stores.events.elasticsearch.parts import in_parts
 from apiserver.stores.events.embedded.bucketing import put_into
 from apiserver.stores.events.embedded.chunks import POINTS_AT_A_TIME
+from apiserver.stores.events.embedded.extremes import Extremes
 from apiserver.stores.events.embedded.points import Points, concat, without_single_value
 
 #: The place of an owner in the query, and the stretches of its series.
@@ -48,8 +49,10 @@ async def in_buckets(
     made = CurvesInBuckets.empty(len(found), buckets.count)
     curves = _curves(found)
     places = np.array([place for place, _ in curves], np.intp)
-    async for some in some_buckets(loader, [stretches for _, stretches in curves], buckets.of(asked)):
+    extremes = Extremes(made, buckets)
+    async for some in some_buckets(loader, [stretches for _, stretches in curves], buckets.of(asked), extremes):
         put_into(made, buckets, places, some)
+    extremes.put()
     return made
 
 
