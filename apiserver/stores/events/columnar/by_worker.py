@@ -66,8 +66,9 @@ async def means(loader: Loader, found: OfSeries, grid: Grid) -> list[WorkerMeans
 
     def made() -> Iterator[WorkerMeans]:
         for number, some in of_each.items():
-            for worker, *own in reports.means_of(some, grid):
-                yield WorkerMeans(*names[number], workers.names[worker], *own)
+            metric, variant = names[number]
+            for worker, steps, counts, values in reports.means_of(some, grid):
+                yield WorkerMeans(metric, variant, workers.names[worker], steps, counts, values)
 
     size = sum([len(one.values) for some in of_each.values() for one in some])
     return sorted(await off_loop(size, lambda: list(made())), key=lambda one: (one.metric, one.variant, one.worker))

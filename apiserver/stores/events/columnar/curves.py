@@ -166,13 +166,13 @@ class _Search(NamedTuple):
     place: int
     stretches: Sequence[Stretch]
     """Those in which it may be, the nearest first."""
-    count: int = 1
+    number: int = 1
     """How many of them are read next."""
 
     @property
     def next(self) -> Sequence[Stretch]:
         """The stretches that are read next."""
-        return self.stretches[: self.count]
+        return self.stretches[: self.number]
 
     def step(self, loaded: Loaded, outside: _Outside) -> _Search | tuple[float, float]:
         """The nearest bucket, or where to search on: twice as far, or up to the end of the bucket."""
@@ -180,11 +180,11 @@ class _Search(NamedTuple):
         curve = without_single_value(concat([curve_in(one, loaded, outside.range) for one in ascending]))
         finite = np.flatnonzero(np.isfinite(curve.values))
         if not len(finite):
-            return _Search(self.place, self.stretches[self.count :], 2 * self.count)
+            return _Search(self.place, self.stretches[self.number :], 2 * self.number)
         nearest = int(curve.iters[finite[-1 if outside.before else 0]])
-        count = outside.until_bucket_of(nearest, self.stretches)
-        if count > self.count:
-            return self._replace(count=count)
+        number = outside.until_bucket_of(nearest, self.stretches)
+        if number > self.number:
+            return self._replace(number=number)
         return nearest_bucket(*curve, outside.buckets, before=outside.before)
 
 

@@ -21,8 +21,9 @@ def spans(series: Sequence[Series], worker_names: Sequence[str]) -> list[WorkerS
     found = []
     for which in in_parts(series):
         for one in (series[n] for n in which.tolist()):
+            metric, variant = one.name
             by_worker = reports.joined(_spans(one))
-            found += [WorkerSpan(*one.name, worker_names[worker], *span) for worker, span in by_worker.items()]
+            found += [WorkerSpan(metric, variant, worker_names[worker], *span) for worker, span in by_worker.items()]
     return sorted(found)
 
 
@@ -31,8 +32,9 @@ def means(series: Sequence[Series], worker_names: Sequence[str], grid: Grid) -> 
     found = []
     for which in in_parts(series):
         for one in (series[n] for n in which.tolist()):
-            for worker, *own in reports.means_of(_reports(one, grid), grid):
-                found.append(WorkerMeans(*one.name, worker_names[worker], *own))
+            metric, variant = one.name
+            for worker, steps, counts, values in reports.means_of(_reports(one, grid), grid):
+                found.append(WorkerMeans(metric, variant, worker_names[worker], steps, counts, values))
     return sorted(found, key=lambda means: (means.metric, means.variant, means.worker))
 
 

@@ -65,7 +65,7 @@ def within(reports: Reports, grid: Grid) -> Reports:
     """The reports in the grid with finite values."""
     times = reports.timestamps
     inside = (times >= grid.start) & (times <= grid.stop) & np.isfinite(reports.values)
-    return reports if inside.all() else Reports(*(column[inside] for column in reports))
+    return reports if inside.all() else Reports(times[inside], reports.workers[inside], reports.values[inside])
 
 
 def means_of(parts: Sequence[Reports], grid: Grid) -> Iterator[Means]:

@@ -101,8 +101,10 @@ class Both:
         for limit in limits:
             await assert_same_times(self.engine, self.plain, series, limit)
         await assert_same_by_worker(self.engine, self.plain, series)
-        for (_, *name), axis in product((await self.plain.series(series.owner, [EventType.SCALAR]))[-1:], BucketAxis):
-            await assert_same_curves(self.engine, self.plain, CurvesQuery([*OWNERS, UNKNOWN], *name, axis))
+        names = await self.plain.series(series.owner, [EventType.SCALAR])
+        for (_, metric, variant), axis in product(names[-1:], BucketAxis):
+            asked = CurvesQuery([*OWNERS, UNKNOWN], metric, variant, axis)
+            await assert_same_curves(self.engine, self.plain, asked)
 
     async def assert_same_buckets(self, series: SeriesQuery, wanted: BucketQuery) -> None:
         got = await self.engine.scalar_buckets(series, wanted)
