@@ -34,10 +34,11 @@ def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(encoding, "LARGEST", 100)
 
 
-@pytest.mark.parametrize("at_a_time", [300, 2**18])
+@pytest.mark.parametrize(("at_a_time", "long"), [(300, 16), (2**18, 1024)])
 async def test_curves_of_many_owners_are_those_of_the_plain_store(
-    at_a_time: int, small_chunks: None, monkeypatch: pytest.MonkeyPatch
+    at_a_time: int, long: int, small_chunks: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(bucketing, "LONG", long)
     for module in (bucketing, curves, loading):
         monkeypatch.setattr(module, "POINTS_AT_A_TIME", at_a_time)
     blocks, plain = WatchedBlocks(), PlainEventStore()

@@ -27,7 +27,7 @@ from apiserver.events.model import (
 from apiserver.events.queries import BucketQuery, CurvesQuery, PageQuery, Range, SeriesQuery, Width
 from apiserver.events.smoothing import Kind, Smoothing
 from apiserver.stores.events.base import EventStore
-from apiserver.stores.events.columnar import encoding
+from apiserver.stores.events.columnar import buckets, encoding
 from apiserver.stores.events.columnar.blocks import BlockStore
 from apiserver.stores.events.columnar.scalars import ColumnarScalars
 from tests.chance import examples
@@ -147,6 +147,7 @@ def run(first: int, count: int, value: float = 0.0, **more: Any) -> ScalarColumn
 async def test_it_is_the_same_on_each_block_store(blocks: BlockStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(encoding, "LARGEST", 512)
     monkeypatch.setattr(encoding, "SEALED", 256)
+    monkeypatch.setattr(buckets, "LONG", 64)
     both = Both(blocks)
     await both.add(run(0, 1_500), run(0, 50, variant="test"), scalars([5.0], iters=[SINGLE_VALUE_ITERATION]))
     for number in range(20):
