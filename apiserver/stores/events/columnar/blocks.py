@@ -119,6 +119,11 @@ class Block:
         return Chunk(self.id, self.statement.up_to, self.first, self.last)
 
     @property
+    def reaches(self) -> int:
+        """The place up to which it has something: it counts if no deletion lies behind."""
+        return self.version.place if self.statement is None else self.statement.up_to
+
+    @property
     def lasts(self) -> bool:
         """Whether it never changes, and is not replaced soon: its columns are worth keeping in memory."""
         return self.statement is not None or self.version == OLD

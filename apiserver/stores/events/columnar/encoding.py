@@ -23,12 +23,12 @@ import numpy as np
 import orjson
 
 from apiserver.events.model import Int64Array, Owner, Scalars
-from apiserver.stores.events.columnar.blocks import Columns, Name, NewBlock, Statement
+from apiserver.stores.events.columnar.blocks import Block, Columns, Name, NewBlock, Statement
 from apiserver.stores.events.columnar.stretches import BlockPart
 from apiserver.stores.events.embedded import chunks, pieces, reports, stats
 from apiserver.stores.events.embedded.checked import Kind, Place, decoder, unwrap, wrap
 from apiserver.stores.events.embedded.pieces import ColumnNames, Pieces
-from apiserver.stores.events.embedded.points import Curve, Points, by_series, take
+from apiserver.stores.events.embedded.points import Curve, Points, TimedCurve, by_series, take
 from apiserver.stores.events.embedded.points import curve_of as curve_of_points
 from apiserver.stores.events.embedded.reports import Span
 from apiserver.stores.events.embedded.stats import StatsArray
@@ -178,10 +178,23 @@ def _place(id: str) -> Place:
 @decoder
 def points_of(part: BlockPart, columns: Columns, workers: Workers) -> Points:
     """The points of a part of a block. `workers` gives numbers to their workers."""
-    end = _LENGTH + int.from_bytes(columns[DETAILS][:_LENGTH], "big")
-    names, details = columns[DETAILS][_LENGTH:end], columns[DETAILS][end:]
+    names, details = _split(columns[DETAILS])
     points = chunks.decode_points(part.block.count, columns[CURVE], details, part.first, part.last)
     return points._replace(workers=workers.numbers(orjson.loads(names))[points.workers])
+
+
+def _split(details: bytes) -> tuple[bytes, bytes]:
+    """The workers' names, and the encoded columns."""
+    end = _LENGTH + int.from_bytes(details[:_LENGTH], "big")
+    return details[_LENGTH:end], details[end:]
+
+
+@decoder
+def timed_of(blocks: Sequence[tuple[Block, Columns]]) -> TimedCurve:
+    """The points of all of the blocks, one block after another, without workers; there must be at least one block."""
+    bodies = [(block.count, columns[CURVE], _split(columns[DETAILS])[1]) for block, columns in blocks]
+    curve = chunks.decode_curves([body[:2] for body in bodies])
+    return TimedCurve(*curve, chunks.decode_reports(bodies).timestamps)
 
 
 def curve_of(part: BlockPart, columns: Columns) -> Curve:

@@ -49,12 +49,13 @@ class Cache:
         self._left = most
         self._known: OrderedDict[tuple[str, str], bytes] = OrderedDict()
 
-    def get(self, id: str, names: Iterable[str]) -> Columns | None:
+    def get(self, id: str, names: Sequence[str]) -> Columns | None:
         """The named columns of a chunk if all of them are kept, else None."""
-        found = {name: self._known[id, name] for name in names if (id, name) in self._known}
-        for name in found:
+        if any((id, name) not in self._known for name in names):
+            return None
+        for name in names:
             self._known.move_to_end((id, name))
-        return found if found.keys() >= {*names} else None
+        return {name: self._known[id, name] for name in names}
 
     def put(self, id: str, columns: Columns) -> None:
         """Keep columns of a chunk."""
@@ -78,7 +79,7 @@ class Loader:
         loaded: Loaded = {}
         missing: dict[str, tuple[Block, Sequence[str]]] = {}
         for block, names in wanted:
-            if (known := self._cache.get(block.id, names)) is not None:
+            if block.lasts and (known := self._cache.get(block.id, names)) is not None:
                 loaded[block.id] = known
             else:
                 missing[block.id] = (block, names)

@@ -54,7 +54,7 @@ class LogLoader:
 
     async def seen(self, found: Found) -> tuple[Found, list[Block]]:
         """The blocks on the axis of logs, without fragments that were sent again; and these."""
-        counting = [block for block in found.blocks if _reaches(block) >= found.deleted]
+        counting = [block for block in found.blocks if block.reaches >= found.deleted]
         fragments = [block for block in counting if not block.lasts]
         known: dict[bytes, int] = {}
         if asked := _of_same_times([block for block in counting if block.statement is not None], fragments):
@@ -123,11 +123,6 @@ class LogLoader:
         enough = bisect_left([*accumulate(one.size for one in left)], lines) + 1 if lines > 0 else 0
         for some in chain(in_parts(left[:enough], bytes_of, PAGE_BYTES), in_parts(left[enough:], bytes_of, PAGE_BYTES)):
             yield some, await self.load(blocks_of(some), LINES)
-
-
-def _reaches(block: Block) -> int:
-    """The place up to which the block has something: it counts if no deletion lies behind."""
-    return block.version.place if block.statement is None else block.statement.up_to
 
 
 def _of_same_times(chunks: Sequence[Block], fragments: Sequence[Block]) -> list[Block]:

@@ -14,6 +14,7 @@ be read and laid over each other.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from apiserver.events.model import SINGLE_VALUE_ITERATION
@@ -41,7 +42,8 @@ class Stretch(NamedTuple):
     def alone(self) -> Block | None:
         """The only block, if there is one, and if it counts on all of its iterations."""
         block = self.parts[0].block
-        return block if len(self.parts) == 1 and self[:2] == (block.first, block.last) else None
+        whole = len(self.parts) == 1 and self.first == block.first and self.last == block.last
+        return block if whole else None
 
     @property
     def chunk(self) -> Block | None:
@@ -89,14 +91,17 @@ def stretches(found: Found) -> OfSeries:
     """The stretches of each series of which something counts."""
     by_name: dict[Name, list[Block]] = {}
     for block in found.blocks:
-        by_name.setdefault(block.series, []).append(block)
-    of_each = {name: _stretches(by_name[name], found.deleted) for name in sorted(by_name)}
-    return {name: some for name, some in of_each.items() if some}
+        if block.reaches >= found.deleted:
+            by_name.setdefault(block.series, []).append(block)
+    return {name: _stretches(by_name[name]) for name in sorted(by_name)}
 
 
-def _stretches(blocks: Sequence[Block], deleted: int) -> list[Stretch]:
+def _stretches(blocks: Sequence[Block]) -> list[Stretch]:
+    ascending = sorted(blocks, key=lambda one: one.first) if len(blocks) > 1 else blocks
+    if all(one.last < next.first for one, next in pairwise(ascending)):
+        return [Stretch(one.first, one.last, (BlockPart(one, one.first, one.last),)) for one in ascending]
     known = {block.id: block for block in blocks}
-    counting = [BlockPart(known[one.id], *ends) for one, *ends in parts([block.document for block in blocks], deleted)]
+    counting = [BlockPart(known[one.id], *ends) for one, *ends in parts([block.document for block in blocks])]
     groups: list[tuple[int, int, list[int]]] = []
     for number in sorted(range(len(counting)), key=lambda number: counting[number].first):
         _, first, last = counting[number]

@@ -1,6 +1,7 @@
 """Columns of points of one series, ascending by iteration, each iteration once.
 
-A `Curve` has what histograms need, `Points` have everything. Both begin with `iters` and `values`.
+A `Curve` has what histograms need, a `TimedCurve` what stats need, `Points` have everything. All begin with `iters` and
+`values`.
 """
 
 from __future__ import annotations
@@ -22,6 +23,14 @@ class Curve(NamedTuple):
     values: Float64Array
 
 
+class TimedCurve(NamedTuple):
+    """Iterations, values and timestamps."""
+
+    iters: Int64Array
+    values: Float64Array
+    timestamps: Int64Array
+
+
 class Points(NamedTuple):
     """Whole points; `workers` are numbers from the `Workers` table, `received` epoch milliseconds."""
 
@@ -32,7 +41,7 @@ class Points(NamedTuple):
     received: Int64Array
 
 
-Columns = TypeVar("Columns", Curve, Points)
+Columns = TypeVar("Columns", Curve, TimedCurve, Points)
 
 NO_CURVE = Curve(np.empty(0, np.int64), np.empty(0, np.float64))
 NO_POINTS = Points(*NO_CURVE, np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int64))
@@ -105,7 +114,7 @@ def within(points: Columns, low: int, high: int) -> Columns:
     return take(points, slice(int(start), int(stop)))
 
 
-def by_series(series: npt.NDArray[np.integer[Any]], points: Points) -> tuple[Points, npt.NDArray[np.intp]]:
+def by_series(series: npt.NDArray[np.integer[Any]], points: Columns) -> tuple[Columns, npt.NDArray[np.intp]]:
     """The points sorted by series and iteration, and where each series begins; `series` has the series of each point.
 
     Of points with the same series and iteration, the last one is kept.
