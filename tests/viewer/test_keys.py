@@ -27,6 +27,9 @@ def test_help_lists_the_keys_of_the_page(page: Page, lab: Lab) -> None:
     expect(page.get_by_role("tab", name="Overview")).to_have_attribute("aria-selected", "true")
     page.keyboard.press("Escape")
     expect(dialog).to_have_count(0)
+    page.keyboard.press("2")
+    page.keyboard.press("?")
+    expect(dialog.get_by_text("Move the crosshair of the focused chart")).to_be_visible()
 
 
 def test_keys_belong_to_who_types(page: Page, lab: Lab) -> None:

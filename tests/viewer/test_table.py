@@ -254,9 +254,11 @@ def test_all_that_match_are_selected(page: Page, many: str) -> None:
     box = page.get_by_role("grid", name="Runs").get_by_role("checkbox").nth(1)
     box.click()
     expect(box).to_be_checked()
+    expect(page.get_by_role("checkbox", name="Select none")).to_be_checked(indeterminate=True)
     page.get_by_role("checkbox", name="Select none").click()
     expect(box).not_to_be_checked()
     page.get_by_role("checkbox", name="Select all runs that match").click()
+    expect(page.get_by_role("checkbox", name="Select none")).to_be_checked()
     expect(page.get_by_role("toolbar", name="What to do with the selected runs")).to_contain_text("80 selected")
 
 

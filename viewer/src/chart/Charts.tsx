@@ -38,10 +38,18 @@ export interface ChartsProps {
 export type Size = "small" | "medium" | "large";
 const HEIGHTS: Readonly<Record<Size, number>> = { small: 150, medium: 210, large: 340 };
 
+/** What charts do by themselves, for the list of keys. */
+const KEYS = [
+  { shown: "Ctrl + wheel", does: "Zoom the chart under the pointer" },
+  { shown: "← →", does: "Move the crosshair of the focused chart; with Shift, what it shows" },
+  { shown: "+ − 0", does: "Zoom the focused chart in, out, all" },
+  { shown: "Enter", does: "What was at the crosshair: log, images, plots, machine" },
+].map((key) => ({ ...key, keys: [], run: () => undefined }));
+
 export function Charts(props: ChartsProps): JSX.Element {
   const { source, charts, view, onView, name, axes } = props;
   const page = useMemo(() => pageOf(source), [source]);
-  useKeys("Charts", [{ keys: [], shown: "Ctrl + wheel", does: "Zoom the chart under the pointer", run: () => undefined }]);
+  useKeys("Charts", KEYS);
   useEffect(() => page.changes.follow(source.tasks), [page]);
   useEffect(() => {
     if (!view.range) page.together.zoomed = null;

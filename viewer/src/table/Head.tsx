@@ -43,11 +43,11 @@ interface Props {
   readonly change: (part: Partial<Shown>) => void;
   readonly widths: Widths;
   readonly selectAll: () => void;
-  /** Whether any row is selected. */
-  readonly all: boolean;
+  /** Which rows are selected. */
+  readonly selected: "none" | "some" | "all";
 }
 
-export function Head({ columns, shown, change, widths, selectAll, all }: Props): JSX.Element {
+export function Head({ columns, shown, change, widths, selectAll, selected }: Props): JSX.Element {
   const [dragged, setDragged] = useState<string | null>(null);
   const [over, setOver] = useState<string | null>(null);
   const names = shown.columns;
@@ -91,8 +91,9 @@ export function Head({ columns, shown, change, widths, selectAll, all }: Props):
       <div role="columnheader" aria-colindex={1} class={css["check"]}>
         <input
           type="checkbox"
-          aria-label={all ? "Select none" : "Select all runs that match"}
-          checked={all}
+          aria-label={selected === "none" ? "Select all runs that match" : "Select none"}
+          checked={selected === "all"}
+          indeterminate={selected === "some"}
           onChange={selectAll}
         />
       </div>

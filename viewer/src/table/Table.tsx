@@ -363,7 +363,12 @@ function Grid(props: GridProps): JSX.Element {
           "aria-multiselectable": "true",
           ...(active !== null && { "aria-activedescendant": `line-${active}` }),
         }}
-        head={<Head {...{ columns, shown, change, widths, selectAll }} all={selected.size > 0} />}
+        head={
+          <Head
+            {...{ columns, shown, change, widths, selectAll }}
+            selected={!selected.size ? "none" : selected.size < runs.total ? "some" : "all"}
+          />
+        }
         row={line}
       />
     </div>
