@@ -110,13 +110,11 @@ class ElasticsearchBlocks:
         it were undone, the block that was there before would count.
         """
         index, ids = self._index(owner), [_deletion(owner), *(block.id for block in blocks)]
-        docs = [{"_id": id, "routing": names.owner_key(owner), "_source": False} for id in ids]
-        with errors(writing=True):
-            answer = await self._cluster.client.mget(index=index, docs=docs)
-        deletion, *found = answer["docs"]
+        docs = [{"_index": index, "_id": id, "routing": names.owner_key(owner), "_source": False} for id in ids]
+        deletion, *found = await self._cluster.get_each(docs, writing=True)
         place, items = -1, []
         for block, known in zip(blocks, found, strict=True):
-            if not known["found"]:  # it was removed meanwhile
+            if not known.get("found"):  # it was removed meanwhile
                 items.append(_item(replace(block, once=False)))
             elif known["_seq_no"] > deletion.get("_seq_no", -1):
                 place = max(place, known["_seq_no"])
@@ -271,7 +269,8 @@ class ElasticsearchBlocks:
         """The hits in the order of their places, perhaps some of them twice.
 
         Each shard has places of its own. So a page begins with the place that ended the page before, as other shards
-        may have it, too.
+        may have it, too. If a node fails, another copy answers the next page. It has to see what replaced blocks that
+        were removed before the first page, so it is refreshed.
         """
         (index,) = {self._index(owner) for owner in owners}
         body: JsonObject = {**_BARE, "size": _PAGE, "query": query, "sort": [{"_seq_no": "asc"}]}
@@ -284,6 +283,7 @@ class ElasticsearchBlocks:
             if len(hits) < _PAGE:
                 return
             body["search_after"] = [hits[-1]["sort"][0] - 1]
+            self._cluster.wrote([index])
 
     async def crowded(self, fragments: int) -> list[Owner]:
         """Owners that have a series with so many fragments; if there are many such series, those with the most."""
@@ -322,11 +322,8 @@ class ElasticsearchBlocks:
             }
             for block, columns in wanted
         ]
-        with errors():
-            answer = await self._cluster.client.mget(
-                docs=docs, preference=self._copies, realtime=False, filter_path="docs._seq_no,docs.fields"
-            )
-        found = answer.get("docs", [])
+        wanted_parts = "docs._seq_no,docs.fields,docs.error"
+        found = await self._cluster.get_each(docs, preference=self._copies, realtime=False, filter_path=wanted_parts)
         if [doc.get("_seq_no") for doc in found] != [block.version.place for block, _ in wanted]:
             raise Gone
         return [{name: a2b_base64(values[0]) for name, values in doc["fields"].items()} for doc in found]
@@ -336,10 +333,11 @@ class ElasticsearchBlocks:
         index = self._index(owner)
         shards = (await self._cluster.shard_stats([index])).get(index, {"shards": {}})["shards"]
         self._cluster.wrote([index])  # as other servers may have
-        if len(shards) > 1:
+        if shards and not await self._cluster.has_one_shard(index):  # one that is away is not among these
             with errors():
                 found = await self._cluster.client.search_shards(index=index, routing=names.owner_key(owner))
-            shards = {number: shards.get(number, []) for number in [str(found["shards"][0][0]["shard"])]}
+            numbers = {str(copy["shard"]) for copies in found["shards"] for copy in copies}
+            shards = {number: shards.get(number, []) for number in numbers}
         ended = [
             copy.get("seq_no", {}).get("global_checkpoint", -1)
             for copies in shards.values()

@@ -20,19 +20,16 @@ from typing import Any, cast
 
 import orjson
 from elastic_transport import ConnectionError, ConnectionTimeout, TransportError
-from elasticsearch import ApiError, AsyncElasticsearch, OrjsonSerializer
+from elasticsearch import ApiError
 
-from apiserver.answers import will_read
 from apiserver.events.model import JsonObject
 from apiserver.stores.events.base import EventStoreBusy, EventStoreError
 from apiserver.stores.events.elasticsearch.address import ElasticsearchAddress
-from apiserver.stores.events.elasticsearch.node import TOO_LARGE, Node
+from apiserver.stores.events.elasticsearch.node import TOO_LARGE, client_of
 
 log = logging.getLogger(__name__)
 
-_CONNECTIONS = 32
-#: Seconds for an answer, and for the answer of a deletion.
-_TIMEOUT = 30.0
+#: Seconds for the answer of a deletion.
 _LONG_TIMEOUT = 600.0
 #: Seconds after which a caller may try again: if nodes are overloaded, if they are away, or if a person must act first.
 BUSY_AGAIN = 1
@@ -45,6 +42,8 @@ _CLOSED = "index_closed_exception"
 #: The answer of an index that is not there.
 _NOTHING: JsonObject = {"hits": {"total": {"value": 0}, "hits": []}}
 _SEARCHES_AT_ONCE = 200
+#: Seconds between attempts to refresh all copies of shards, one of which may be at a node that has just gone.
+_REFRESH_PAUSES = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6)
 #: A point in time is kept for so long after each use of it.
 _KEEP_ALIVE = "1m"
 
@@ -63,7 +62,8 @@ class Cluster:
         self._seen: dict[str, int] = {}
         self._refreshing: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._known: set[str] = set()
-        self.client = _client(address)
+        self._has_one_shard: dict[str, bool] = {}
+        self.client = client_of(address)
 
     async def close(self) -> None:
         """Close the connections."""
@@ -118,6 +118,7 @@ class Cluster:
         outcomes: list[JsonObject] = [next(iter(item.values())) for item in answer.get("items", ())]
         if any(outcome["status"] == 404 for outcome in outcomes):
             self._known.clear()  # an index was removed
+            self._has_one_shard.clear()
         return outcomes
 
     async def delete(self, indices: Sequence[str], query: JsonObject, *, routing: str | None = None) -> int:
@@ -162,9 +163,19 @@ class Cluster:
             async with self._refreshing[index]:
                 if self._seen.get(index, -1) < wanted:
                     seen = self._written[index]
-                    with errors(), _no_index():
-                        await self.client.indices.refresh(index=index)
+                    await self._refresh(index)
                     self._seen[index] = seen
+
+    async def _refresh(self, index: str) -> None:
+        """Refresh all copies of the index's shards, as a search may ask any of them."""
+        for pause in (*_REFRESH_PAUSES, None):
+            with errors(), _no_index() as missing:
+                answer = await self.client.indices.refresh(index=index)
+            if missing or not answer["_shards"]["failed"]:
+                return
+            if pause is not None:
+                await asyncio.sleep(pause)
+        raise EventStoreBusy("a copy of the events is behind", retry_after=AWAY_AGAIN, overloaded=False)
 
     async def indices(self, patterns: Sequence[str]) -> list[str]:
         """The indices whose names match."""
@@ -202,13 +213,33 @@ class Cluster:
 
     async def shard_stats(self, indices: Sequence[str]) -> dict[str, JsonObject]:
         """By index, its `uuid` and, in `shards`, the numbers `seq_no` of each copy of each shard."""
-        options = "level=shards&ignore_unavailable=true&filter_path=indices.*.uuid,"
+        options = "level=shards&ignore_unavailable=true&filter_path=_shards.failed,indices.*.uuid,"
         parts = ",".join(f"indices.*.shards.*.{part}" for part in ("routing.primary", "seq_no"))
         with errors():
             answer = await self.client.perform_request(
                 "GET", f"/{','.join(indices)}/_stats/docs?{options}{parts}", headers={"accept": "application/json"}
             )
+        if answer.body["_shards"]["failed"]:
+            raise EventStoreBusy("a copy of the events does not answer", retry_after=AWAY_AGAIN, overloaded=False)
         return dict(answer.body.get("indices", {}))
+
+    async def has_one_shard(self, index: str) -> bool:
+        """Whether an index that is there has a single shard. It keeps its shards for as long as it is there."""
+        if index not in self._has_one_shard:
+            name = "index.number_of_shards"
+            with errors():
+                found = await self.client.indices.get_settings(index=index, name=name, flat_settings=True)
+            self._has_one_shard[index] = found[index]["settings"][name] == "1"
+        return self._has_one_shard[index]
+
+    async def get_each(self, docs: Sequence[JsonObject], *, writing: bool = False, **how: Any) -> list[JsonObject]:
+        """The answers to gets of several documents; `how` as the client's `mget` takes it. A missing index is empty."""
+        with errors(writing=writing):
+            found: list[JsonObject] = (await self.client.mget(docs=docs, **how)).get("docs", [])
+        for error in (doc["error"] for doc in found if "error" in doc):
+            if error["type"] != _MISSING:
+                raise busy(503, error["type"], error.get("reason"), writing=writing)
+        return found
 
     async def searches(self, index: str, bodies: Sequence[JsonObject], *, routing: str) -> list[JsonObject]:
         """The answers to many searches of one index, in as few requests as possible."""
@@ -360,34 +391,3 @@ def _no_index() -> Iterator[list[bool]]:
         if _type_and_reason(error.body)[0] != _MISSING:
             raise
         missing.append(True)
-
-
-class _Serializer(OrjsonSerializer):
-    """Counts the bytes of a node's answer before it is decoded."""
-
-    def loads(self, data: bytes) -> Any:
-        will_read(len(data))
-        return super().loads(data)
-
-
-def _client(address: ElasticsearchAddress) -> AsyncElasticsearch:
-    secure: JsonObject = {}
-    if any(host.startswith("https") for host in address.hosts):
-        secure = {"verify_certs": address.verify, "ssl_show_warn": False}
-        if address.ca is not None:
-            secure["ca_certs"] = str(address.ca)
-    try:
-        return AsyncElasticsearch(
-            list(address.hosts),
-            node_class=Node,
-            basic_auth=(address.user, address.password) if address.user else None,
-            api_key=address.api_key or None,
-            connections_per_node=_CONNECTIONS,
-            request_timeout=_TIMEOUT,
-            retry_on_timeout=False,
-            retry_on_status=(502, 503, 504),  # not 429, as the client does not pause
-            serializer=_Serializer(),
-            **secure,
-        )
-    except (OSError, ValueError) as error:
-        raise EventStoreError(f"the certificates to trust, '{address.ca}', cannot be used: {error}") from error

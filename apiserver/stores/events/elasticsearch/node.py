@@ -1,4 +1,4 @@
-"""Sends requests to a node with the client's aiohttp node, and bounds the memory and time that each of them takes here.
+"""Makes clients. They send requests with the aiohttp node of Elasticsearch's client, and bound what each of them takes.
 
 Large bodies are sent in pieces. Large answers are read one at a time, so that memory has only one of them; the others
 wait in sockets and at nodes. An answer of more than LARGEST_ANSWER bytes is not read to its end, and becomes an error
@@ -16,11 +16,20 @@ import orjson
 from aiohttp import ClientResponse
 from elastic_transport import AiohttpHttpNode, HttpHeaders
 from elastic_transport.client_utils import DEFAULT, DefaultType
+from elasticsearch import AsyncElasticsearch, OrjsonSerializer
+
+from apiserver.answers import will_read
+from apiserver.events.model import JsonObject
+from apiserver.stores.events.base import EventStoreError
+from apiserver.stores.events.elasticsearch.address import ElasticsearchAddress
 
 TOO_LARGE = "answer_too_large"
 #: Bytes of the largest answer that is read. An event of 16 MB takes up to 32 MB.
 LARGEST_ANSWER = 64 * 2**20
 
+_CONNECTIONS = 32
+#: Seconds for an answer.
+_TIMEOUT = 30.0
 _IN_PIECES = 2**18
 _IN_TURNS = 2**18
 #: "Content Too Large". The client does not ask other nodes after this status.
@@ -70,3 +79,35 @@ class _Answer(ClientResponse):
                     pieces.append(piece)
                 self._body = b"".join(pieces)
         return await super().read()
+
+
+class _Serializer(OrjsonSerializer):
+    """Counts the bytes of a node's answer before it is decoded."""
+
+    def loads(self, data: bytes) -> Any:
+        will_read(len(data))
+        return super().loads(data)
+
+
+def client_of(address: ElasticsearchAddress) -> AsyncElasticsearch:
+    """A client of the nodes of an address, which is not connected yet. EventStoreError: its certificates are no use."""
+    secure: JsonObject = {}
+    if any(host.startswith("https") for host in address.hosts):
+        secure = {"verify_certs": address.verify, "ssl_show_warn": False}
+        if address.ca is not None:
+            secure["ca_certs"] = str(address.ca)
+    try:
+        return AsyncElasticsearch(
+            list(address.hosts),
+            node_class=Node,
+            basic_auth=(address.user, address.password) if address.user else None,
+            api_key=address.api_key or None,
+            connections_per_node=_CONNECTIONS,
+            request_timeout=_TIMEOUT,
+            retry_on_timeout=False,
+            retry_on_status=(502, 503, 504),  # not 429, as the client does not pause
+            serializer=_Serializer(),
+            **secure,
+        )
+    except (OSError, ValueError) as error:
+        raise EventStoreError(f"the certificates to trust, '{address.ca}', cannot be used: {error}") from error

@@ -10,7 +10,9 @@ import pytest
 from elastic_transport import ApiResponseMeta, ConnectionError, ConnectionTimeout, HttpHeaders, NodeConfig
 from elasticsearch import ApiError
 
+from apiserver.events.model import JsonObject
 from apiserver.stores.events.base import EventStoreBusy
+from apiserver.stores.events.elasticsearch import cluster as cluster_module
 from apiserver.stores.events.elasticsearch.address import ElasticsearchAddress
 from apiserver.stores.events.elasticsearch.cluster import Cluster, errors
 
@@ -51,13 +53,16 @@ class _Refreshes(Cluster):
     def __init__(self, *, strict: bool) -> None:
         super().__init__(ElasticsearchAddress(("http://127.0.0.1:1",)), strict=strict)
         self.refreshed: list[str] = []
+        self.behind: list[int] = []
+        """How many copies each of the next refreshes fails to refresh."""
         self.hold = asyncio.Event()
         self.hold.set()
-        self.client.indices.refresh = self._refresh  # type: ignore[method-assign,assignment]
+        self.client.indices.refresh = self._answer  # type: ignore[method-assign,assignment]
 
-    async def _refresh(self, *, index: str, **_: Any) -> None:
+    async def _answer(self, *, index: str, **_: Any) -> JsonObject:
         await self.hold.wait()
         self.refreshed.append(index)
+        return {"_shards": {"failed": self.behind.pop() if self.behind else 0}}
 
 
 @pytest.fixture
@@ -101,6 +106,34 @@ async def test_a_strict_reader_sees_what_others_wrote() -> None:
     await cluster.make_visible(["a"])
     assert cluster.refreshed == ["a", "a"]
     await cluster.close()
+
+
+async def test_a_refresh_is_tried_again_until_all_copies_are_refreshed(cluster: _Refreshes) -> None:
+    cluster.behind = [1, 1]
+    await cluster.make_visible(["a"])
+    assert cluster.refreshed == ["a", "a", "a"]
+
+
+async def test_nothing_is_read_while_a_copy_is_behind(cluster: _Refreshes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster_module, "_REFRESH_PAUSES", (0.0, 0.0))
+    cluster.behind = [1] * 3
+    with pytest.raises(EventStoreBusy, match="behind"):
+        await cluster.make_visible(["a"])
+    await cluster.make_visible(["a"])
+    assert cluster.refreshed == ["a"] * 4
+
+
+async def test_a_document_that_cannot_be_read_is_not_taken_for_a_missing_one(cluster: _Refreshes) -> None:
+    answer: JsonObject = {"docs": [{"_id": "a", "found": False}]}
+
+    async def mget(**_: Any) -> JsonObject:
+        return answer
+
+    cluster.client.mget = mget  # type: ignore[method-assign,assignment]
+    assert await cluster.get_each([{"_id": "a"}]) == [{"_id": "a", "found": False}]
+    answer["docs"].append({"_id": "b", "error": {"type": "no_shard_available_action_exception", "reason": "away"}})
+    with pytest.raises(EventStoreBusy, match="away"):
+        await cluster.get_each([{"_id": "a"}, {"_id": "b"}])
 
 
 async def test_a_node_that_is_too_busy_is_not_asked_again_at_once() -> None:

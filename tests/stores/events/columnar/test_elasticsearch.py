@@ -1,0 +1,56 @@
+"""Places of blocks on Elasticsearch whose indices have several shards, some of which are away."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+import pytest
+
+from apiserver.events.model import EventType, Owner
+from apiserver.stores.events.columnar.elasticsearch import ElasticsearchBlocks
+from apiserver.stores.events.columnar.scalars import ColumnarScalars
+from apiserver.stores.events.elasticsearch import names
+from apiserver.stores.events.elasticsearch.address import ElasticsearchAddress
+from apiserver.stores.events.elasticsearch.cluster import Cluster
+from apiserver.stores.events.elasticsearch.migrations import check_schema
+from tests.contract.event_stores import batch, scalars
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+async def cluster(elasticsearch_url: str, elasticsearch_prefix: str) -> AsyncIterator[Cluster]:
+    """One whose index of scalars has two shards."""
+    made = Cluster(ElasticsearchAddress((elasticsearch_url,), elasticsearch_prefix), strict=False)
+    await check_schema(made.client, elasticsearch_prefix, migrate=True)
+    index = names.blocks(elasticsearch_prefix, EventType.SCALAR, "company")
+    await made.client.indices.create(index=index, settings={"number_of_shards": 2})
+    yield made
+    await made.close()
+
+
+async def test_the_place_of_another_shard_is_not_taken_for_that_of_one_that_is_away(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    blocks = ElasticsearchBlocks(cluster)
+    store = ColumnarScalars(blocks)
+    owners = [Owner("company", str(number)) for number in range(8)]
+    for times, owner in enumerate(owners, 1):
+        for number in range(times):
+            await store.add(batch(scalars([1.0], iters=[number], owner=owner)))
+    ended = {owner: await blocks.ended(owner) for owner in owners}
+    one, other = sorted(set(ended.values()))
+    shard_stats = cluster.shard_stats
+
+    async def without_a_shard(indices: Sequence[str]) -> dict[str, Any]:
+        found = await shard_stats(indices)
+        for stats in found.values():
+            stats["shards"] = {number: copies for number, copies in stats["shards"].items() if number == "0"}
+        return found
+
+    monkeypatch.setattr(cluster, "shard_stats", without_a_shard)
+    left = {owner: await blocks.ended(owner) for owner in owners}
+    assert {left[owner] for owner in owners if left[owner] != -1} in ({one}, {other})
+    assert all(left[owner] in (-1, ended[owner]) for owner in owners)
+    assert -1 in left.values()
