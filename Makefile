@@ -50,13 +50,14 @@ test: lint check-format types check-viewer .venv/accelerator.stamp .venv/docs.st
 		.venv-clients/stamp .venv-readers/stamp .venv-trackers/stamp $(OLD_CLIENTS:%=.venv-old-clients/%/stamp)
 	$(BIN)/python -m pytest -n $(PROCESSES) --dist worksteal
 
-# All pages on Elasticsearch and MongoDB; then what is left to chance, with new seeds, one after another. Each seed names
-# itself when it fails.
+# All pages on Elasticsearch and MongoDB, and a cluster whose nodes fail; then what is left to chance, with new seeds, one
+# after another. Each seed names itself when it fails.
 SEEDS ?= 10
 EXAMPLES ?= 200
 KILLS ?= 10
 longer: .venv/accelerator.stamp $(PAGES)
 	VIEWER_STORES=engines REQUIRE_ENGINES=1 $(BIN)/python -m pytest tests/viewer
+	EVENTS_CLUSTER=1 REQUIRE_ENGINES=1 $(BIN)/python -m pytest tests/engines/test_cluster.py
 	for seed in $$(shuf -i 1-4294967295 -n $(SEEDS)); do \
 		run="$(BIN)/python -m pytest --hypothesis-seed=$$seed"; echo "seed $$seed"; \
 		EVENTS_EXAMPLES=$(EXAMPLES) $$run tests/aggregation tests/copying tests/data tests/events tests/importing tests/rpc \

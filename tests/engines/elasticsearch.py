@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 from urllib.error import URLError
@@ -25,7 +26,33 @@ def node(folder: Path, heap: str = _HEAP, *, quick: bool = False) -> Node:
 
     quick: it starts in half the time, and is slower later.
     """
-    return first_available([_named, lambda: _process(folder, heap, quick), lambda: _container(heap)])
+    return first_available([_named, lambda: process(folder, heap, quick=quick), lambda: _container(heap)])
+
+
+def process(
+    folder: Path, heap: str, *, quick: bool = False, settings: Mapping[str, str | int] | None = None
+) -> ProcessNode:
+    """A node as a process of ours, not started yet; Unavailable where it cannot be had. `settings` are the node's."""
+    home = jvm.home("elasticsearch", _arrange)
+    [port] = free_ports(1)
+    folder.mkdir(parents=True, exist_ok=True)
+    java = jvm.java(
+        home,
+        heap,
+        # It looks for the exports of its own modules: on the class path alone it does not start.
+        f"--module-path={home / 'lib'}",
+        "--add-modules=jdk.net,ALL-MODULE-PATH",
+        f"-Djava.io.tmpdir={folder}",
+        f"-Djna.tmpdir={folder}",
+        "-Djava.awt.headless=true",
+        "-Des.distribution.type=tar",
+        f"-Dlog4j2.configurationFile={home / 'config' / 'log4j2.properties'}",
+        "-Dlog4j2.disable.jmx=true",
+        quick=quick,
+    )
+    given = [f"{name}={value}" for name, value in (settings or {}).items()]
+    command = [*java, "ElasticsearchNode", str(home), str(folder / "data"), str(port), *given]
+    return ProcessNode(f"http://127.0.0.1:{port}", command, folder / "elasticsearch.log", answers)
 
 
 def address(url: str, prefix: str) -> str:
@@ -68,28 +95,6 @@ def remove(url: str, prefix: str) -> None:
 def _named() -> Node | None:
     url = os.environ.get(VARIABLE)
     return ForeignNode(url.rstrip("/"), answers) if url else None
-
-
-def _process(folder: Path, heap: str, quick: bool) -> Node:
-    home = jvm.home("elasticsearch", _arrange)
-    [port] = free_ports(1)
-    folder.mkdir(parents=True, exist_ok=True)
-    java = jvm.java(
-        home,
-        heap,
-        # It looks for the exports of its own modules: on the class path alone it does not start.
-        f"--module-path={home / 'lib'}",
-        "--add-modules=jdk.net,ALL-MODULE-PATH",
-        f"-Djava.io.tmpdir={folder}",
-        f"-Djna.tmpdir={folder}",
-        "-Djava.awt.headless=true",
-        "-Des.distribution.type=tar",
-        f"-Dlog4j2.configurationFile={home / 'config' / 'log4j2.properties'}",
-        "-Dlog4j2.disable.jmx=true",
-        quick=quick,
-    )
-    command = [*java, "ElasticsearchNode", str(home), str(folder / "data"), str(port)]
-    return ProcessNode(f"http://127.0.0.1:{port}", command, folder / "elasticsearch.log", answers)
 
 
 def _container(heap: str) -> Node:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, Protocol, TypeVar
 from uuid import uuid4
 
 import pytest
@@ -18,6 +18,15 @@ from tests.engines.nodes import Node, Unavailable
 
 #: How long outages last at least; they last until clients were refused, anyway.
 OUTAGE_SECONDS = float(os.environ.get("EVENTS_OUTAGE_SECONDS", "0"))
+
+
+class _Startable(Protocol):
+    def start(self) -> None: ...
+
+    def remove(self) -> None: ...
+
+
+Engine = TypeVar("Engine", bound=_Startable)
 
 _MEMORY = Path("/dev/shm")
 _LEAST_MEMORY = 2 * 2**30
@@ -121,12 +130,16 @@ def own_name() -> str:
     return f"test-{uuid4().hex[:12]}"
 
 
-def running(engine: str, variable: str, node: Callable[[], Node]) -> Iterator[Node]:
-    """The node, started, then ended. The test is skipped when there is none, or fails with REQUIRE_ENGINES=1."""
+def running(engine: str, variable: str | None, made: Callable[[], Engine]) -> Iterator[Engine]:
+    """The engine, started, then ended. The test is skipped when there is none, or fails with REQUIRE_ENGINES=1.
+
+    variable: of the environment, where one may name an engine that runs already.
+    """
     try:
-        started = node()
+        started = made()
     except Unavailable as reason:
-        text = f"no {engine}: {reason}. A JDK 17 or later and Maven would help, or {variable}, or docker"
+        others = f", or {variable}, or docker" if variable else ""
+        text = f"no {engine}: {reason}. A JDK 17 or later and Maven would help{others}"
         if os.environ.get("REQUIRE_ENGINES") == "1":
             pytest.fail(text)
         pytest.skip(text)

@@ -9,19 +9,25 @@ import org.elasticsearch.env.Environment;
 import org.elasticsearch.node.InternalSettingsPreparer;
 import org.elasticsearch.node.Node;
 
-/** One Elasticsearch node on 127.0.0.1: `ElasticsearchNode HOME DATA PORT`. HOME holds config/ and modules/. */
+/**
+ * One Elasticsearch node on 127.0.0.1: `ElasticsearchNode HOME DATA PORT [NAME=VALUE…]`. HOME holds config/ and modules/.
+ * The settings named at the end replace those of the configuration.
+ */
 public final class ElasticsearchNode {
     public static void main(String[] arguments) throws Exception {
         Path home = Path.of(arguments[0]);
-        Settings settings = Settings.builder()
+        Settings.Builder settings = Settings.builder()
             .put("path.home", home)
             .put("path.data", arguments[1])
             .put("path.logs", arguments[1])
-            .put("http.port", arguments[2])
-            .build();
+            .put("http.port", arguments[2]);
+        for (int given = 3; given < arguments.length; given++) {
+            String[] setting = arguments[given].split("=", 2);
+            settings.put(setting[0], setting[1]);
+        }
         LogConfigurator.configureESLogging();
         Environment environment =
-            InternalSettingsPreparer.prepareEnvironment(settings, Map.of(), home.resolve("config"), () -> "test");
+            InternalSettingsPreparer.prepareEnvironment(settings.build(), Map.of(), home.resolve("config"), () -> "test");
         Lifeline.hold();
         Node node = new Node(environment);
         Runtime.getRuntime().addShutdownHook(new Thread(() -> close(node)));

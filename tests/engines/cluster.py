@@ -1,0 +1,96 @@
+"""A cluster of three Elasticsearch nodes for tests: each index of ours has a replica in it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.error import URLError
+
+from tests.engines import elasticsearch
+from tests.engines.nodes import ProcessNode
+from tests.harness import free_ports, wait_until
+
+_NAMES = ("one", "two", "three")
+_HEAP = "512m"
+
+
+@dataclass(slots=True)
+class ElasticsearchCluster:
+    """Three processes of ours on 127.0.0.1, by their names. Any of them may be stopped, killed and started again."""
+
+    nodes: dict[str, ProcessNode]
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """The URLs of all nodes."""
+        return tuple(node.url for node in self.nodes.values())
+
+    def start(self) -> None:
+        """Start all nodes at once, as none answers before two of them have found each other."""
+        with ThreadPoolExecutor(len(self.nodes)) as threads:
+            list(threads.map(ProcessNode.start, self.nodes.values()))
+        self.wait_until_complete()
+
+    def kill(self) -> None:
+        """End all nodes as a power cut would."""
+        for node in self.nodes.values():
+            node.kill()
+
+    def remove(self) -> None:
+        """End all nodes for good, at once."""
+        with ThreadPoolExecutor(len(self.nodes)) as threads:
+            list(threads.map(ProcessNode.remove, self.nodes.values()))
+
+    def restart(self, name: str, settings: Sequence[str] = ()) -> None:
+        """Stop a node and start it again, with more settings (`NAME=VALUE`) for this time."""
+        node = self.nodes[name]
+        node.stop()
+        usual, node.command = node.command, [*node.command, *settings]
+        node.start()
+        node.command = usual
+
+    def call(self, method: str, path: str, body: Any = None) -> Any:
+        """One call to the first node that answers it."""
+        *others, last = self.hosts
+        for url in others:
+            try:
+                return elasticsearch.call(url, method, path, body)
+            except (URLError, ConnectionError, TimeoutError):
+                continue
+        return elasticsearch.call(last, method, path, body)
+
+    def wait_until_complete(self) -> None:
+        """Wait until all nodes are in the cluster, and every shard has all its copies and stays where it is."""
+        wanted = f"wait_for_status=green&wait_for_nodes={len(self.nodes)}&wait_for_no_relocating_shards=true&timeout=1s"
+
+        def is_complete() -> bool:
+            try:
+                return self.call("GET", f"/_cluster/health?{wanted}")["timed_out"] is False
+            except (URLError, ConnectionError, TimeoutError):
+                return False
+
+        wait_until(is_complete)
+
+
+def cluster(folder: Path) -> ElasticsearchCluster:
+    """A cluster that is not started yet, with its data below `folder`; Unavailable where it cannot be had."""
+    ports = dict(zip(_NAMES, free_ports(len(_NAMES)), strict=True))
+    together = {
+        "discovery.type": "multi-node",
+        "cluster.name": folder.name,
+        "cluster.initial_master_nodes": ",".join(_NAMES),
+        "discovery.seed_hosts": ",".join(f"127.0.0.1:{port}" for port in ports.values()),
+        # Shards stay where a test has put them.
+        "cluster.routing.rebalance.enable": "none",
+    }
+    return ElasticsearchCluster(
+        {
+            name: elasticsearch.process(
+                folder / name, _HEAP, quick=True, settings={**together, "node.name": name, "transport.port": port}
+            )
+            for name, port in ports.items()
+        }
+    )

@@ -1,0 +1,188 @@
+"""Several servers on a cluster of three nodes, under load: nodes restart, crash, fill up, move shards, have too much.
+
+What was acknowledged is there exactly once, writers wait and go on, and readers never miss what their server
+acknowledged. Each test takes a minute or more, so they run only if they are asked for: `EVENTS_CLUSTER=1 pytest
+tests/engines/test_cluster.py`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any
+
+import pytest
+
+from apiserver.events.model import EventBatch, EventType, Owner
+from apiserver.stores.events.columnar.elasticsearch import ElasticsearchBlocks
+from apiserver.stores.events.columnar.logs import ColumnarLogs
+from apiserver.stores.events.columnar.scalars import ColumnarScalars
+from apiserver.stores.events.elasticsearch.address import ElasticsearchAddress
+from apiserver.stores.events.elasticsearch.cluster import Cluster
+from apiserver.stores.events.elasticsearch.migrations import check_schema
+from apiserver.stores.events.elasticsearch.store import ElasticsearchEventStore
+from tests.engines import elasticsearch
+from tests.engines.cluster import ElasticsearchCluster, cluster
+from tests.engines.fixtures import in_memory, own_name, running
+from tests.engines.load import Load, Reader, Store, Worker, Writer, until
+
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.skipif("EVENTS_CLUSTER" not in os.environ, reason="a longer test: EVENTS_CLUSTER=1 runs it"),
+]
+
+OWNERS = (Owner("company", "first"), Owner("company", "second"))
+SERVERS = 3
+#: Of a node that does one thing at a time, lets one wait, and refuses others.
+TINY = ("thread_pool.write.size=1", "thread_pool.write.queue_size=1")
+#: More free bytes than any disk has.
+_FULL = dict.fromkeys(
+    [f"cluster.routing.allocation.disk.watermark.{name}" for name in ("low", "high", "flood_stage")], "1000000gb"
+)
+
+
+class Columns:
+    """A server's scalars and log lines in blocks of columns."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._scalars = ColumnarScalars(ElasticsearchBlocks(cluster))
+        self._logs = ColumnarLogs(ElasticsearchBlocks(cluster, EventType.LOG))
+        self.log_lines, self.log_count = self._logs.log_lines, self._logs.log_count
+        self.scalar_points = self._scalars.scalar_points
+
+    async def add(self, batch: EventBatch) -> None:
+        await self._scalars.add(batch)
+        await self._logs.add(batch)
+
+    async def compact(self) -> None:
+        for owner in OWNERS:
+            await self._scalars.compact(owner)
+            await self._logs.compact(owner)
+
+
+@asynccontextmanager
+async def _store(address: ElasticsearchAddress, strict: bool) -> AsyncIterator[Store]:
+    store = ElasticsearchEventStore(address, strict=strict, migrate=True)
+    await store.open()
+    try:
+        yield store
+    finally:
+        await store.close()
+
+
+@asynccontextmanager
+async def _columns(address: ElasticsearchAddress, strict: bool) -> AsyncIterator[Columns]:
+    connected = Cluster(address, strict=strict)
+    try:
+        await check_schema(connected.client, address.prefix, migrate=True)
+        yield Columns(connected)
+    finally:
+        await connected.close()
+
+
+@pytest.fixture(scope="module")
+def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ElasticsearchCluster]:
+    with in_memory() as memory:
+        folder = memory or tmp_path_factory.mktemp("cluster")
+        yield from running("cluster of Elasticsearch", None, lambda: cluster(folder))
+
+
+@pytest.fixture(params=[_store, _columns])
+async def load(request: pytest.FixtureRequest, nodes: ElasticsearchCluster) -> AsyncIterator[Load]:
+    """Three servers, the last of which is strict; those that do not compact by themselves are told to."""
+    address = ElasticsearchAddress(nodes.hosts, own_name())
+    async with AsyncExitStack() as stack:
+        stores: list[Store] = [
+            await stack.enter_async_context(request.param(address, strict=number == SERVERS - 1))
+            for number in range(SERVERS)
+        ]
+        writers = [
+            Writer(store=store, owner=owner, name=f"{number}-{owner.id}")
+            for number, store in enumerate(stores)
+            for owner in OWNERS
+        ]
+        readers = [
+            Reader(store=store, writers=writers, sees_all=number == SERVERS - 1) for number, store in enumerate(stores)
+        ]
+        workers = [Worker(store=store, work=store.compact) for store in stores if isinstance(store, Columns)]
+        yield Load(writers, [*readers, *workers], request.param(address, strict=False))
+    elasticsearch.remove(nodes.hosts[0], address.prefix)
+
+
+@pytest.mark.parametrize("end", ["stop", "kill"])
+async def test_each_node_is_away_for_a_while(nodes: ElasticsearchCluster, load: Load, end: str) -> None:
+    async with load.running():
+        await load.goes_on()
+        for node in nodes.nodes.values():
+            await asyncio.to_thread(getattr(node, end))
+            await load.goes_on()
+            await asyncio.to_thread(node.start)
+            await asyncio.to_thread(nodes.wait_until_complete)
+            await load.goes_on()
+
+
+async def test_all_nodes_are_killed_at_once(nodes: ElasticsearchCluster, load: Load) -> None:
+    async with load.running():
+        await load.goes_on()
+        await asyncio.to_thread(nodes.kill)
+        await load.is_refused()
+        await asyncio.to_thread(nodes.start)
+        await load.goes_on()
+
+
+async def test_disks_are_full_for_a_while(nodes: ElasticsearchCluster, load: Load) -> None:
+    looks = "cluster.routing.allocation.disk.threshold_enabled"
+    async with load.running():
+        await load.goes_on()
+        nodes.call("PUT", "/_cluster/settings", {"persistent": {looks: True, **_FULL}})
+        await load.is_refused()
+        nodes.call("PUT", "/_cluster/settings", {"persistent": dict.fromkeys([looks, *_FULL])})
+        await load.goes_on()
+
+
+async def test_shards_move_to_other_nodes(nodes: ElasticsearchCluster, load: Load) -> None:
+    async with load.running():
+        await load.goes_on()
+        for role in ("p", "r") * 2:
+            await asyncio.to_thread(_move, nodes, role)
+            await load.goes_on()
+
+
+def _move(nodes: ElasticsearchCluster, role: str) -> None:
+    """Move the primaries (p) or the replicas (r) of all shards to the nodes that have no copy of them."""
+    copies = nodes.call("GET", "/_cat/shards?format=json")
+    commands = []
+    for copy in copies:
+        if copy["prirep"] == role:
+            at = {other["node"] for other in copies if all(copy[of] == other[of] for of in ("index", "shard"))}
+            (free,) = nodes.nodes.keys() - at
+            shard = {"index": copy["index"], "shard": int(copy["shard"])}
+            commands.append({"move": {**shard, "from_node": copy["node"], "to_node": free}})
+    assert commands
+    nodes.call("POST", "/_cluster/reroute", {"commands": commands})
+    nodes.wait_until_complete()
+    moved = nodes.call("GET", "/_cat/shards?format=json")
+    for command in commands:
+        shard = command["move"]
+        assert shard["to_node"] in {copy["node"] for copy in moved if copy["index"] == shard["index"]}
+
+
+async def test_nodes_have_too_much_to_do_for_a_while(nodes: ElasticsearchCluster, load: Load) -> None:
+    async with load.running():
+        for name in nodes.nodes:
+            await asyncio.to_thread(nodes.restart, name, TINY)
+            await asyncio.to_thread(nodes.wait_until_complete)
+        await until(lambda: _rejected(nodes) >= 50)
+        await load.goes_on()
+        for name in nodes.nodes:
+            await asyncio.to_thread(nodes.restart, name)
+            await asyncio.to_thread(nodes.wait_until_complete)
+        await load.goes_on()
+
+
+def _rejected(nodes: ElasticsearchCluster) -> int:
+    """How many writes were answered by 429."""
+    stats: dict[str, Any] = nodes.call("GET", "/_nodes/stats/thread_pool?filter_path=nodes.*.thread_pool.write")
+    return sum(node["thread_pool"]["write"]["rejected"] for node in stats["nodes"].values())
