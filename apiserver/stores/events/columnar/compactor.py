@@ -75,6 +75,8 @@ class Compactor:
         """In the order of their last writes."""
         self._due: dict[_Due, int] = {}
         """The fewest blocks of a series that are compacted, of each owner that is due, in their order."""
+        self._compacted: _Due | None = None
+        """What is just being compacted."""
         self._is_due = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
@@ -88,6 +90,12 @@ class Compactor:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
             self._task = None
+
+    @property
+    def waiting(self) -> int:
+        """How many owners are compacted now, or will be without another write."""
+        later = {due for due, known in self._written.items() if known.times >= FEW}
+        return len({*self._due, *later, self._compacted} - {None})
 
     def wrote(self, type: EventType, owners: Iterable[Owner]) -> None:
         """Note that this server wrote blocks of these owners."""
@@ -116,8 +124,9 @@ class Compactor:
             self._add_quiet()
             await self._try("looking for fragments that others left", self._add_left())
             if self._due:
-                due = next(iter(self._due))
+                self._compacted = due = next(iter(self._due))
                 await self._compact(due, self._due.pop(due))
+                self._compacted = None
                 continue
             self._is_due.clear()
             with suppress(TimeoutError):

@@ -85,6 +85,19 @@ async def test_the_rest_is_compacted_when_no_more_writes_come() -> None:
         await eventually(server.has(0))
 
 
+async def test_it_tells_how_many_owners_wait() -> None:
+    async with running(Server(PlainBlocks())) as (server,):
+        await server.write(1)
+        assert server.compactor.waiting == 0  # a fragment alone stays as it is
+        await server.write(1)
+        await server.write(2, OTHER)
+        assert server.compactor.waiting == 2
+        await server.write(FEWEST - 2)
+        assert server.compactor.waiting == 2
+        await eventually(lambda: server.compactor.waiting == 1)
+        assert server.has(0)()
+
+
 async def test_what_a_compaction_under_way_puts_behind_a_deletion_is_removed() -> None:
     blocks = PlainBlocks()
     async with running(Server(blocks, quiet=0.05)) as (server,):
