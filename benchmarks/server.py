@@ -75,6 +75,15 @@ class Running:
         """Wait until the journal is empty."""
         wait_until(lambda: self._journal_bytes() < _EMPTY_JOURNAL, 60)
 
+    def wait_until_compacted(self) -> None:
+        """Wait until the server has nothing to compact, if its store compacts at all."""
+        wait_until(lambda: not self._metric(b"apiserver_events_owners_to_compact"), 300)
+
+    def _metric(self, name: bytes) -> float | None:
+        """A number that the server tells of itself; None: it does not."""
+        told = self.connection.get("metrics").splitlines()
+        return next((float(line.split()[1]) for line in told if line.split()[0] == name), None)
+
     def wait_until_sealed(self) -> None:
         """Wait until all chunks are sealed."""
         with contextlib.closing(sqlite3.connect(f"file:{self.events / 'events.db'}?mode=ro", uri=True)) as database:

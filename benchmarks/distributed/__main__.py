@@ -15,6 +15,7 @@ from pathlib import Path
 from benchmarks import report
 from benchmarks.distributed import disk, engines, reading, writing
 from benchmarks.distributed.figures import FIGURES
+from benchmarks.distributed.plain import Plain
 from benchmarks.distributed.run import QUICK, Run, Sizes
 from benchmarks.processes import busy_seconds, own_seconds
 from benchmarks.server import running
@@ -44,9 +45,9 @@ def _measure(folder: Path, sizes: Sizes, table: Table) -> None:
         running(folder / "first", both.settings) as first,
         running(folder / "second", both.settings) as second,
     ):
-        run = Run(both, first, second, sizes, table)
-        reading.measure(run)
-        disk.measure(run)
+        run = Run(both, Plain(both), first, second, sizes, table)
+        points, lines = reading.measure(run)
+        disk.measure(run, points, lines)
         writing.measure(run)
 
 

@@ -24,9 +24,9 @@ class Direct:
 
     connection: HTTPConnection
 
-    def bulk(self, body: bytes) -> None:
-        """Send a bulk. RuntimeError unless all its documents are stored."""
-        answer = self.post("/_bulk?filter_path=errors", body)
+    def bulk(self, index: str, body: bytes) -> None:
+        """Send a bulk for an index. RuntimeError unless all its documents are stored."""
+        answer = self.post(f"/{index}/_bulk?filter_path=errors", body)
         if answer != b'{"errors":false}':
             raise RuntimeError(f"Elasticsearch did not store everything: {answer.decode(errors='replace')}")
 
@@ -57,19 +57,20 @@ class Engines:
             "MIGRATE_AT_START": "true",
         }
 
-    def call(self, method: str, path: str) -> Any:
+    def call(self, method: str, path: str, body: Any = None) -> Any:
         """Send a request to Elasticsearch."""
-        return elasticsearch.call(self.node.url, method, path)
+        return elasticsearch.call(self.node.url, method, path, body)
 
     def direct(self) -> Direct:
         """A new connection to Elasticsearch itself."""
         return Direct(HTTPConnection(self.node.url.rpartition("/")[2], timeout=300))
 
     def cpu(self) -> float:
-        """CPU seconds that Elasticsearch has used; 0 if it was not started here."""
+        """CPU seconds that Elasticsearch has used; if it was not started here, as it told a second ago."""
         if isinstance(self.node, ProcessNode) and self.node.process is not None:
             return cpu_seconds(self.node.process.pid)
-        return 0.0
+        nodes = self.call("GET", "/_nodes/stats/process?filter_path=nodes.*.process.cpu.total_in_millis")["nodes"]
+        return float(sum(node["process"]["cpu"]["total_in_millis"] for node in nodes.values())) / 1000
 
     def settle(self) -> None:
         """Wait until Elasticsearch merges nothing in the background."""
@@ -81,18 +82,33 @@ class Engines:
         """Clear Elasticsearch's cache of answers."""
         self.call("POST", f"/{self.name}-*/_cache/clear")
 
-    def flush(self) -> None:
-        """Write everything to disk. Until then, merged segments keep sources that bring replicas up to date."""
-        self.call("POST", f"/{self.name}-*/_flush?force=true&wait_if_ongoing=true")
+    def wait_until_let_go(self) -> None:
+        """Write everything to disk, and wait until no copy of a shard may need what was deleted or replaced.
 
-    def merged_bytes(self, kind: str) -> float:
-        """Bytes a document in the indices of a kind, after they are merged into one segment."""
-        index = f"/{self.name}-{kind}-*"
-        self.call("POST", f"{index}/_forcemerge?max_num_segments=1")
-        self.flush()
-        self.call("POST", f"{index}/_refresh")
-        total = self.call("GET", f"{index}/_stats/store,docs")["_all"]["primaries"]
-        return float(total["store"]["size_in_bytes"] / total["docs"]["count"])
+        Until then, merges keep such documents, and the sources of others. Copies tell every half a minute.
+        """
+        self._flush(f"{self.name}-*")
+        wait_until(lambda: all(map(_has_let_go, self._shards())), 120)
+
+    def _shards(self) -> list[dict[str, Any]]:
+        indices = self.call("GET", f"/{self.name}-*/_stats/docs?level=shards")["indices"]
+        return [copy for index in indices.values() for copies in index["shards"].values() for copy in copies]
+
+    def merged_bytes(self, pattern: str) -> float:
+        """Bytes of the indices that match, after each of their shards is merged into one segment."""
+        self.call("POST", f"/{pattern}/_forcemerge?max_num_segments=1")
+        self._flush(pattern)
+        self.call("POST", f"/{pattern}/_refresh")
+        return float(self.call("GET", f"/{pattern}/_stats/store")["_all"]["primaries"]["store"]["size_in_bytes"])
+
+    def _flush(self, pattern: str) -> None:
+        self.call("POST", f"/{pattern}/_flush?force=true&wait_if_ongoing=true")
+
+
+def _has_let_go(copy: dict[str, Any]) -> bool:
+    """Whether a copy of a shard needs none of the operations that it has."""
+    leases = copy["retention_leases"]["leases"]
+    return all(lease["retaining_seq_no"] > copy["seq_no"]["max_seq_no"] for lease in leases)
 
 
 @contextlib.contextmanager

@@ -6,32 +6,40 @@ from benchmarks.figures import Bar, Figure, least
 
 BULK = "Elasticsearch's own bulk"
 BULKS = "Elasticsearch's own bulk, 4 at once"
-NODE = "Elasticsearch's CPU"
 SEARCH = "one search of Elasticsearch"
+DELETION = "Elasticsearch's own delete by query"
+PLAIN = "a document each"
 REPEATED = "the same, repeated"
 ONE_SERVER = "one server"
 
-#: The reads that are measured twice: repeated, and after the node's cache was cleared.
+#: The reads that are measured twice: repeated, and by a server that has not read these events before.
 HISTOGRAMS = (
-    Figure("histogram.100", "histogram of 10 series × 100k, 100 samples", "ms", (Bar(15),)),
-    Figure("histogram.2000", "histogram of 10 series × 100k, 2000 samples", "ms", (Bar(60),)),
-    Figure("histogram.6000", "histogram of 10 series × 100k, 6000 samples", "ms", (Bar(150),)),
+    Figure("histogram.100", "histogram of 10 series × 100k, 100 samples", "ms", (Bar(10),)),
+    Figure("histogram.2000", "histogram of 10 series × 100k, 2000 samples", "ms", (Bar(20),)),
+    Figure("histogram.6000", "histogram of 10 series × 100k, 6000 samples", "ms", (Bar(35),)),
 )
 
 FIGURES: tuple[Figure, ...] = (
-    Figure("write.rate", "add_batch of 10k events, one client", "events/s", (least(40_000),)),
+    Figure("write.rate", "add_batch of 10k events, one client", "events/s", (least(200_000),)),
     Figure("write.cpu", "add_batch of 10k events, server CPU an event", "ns"),
-    Figure("write.four", "add_batch of 10k events, 4 clients", "events/s"),
-    Figure("write.servers", "add_batch of 10k events, 4 clients of two servers", "events/s"),
-    Figure("write.small", "add_batch of 10 events, median", "ms", (Bar(8),)),
-    Figure("log.rate", "log lines in, 10k a batch, one client", "lines/s"),
+    Figure("write.node", "add_batch of 10k events, Elasticsearch's CPU an event", "ns", (Bar(3_000),)),
+    Figure("write.four", "add_batch of 10k events, 4 clients", "events/s", (least(200_000),)),
+    Figure(
+        "write.servers",
+        "add_batch of 10k events, 4 clients of two servers",
+        "events/s",
+        (least(200_000), Bar(1, ONE_SERVER, at_least=True)),
+    ),
+    Figure("write.short", "add_batch of 100 events, one client", "events/s", (least(25_000),)),
+    Figure("write.small", "add_batch of 10 events, median", "ms", (Bar(4),)),
+    Figure("log.rate", "log lines in, 10k a batch, one client", "lines/s", (least(200_000),)),
     *HISTOGRAMS,
     *(Figure(f"first.{read.key}", f"first {read.name}", "ms", read.bars) for read in HISTOGRAMS),
-    Figure("raw", "raw page of 10k points", "ms"),
-    Figure("log.newest", "log of 1 M lines, newest 100", "ms"),
-    Figure("log.middle", "log of 1 M lines, 500 from the middle", "ms"),
+    Figure("raw", "raw page of 10k points", "ms", (Bar(20),)),
+    Figure("log.newest", "log of 1 M lines, newest 100", "ms", (Bar(6),)),
+    Figure("log.middle", "log of 1 M lines, 500 from the middle", "ms", (Bar(10),)),
     Figure("changes.idle", "1,000 tasks watched, asked once a second, nothing happens", "% of a core", (Bar(1),)),
-    Figure("delete", "delete_for_task of 500k points", "ms"),
-    Figure("disk.points", "disk, a scalar, merged", "bytes", (Bar(45),)),
-    Figure("disk.lines", "disk, a log line of 68 characters, merged", "bytes"),
+    Figure("delete", "delete_for_task of 1 M points", "ms", (Bar(400),)),
+    Figure("disk.points", "disk, a scalar, compacted", "bytes", (Bar(6),)),
+    Figure("disk.lines", "disk, a log line of 68 characters, compacted", "bytes", (Bar(25),)),
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from benchmarks.distributed.engines import Engines
+from benchmarks.distributed.plain import Plain
 from benchmarks.server import Running
 from benchmarks.table import Table
 
@@ -15,12 +16,14 @@ class Sizes:
 
     runs: int = 21
     """How often a latency is measured."""
+    restarts: int = 5
+    """How often the latency of a first read is measured."""
     pings: int = 500
     batch: int = 10_000
     """Events in a body."""
     rounds: int = 5
-    bodies: int = 10
-    """Bodies in a round, by one client."""
+    bodies: int = 20
+    """Bodies in a round, of all clients."""
     small_bodies: int = 300
     wide_bodies: int = 100
     """Bodies for the task of ten series whose histogram is read."""
@@ -28,12 +31,13 @@ class Sizes:
     """Bodies for each of four other tasks."""
     log_bodies: int = 100
     watched_tasks: int = 1000
-    seconds_to_settle: float = 35
-    """How long after a flush the node keeps sources to bring replicas up to date, and some more."""
+    waits: bool = True
+    """Whether what servers and nodes do in the background ends before a figure that it is a part of."""
 
 
 QUICK = Sizes(
     runs=2,
+    restarts=1,
     pings=5,
     batch=500,
     rounds=1,
@@ -43,7 +47,7 @@ QUICK = Sizes(
     other_bodies=1,
     log_bodies=1,
     watched_tasks=10,
-    seconds_to_settle=0,
+    waits=False,
 )
 
 
@@ -52,6 +56,7 @@ class Run:
     """One run of all sections."""
 
     engines: Engines
+    plain: Plain
     server: Running
     second: Running
     sizes: Sizes
