@@ -24,7 +24,7 @@ from apiserver.events.model import Owner
 from apiserver.events.queries import EVERYWHERE, SeriesQuery
 from apiserver.off_loop import off_loop
 from apiserver.stores.events.columnar import encoding
-from apiserver.stores.events.columnar.blocks import Block, BlockStore, Found, Gone, Name, NewBlock, Version
+from apiserver.stores.events.columnar.blocks import OLD, Block, BlockStore, Found, Gone, Name, NewBlock, Version
 from apiserver.stores.events.columnar.encoding import Workers
 from apiserver.stores.events.columnar.loading import Loaded, Loader, points_in
 from apiserver.stores.events.columnar.precedence import Document, superseded
@@ -126,7 +126,7 @@ def _join(maker: Maker, run: Run, next: Run) -> bool:
 
 
 def _runs(maker: Maker, name: Name, some: Sequence[Stretch], fewest: int) -> list[Run]:
-    """What should become chunks of a series."""
+    """What should become chunks of a series: everything loose if there is much of it, or if some of it is old."""
     runs: list[Run] = []
     for one in chain.from_iterable(map(maker.pieces, some)):
         run = Run(name, [one], one.chunk is not None, maker.size(one))
@@ -134,7 +134,8 @@ def _runs(maker: Maker, name: Name, some: Sequence[Stretch], fewest: int) -> lis
             run = runs.pop().joined(run)
         runs.append(run)
     loose = [run for run in runs if not run.is_settled]
-    return loose if sum([len(one.parts) for run in loose for one in run.stretches]) >= fewest else []
+    parts = [part for run in loose for one in run.stretches for part in one.parts]
+    return loose if len(parts) >= fewest or any(part.block.version == OLD for part in parts) else []
 
 
 class PointsMaker:

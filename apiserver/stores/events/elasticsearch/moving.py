@@ -2,7 +2,7 @@
 
 To move the documents of an owner is to compact it until none of them counts any more. So this may be stopped anywhere,
 and goes on when it is begun again, and several may do it at once. When all owners of an index have been moved, nothing
-needs the index any more.
+needs the index any more. Servers do the same beside their other work, some owners a minute (`old_owners.py`).
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from apiserver.stores.events.elasticsearch import names
 from apiserver.stores.events.elasticsearch.address import ElasticsearchAddress
 from apiserver.stores.events.elasticsearch.cluster import Cluster
 from apiserver.stores.events.elasticsearch.old_documents import LogsWithOldDocuments, WithOldDocuments
+from apiserver.stores.events.elasticsearch.old_owners import owners_in
 from apiserver.stores.events.elasticsearch.old_scalars import OldScalars
 
 #: Owners that are moved at once.
@@ -68,7 +69,7 @@ class Moving:
         left = False
         for store, _ in self._types():
             for company in await store.indices.companies():
-                count = sum([events async for _, events in self._owners(store, company)])
+                count = sum([events async for _, events in owners_in(self._cluster, store.type, company)])
                 self._say(f"{count:,} {store.type.plural} of '{company}' are to be moved")
                 left = True
         return left
@@ -79,7 +80,7 @@ class Moving:
             for company in await store.indices.companies():
                 await store.indices.state(company)  # so that nobody writes documents any more
                 await self._cluster.ensure([names.blocks(self._cluster.prefix, store.type, company)])
-                owners = [one async for one in self._owners(store, company)]
+                owners = [one async for one in owners_in(self._cluster, store.type, company)]
                 await _OfCompany(company, store, compact, owners, self._say).run()
 
     def _types(self) -> Iterator[tuple[WithOldDocuments, Compact]]:
@@ -87,12 +88,6 @@ class Moving:
         yield points, ColumnarScalars(points).compact
         lines = LogsWithOldDocuments(ElasticsearchBlocks(self._cluster, EventType.LOG), self._cluster)
         yield lines, ColumnarLogs(lines).compact
-
-    async def _owners(self, store: WithOldDocuments, company: str) -> AsyncIterator[tuple[Owner, int]]:
-        """Each owner of old documents, and how many there are."""
-        index = names.index(self._cluster.prefix, store.type, company)
-        async for bucket in self._cluster.composite(index, {"match_all": {}}, ["owner"], routing=None):
-            yield names.owner_of(company, bucket["key"]["owner"]), bucket["doc_count"]
 
 
 @dataclass

@@ -12,8 +12,9 @@ says which blocks count:
     chunk a          iterations 0 to 120, up to place 9: compaction made it of both, and old documents count nowhere
     a deletion       at place 12: old documents of the owner do not count any more, nor does the chunk
 
-So compaction moves old documents, several servers may do so at once, and a server that stops half-way has done no harm.
-Nobody deletes the documents one by one. When those of all owners have been moved, the index goes (`moving.py`).
+So compaction moves old documents: all that an owner has, however few blocks they are. Several servers may do so at
+once, and a server that stops half-way has done no harm. Nobody deletes the documents one by one. When those of all
+owners have been moved, the index goes (`moving.py`).
 
 A deletion of place 0, the first write of a shard, would be taken for none. So it is noted again.
 """
@@ -33,6 +34,7 @@ from apiserver.stores.events.columnar.stretches import stretches
 from apiserver.stores.events.elasticsearch.cluster import Cluster
 from apiserver.stores.events.elasticsearch.old_indices import OldIndices, State
 from apiserver.stores.events.elasticsearch.old_logs import OldLogs
+from apiserver.stores.events.elasticsearch.old_owners import OldOwners
 from apiserver.stores.events.embedded.names import matcher
 
 #: Owners and blocks of owners that a server remembers.
@@ -68,6 +70,7 @@ class WithOldDocuments:
         self._blocks = blocks
         self._old = old
         self.indices = OldIndices(cluster, old.type)
+        self._old_owners = OldOwners(cluster, old.type, self.indices, self.left)
         self._known: OrderedDict[Owner, _Left] = OrderedDict()
         """Those of the owners that were asked for last."""
         self._room = _REMEMBERED
@@ -183,8 +186,8 @@ class WithOldDocuments:
         await self._blocks.remove_before(places)
 
     async def crowded(self, fragments: int) -> Sequence[Owner]:
-        """Owners that have a series with so many fragments; old documents do not count."""
-        return await self._blocks.crowded(fragments)
+        """Owners that have a series with so many fragments, and some that have old documents."""
+        return [*await self._blocks.crowded(fragments), *await self._old_owners.next()]
 
     async def ended(self, owner: Owner) -> int:
         """A place up to which all writes of the owner have ended. A `find` after this sees them."""

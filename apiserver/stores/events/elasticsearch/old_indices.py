@@ -47,12 +47,14 @@ class OldIndices:
         self._known: dict[str, _Known] = {}
 
     async def companies(self) -> list[str]:
-        """The companies with documents that have not been moved."""
+        """The companies with documents that have to be moved. Indices that nobody needs any more go meanwhile."""
         prefix, pattern = self._cluster.prefix, f"{self._cluster.prefix}-{self._type.plural}-*"
         with errors():
             found = await self._cluster.client.indices.get(index=pattern, filter_path=_WANTED)
-        left = [index for index, one in found.items() if "_meta" not in one.get("mappings", {})]
-        return [names.company_of(prefix, index) for index in sorted(left)]
+        is_moved = {names.company_of(prefix, index): "mappings" in one for index, one in found.items()}
+        for company in (company for company, moved in is_moved.items() if moved):
+            await self.state(company)
+        return sorted(company for company, moved in is_moved.items() if not moved)
 
     async def state(self, company: str) -> State:
         """What is left of a company's documents. If there are some, nobody writes to their index from now on."""

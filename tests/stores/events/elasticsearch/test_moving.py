@@ -11,7 +11,7 @@ import pytest
 from apiserver.events.model import EventBatch, EventType, Owner
 from apiserver.stores.events.base import EventStoreBusy
 from apiserver.stores.events.columnar.elasticsearch import ElasticsearchBlocks
-from apiserver.stores.events.elasticsearch import moving, names, old_indices
+from apiserver.stores.events.elasticsearch import moving, names, old_indices, old_owners
 from apiserver.stores.events.elasticsearch.cluster import Cluster
 from apiserver.stores.events.elasticsearch.moving import Moving
 from apiserver.stores.events.elasticsearch.old_indices import State
@@ -84,8 +84,10 @@ async def test_lines_that_are_sent_again_are_known_for_a_day(cluster: Cluster, m
         await assert_same(server, plain)
     later = time.time() + old_indices.SENT_AGAIN + 1
     monkeypatch.setattr(time, "time", lambda: later)
-    assert await Server(cluster).lines.indices.state("company") is State.NOTHING
+    assert await indices(cluster)
+    assert not await Moving(cluster, lambda line: None).left()
     assert not await indices(cluster)
+    assert await Server(cluster).lines.indices.state("company") is State.NOTHING
 
 
 class Stopped(Exception):
@@ -118,6 +120,26 @@ async def test_it_may_be_stopped_anywhere(
             stops += 1
         await assert_same(Server(cluster), plain)
     assert stops > 2
+    await assert_same(Server(cluster), plain, OWNERS)
+
+
+async def test_a_server_moves_some_owners_at_a_time(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(old_owners, "_AT_A_TIME", 3)
+    plain = PlainEventStore()
+    await fill(cluster, plain, received=7)
+    server = Server(cluster)
+    looks, met = 0, set[Owner]()
+    while await indices(cluster):
+        looks += 1
+        for store, compact in ((server.points, server.scalars.compact), (server.lines, server.logs.compact)):
+            some = await store.crowded(10**6)
+            assert len(some) <= 6
+            for owner in some:
+                await compact(owner)
+            met |= {*some}
+        await assert_same(server, plain)
+    assert met == {*OWNERS}
+    assert looks > 3
     await assert_same(Server(cluster), plain, OWNERS)
 
 
