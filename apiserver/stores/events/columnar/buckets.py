@@ -4,7 +4,7 @@ To let sums be used, buckets become wider, or finer, as in the embedded store. O
 the columns of some series at a time are fetched, at most twice:
 
 1. The curves of stretches where blocks overlap: how wide buckets are depends on the number of points.
-2. The sums, or else the curves, of blocks that are alone.
+2. The sums, or else the curves, of blocks that are alone. Sums are few, so those of many series are fetched together.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from apiserver.stores.events.embedded.bucketing import InBuckets, Part, Source, 
 from apiserver.stores.events.embedded.buckets import CHUNKS_OF_POINTS, of_blocks
 from apiserver.stores.events.embedded.chunks import POINTS_AT_A_TIME, Room
 from apiserver.stores.events.embedded.extremes import Extremes
-from apiserver.stores.events.embedded.pieces import ColumnNames, sum_up_points
+from apiserver.stores.events.embedded.pieces import POINTS_A_BLOCK, ColumnNames, sum_up_points
 from apiserver.stores.events.embedded.points import Curve, concat, curve_over_time, within, without_single_value
 
 #: Blocks of so many points are summed up as they are decoded: shorter ones take less time together.
@@ -50,24 +50,29 @@ async def buckets(loader: Loader, found: Sequence[OfSeries], wanted: BucketQuery
     return [[made[number] for number in islice(numbers, len(some)) if number in made] for some in found]
 
 
-async def some_buckets(
+def some_buckets(
     loader: Loader, series: Sequence[Sequence[Stretch]], wanted: BucketQuery, extremes: Extremes | None = None
 ) -> AsyncIterator[list[InBuckets]]:
     """The same by the numbers of the series, in any order, some series at a time.
 
     Points that `extremes` takes have none in their buckets.
     """
-    for part in in_parts(enumerate(series), lambda one: size_of(one[1]), POINTS_AT_A_TIME):
-        if wanted.axis is BucketAxis.ITER and wanted.smoothing is None:
-            yield await _by_plans(loader, part, wanted, extremes)
-        else:
-            yield await _of_whole_curves(loader, part, wanted)
+    if wanted.axis is BucketAxis.ITER and wanted.smoothing is None:
+        return _by_plans(loader, enumerate(series), wanted, extremes)
+    return _of_whole_curves(loader, enumerate(series), wanted)
 
 
 # --- of whole curves: over times, or smoothed -------------------------------------------------------
 
 
-async def _of_whole_curves(loader: Loader, series: Sequence[_Numbered], wanted: BucketQuery) -> list[InBuckets]:
+async def _of_whole_curves(
+    loader: Loader, series: Iterable[_Numbered], wanted: BucketQuery
+) -> AsyncIterator[list[InBuckets]]:
+    for part in in_parts(series, lambda one: size_of(one[1]), POINTS_AT_A_TIME):
+        yield await _of_some_curves(loader, part, wanted)
+
+
+async def _of_some_curves(loader: Loader, series: Sequence[_Numbered], wanted: BucketQuery) -> list[InBuckets]:
     loaded = await load_curves(loader, chain.from_iterable(some for _, some in series), wanted.axis)
 
     def sources() -> Iterator[Source]:
@@ -101,15 +106,32 @@ def curve_over(some: Sequence[Stretch], loaded: Loaded, axis: BucketAxis, smooth
 
 
 async def _by_plans(
-    loader: Loader, series: Sequence[_Numbered], wanted: BucketQuery, extremes: Extremes | None
+    loader: Loader, series: Iterable[_Numbered], wanted: BucketQuery, extremes: Extremes | None
+) -> AsyncIterator[list[InBuckets]]:
+    for part in in_parts(series, lambda one: 1 + size_of(_overlapping(one[1])), POINTS_AT_A_TIME):
+        for plans in in_parts(await _plans(loader, part, wanted), lambda plan: plan.size, POINTS_AT_A_TIME):
+            yield await _made(loader, plans, wanted, extremes)
+
+
+def _overlapping(some: Iterable[Stretch]) -> list[Stretch]:
+    """The stretches whose points have to be read before it is known how many there are."""
+    return [one for one in some if _plain(one) is None]
+
+
+async def _plans(loader: Loader, series: Sequence[_Numbered], wanted: BucketQuery) -> list[_Plan]:
+    overlapping = [stretch for _, some in series for stretch in _overlapping(some)]
+    loaded = await loader.curves(overlapping)
+    made = (_plan(number, some, loaded, wanted) for number, some in series)
+    return await off_loop(len(series) + size_of(overlapping), lambda: [one for one in made if one is not None])
+
+
+async def _made(
+    loader: Loader, plans: Sequence[_Plan], wanted: BucketQuery, extremes: Extremes | None
 ) -> list[InBuckets]:
-    overlapping = (stretch for _, some in series for stretch in some if _plain(stretch) is None)
-    curves = await loader.curves(overlapping)
-    plans = [plan for number, some in series if (plan := _plan(number, some, curves, wanted)) is not None]
     loaded = await loader.load(one for plan in plans for one in plan.wanted())
     make = _Making(loaded, columns_for(wanted.aggregates), extremes, Room())
     sources = (Source(one.number, one.interval, list(make.parts(one))) for one in plans)
-    return await off_loop(sum([size_of(some) for _, some in series]), lambda: bucketed(sources, wanted.aggregates))
+    return await off_loop(sum([one.size for one in plans]), lambda: bucketed(sources, wanted.aggregates))
 
 
 class _Plan(NamedTuple):
@@ -123,6 +145,14 @@ class _Plan(NamedTuple):
     """Points that are known, and stretches where a block is alone."""
     shift: int | None
     """Sums that are as wide as this, or narrower, fit into the buckets. None: there are no such sums."""
+
+    @property
+    def size(self) -> int:
+        """How many points, and sums of points, are read for it, about."""
+        return sum([1 + (len(part[0]) if isinstance(part, Curve) else self._size_of(part)) for part in self.of])
+
+    def _size_of(self, part: Stretch) -> int:
+        return part.size // POINTS_A_BLOCK if self.way(part) is _Way.SUMS else part.size
 
     def wanted(self) -> Iterator[tuple[Block, Sequence[str]]]:
         """The blocks that the buckets are made of, and which columns of each."""

@@ -75,6 +75,20 @@ async def test_many_owners_are_read_by_two_requests() -> None:
             blocks.forget()
 
 
+async def test_sums_of_many_curves_are_fetched_together(small_chunks: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bucketing, "POINTS_AT_A_TIME", 300)
+    blocks = WatchedBlocks()
+    engine = ColumnarScalars(blocks)
+    for owner in OWNERS:
+        await engine.add(batch(scalars(range(100), owner=owner)))
+        await engine.compact(owner, fewest=1)
+    blocks.forget()
+    found = await engine.curve_buckets(loss(*OWNERS), CommonBuckets(0, 1, 256))
+    assert found.means.tolist() == [[49.5]] * len(OWNERS)
+    assert [len(some) for some in blocks.fetches] == [len(OWNERS)]
+    assert blocks.columns == {encoding.SUMS}
+
+
 async def test_ends_over_iterations_need_no_columns(small_chunks: None) -> None:
     blocks = WatchedBlocks()
     engine = ColumnarScalars(blocks)
