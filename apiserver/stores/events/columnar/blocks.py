@@ -209,5 +209,8 @@ class BlockStore(Protocol):
     async def ended(self, owner: Owner) -> int:
         """A place up to which all writes of the owner have ended. A `find` after this sees them."""
 
+    async def until_ended(self, owner: Owner, place: int) -> int:
+        """Wait until all writes up to this place have ended; return what `ended` does then."""
+
     async def lease(self, owner: Owner, holder: str, seconds: float) -> bool:
         """Whether the holder may compact the owner for so long. 0 gives the lease back."""

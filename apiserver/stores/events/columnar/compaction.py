@@ -55,6 +55,12 @@ class Maker(Protocol):
     def pieces(self, stretch: Stretch) -> list[Stretch]:
         """The stretch, cut into parts of it if it is too large to be made at once."""
 
+    async def may_begin(self, found: Found, up_to: int) -> bool:
+        """Whether chunks may be made now of what was found, if writes up to a place have ended."""
+
+    def is_settled(self, stretch: Stretch) -> bool:
+        """Whether the stretch may stay as it is."""
+
     async def seen(self, found: Found, up_to: int) -> tuple[Found, list[Block]]:
         """The blocks that become chunks, or are chunks, if writes up to a place have ended; and some to be removed."""
 
@@ -72,24 +78,36 @@ async def compact(store: BlockStore, maker: Maker, series: SeriesQuery, holder: 
         return
     up_to = await store.ended(owner)
     found = await store.find(series)
-    if found.deleted > up_to:
-        return  # the deletion may still be undone
+    if found.deleted <= up_to and await maker.may_begin(found, up_to):  # else a deletion may still be undone
+        await make_chunks(store, maker, owner, found, up_to, holder, fewest)
+    await store.lease(owner, holder, 0)
+
+
+async def make_chunks(
+    store: BlockStore, maker: Maker, owner: Owner, found: Found, up_to: int, holder: str, fewest: int
+) -> bool:
+    """Make chunks of what was found, after all writes up to a place have ended.
+
+    Returns whether all were made: another server may have compacted the same blocks meanwhile.
+    """
     try:
         found, useless = await maker.seen(found, up_to)
     except Gone:
-        return
+        return False
     runs = [run for name, some in stretches(found).items() for run in _runs(maker, name, some, fewest)]
     put: list[Block] = []
+    is_gone = False
     for some in in_parts(runs, lambda run: run.size, maker.at_a_time):
         try:
             made = await maker.chunks(owner, some, up_to)
         except Gone:
-            break  # another server compacted these series meanwhile
+            is_gone = True
+            break
         await store.put(made)
         await store.lease(owner, holder, LEASE)
         put += map(maker.at, made)
     await store.remove(owner, [*useless, *_superseded(found, put, up_to)])
-    await store.lease(owner, holder, 0)
+    return not is_gone
 
 
 class Run(NamedTuple):
@@ -98,7 +116,7 @@ class Run(NamedTuple):
     series: Name
     stretches: Sequence[Stretch]
     is_settled: bool
-    """Whether they are chunks alone, which count as they are."""
+    """Whether they may stay as they are, as chunks alone may."""
     size: int
 
     def joined(self, other: Run) -> Run:
@@ -129,7 +147,7 @@ def _runs(maker: Maker, name: Name, some: Sequence[Stretch], fewest: int) -> lis
     """What should become chunks of a series: everything loose if there is much of it, or if some of it is old."""
     runs: list[Run] = []
     for one in chain.from_iterable(map(maker.pieces, some)):
-        run = Run(name, [one], one.chunk is not None, maker.size(one))
+        run = Run(name, [one], maker.is_settled(one), maker.size(one))
         while runs and _join(maker, runs[-1], run):
             run = runs.pop().joined(run)
         runs.append(run)
@@ -154,6 +172,14 @@ class PointsMaker:
     def pieces(self, stretch: Stretch) -> list[Stretch]:
         """The stretch as it is: a series has not so many points."""
         return [stretch]
+
+    async def may_begin(self, found: Found, up_to: int) -> bool:
+        """Whether chunks may be made: always."""
+        return True
+
+    def is_settled(self, stretch: Stretch) -> bool:
+        """Whether a chunk is alone there."""
+        return stretch.chunk is not None
 
     async def seen(self, found: Found, up_to: int) -> tuple[Found, list[Block]]:
         """All blocks. Points of a write that is undone may stay in a chunk."""

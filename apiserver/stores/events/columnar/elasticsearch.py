@@ -122,16 +122,9 @@ class ElasticsearchBlocks:
                 version = {"if_seq_no": known["_seq_no"], "if_primary_term": known["_primary_term"]}
                 items.append(_item(replace(block, once=False), **version))
         if items:
-            await self._until_ended(owner, deletion.get("_seq_no", -1))
+            await self.until_ended(owner, deletion.get("_seq_no", -1))
             await self._write(index, items, refused)
-        await self._until_ended(owner, place)
-
-    async def _until_ended(self, owner: Owner, place: int) -> None:
-        for _ in range(_QUESTIONS):
-            if await self.ended(owner) >= place:
-                return
-            await asyncio.sleep(_PAUSE)
-        raise EventStoreBusy("a copy of the owner's blocks is behind", overloaded=False, may_be_kept=True)
+        await self.until_ended(owner, place)
 
     async def delete(self, owners: Sequence[Owner]) -> dict[Owner, int]:
         """Note that nothing counts any more that the owners have; return the places of these notes."""
@@ -345,6 +338,14 @@ class ElasticsearchBlocks:
             if copy["routing"]["primary"]
         ]
         return max(ended, default=-1)
+
+    async def until_ended(self, owner: Owner, place: int) -> int:
+        """Wait until all writes up to this place have ended; return what `ended` does then."""
+        for _ in range(_QUESTIONS):
+            if (ended := await self.ended(owner)) >= place:
+                return ended
+            await asyncio.sleep(_PAUSE)
+        raise EventStoreBusy("a copy of the owner's blocks is behind", overloaded=False, may_be_kept=True)
 
     def _index(self, owner: Owner) -> str:
         return names.blocks(self._cluster.prefix, self._type, owner.company)

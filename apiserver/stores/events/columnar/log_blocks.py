@@ -4,7 +4,7 @@ A fragment has the first two of these columns, a chunk has all:
 
     lines     the lines (`stores/events/embedded/lines.py`)
     about     how many lines each series has, and how much each worker logged
-    batches   for each fragment that lines came with, its place and its id
+    batches   which fragments the lines came with (`log_batches.py`)
 
 A line's position is its timestamp and its sequence. The sequence is the place of the fragment that the line came with,
 and the line's number there. So a fragment has only the numbers, and a chunk has whole sequences. Lines that were kept
@@ -12,6 +12,9 @@ before there were blocks (`OLD`) have lower sequences, so they come first among 
 
 On the *axis* of logs, where blocks begin and end, a position is one whole number. So lines of one timestamp may be in
 several chunks. A block store knows the timestamps, and of a chunk also the sequences.
+
+Beside its lines, an owner may have a *note*: a block without lines, which says by the name of its series whether lines
+are being deleted (`log_deletion.py`).
 """
 
 from __future__ import annotations
@@ -20,7 +23,7 @@ import hashlib
 import os
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby, pairwise, zip_longest
 
@@ -31,8 +34,9 @@ import orjson
 from apiserver.events.model import EventBatch, Int64Array, LogColumns, LogPosition, Owner
 from apiserver.events.queries import Range
 from apiserver.stores.events.columnar.blocks import Block, Columns, Name, NewBlock, Statement
-from apiserver.stores.events.embedded import integers, worker_sizes
+from apiserver.stores.events.columnar.log_batches import BATCH_ID, Batches
 from apiserver.stores.events.embedded import lines as codec
+from apiserver.stores.events.embedded import worker_sizes
 from apiserver.stores.events.embedded.checked import Kind, Place, decoder, unwrap, wrap
 from apiserver.stores.events.embedded.lines import Column, Lines, LogPart, Texts
 from apiserver.stores.events.embedded.worker_sizes import Sizes
@@ -56,8 +60,10 @@ _NEW = 2**37
 LAST_OLD = (_NEW << _NUMBER) - 1
 #: Bits of a place on the axis that are the sequence.
 _SEQUENCE = 64
-_HASH, _DIGEST = 12, 12
+_HASH = 12
 _ID_OF_OWNER = _HASH * 4 // 3
+#: The metric of notes, and the part of their ids that all owners' notes share.
+_NOTE, _ID_OF_NOTE = "deletion", b"deletion".ljust(BATCH_ID, b"\0")
 
 _NOTHING = np.empty(0, np.int64)
 _NONE = Column([None], _NOTHING)
@@ -81,6 +87,11 @@ def position_at(place: int) -> LogPosition:
 def places_of(times: Range) -> Range:
     """All places of a range of timestamps."""
     return Range(place_of(LogPosition(times.least, -1)), place_of(LogPosition(times.greatest + 1, -1)) - 1)
+
+
+def written_at(sequences: Int64Array) -> Int64Array:
+    """The places of the fragments that lines came with, by their sequences; those of old lines (`OLD`) are negative."""
+    return (sequences >> _NUMBER) - _NEW
 
 
 def on_axis(block: Block) -> Block:
@@ -117,7 +128,7 @@ def _fragments(owner: Owner, some: Sequence[LogColumns], received: int) -> Itera
         for columns in of_body:
             parts.append(LogPart(first, received, columns))
             first += len(columns.messages)
-        body = os.urandom(_DIGEST) if digest is None else digest
+        body = os.urandom(BATCH_ID) if digest is None else digest
         for together in _apart(codec.of_parts(parts)):
             for lines in _in_parts(together, LARGEST_FRAGMENT):
                 yield _fragment(owner, body, numbers[body], lines)
@@ -139,17 +150,17 @@ def _apart(lines: Lines) -> list[Lines]:
 
 def _fragment(owner: Owner, body: bytes, number: int, lines: Lines) -> NewBlock:
     lines.sequences = np.arange(len(lines))
-    of_part = hashlib.blake2b(body + number.to_bytes(4, "big"), digest_size=_DIGEST).digest()
+    of_part = hashlib.blake2b(body + number.to_bytes(4, "big"), digest_size=BATCH_ID).digest()
     id, ends = _id(owner, of_part), (int(lines.timestamps[0]), int(lines.timestamps[-1]))
     return NewBlock(owner, NO_SERIES, id, *ends, len(lines), columns_of(id, lines), size=lines.bytes, once=True)
 
 
 def chunks_of(
-    owner: Owner, ends: tuple[int, int], lines: Lines, batches: Mapping[int, bytes], up_to: int, newest: int
+    owner: Owner, ends: tuple[int, int], lines: Lines, batches: Batches, up_to: int, newest: int
 ) -> list[NewBlock]:
     """Chunks of like size with these lines. Together they cover all places from ends[0] to ends[1].
 
-    `batches` has the id of each fragment that lines came with, by its place. Old lines (`OLD`) came with none.
+    `batches` has all fragments that lines came with. Old lines (`OLD`) came with none.
     """
     parts = _in_parts(lines, LARGEST)
     firsts = [ends[0], *(place_of(part.position(0)) for part in parts[1:])]
@@ -161,32 +172,22 @@ def chunks_of(
 
 
 def _chunk(
-    owner: Owner,
-    first: LogPosition,
-    last: LogPosition,
-    lines: Lines,
-    batches: Mapping[int, bytes],
-    statement: Statement,
+    owner: Owner, first: LogPosition, last: LogPosition, lines: Lines, batches: Batches, statement: Statement
 ) -> NewBlock:
-    id = _id(owner, os.urandom(_DIGEST))
-    places = batch_places(lines)
-    places = places[places >= 0]
-    known = msgspec.msgpack.encode(
-        (integers.encode(places) if len(places) else b"", b"".join([batches[place] for place in places.tolist()]))
-    )
-    columns = {**columns_of(id, lines), BATCHES: wrap(known, _named(id))}
-    ends = first.timestamp, last.timestamp
+    id = _id(owner, os.urandom(BATCH_ID))
+    of_lines = batches.between(first.timestamp, last.timestamp)
     return NewBlock(
         owner,
         NO_SERIES,
         id,
-        *ends,
+        first.timestamp,
+        last.timestamp,
         len(lines),
-        columns,
+        {**columns_of(id, lines), BATCHES: wrap(of_lines.encode(), _named(id))},
         statement,
         begin=first.sequence,
         end=last.sequence,
-        size=lines.bytes,
+        size=lines.bytes + of_lines.size,
     )
 
 
@@ -223,9 +224,14 @@ def batch_id(block: Block) -> bytes:
     return urlsafe_b64decode(block.id[_ID_OF_OWNER:])
 
 
-def batch_places(lines: Lines) -> Int64Array:
-    """The places of the fragments that lines came with, ascending; those of old lines are negative."""
-    return np.unique(lines.sequences >> _NUMBER) - _NEW
+def note(owner: Owner, deletion: str) -> NewBlock:
+    """The owner's note, which says which deletion of lines is under way; "": none."""
+    return NewBlock(owner, (_NOTE, deletion), _id(owner, _ID_OF_NOTE), 0, 0, 0, {})
+
+
+def note_in(blocks: Iterable[Block]) -> Block | None:
+    """The note among an owner's blocks."""
+    return next((block for block in blocks if block.series != NO_SERIES), None)
 
 
 def _named(id: str) -> Place:
@@ -238,7 +244,6 @@ def _named(id: str) -> Place:
 
 _lines_decoder = msgspec.msgpack.Decoder(tuple[list[Name], bytes])
 _about_decoder = msgspec.msgpack.Decoder(tuple[list[tuple[str, str, int]], Sizes])
-_batches_decoder = msgspec.msgpack.Decoder(tuple[bytes, bytes])
 
 
 @decoder
@@ -268,9 +273,6 @@ def about_of(columns: Columns) -> tuple[list[tuple[str, str, int]], Sizes]:
 
 
 @decoder
-def batches_of(columns: Columns) -> dict[int, bytes]:
-    """The ids of the fragments that the lines of a chunk came with, by their places."""
-    places, ids = _batches_decoder.decode(unwrap(columns[BATCHES]))
-    count = len(ids) // _DIGEST
-    known = integers.decode(places, count).tolist() if count else []
-    return {place: ids[n * _DIGEST : (n + 1) * _DIGEST] for n, place in enumerate(known)}
+def batches_of(columns: Columns) -> Batches:
+    """The fragments that the lines of a chunk came with."""
+    return Batches.decode(unwrap(columns[BATCHES]))

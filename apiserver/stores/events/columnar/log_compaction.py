@@ -6,7 +6,7 @@ and two lines would have one position.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 
 from apiserver.events.model import Owner
@@ -14,6 +14,7 @@ from apiserver.off_loop import off_loop
 from apiserver.stores.events.columnar.blocks import Block, Found, NewBlock
 from apiserver.stores.events.columnar.compaction import NO_VERSION, Run
 from apiserver.stores.events.columnar.loading import Loaded
+from apiserver.stores.events.columnar.log_batches import Batches, joined
 from apiserver.stores.events.columnar.log_blocks import (
     BATCHES,
     LINES,
@@ -22,11 +23,15 @@ from apiserver.stores.events.columnar.log_blocks import (
     batch_id,
     batches_of,
     chunks_of,
+    note,
+    note_in,
     on_axis,
+    position_at,
 )
 from apiserver.stores.events.columnar.log_reading import LogLoader, bytes_of, cut, lines_in
-from apiserver.stores.events.columnar.stretches import Stretch
-from apiserver.stores.events.embedded.lines import joined
+from apiserver.stores.events.columnar.stretches import BlockPart, Stretch
+from apiserver.stores.events.embedded.lines import Lines
+from apiserver.stores.events.embedded.lines import joined as lines_of_all
 
 #: Bytes of memory of lines that become chunks at once.
 _AT_A_TIME = 32 * 2**20
@@ -57,6 +62,20 @@ class LinesMaker:
             size += part.block.size
         return [cut(stretch, first, end - 1) for first, end in pairwise([*edges, stretch.last + 1])]
 
+    async def may_begin(self, found: Found, up_to: int) -> bool:
+        """Whether no lines are being deleted. Who asks has the lease: if they are, their server has stopped."""
+        known = note_in(found.blocks)
+        if known is None:
+            return True
+        deletion = known.series[1]
+        if deletion:
+            await self._loader.store.put([note(known.owner, "")])
+        return not deletion and known.version.place <= up_to
+
+    def is_settled(self, stretch: Stretch) -> bool:
+        """Whether a chunk is alone there."""
+        return stretch.chunk is not None
+
     async def seen(self, found: Found, up_to: int) -> tuple[Found, list[Block]]:
         """Chunks, and fragments that have ended; and those that were sent again."""
         ended = [block for block in found.blocks if block.statement is not None or block.version.place <= up_to]
@@ -67,21 +86,33 @@ class LinesMaker:
         return on_axis(block.at(NO_VERSION))
 
     async def chunks(self, owner: Owner, runs: Sequence[Run], up_to: int) -> list[NewBlock]:
-        """Chunks with all lines of these runs."""
-        blocks = [part.block for run in runs for one in run.stretches for part in one.parts]
-        loaded = await self._loader.load(blocks, LINES)
-        of_chunks = await self._loader.load([block for block in blocks if block.statement is not None], BATCHES)
-        batches = {block.version.place: batch_id(block) for block in blocks if not block.lasts}
-        for columns in of_chunks.values():
-            batches |= batches_of(columns)
+        """Chunks with all lines of these runs that are to be kept."""
+        parts = [part for run in runs for one in run.stretches for part in one.parts]
+        loaded = await self._loader.load([part.block for part in parts], LINES)
+        of_chunks = await self._loader.load([part.block for part in parts if part.block.statement is not None], BATCHES)
 
         def make() -> list[NewBlock]:
-            return [one for run in runs for one in _chunks_of(owner, run, loaded, batches, up_to)]
+            batches = joined([_batches(part, of_chunks) for part in parts])
+            return [
+                one
+                for run in runs
+                for one in chunks_of(owner, run.ends, self._lines(run, loaded), batches, up_to, run.newest)
+            ]
 
-        return await off_loop(sum([block.count for block in blocks]), make)
+        return await off_loop(sum([part.block.count for part in parts]), make)
+
+    def _lines(self, run: Run, loaded: Loaded) -> Lines:
+        found = [lines for one in run.stretches if len(lines := self.kept(lines_in(one, loaded)))]
+        return lines_of_all(found) if found else NO_LINES
+
+    def kept(self, lines: Lines) -> Lines:
+        """Those of the lines that are to be kept: all of them."""
+        return lines
 
 
-def _chunks_of(owner: Owner, run: Run, loaded: Loaded, batches: Mapping[int, bytes], up_to: int) -> list[NewBlock]:
-    found = [lines for one in run.stretches if len(lines := lines_in(one, loaded))]
-    lines = joined(found) if found else NO_LINES
-    return chunks_of(owner, run.ends, lines, batches, up_to, run.newest)
+def _batches(part: BlockPart, of_chunks: Loaded) -> Batches:
+    """The fragments that the lines of a part of a block came with; old lines came with none."""
+    block, first, last = part.block, position_at(part.first).timestamp, position_at(part.last).timestamp
+    if block.statement is not None:
+        return batches_of(of_chunks[block.id]).between(first, last)
+    return Batches.of([] if block.lasts else [(block.version.place, batch_id(block), first, last)])

@@ -3,8 +3,8 @@
 A walk asks the store for the blocks at one end of what it has not seen yet, a few at first, and reads as many stretches
 as its reader needs. If a block is gone, the walk asks again from where it stands: what it has passed stays as it was.
 
-A fragment was sent again if a chunk has lines of a fragment with its id, but of another place. Lines that are sent
-again have their old timestamps, so only chunks with lines of these times are asked.
+A fragment was sent again if a chunk names one with its id, but of another place (`log_batches.py`). Lines that are sent
+again have their old timestamps, so only chunks of these times are asked.
 """
 
 from __future__ import annotations
@@ -53,16 +53,18 @@ class LogLoader:
         return await self._loader.load((block, (column,)) for block in blocks)
 
     async def seen(self, found: Found) -> tuple[Found, list[Block]]:
-        """The blocks on the axis of logs, without fragments that were sent again; and these."""
-        counting = [block for block in found.blocks if block.reaches >= found.deleted]
+        """The blocks of lines on the axis of logs, without fragments that were sent again; and these."""
+        of_lines = [block for block in found.blocks if block.series == NO_SERIES]
+        counting = [block for block in of_lines if block.reaches >= found.deleted]
         fragments = [block for block in counting if not block.lasts]
         known: dict[bytes, int] = {}
         if asked := _of_same_times([block for block in counting if block.statement is not None], fragments):
             for columns in (await self.load(asked, BATCHES)).values():
-                known |= {id: place for place, id in batches_of(columns).items()}
+                batches = batches_of(columns)
+                known |= zip(batches.ids.tolist(), batches.places.tolist(), strict=True)
         again = [block for block in fragments if known.get(batch_id(block), block.version.place) != block.version.place]
         left_out = {block.id for block in again}
-        return Found([on_axis(block) for block in found.blocks if block.id not in left_out], found.deleted), again
+        return Found([on_axis(block) for block in of_lines if block.id not in left_out], found.deleted), again
 
     async def stretches(self, owner: Owner) -> Sequence[Stretch]:
         """All stretches of the owner's log, ascending."""

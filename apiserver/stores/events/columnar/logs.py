@@ -19,7 +19,8 @@ compacts leaves out a fragment whose id a chunk has with another place. Its line
 because a fragment is removed only then.
 
 **Deletions.** A deletion has a place, and what was written before does not count. A body that is sent again behind a
-deletion is new: the store puts its fragment anew, even if the old one has not been removed yet.
+deletion is new: the store puts its fragment anew, even if the old one has not been removed yet. `log_deletion.py` says
+how some lines of a log are deleted.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ import numpy as np
 
 from apiserver.events.changes import OwnerChanges
 from apiserver.events.log_filter import LineFilter, LogHits
-from apiserver.events.model import EventBatch, EventType, LogLine, LogPosition, LogSize, Owner, SeriesName
+from apiserver.events.model import EventBatch, EventType, LogLine, LogPosition, LogSize, Owner, Selection, SeriesName
 from apiserver.events.queries import PageQuery, SeriesQuery
 from apiserver.off_loop import off_loop
 from apiserver.stores.events.base import (
@@ -47,8 +48,17 @@ from apiserver.stores.events.base import (
 from apiserver.stores.events.columnar.blocks import BlockStore, Columns
 from apiserver.stores.events.columnar.compaction import FEWEST, compact
 from apiserver.stores.events.columnar.loading import Loaded, until_nothing_is_gone
-from apiserver.stores.events.columnar.log_blocks import ABOUT, LINES, about_of, fragments, place_of, position_at
+from apiserver.stores.events.columnar.log_blocks import (
+    ABOUT,
+    LINES,
+    about_of,
+    fragments,
+    note_in,
+    place_of,
+    position_at,
+)
 from apiserver.stores.events.columnar.log_compaction import LinesMaker
+from apiserver.stores.events.columnar.log_deletion import delete_lines
 from apiserver.stores.events.columnar.log_reading import (
     LogLoader,
     blocks_of,
@@ -86,9 +96,15 @@ class ColumnarLogs:
         for blocks in await off_loop(lines, lambda: fragments(batch)):
             await self._store.put(blocks)
 
-    async def delete(self, owners: Sequence[Owner]) -> None:
-        """Delete the owners' lines."""
+    async def delete(self, owners: Sequence[Owner]) -> int:
+        """Delete the owners' lines; return how many there were."""
+        counts = [await self.log_count(SeriesQuery(owner, EventType.LOG)) for owner in dict.fromkeys(owners)]
         await self._store.remove_before(await self._store.delete(owners))
+        return sum(counts)
+
+    async def delete_logs(self, series: SeriesQuery, before: int | None, exclude: Selection = ()) -> int:
+        """Delete log lines by age and series; return how many there were."""
+        return await delete_lines(self._loader, series, before, exclude)
 
     async def compact(self, owner: Owner, *, fewest: int = FEWEST) -> None:
         """Make chunks of fragments, and remove what counts nowhere. Any server may do it at any time."""
@@ -242,7 +258,8 @@ class ColumnarLogs:
         reached = await self._store.ended(owner)
         found = await self._store.find(SeriesQuery(owner, EventType.LOG), since=since)
         lines = sum([block.count for block in found.blocks])
-        return reached, OwnerChanges(log_lines=lines, everything=found.deleted > since)
+        everything = found.deleted > since or note_in(found.blocks) is not None
+        return reached, OwnerChanges(log_lines=lines, everything=everything)
 
 
 def _may_be_in(wanted: WantedLines) -> Callable[[Columns], bool] | None:

@@ -193,6 +193,10 @@ class WithOldDocuments:
         """A place up to which all writes of the owner have ended. A `find` after this sees them."""
         return await self._blocks.ended(owner)
 
+    async def until_ended(self, owner: Owner, place: int) -> int:
+        """Wait until all writes up to this place have ended; return what `ended` does then."""
+        return await self._blocks.until_ended(owner, place)
+
     async def lease(self, owner: Owner, holder: str, seconds: float) -> bool:
         """Whether the holder may compact the owner for so long. 0 gives the lease back."""
         return await self._blocks.lease(owner, holder, seconds)

@@ -172,6 +172,11 @@ class PlainBlocks:
         await self.pause()
         return self.of(owner).ended_up_to
 
+    async def until_ended(self, owner: Owner, place: int) -> int:
+        while (ended := await self.ended(owner)) < place:
+            pass
+        return ended
+
     async def lease(self, owner: Owner, holder: str, seconds: float) -> bool:
         await self.pause()
         of, now = self.of(owner), time.monotonic()

@@ -29,16 +29,7 @@ from tests.stores.events.random_events import OWNERS
 pytestmark = pytest.mark.anyio
 blocks = block_stores.blocks
 
-#: The contract has tests of what the engine does not do yet.
-NOT_YET = {
-    "test_lines_are_deleted_by_age",
-    "test_lines_are_deleted_by_series",
-    "test_lines_added_after_a_deletion_are_kept",
-    "test_sizes_are_by_worker",
-}
-globals().update(
-    {name: test for name, test in vars(contract).items() if name.startswith("test_") and name not in NOT_YET}
-)
+globals().update({name: test for name, test in vars(contract).items() if name.startswith("test_")})
 
 
 @pytest.fixture(params=["fragments", "chunks", "both"])
@@ -142,7 +133,20 @@ async def test_changes_are_told(blocks: BlockStore) -> None:
     assert (await logs.changes(OWNER, since))[1].everything
 
 
-STEP = st.one_of(st.sampled_from([1, 3, "delete", "again"]), random_events.batches)
+async def test_a_deletion_says_how_many_lines_there_were(blocks: BlockStore) -> None:
+    logs = ColumnarLogs(blocks)
+    assert await logs.delete([OWNER]) == 0
+    await logs.add(batch(lines(["one", "two"])))
+    await logs.compact(OWNER, fewest=1)
+    await logs.add(batch(lines(["three"])))
+    assert await logs.delete([OWNER, OWNER]) == 3
+    assert await logs.delete([OWNER]) == 0
+
+
+DELETION = st.tuples(
+    st.just("delete_logs"), random_events.log_series, st.none() | random_events.times, random_events.selections
+)
+STEP = st.one_of(st.sampled_from([1, 3, "delete", "again"]), random_events.batches, DELETION)
 
 
 @examples(20)
@@ -156,11 +160,12 @@ async def test_random_logs_are_read_as_from_the_plain_store(steps: Sequence[Any]
         patch.setattr(LinesMaker, "at_a_time", 4 * largest)
         for step in steps:
             if step == "delete":
-                await logs.delete(OWNERS)
-                await plain.delete(OWNERS)
+                assert await logs.delete(OWNERS) == await plain.delete(OWNERS, [EventType.LOG])
             elif isinstance(step, int):
                 for owner in OWNERS:
                     await logs.compact(owner, fewest=step)
+            elif isinstance(step, tuple):
+                assert await logs.delete_logs(*step[1:]) == await plain.delete_logs(*step[1:])
             elif step != "again":
                 sent.append(step)
             if sent and not isinstance(step, int):
