@@ -189,12 +189,16 @@ def _split(details: bytes) -> tuple[bytes, bytes]:
     return details[_LENGTH:end], details[end:]
 
 
+def curves_of(blocks: Sequence[tuple[Block, Columns]]) -> Curve:
+    """Iterations and values of all of the blocks, one block after another; there must be at least one block."""
+    return chunks.decode_curves([(block.count, columns[CURVE]) for block, columns in blocks])
+
+
 @decoder
-def timed_of(blocks: Sequence[tuple[Block, Columns]]) -> TimedCurve:
-    """The points of all of the blocks, one block after another, without workers; there must be at least one block."""
+def timed_curves_of(blocks: Sequence[tuple[Block, Columns]]) -> TimedCurve:
+    """The same with timestamps."""
     bodies = [(block.count, columns[CURVE], _split(columns[DETAILS])[1]) for block, columns in blocks]
-    curve = chunks.decode_curves([body[:2] for body in bodies])
-    return TimedCurve(*curve, chunks.decode_reports(bodies).timestamps)
+    return TimedCurve(*curves_of(blocks), chunks.decode_reports(bodies).timestamps)
 
 
 def curve_of(part: BlockPart, columns: Columns) -> Curve:

@@ -9,14 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import accumulate, chain, takewhile
 
-from apiserver.events.queries import EVERYWHERE
 from apiserver.off_loop import off_loop
 from apiserver.stores.events.columnar.blocks import Name
-from apiserver.stores.events.columnar.loading import Loader, curve_in
-from apiserver.stores.events.columnar.stretches import OfSeries, Stretch, size_of
+from apiserver.stores.events.columnar.loading import Loader, curves_in
+from apiserver.stores.events.columnar.stretches import OfSeries, Stretch, numbered, size_of
 from apiserver.stores.events.elasticsearch.parts import in_parts
 from apiserver.stores.events.embedded.chunks import POINTS_AT_A_TIME
-from apiserver.stores.events.embedded.points import concat
 
 
 async def last_values(loader: Loader, found: OfSeries, n: int) -> dict[Name, list[float]]:
@@ -26,8 +24,9 @@ async def last_values(loader: Loader, found: OfSeries, n: int) -> dict[Name, lis
     while left:
         ends = {name: _end(some, n - len(values[name])) for name, some in left.items()}
         for part in in_parts(ends.items(), lambda one: size_of(one[1]), POINTS_AT_A_TIME):
-            for name, some in (await _read(loader, part, n)).items():
-                values[name] = [*some, *values[name]][-n:]
+            names, some = zip(*part, strict=True)
+            for number, more in (await _read(loader, some, n)).items():
+                values[names[number]] = [*more, *values[names[number]]][-n:]
         rest = {name: some[: -len(ends[name])] for name, some in left.items() if len(values[name]) < n}
         left = {name: some for name, some in rest.items() if some}
     return values
@@ -40,12 +39,14 @@ def _end(some: Sequence[Stretch], missing: int) -> Sequence[Stretch]:
     return some[-taken:]
 
 
-async def _read(loader: Loader, part: Sequence[tuple[Name, Sequence[Stretch]]], n: int) -> dict[Name, list[float]]:
-    """The last `n` values in these stretches, or all."""
-    loaded = await loader.curves(chain.from_iterable(some for _, some in part))
+async def _read(loader: Loader, series: Sequence[Sequence[Stretch]], n: int) -> dict[int, list[float]]:
+    """The last `n` values in the stretches of each series, or all, by the number of the series."""
+    loaded = await loader.curves(chain.from_iterable(series))
 
-    def values(some: Sequence[Stretch]) -> list[float]:
-        found: list[float] = concat([curve_in(one, loaded, EVERYWHERE) for one in some]).values[-n:].tolist()
-        return found
+    def values() -> dict[int, list[float]]:
+        numbers, curve, starts = curves_in(numbered(series), loaded)
+        stops = [*starts[1:].tolist(), len(curve.values)]
+        ends = zip(numbers.tolist(), starts.tolist(), stops, strict=True)
+        return {number: curve.values[max(start, stop - n) : stop].tolist() for number, start, stop in ends}
 
-    return await off_loop(sum([size_of(some) for _, some in part]), lambda: {name: values(some) for name, some in part})
+    return await off_loop(sum(map(size_of, series)), values)

@@ -10,15 +10,38 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
+import numpy as np
+import numpy.typing as npt
+
+from apiserver.events.model import Int64Array
 from apiserver.events.queries import EVERYWHERE, Range
 from apiserver.off_loop import off_loop
 from apiserver.stores.events.base import EventStoreBusy
 from apiserver.stores.events.columnar.blocks import Block, BlockStore, Columns, Gone
-from apiserver.stores.events.columnar.encoding import CURVE, SPANS, WHOLE, Workers, curve_of, points_of, spans_of
+from apiserver.stores.events.columnar.encoding import (
+    CURVE,
+    SPANS,
+    WHOLE,
+    Workers,
+    curve_of,
+    curves_of,
+    points_of,
+    spans_of,
+    timed_curves_of,
+)
 from apiserver.stores.events.columnar.stretches import BlockPart, Numbered, Stretch
 from apiserver.stores.events.elasticsearch.parts import in_parts
 from apiserver.stores.events.embedded.chunks import POINTS_AT_A_TIME
-from apiserver.stores.events.embedded.points import NO_CURVE, NO_POINTS, Curve, Points, overlay
+from apiserver.stores.events.embedded.points import (
+    NO_CURVE,
+    NO_POINTS,
+    Curve,
+    Points,
+    TimedCurve,
+    by_series,
+    overlay,
+    take,
+)
 from apiserver.stores.events.embedded.points import Columns as Made
 from apiserver.stores.events.embedded.reports import Span
 
@@ -142,3 +165,35 @@ def _in_range(stretch: Stretch, range: Range, decoded: Callable[[BlockPart], Mad
     ]
     found = [decoded(part) for part in cut if part.first <= part.last]
     return overlay(found) if found else nothing
+
+
+def curves_in(some: Iterable[tuple[int, Stretch]], loaded: Loaded) -> tuple[Int64Array, Curve, npt.NDArray[np.intp]]:
+    """Iterations and values of many stretches at once, which come with numbers: sorted by these, then by iteration.
+
+    Returns the numbers that have points, all points, and where those of each number begin.
+    """
+    return _in_all(some, loaded, curves_of)
+
+
+def timed_curves_in(
+    some: Iterable[tuple[int, Stretch]], loaded: Loaded
+) -> tuple[Int64Array, TimedCurve, npt.NDArray[np.intp]]:
+    """The same with timestamps."""
+    return _in_all(some, loaded, timed_curves_of)
+
+
+def _in_all(
+    some: Iterable[tuple[int, Stretch]], loaded: Loaded, decoded: Callable[[Sequence[tuple[Block, Columns]]], Made]
+) -> tuple[Int64Array, Made, npt.NDArray[np.intp]]:
+    parts = [(number, part) for number, stretch in some for part in stretch.parts]
+    points = decoded([(part.block, loaded[part.block.id]) for _, part in parts])
+    counts = [part.block.count for _, part in parts]
+    columns = zip(*((number, part.first, part.last) for number, part in parts), strict=True)
+    numbers, firsts, lasts = (np.repeat(np.array(column, np.int64), counts) for column in columns)
+    counting = (firsts <= points.iters) & (points.iters <= lasts)
+    if not counting.all():
+        numbers, points = numbers[counting], take(points, counting)
+    if not len(numbers):
+        return numbers, points, np.empty(0, np.intp)
+    points, starts = by_series(numbers, points)
+    return np.flatnonzero(np.bincount(numbers)), points, starts

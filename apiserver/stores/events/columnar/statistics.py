@@ -16,16 +16,14 @@ from itertools import chain
 
 import numpy as np
 
-from apiserver.events.model import Int64Array, Owner, ScalarStats
-from apiserver.events.queries import EVERYWHERE
+from apiserver.events.model import Owner, ScalarStats
 from apiserver.off_loop import off_loop
-from apiserver.stores.events.columnar.encoding import STATS, WHOLE, stats_of, timed_of
-from apiserver.stores.events.columnar.loading import Loaded, Loader, curve_in
-from apiserver.stores.events.columnar.stretches import BlockPart, OfSeries, Stretch, size_of
+from apiserver.stores.events.columnar.encoding import STATS, WHOLE, stats_of
+from apiserver.stores.events.columnar.loading import Loader, curves_in, timed_curves_in
+from apiserver.stores.events.columnar.stretches import OfSeries, Stretch, size_of
 from apiserver.stores.events.elasticsearch.parts import in_parts
 from apiserver.stores.events.embedded import stats
 from apiserver.stores.events.embedded.chunks import POINTS_AT_A_TIME
-from apiserver.stores.events.embedded.points import by_series, take
 from apiserver.stores.events.embedded.stats import EMPTY, StatsArray
 
 # --- stats -----------------------------------------------------------------------------------------
@@ -57,34 +55,21 @@ async def _rows(loader: Loader, some: Sequence[Stretch]) -> StatsArray:
     """A row for each stretch."""
     chunks = [one.chunk for one in some]
     known = [(n, chunk) for n, chunk in enumerate(chunks) if chunk is not None]
-    unknown = [(n, part) for n, chunk in enumerate(chunks) if chunk is None for part in some[n].parts]
+    unknown = [(n, some[n]) for n, chunk in enumerate(chunks) if chunk is None]
     stored = [(chunk, (STATS,)) for _, chunk in known]
-    loaded = await loader.load([*stored, *((part.block, WHOLE) for _, part in unknown)])
+    loaded = await loader.load([*stored, *((part.block, WHOLE) for _, one in unknown for part in one.parts)])
 
     def rows() -> StatsArray:
         made = np.repeat(EMPTY, len(some))
         if known:
             made[[n for n, _ in known]] = stats_of([loaded[chunk.id] for _, chunk in known])
         if unknown:
-            numbers, of_points = _rows_of_points(unknown, loaded)
-            made[numbers] = of_points
+            numbers, points, starts = timed_curves_in(unknown, loaded)
+            if len(numbers):
+                made[numbers] = stats.of_groups(points.iters, points.values, points.timestamps, starts)
         return made
 
-    return await off_loop(len(known) + sum([part.block.count for _, part in unknown]), rows)
-
-
-def _rows_of_points(parts: Sequence[tuple[int, BlockPart]], loaded: Loaded) -> tuple[Int64Array, StatsArray]:
-    """The numbers of the stretches that have points, and the row of each. All their points are put in order at once."""
-    points = timed_of([(part.block, loaded[part.block.id]) for _, part in parts])
-    counts = [part.block.count for _, part in parts]
-    columns = zip(*((number, part.first, part.last) for number, part in parts), strict=True)
-    numbers, firsts, lasts = (np.repeat(np.array(column, np.int64), counts) for column in columns)
-    counting = (firsts <= points.iters) & (points.iters <= lasts)
-    numbers, points = numbers[counting], take(points, counting)
-    if not len(numbers):
-        return numbers, np.empty(0, stats.STATS)
-    points, starts = by_series(numbers, points)
-    return np.unique(numbers), stats.of_groups(points.iters, points.values, points.timestamps, starts)
+    return await off_loop(len(known) + sum([one.size for _, one in unknown]), rows)
 
 
 # --- numbers of points -----------------------------------------------------------------------------
@@ -102,4 +87,5 @@ async def count(loader: Loader, found: OfSeries) -> int:
 
 async def _counted(loader: Loader, some: Sequence[Stretch]) -> int:
     loaded = await loader.curves(some)
-    return await off_loop(size_of(some), lambda: sum([len(curve_in(one, loaded, EVERYWHERE).iters) for one in some]))
+    _, curve, _ = await off_loop(size_of(some), lambda: curves_in(enumerate(some), loaded))
+    return len(curve.iters)
