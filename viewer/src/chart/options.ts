@@ -21,8 +21,16 @@ export interface Paint {
 
 const FONT = "11px system-ui, sans-serif";
 
-/** Pixels left of the lines, the same in all charts, so that they lie below each other. */
+/** Pixels left of the lines, the same in all charts whose numbers fit there, so that they lie below each other. */
 export const LEFT = 52;
+/** Pixels of a character of these numbers at most, and what else lies left of the lines. */
+const [CHARACTER, BESIDE] = [6.5, 10];
+
+/** Pixels left of the lines that the numbers of y need: 52 for "0.25", 95 for "1000000000.20". */
+export function leftOf(numbers: readonly string[] | null): number {
+  const longest = Math.max(0, ...(numbers ?? []).map((number) => number.length));
+  return Math.max(LEFT, Math.ceil(longest * CHARACTER + BESIDE));
+}
 
 export function optionsOf(size: { width: number; height: number }, axes: Axes, paint: () => Paint): uPlot.Options {
   const common: uPlot.Axis = {
@@ -50,7 +58,7 @@ export function optionsOf(size: { width: number; height: number }, axes: Axes, p
     },
     axes: [
       { ...common, ...ofKind(axes), size: axes.kind === "timestamp" ? 38 : 26, gap: 4, space: 60 },
-      { ...common, ...(axes.logY ? LOG : LINEAR), size: LEFT, gap: 6, space: 28 },
+      { ...common, ...(axes.logY ? LOG : LINEAR), size: (_, numbers) => leftOf(numbers), gap: 6, space: 28 },
     ],
     series: [{}, { auto: false, paths: () => null, points: { show: false } }],
   };

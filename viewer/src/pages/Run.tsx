@@ -110,7 +110,11 @@ export function Run({ project, task: id, tab }: { project: string; task: string;
       <header class={css["head"]}>
         <nav aria-label="Where this run is" class={css["where"]}>
           <Link to={{ page: "projects" }}>Projects</Link>
-          {task.project && <Link to={{ page: "runs", project: task.project.id }}>{task.project.name}</Link>}
+          {task.project && (
+            <span>
+              / <Link to={{ page: "runs", project: task.project.id }}>{task.project.name}</Link>
+            </span>
+          )}
         </nav>
         <EditableTitle text={task.name} what="name of the run" {...(editable && { save: (name) => void edit({ name }) })} />
         <span class={css["status"]} data-status={task.status}>
