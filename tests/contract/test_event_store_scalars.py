@@ -339,8 +339,10 @@ async def test_buckets_of_several_owners_are_those_of_each(
     assert names == [["lr"], [], [], ["loss"], ["loss", "lr"]]
     for query, buckets in zip([*queries, SCALARS], found, strict=True):
         alone = await case.store.scalar_buckets(query, asked)
-        assert [one.x.tolist() for one in buckets] == [one.x.tolist() for one in alone]
         assert [one.values[COUNT].sum() for one in buckets] == [20_000] * len(alone)
+        if case.settles_by_itself:
+            continue  # a merge between the two reads may have made the buckets wider
+        assert [one.x.tolist() for one in buckets] == [one.x.tolist() for one in alone]
         for one, other in zip(buckets, alone, strict=True):
             for name in ALL:
                 assert one.values[name].tolist() == pytest.approx(other.values[name].tolist(), rel=1e-12)
