@@ -25,7 +25,10 @@ from apiserver.events.model import (
     Scalars,
 )
 from apiserver.events.queries import EVERYWHERE, PageQuery, Range, SeriesQuery
+from apiserver.off_loop import together
 from apiserver.stores.events.base import EventStore
+from apiserver.stores.events.elasticsearch.address import ElasticsearchAddress, elasticsearch_address
+from apiserver.stores.events.elasticsearch.parts import in_parts
 from apiserver.stores.events.embedded.store import EmbeddedEventStore
 from tests.contract.plain_event_store import PlainEventStore
 from tests.engines import elasticsearch as engine
@@ -33,6 +36,7 @@ from tests.engines import elasticsearch as engine
 OWNER = Owner("company", "task")
 SCALARS, LOGS, PLOTS = (SeriesQuery(OWNER, type) for type in (EventType.SCALAR, EventType.LOG, EventType.PLOT))
 RECEIVED = 1_700_000_000_000
+_COMPACTED_AT_ONCE = 16
 
 
 @dataclass
@@ -115,21 +119,49 @@ CASES: dict[str, Callable[[Path], Case]] = {
 }
 
 
-def elasticsearch(request: pytest.FixtureRequest) -> Case:
+def _address(request: pytest.FixtureRequest) -> ElasticsearchAddress:
     """On a real node, where the indices of a test are its own."""
-    from apiserver.stores.events.elasticsearch.address import elasticsearch_address
+    prefix = request.getfixturevalue("elasticsearch_prefix")
+    return elasticsearch_address(engine.address(request.getfixturevalue("elasticsearch_url"), prefix))
+
+
+def elasticsearch(request: pytest.FixtureRequest) -> Case:
+    """A document each."""
     from apiserver.stores.events.elasticsearch.store import ElasticsearchEventStore
 
-    prefix = request.getfixturevalue("elasticsearch_prefix")
-    address = elasticsearch_address(engine.address(request.getfixturevalue("elasticsearch_url"), prefix))
-    return Case(ElasticsearchEventStore(address, migrate=True, abandoned=0), _nothing)
+    return Case(ElasticsearchEventStore(_address(request), migrate=True, abandoned=0), _nothing)
 
 
-@pytest.fixture(params=[*sorted(CASES), "elasticsearch"])
+def _columns(request: pytest.FixtureRequest) -> Case:
+    from apiserver.stores.events.elasticsearch.columns_store import ElasticsearchEventStore
+
+    return Case(ElasticsearchEventStore(_address(request), migrate=True, abandoned=0), _nothing)
+
+
+def _compacted(request: pytest.FixtureRequest) -> Case:
+    from apiserver.stores.events.elasticsearch.columns_store import ElasticsearchEventStore
+
+    store = ElasticsearchEventStore(_address(request), migrate=True, abandoned=0)
+
+    async def settle() -> None:
+        for some in in_parts([owner async for owner in store.owners()], lambda owner: 1, _COMPACTED_AT_ONCE):
+            await together(*map(store.compact, some))
+
+    return Case(store, settle)
+
+
+ON_ELASTICSEARCH: dict[str, Callable[[pytest.FixtureRequest], Case]] = {
+    "elasticsearch": elasticsearch,
+    "elasticsearch-columns": _columns,
+    "elasticsearch-compacted": _compacted,
+}
+
+
+@pytest.fixture(params=[*sorted(CASES), *ON_ELASTICSEARCH])
 async def case(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Case]:
     """An open store with nothing in it."""
     make = CASES.get(request.param)
-    made = make(tmp_path) if make else elasticsearch(request)
+    made = make(tmp_path) if make else ON_ELASTICSEARCH[request.param](request)
     await made.store.open()
     yield made
     await made.store.close()

@@ -21,7 +21,7 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from apiserver.events.model import EventType, Owner
 from apiserver.stores.events.base import EventStoreBusy
@@ -54,11 +54,16 @@ class _Written:
     last: float = 0.0
 
 
+class Compact(Protocol):
+    """Compacts those series of an owner that have so many loose blocks."""
+
+    def __call__(self, owner: Owner, *, fewest: int) -> Awaitable[None]: ...
+
+
 class Compacts(NamedTuple):
     """What can be done about the blocks of events of one type."""
 
-    compact: Callable[[Owner, int], Awaitable[None]]
-    """Compact those series of an owner that have so many loose blocks."""
+    compact: Compact
     crowded: Callable[[int], Awaitable[Iterable[Owner]]]
     """Owners that have a series with so many fragments."""
 
@@ -154,7 +159,7 @@ class Compactor:
         known = self._written.get(due, _Written())
         hurries, known.times = known.times >= HURRY, 0
         began = time.monotonic()
-        await self._try("compacting", self._types[due.type].compact(due.owner, fewest))
+        await self._try("compacting", self._types[due.type].compact(due.owner, fewest=fewest))
         if not hurries:
             await asyncio.sleep((time.monotonic() - began) * REST)
 

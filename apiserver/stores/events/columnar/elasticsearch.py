@@ -26,6 +26,7 @@ from typing import Any
 import orjson
 from elasticsearch import ApiError
 
+from apiserver.answers import reading
 from apiserver.events.model import EventType, JsonObject, Owner, Selection
 from apiserver.events.queries import EVERYWHERE, Range, SeriesQuery
 from apiserver.off_loop import off_loop
@@ -316,7 +317,10 @@ class ElasticsearchBlocks:
             for block, columns in wanted
         ]
         wanted_parts = "docs._seq_no,docs.fields,docs.error"
-        found = await self._cluster.get_each(docs, preference=self._copies, realtime=False, filter_path=wanted_parts)
+        with reading():  # the answer is in memory no longer than that
+            found = await self._cluster.get_each(
+                docs, preference=self._copies, realtime=False, filter_path=wanted_parts
+            )
         if [doc.get("_seq_no") for doc in found] != [block.version.place for block, _ in wanted]:
             raise Gone
         return [{name: a2b_base64(values[0]) for name, values in doc["fields"].items()} for doc in found]

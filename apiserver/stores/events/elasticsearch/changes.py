@@ -222,7 +222,8 @@ class _Look:
         for bucket in found["deleted"]["buckets"] if "deleted" in found else ():
             self._everything(names.owner_of(of.company, bucket["key"]))
         buckets = found["owners"]["buckets"] if found else []
-        return {one["key"]: int(one["events"]["value"]) if of.is_of_blocks else one["doc_count"] for one in buckets}
+        counts = {one["key"]: int(one["events"]["value"]) if of.is_of_blocks else one["doc_count"] for one in buckets}
+        return {owner: count for owner, count in counts.items() if count}
 
     async def _series(self, index: str, of: _Index, shard: int, query: JsonObject) -> AsyncGenerator[JsonObject, None]:
         sources = [{name: {"terms": {"field": name}}} for name in ("owner", "metric", "variant")]

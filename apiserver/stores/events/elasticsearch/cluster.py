@@ -96,6 +96,8 @@ class Cluster:
                     except ApiError as error:
                         if error.error != "resource_already_exists_exception":
                             raise
+                        # Another may have made it just now.
+                        await self.client.cluster.health(index=index, wait_for_status="yellow", timeout="20s")
                     mappings = (await self.client.indices.get_mapping(index=index))[index]["mappings"]
                 if mappings.get("dynamic") != "strict":
                     raise EventStoreBusy(

@@ -12,12 +12,13 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from apiserver.events.model import EventType, Owner
 from apiserver.off_loop import together
 from apiserver.stores.events.base import EventStoreBusy, EventStoreError
 from apiserver.stores.events.columnar.compaction import LEASE
+from apiserver.stores.events.columnar.compactor import Compact
 from apiserver.stores.events.columnar.elasticsearch import ElasticsearchBlocks
 from apiserver.stores.events.columnar.logs import ColumnarLogs
 from apiserver.stores.events.columnar.scalars import ColumnarScalars
@@ -38,12 +39,6 @@ _LONGEST, _ATTEMPTS = 2 * LEASE, 60
 #: Shows a line to the user.
 Say = Callable[[str], None]
 T = TypeVar("T")
-
-
-class Compact(Protocol):
-    """Compacts an owner: all series with so many blocks that are not chunks alone."""
-
-    def __call__(self, owner: Owner, *, fewest: int) -> Awaitable[None]: ...
 
 
 @asynccontextmanager

@@ -34,7 +34,7 @@ class Server:
         of_points = Compacts(self.compact, blocks.crowded)
         self.compactor = Compactor({EventType.SCALAR: of_points}, quiet=quiet, look=look)
 
-    async def compact(self, owner: Owner, fewest: int) -> None:
+    async def compact(self, owner: Owner, *, fewest: int) -> None:
         if self.failures:
             raise self.failures.pop()
         await self.scalars.compact(owner, fewest=fewest)
@@ -138,7 +138,7 @@ async def test_an_error_is_logged_and_others_are_compacted(caplog: pytest.LogCap
 async def test_a_compaction_under_way_ends_when_the_server_does() -> None:
     began, ended = asyncio.Event(), asyncio.Event()
 
-    async def compact(owner: Owner, fewest: int) -> None:
+    async def compact(owner: Owner, *, fewest: int) -> None:
         began.set()
         try:
             await asyncio.Event().wait()

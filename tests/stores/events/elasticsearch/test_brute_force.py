@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from apiserver.events.model import EventType
 from apiserver.stores.events.elasticsearch import by_worker, logs, paging, samples, writing
 from apiserver.stores.events.elasticsearch.address import ElasticsearchAddress
-from apiserver.stores.events.elasticsearch.store import ElasticsearchEventStore
+from apiserver.stores.events.elasticsearch.columns_store import ElasticsearchEventStore as ColumnsStore
+from apiserver.stores.events.elasticsearch.store import ElasticsearchEventStore as DocumentsStore
 from tests.chance import examples
 from tests.contract.event_stores import batch, scalars
 from tests.contract.plain_event_store import PlainEventStore
@@ -29,6 +30,7 @@ operations = st.lists(
         st.tuples(st.just("add"), batches),
         st.tuples(st.just("add_twice"), batches),
         st.tuples(st.sampled_from(["reopen", "tell"])),
+        st.tuples(st.just("compact"), owners),
         st.tuples(st.just("restated"), st.sets(owners)),
         st.tuples(st.just("delete"), st.lists(owners, min_size=1, max_size=2), types),
         st.tuples(st.just("delete_logs"), log_series, st.none() | times, selections),
@@ -59,9 +61,12 @@ def _some_are_large(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(paging, "LARGE_TOGETHER", 24)
 
 
-async def run(address: ElasticsearchAddress, operations: list[tuple[Any, ...]]) -> None:
+Store = DocumentsStore | ColumnsStore
+
+
+async def run(store: Store, operations: list[tuple[Any, ...]]) -> None:
     """Do the same to both stores, and compare them at the end."""
-    store, plain = ElasticsearchEventStore(address, migrate=True, abandoned=0), PlainEventStore()
+    plain = PlainEventStore()
     await store.open()
     try:
         await _do(store, plain, operations)
@@ -70,7 +75,7 @@ async def run(address: ElasticsearchAddress, operations: list[tuple[Any, ...]]) 
         await store.close()
 
 
-async def _do(store: ElasticsearchEventStore, plain: PlainEventStore, operations: list[tuple[Any, ...]]) -> None:
+async def _do(store: Store, plain: PlainEventStore, operations: list[tuple[Any, ...]]) -> None:
     for name, *arguments in operations:
         if name == "add":
             assert await store.add(*arguments) == await plain.add(*arguments)
@@ -86,6 +91,9 @@ async def _do(store: ElasticsearchEventStore, plain: PlainEventStore, operations
                 await one.restated(*arguments)
         elif name == "tell":
             await comparison.assert_same_to_restate(store, plain)
+        elif name == "compact":
+            if isinstance(store, ColumnsStore):
+                await store.compact(*arguments)
         elif name == "delete":
             assert await store.delete(*arguments) == await plain.delete(*arguments)
         else:
@@ -101,13 +109,15 @@ LEFT_BY_ANOTHER = [
 ]
 
 
-def test_the_elasticsearch_store_answers_like_the_plain_one(elasticsearch_url: str) -> None:
+@pytest.mark.parametrize("kind", [DocumentsStore, ColumnsStore])
+def test_the_elasticsearch_store_answers_like_the_plain_one(elasticsearch_url: str, kind: type[Store]) -> None:
     @examples(4)
     @given(operations)
     @example(LEFT_BY_ANOTHER)
     @example([*LEFT_BY_ANOTHER, ("tell",), ("restated", {OWNERS[1]})])
     def same(operations: list[tuple[Any, ...]]) -> None:
         with own_prefix(elasticsearch_url) as prefix:
-            asyncio.run(run(ElasticsearchAddress((elasticsearch_url,), prefix), operations))
+            address = ElasticsearchAddress((elasticsearch_url,), prefix)
+            asyncio.run(run(kind(address, migrate=True, abandoned=0), operations))
 
     same()

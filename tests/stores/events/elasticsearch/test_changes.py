@@ -21,6 +21,7 @@ from apiserver.stores.events.base import EventStoreBusy
 from apiserver.stores.events.elasticsearch import changes
 from apiserver.stores.events.elasticsearch.address import ElasticsearchAddress
 from apiserver.stores.events.elasticsearch.cluster import Cluster
+from apiserver.stores.events.elasticsearch.columns_store import ElasticsearchEventStore as ColumnsStore
 from apiserver.stores.events.elasticsearch.store import ElasticsearchEventStore
 from tests.chance import examples
 from tests.contract.event_stores import OWNER, batch, scalars
@@ -34,6 +35,7 @@ operations = st.lists(
         st.tuples(st.just("add"), servers, batches),
         st.tuples(st.just("add"), servers, batches),
         st.tuples(st.just("follow"), servers),
+        st.tuples(st.just("compact"), servers, owners),
         st.tuples(st.just("delete"), servers, st.lists(owners, min_size=1, max_size=2), types),
         st.tuples(st.just("delete_logs"), servers, log_series, st.none() | times, selections),
     ),
@@ -46,9 +48,12 @@ OTHER = Owner("company", "other task")
 EVERYTHING = OwnerChanges(everything=True)
 
 
-async def run(address: ElasticsearchAddress, operations: list[tuple[Any, ...]]) -> None:
+Store = ElasticsearchEventStore | ColumnsStore
+
+
+async def run(kind: type[Store], address: ElasticsearchAddress, operations: list[tuple[Any, ...]]) -> None:
     """Two servers do what is asked of them, and the readers of each follow."""
-    stores = [ElasticsearchEventStore(address, migrate=True, strict=True) for _ in range(2)]
+    stores = [kind(address, migrate=True, strict=True) for _ in range(2)]
     for store in stores:
         await store.open()
     followers = [Follower(OWNERS, 1000), Follower(OWNERS, 3)]
@@ -59,19 +64,20 @@ async def run(address: ElasticsearchAddress, operations: list[tuple[Any, ...]]) 
             if name == "follow":
                 await followers[number].follow(stores[number])
                 await followers[number].assert_same(stores[number])
-            else:
+            elif name != "compact" or isinstance(stores[number], ColumnsStore):
                 await getattr(stores[number], name)(*arguments)
     finally:
         for store in stores:
             await store.close()
 
 
-def test_a_follower_has_what_the_stores_have(elasticsearch_url: str) -> None:
+@pytest.mark.parametrize("kind", [ElasticsearchEventStore, ColumnsStore])
+def test_a_follower_has_what_the_stores_have(elasticsearch_url: str, kind: type[Store]) -> None:
     @examples(3)
     @given(operations)
     def same(operations: list[tuple[Any, ...]]) -> None:
         with own_prefix(elasticsearch_url) as prefix:
-            asyncio.run(run(ElasticsearchAddress((elasticsearch_url,), prefix), operations))
+            asyncio.run(run(kind, ElasticsearchAddress((elasticsearch_url,), prefix), operations))
 
     same()
 

@@ -1,0 +1,453 @@
+"""The EventStore on Elasticsearch: blocks of scalars and of log lines, and a document for each other event.
+
+`stores/events/columnar/` has the engine of blocks. Samples, marks, deletions of samples, and changes are here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import TypeVar
+
+from apiserver.answers import reading
+from apiserver.events.aggregates import Buckets, CurvesInBuckets, Neighbours
+from apiserver.events.changes import Changes, ChangesQuery
+from apiserver.events.log_filter import LineFilter, LogHits
+from apiserver.events.model import (
+    SAMPLE_TYPES,
+    EventBatch,
+    EventType,
+    LogLine,
+    LogPosition,
+    LogSize,
+    Owner,
+    Sample,
+    SamplePosition,
+    SampleSeries,
+    ScalarPoints,
+    ScalarPosition,
+    ScalarStats,
+    Selection,
+    SeriesName,
+    WorkerMeans,
+    WorkerSpan,
+)
+from apiserver.events.queries import (
+    EVERYWHERE,
+    BucketQuery,
+    CommonBuckets,
+    CurvesQuery,
+    Grid,
+    PageQuery,
+    Range,
+    SeriesQuery,
+)
+from apiserver.off_loop import together
+from apiserver.stores.events.base import EventStoreError
+from apiserver.stores.events.columnar.blocks import Refused
+from apiserver.stores.events.columnar.compactor import Compactor, Compacts
+from apiserver.stores.events.columnar.elasticsearch import ElasticsearchBlocks
+from apiserver.stores.events.columnar.logs import ColumnarLogs
+from apiserver.stores.events.columnar.scalars import ColumnarScalars
+from apiserver.stores.events.elasticsearch import bulk, names
+from apiserver.stores.events.elasticsearch.address import ElasticsearchAddress
+from apiserver.stores.events.elasticsearch.changes import POLL, Deletions, changes_since
+from apiserver.stores.events.elasticsearch.cluster import Cluster
+from apiserver.stores.events.elasticsearch.marks import ABANDONED, Marks
+from apiserver.stores.events.elasticsearch.migrations import check_schema
+from apiserver.stores.events.elasticsearch.old_documents import LogsWithOldDocuments, WithOldDocuments
+from apiserver.stores.events.elasticsearch.old_scalars import OldScalars
+from apiserver.stores.events.elasticsearch.parts import in_parts
+from apiserver.stores.events.elasticsearch.queries import of, of_owners
+from apiserver.stores.events.elasticsearch.samples import Samples
+from apiserver.stores.events.elasticsearch.series import SeriesIndex
+from apiserver.stores.events.elasticsearch.writing import Items, repeats
+
+Result = TypeVar("Result")
+
+#: Owners whose events are counted at once before they are deleted.
+_COUNTED_AT_ONCE = 16
+
+
+@dataclass(slots=True, frozen=True)
+class _Parts:
+    """The parts of an open store."""
+
+    cluster: Cluster
+    scalars: ColumnarScalars
+    logs: ColumnarLogs
+    log_blocks: LogsWithOldDocuments
+    compactor: Compactor
+    series: SeriesIndex
+    items: Items
+    marks: Marks
+    deletions: Deletions
+
+
+class ElasticsearchEventStore:
+    """Events in the indices of one prefix, which any number of servers may use at once.
+
+    A server sees its own acknowledged events at once, and those of other servers within a second, or with `strict` at
+    once. With `migrate`, `open` brings an older schema up to date. Marks of other servers count after `abandoned`
+    seconds.
+    """
+
+    def __init__(
+        self,
+        address: ElasticsearchAddress,
+        *,
+        strict: bool = False,
+        migrate: bool = False,
+        abandoned: float = ABANDONED,
+    ) -> None:
+        self._address = address
+        self._strict = strict
+        self._migrate = migrate
+        self._abandoned = abandoned
+        self._parts: _Parts | None = None
+
+    # --- life --------------------------------------------------------------------------------------
+
+    @property
+    def reads_in_parallel(self) -> bool:
+        return True
+
+    async def open(self) -> None:
+        """Connect; raise EventStoreError if no node answers, or the schema is not that of this version."""
+        if self._parts is not None:
+            return
+        cluster = Cluster(self._address, strict=self._strict)
+        try:
+            await cluster.check_version()
+            await check_schema(cluster.client, cluster.prefix, migrate=self._migrate)
+        except BaseException:
+            await cluster.close()
+            raise
+        marks = Marks(cluster, abandoned=self._abandoned)
+        deletions = Deletions(cluster)
+        await cluster.ensure([marks.index, deletions.index])
+        points = WithOldDocuments(ElasticsearchBlocks(cluster), OldScalars(cluster), cluster)
+        lines = LogsWithOldDocuments(ElasticsearchBlocks(cluster, EventType.LOG), cluster)
+        scalars, logs = ColumnarScalars(points), ColumnarLogs(lines)
+        compactor = Compactor(
+            {
+                EventType.SCALAR: Compacts(scalars.compact, points.crowded),
+                EventType.LOG: Compacts(logs.compact, lines.crowded),
+            }
+        )
+        compactor.start()
+        self._parts = _Parts(
+            cluster, scalars, logs, lines, compactor, SeriesIndex(cluster), Items(cluster.prefix), marks, deletions
+        )
+
+    async def close(self) -> None:
+        """Stop compacting, and close the connections."""
+        parts, self._parts = self._parts, None
+        if parts is not None:
+            await parts.compactor.close()
+            await parts.cluster.close()
+
+    async def check(self) -> None:
+        """Raise EventStoreError unless a node answers."""
+        await self._cluster.check()
+
+    # --- writing -----------------------------------------------------------------------------------
+
+    async def add(self, batch: EventBatch) -> Mapping[str, int]:
+        """Put blocks of points, blocks of lines, and samples and marks, at the same time.
+
+        If that fails, a part of the batch may be kept, and adding it again completes it.
+        """
+        if not batch:
+            return {}
+        opened = self._opened
+        owners = {
+            EventType.SCALAR: dict.fromkeys(batch.scalars.owners),
+            EventType.LOG: dict.fromkeys(lines.owner for lines in batch.logs),
+        }
+        everybody = [*owners[EventType.SCALAR], *owners[EventType.LOG], *(sample.owner for sample in batch.samples)]
+        refused: Counter[str] = Counter()
+        work = (
+            self._add_documents(EventBatch(batch.received, samples=batch.samples), dict.fromkeys(everybody)),
+            _refused(opened.scalars.add(batch)),
+            _refused(self._add_lines(batch)),
+        )
+        for outcome in await asyncio.gather(*work, return_exceptions=True):
+            if isinstance(outcome, BaseException):
+                raise outcome
+            refused.update(outcome)
+        for type, some in owners.items():
+            opened.compactor.wrote(type, some)
+        return refused
+
+    async def _add_lines(self, batch: EventBatch) -> None:
+        """Put blocks of the lines that are not known as old documents."""
+        await self._opened.logs.add(await self._opened.log_blocks.new_lines(batch))
+
+    async def _add_documents(self, samples: EventBatch, owners: Iterable[Owner]) -> Mapping[str, int]:
+        """Write samples, and marks of owners that have none yet."""
+        cluster, items, marks = self._opened.cluster, self._opened.items, self._opened.marks
+        now = time.time()
+        unmarked = marks.items(owners, now)
+        if not samples and not unmarked:
+            return {}
+        indices = [*{items.index(sample.type, sample.owner) for sample in samples.samples}] or [marks.index]
+        await cluster.ensure(indices)
+        try:
+            sent = chain(unmarked.values(), items.of(samples, indices[0]))
+            refused = await bulk.send(cluster, indices[0], sent, in_order=repeats(samples))
+        finally:
+            cluster.wrote(indices)
+        marks.are_set(unmarked, now)
+        return refused
+
+    async def delete(self, owners: Sequence[Owner], types: Sequence[EventType] | None = None) -> int:
+        """Delete the owners' blocks and samples."""
+        asked = set(EventType if types is None else types)
+        work = [self._delete_samples(owners, [type for type in SAMPLE_TYPES if type in asked])]
+        if EventType.SCALAR in asked:
+            work.append(self._delete_blocks(EventType.SCALAR, owners))
+        if EventType.LOG in asked:
+            work.append(self._delete_blocks(EventType.LOG, owners))
+        return sum(await together(*work))
+
+    async def _delete_blocks(self, type: EventType, owners: Sequence[Owner]) -> int:
+        events = self._opened.scalars if type is EventType.SCALAR else self._opened.logs
+        # Others may have written just now.
+        self._cluster.wrote({names.blocks(self._cluster.prefix, type, owner.company) for owner in owners})
+        deleted = 0
+        for some in in_parts(dict.fromkeys(owners), lambda owner: 1, _COUNTED_AT_ONCE):
+            deleted += sum(await together(*(self._count(SeriesQuery(owner, type)) for owner in some)))
+        await events.delete(owners)
+        self._opened.compactor.deleted(type, owners)
+        return deleted
+
+    async def _delete_samples(self, owners: Sequence[Owner], types: Sequence[EventType]) -> int:
+        """Delete the owners' samples, company by company."""
+        deleted = 0
+        by_company: dict[str, list[Owner]] = {}
+        for owner in owners if types else ():
+            by_company.setdefault(owner.company, []).append(owner)
+        for company, of_company in by_company.items():
+            indices = [names.index(self._cluster.prefix, type, company) for type in types]
+            async with self._opened.deletions.noted(of_company):
+                deleted += await self._cluster.delete(indices, of_owners(of_company))
+        return deleted
+
+    async def delete_logs(self, series: SeriesQuery, before: int | None, exclude: Selection = ()) -> int:
+        """Delete log lines by age and series."""
+        async with self._opened.deletions.noted([series.owner]):
+            return await self._opened.logs.delete_logs(series, before, exclude)
+
+    # --- reading -----------------------------------------------------------------------------------
+
+    async def owners(self) -> AsyncIterator[Owner]:
+        """Every owner with events, company by company."""
+        cluster = self._cluster
+        by_company: dict[str, list[str]] = {}
+        for index in await cluster.indices(names.indices(cluster.prefix)):
+            by_company.setdefault(names.company_of(cluster.prefix, index), []).append(index)
+        for company, indices in by_company.items():
+            found: set[str] = set()
+            for index in indices:
+                async for bucket in cluster.composite(index, {"match_all": {}}, ["owner"], routing=None):
+                    found.add(bucket["key"]["owner"])
+            for key in found:
+                yield names.owner_of(company, key)
+
+    async def series(self, owner: Owner, types: Sequence[EventType] | None = None) -> list[SeriesName]:
+        """Every series of the owner, sorted."""
+        asked = set(EventType if types is None else types)
+        found = await together(*(self._series_of(owner, type) for type in asked))
+        return sorted(chain.from_iterable(found))
+
+    async def _series_of(self, owner: Owner, type: EventType) -> list[SeriesName]:
+        if type is EventType.SCALAR:
+            return await self._opened.scalars.series(owner)
+        if type is EventType.LOG:
+            return await self._opened.logs.series(owner)
+        found = await self._opened.series.find(SeriesQuery(owner, type))
+        return [SeriesName(type, one.metric, one.variant) for one in found]
+
+    async def scalar_stats(self, series: SeriesQuery, *, spread: bool = False) -> list[ScalarStats]:
+        """Stats of each series."""
+        return await _counted(self._opened.scalars.scalar_stats(series, spread=spread))
+
+    async def scalar_stats_of_each(self, queries: Sequence[SeriesQuery]) -> list[list[ScalarStats]]:
+        """Stats of each query's series."""
+        return await _counted(self._opened.scalars.scalar_stats_of_each(queries))
+
+    async def scalar_buckets(self, series: SeriesQuery, buckets: BucketQuery) -> list[Buckets]:
+        """Buckets of each series that has a curve."""
+        return await _counted(self._opened.scalars.scalar_buckets(series, buckets))
+
+    async def scalar_buckets_of_each(self, queries: Sequence[SeriesQuery], buckets: BucketQuery) -> list[list[Buckets]]:
+        """Buckets of each query's series."""
+        return await _counted(self._opened.scalars.scalar_buckets_of_each(queries, buckets))
+
+    async def curve_ends(self, asked: CurvesQuery) -> tuple[int, int] | None:
+        """The ends of all curves together."""
+        return await _counted(self._opened.scalars.curve_ends(asked))
+
+    async def curve_buckets(self, asked: CurvesQuery, buckets: CommonBuckets) -> CurvesInBuckets:
+        """All curves in common buckets."""
+        return await _counted(self._opened.scalars.curve_buckets(asked, buckets))
+
+    async def curve_neighbours(self, asked: CurvesQuery, buckets: CommonBuckets, *, before: bool) -> Neighbours:
+        """The nearest buckets outside."""
+        return await _counted(self._opened.scalars.curve_neighbours(asked, buckets, before=before))
+
+    async def scalar_points(self, series: SeriesQuery, page: PageQuery[ScalarPosition]) -> ScalarPoints:
+        """A page of points by iteration."""
+        return await _counted(self._opened.scalars.scalar_points(series, page))
+
+    async def earliest_points(self, series: SeriesQuery, limit: int, after: int | None = None) -> ScalarPoints:
+        """A page of points by time."""
+        return await _counted(self._opened.scalars.earliest_points(series, limit, after))
+
+    async def last_values(self, series: SeriesQuery, n: int) -> dict[tuple[str, str], list[float]]:
+        """The last values of each series."""
+        return await _counted(self._opened.scalars.last_values(series, n))
+
+    async def worker_spans(self, series: SeriesQuery) -> list[WorkerSpan]:
+        """What each worker reported of each series."""
+        return await _counted(self._opened.scalars.worker_spans(series))
+
+    async def worker_means(self, series: SeriesQuery, grid: Grid) -> list[WorkerMeans]:
+        """Means by worker and step."""
+        return await _counted(self._opened.scalars.worker_means(series, grid))
+
+    async def log_lines(
+        self, series: SeriesQuery, page: PageQuery[LogPosition], workers: Collection[str] | None = None
+    ) -> list[LogLine]:
+        """A page of log lines."""
+        return await _counted(self._opened.logs.log_lines(series, page, workers))
+
+    async def log_count(self, series: SeriesQuery) -> int:
+        """How many lines there are."""
+        return await _counted(self._opened.logs.log_count(series))
+
+    async def log_page(self, series: SeriesQuery, page: PageQuery[LogPosition]) -> tuple[list[LogLine], int]:
+        """A page of log lines, and how many there are."""
+        return await _counted(self._opened.logs.log_page(series, page))
+
+    async def log_numbered(self, owner: Owner, numbers: Sequence[int]) -> tuple[list[LogLine], int]:
+        """Lines by their numbers, and how many there are."""
+        return await _counted(self._opened.logs.log_numbered(owner, numbers))
+
+    async def log_number(self, owner: Owner, position: LogPosition) -> int:
+        """How many lines lie before a position."""
+        return await _counted(self._opened.logs.log_number(owner, position))
+
+    async def log_hits(self, owner: Owner, wanted: LineFilter, after: LogPosition | None) -> LogHits:
+        """Search the next part of a log."""
+        return await _counted(self._opened.logs.log_hits(owner, wanted, after))
+
+    async def log_sizes(self, owner: Owner) -> dict[str, LogSize]:
+        """How much each worker logged."""
+        return await _counted(self._opened.logs.log_sizes(owner))
+
+    async def sample_series(self, series: SeriesQuery) -> list[SampleSeries]:
+        """What is known of each series of samples."""
+        return await self._samples(series).series()
+
+    async def samples(
+        self, series: SeriesQuery, page: PageQuery[SamplePosition], iterations: Range = EVERYWHERE
+    ) -> list[Sample]:
+        """A page of samples."""
+        return await self._samples(series).page(page, iterations)
+
+    async def latest_samples(
+        self, series: SeriesQuery, iterations: int, after: SamplePosition | None = None
+    ) -> list[Sample]:
+        """A page of the samples of each series' newest iterations."""
+        return await self._samples(series).latest(iterations, after)
+
+    async def sample_iterations(self, series: SeriesQuery, page: PageQuery[int]) -> list[int]:
+        """Distinct iterations in walk order."""
+        return await self._samples(series).iterations(page)
+
+    async def events_count(self, owner: Owner, types: Sequence[EventType] | None = None) -> int:
+        """How many events the owner has."""
+        asked = set(EventType if types is None else types)
+        return sum(await together(*(self._count(SeriesQuery(owner, type)) for type in asked)))
+
+    async def _count(self, series: SeriesQuery) -> int:
+        if series.type is EventType.SCALAR:
+            return await _counted(self._opened.scalars.count(series))
+        if series.type is EventType.LOG:
+            return await self.log_count(series)
+        return await self._cluster.count(
+            names.index_of(self._cluster.prefix, series), of(series), routing=names.owner_key(series.owner)
+        )
+
+    # --- changes -----------------------------------------------------------------------------------
+
+    def gauges(self) -> Mapping[str, float]:
+        """How many owners wait for compaction."""
+        return {"owners_to_compact": self._opened.compactor.waiting}
+
+    async def changes(self, query: ChangesQuery) -> Changes:
+        """What changed since a cursor."""
+        return await changes_since(self._cluster, self._opened.deletions, query)
+
+    async def watch(self, query: ChangesQuery) -> AsyncGenerator[Changes, None]:
+        """The changes: somebody has to ask again and again."""
+        found = await self.changes(query)
+        yield found
+        while True:
+            await asyncio.sleep(POLL)
+            found = await self.changes(replace(query, since=found.cursor))
+            if found.owners:
+                yield found
+
+    # --- recovery ----------------------------------------------------------------------------------
+
+    def owners_to_restate(self) -> AsyncIterator[Owner]:
+        """Owners whose marks expired: their servers died, or cannot write documents."""
+        return self._opened.marks.owners()
+
+    async def restated(self, owners: Collection[Owner]) -> None:
+        """Delete the owners' marks."""
+        await self._opened.marks.take_away(owners)
+
+    # --- compaction --------------------------------------------------------------------------------
+
+    async def compact(self, owner: Owner) -> None:
+        """Compact all that the owner has, now."""
+        await self._opened.scalars.compact(owner, fewest=1)
+        await self._opened.logs.compact(owner, fewest=1)
+
+    # --- parts -------------------------------------------------------------------------------------
+
+    @property
+    def _opened(self) -> _Parts:
+        if self._parts is None:
+            raise EventStoreError("the event store is not open")
+        return self._parts
+
+    @property
+    def _cluster(self) -> Cluster:
+        return self._opened.cluster
+
+    def _samples(self, series: SeriesQuery) -> Samples:
+        return Samples(self._cluster, self._opened.series, series)
+
+
+async def _counted(read: Awaitable[Result]) -> Result:
+    """What is read. The bytes that it takes meanwhile count for the answer that it is for."""
+    with reading():
+        return await read
+
+
+async def _refused(adding: Awaitable[None]) -> Mapping[str, int]:
+    """How many events were refused, by reason."""
+    try:
+        await adding
+    except Refused as refusal:
+        return refusal.events
+    return {}
