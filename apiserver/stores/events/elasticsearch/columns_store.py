@@ -80,7 +80,8 @@ class _Parts:
     cluster: Cluster
     scalars: ColumnarScalars
     logs: ColumnarLogs
-    log_blocks: LogsWithOldDocuments
+    points: WithOldDocuments
+    lines: LogsWithOldDocuments
     compactor: Compactor
     series: SeriesIndex
     items: Items
@@ -141,7 +142,16 @@ class ElasticsearchEventStore:
         )
         compactor.start()
         self._parts = _Parts(
-            cluster, scalars, logs, lines, compactor, SeriesIndex(cluster), Items(cluster.prefix), marks, deletions
+            cluster,
+            scalars,
+            logs,
+            points,
+            lines,
+            compactor,
+            SeriesIndex(cluster),
+            Items(cluster.prefix),
+            marks,
+            deletions,
         )
 
     async def close(self) -> None:
@@ -186,7 +196,7 @@ class ElasticsearchEventStore:
 
     async def _add_lines(self, batch: EventBatch) -> None:
         """Put blocks of the lines that are not known as old documents."""
-        await self._opened.logs.add(await self._opened.log_blocks.new_lines(batch))
+        await self._opened.logs.add(await self._opened.lines.new_lines(batch))
 
     async def _add_documents(self, samples: EventBatch, owners: Iterable[Owner]) -> Mapping[str, int]:
         """Write samples, and marks of owners that have none yet."""
@@ -247,13 +257,19 @@ class ElasticsearchEventStore:
 
     async def owners(self) -> AsyncIterator[Owner]:
         """Every owner with events, company by company."""
-        cluster = self._cluster
+        cluster, prefix = self._cluster, self._cluster.prefix
+        patterns = [f"{prefix}-{type.plural}-*" for type in SAMPLE_TYPES]
+        patterns += [names.blocks_of_all(prefix, type) for type in (EventType.SCALAR, EventType.LOG)]
         by_company: dict[str, list[str]] = {}
-        for index in await cluster.indices(names.indices(cluster.prefix)):
-            by_company.setdefault(names.company_of(cluster.prefix, index), []).append(index)
-        for company, indices in by_company.items():
-            found: set[str] = set()
-            for index in indices:
+        for index in await cluster.indices(patterns):
+            by_company.setdefault(names.company_of(prefix, index), []).append(index)
+        old: dict[str, set[str]] = {}
+        for blocks in (self._opened.points, self._opened.lines):
+            async for owner in blocks.old_owners():
+                old.setdefault(owner.company, set()).add(names.owner_key(owner))
+        for company in {**by_company, **old}:
+            found = old.get(company, set())
+            for index in by_company.get(company, ()):
                 async for bucket in cluster.composite(index, {"match_all": {}}, ["owner"], routing=None):
                     found.add(bucket["key"]["owner"])
             for key in found:

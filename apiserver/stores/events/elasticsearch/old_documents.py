@@ -22,7 +22,7 @@ A deletion of place 0, the first write of a shard, would be taken for none. So i
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple, Protocol, TypeVar
 
@@ -34,7 +34,7 @@ from apiserver.stores.events.columnar.stretches import stretches
 from apiserver.stores.events.elasticsearch.cluster import Cluster
 from apiserver.stores.events.elasticsearch.old_indices import OldIndices, State
 from apiserver.stores.events.elasticsearch.old_logs import OldLogs
-from apiserver.stores.events.elasticsearch.old_owners import OldOwners
+from apiserver.stores.events.elasticsearch.old_owners import OldOwners, owners_in
 from apiserver.stores.events.embedded.names import matcher
 
 #: Owners and blocks of owners that a server remembers.
@@ -67,6 +67,7 @@ class WithOldDocuments:
 
     def __init__(self, blocks: BlockStore, old: OldEvents, cluster: Cluster) -> None:
         self.type = old.type
+        self._cluster = cluster
         self._blocks = blocks
         self._old = old
         self.indices = OldIndices(cluster, old.type)
@@ -118,6 +119,13 @@ class WithOldDocuments:
         of_series = stretches(found._replace(blocks=[self._in_order(block) for block in found.blocks]))
         parts = [part for some in of_series.values() for one in some for part in one.parts]
         return sum([block.count for block in {part.block for part in parts} if block.version == OLD])
+
+    async def old_owners(self) -> AsyncIterator[Owner]:
+        """The owners of old documents that count."""
+        for company in await self.indices.companies():
+            async for owner, _ in owners_in(self._cluster, self.type, company):
+                if await self.left(owner):
+                    yield owner
 
     def _in_order(self, block: Block) -> Block:
         """The block with the ends by which `precedence.py` compares blocks."""
