@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -27,11 +27,14 @@ from apiserver.events.model import (
 from apiserver.events.queries import EVERYWHERE, PageQuery, Range, SeriesQuery
 from apiserver.off_loop import together
 from apiserver.stores.events.base import EventStore
-from apiserver.stores.events.elasticsearch.address import ElasticsearchAddress, elasticsearch_address
+from apiserver.stores.events.elasticsearch.address import elasticsearch_address
 from apiserver.stores.events.elasticsearch.parts import in_parts
 from apiserver.stores.events.embedded.store import EmbeddedEventStore
 from tests.contract.plain_event_store import PlainEventStore
 from tests.engines import elasticsearch as engine
+
+if TYPE_CHECKING:
+    from apiserver.stores.events.elasticsearch.store import ElasticsearchEventStore
 
 OWNER = Owner("company", "task")
 SCALARS, LOGS, PLOTS = (SeriesQuery(OWNER, type) for type in (EventType.SCALAR, EventType.LOG, EventType.PLOT))
@@ -119,29 +122,21 @@ CASES: dict[str, Callable[[Path], Case]] = {
 }
 
 
-def _address(request: pytest.FixtureRequest) -> ElasticsearchAddress:
-    """On a real node, where the indices of a test are its own."""
+def _on_elasticsearch(request: pytest.FixtureRequest) -> ElasticsearchEventStore:
+    """A store on a real node, where the indices of a test are its own."""
+    from apiserver.stores.events.elasticsearch.store import ElasticsearchEventStore
+
     prefix = request.getfixturevalue("elasticsearch_prefix")
-    return elasticsearch_address(engine.address(request.getfixturevalue("elasticsearch_url"), prefix))
+    address = elasticsearch_address(engine.address(request.getfixturevalue("elasticsearch_url"), prefix))
+    return ElasticsearchEventStore(address, migrate=True, abandoned=0)
 
 
 def elasticsearch(request: pytest.FixtureRequest) -> Case:
-    """A document each."""
-    from apiserver.stores.events.elasticsearch.store import ElasticsearchEventStore
-
-    return Case(ElasticsearchEventStore(_address(request), migrate=True, abandoned=0), _nothing)
-
-
-def _columns(request: pytest.FixtureRequest) -> Case:
-    from apiserver.stores.events.elasticsearch.columns_store import ElasticsearchEventStore
-
-    return Case(ElasticsearchEventStore(_address(request), migrate=True, abandoned=0), _nothing)
+    return Case(_on_elasticsearch(request), _nothing)
 
 
 def _compacted(request: pytest.FixtureRequest) -> Case:
-    from apiserver.stores.events.elasticsearch.columns_store import ElasticsearchEventStore
-
-    store = ElasticsearchEventStore(_address(request), migrate=True, abandoned=0)
+    store = _on_elasticsearch(request)
 
     async def settle() -> None:
         for some in in_parts([owner async for owner in store.owners()], lambda owner: 1, _COMPACTED_AT_ONCE):
@@ -152,7 +147,6 @@ def _compacted(request: pytest.FixtureRequest) -> Case:
 
 ON_ELASTICSEARCH: dict[str, Callable[[pytest.FixtureRequest], Case]] = {
     "elasticsearch": elasticsearch,
-    "elasticsearch-columns": _columns,
     "elasticsearch-compacted": _compacted,
 }
 

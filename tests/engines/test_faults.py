@@ -120,21 +120,22 @@ def block(url: str, prefix: str, blocked: bool) -> None:
 
 
 @pytest.mark.anyio
-async def test_an_event_that_elasticsearch_refuses_costs_itself_only(
+async def test_a_series_that_elasticsearch_refuses_costs_itself_only(
     tmp_path: Path, engines: dict[str, Any], elasticsearch_url: str
 ) -> None:
     async with running_api(tmp_path / "data", **engines) as api:
         task = (await api.call("tasks.create", {"name": "a task", "type": "training"}))["id"]
-        index = names.index(engines["events"].rpartition("/")[2], EventType.SCALAR, api.backend.settings.company)
-        # One that takes less than ours, which take all that gets so far.
-        mapping = {"mappings": {"properties": {"iter": {"type": "integer"}}}}
+        index = names.blocks(engines["events"].rpartition("/")[2], EventType.SCALAR, api.backend.settings.company)
+        # One that takes less than ours, which takes all that gets so far.
+        mapping = {"mappings": {"properties": {"last": {"type": "integer"}}}}
         elasticsearch.call(elasticsearch_url, "PUT", f"/{index}", mapping)
-        common = {"type": "training_stats_scalar", "task": task, "metric": "metric", "variant": "variant"}
-        events = [{**common, "iter": iter, "value": iter, "timestamp": FIRST_TIME} for iter in (1, 2**40, 2)]
+        common = {"type": "training_stats_scalar", "task": task, "metric": "metric", "timestamp": FIRST_TIME}
+        points = [("small", 1), ("large", 2**40), ("large", 2**40 + 1), ("small", 2)]
+        events = [{**common, "variant": variant, "iter": iter, "value": iter} for variant, iter in points]
         done = await api.raw("POST", "/events.add_batch", content="\n".join(map(json.dumps, events)))
         assert done.status_code == 200
-        assert (done.json()["data"]["added"], done.json()["data"]["errors"]) == (2, 1)
+        assert (done.json()["data"]["added"], done.json()["data"]["errors"]) == (2, 2)
         [reason] = done.json()["data"]["errors_info"]
         assert "Elasticsearch refused the event" in reason
         curve = await api.call("events.scalar_metrics_iter_histogram", {"task": task, "samples": 0})
-        assert curve["metric"]["variant"]["x"] == [1, 2]
+        assert curve["metric"]["small"]["x"] == [1, 2]

@@ -18,13 +18,13 @@ import time
 import uuid
 from binascii import a2b_base64, b2a_base64
 from collections import Counter
-from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import orjson
-from elasticsearch import ApiError
+from elasticsearch import ConflictError, NotFoundError
 
 from apiserver.answers import reading
 from apiserver.events.model import EventType, JsonObject, Owner, Selection
@@ -72,7 +72,6 @@ _FETCHED, _BLOCK = 8 * 2**20, 256
 _POINT = {"curve": 12, "details": 12, "sums": 1}
 #: Seconds between questions whether a write has ended, and how often this is asked.
 _PAUSE, _QUESTIONS = 0.05, 100
-_CONFLICT = 409
 
 
 class ElasticsearchBlocks:
@@ -182,29 +181,26 @@ class ElasticsearchBlocks:
             await self._cluster.bulk(self._index(owner), "".join(lines).encode())
 
     async def lease(self, owner: Owner, holder: str, seconds: float) -> bool:
-        """Whether the holder may compact the owner for so long, by this server's clock."""
+        """Whether the holder may compact the owner for so long, by this server's clock.
+
+        The document is created first: a shard that was made just now waits with that, and cannot be asked yet.
+        """
         index, id, now = self._index(owner), f"lease {names.owner_key(owner)}", int(time.time() * 1000)
-        lease = {"holder": holder, "until": now + int(seconds * 1000)}
-        routing = names.owner_key(owner)
+        place: dict[str, Any] = {"index": index, "id": id, "routing": names.owner_key(owner)}
+        document = {"holder": holder, "until": now + int(seconds * 1000)}
         client = self._cluster.client
         await self._cluster.ensure([index])
         with errors(writing=True):
+            if seconds and await _done(client.create(**place, document=document)):
+                return True
             try:
-                found = await client.get(index=index, id=id, routing=routing, stored_fields=["holder", "until"])
-                if found["fields"]["holder"] != [holder] and found["fields"]["until"][0] > now:
-                    return False
-                known = {"if_seq_no": found["_seq_no"], "if_primary_term": found["_primary_term"]}
-            except ApiError as error:
-                if error.status_code != 404:
-                    raise
-                known = {"op_type": "create"}
-            try:
-                await client.index(index=index, id=id, routing=routing, document=lease, **known)
-            except ApiError as error:
-                if error.status_code != _CONFLICT:
-                    raise
+                found = await client.get(**place, stored_fields=["holder", "until"])
+            except NotFoundError:
+                return not seconds
+            if found["fields"]["holder"] != [holder] and found["fields"]["until"][0] > now:
                 return False
-        return True
+            place |= {"if_seq_no": found["_seq_no"], "if_primary_term": found["_primary_term"]}
+            return await _done(client.index(**place, document=document) if seconds else client.delete(**place))
 
     # --- reading -----------------------------------------------------------------------------------
 
@@ -353,6 +349,15 @@ class ElasticsearchBlocks:
 
     def _index(self, owner: Owner) -> str:
         return names.blocks(self._cluster.prefix, self._type, owner.company)
+
+
+async def _done(write: Awaitable[Any]) -> bool:
+    """Whether nobody else wrote the document before."""
+    try:
+        await write
+    except ConflictError:
+        return False
+    return True
 
 
 def _with_something_in(range: Range) -> list[JsonObject]:

@@ -17,12 +17,13 @@ from apiserver.stores.events.elasticsearch import names, paging
 from apiserver.stores.events.elasticsearch.cluster import Cluster
 from apiserver.stores.events.elasticsearch.old_parts import MOST, Part, cut, far, measures, near, part
 from apiserver.stores.events.elasticsearch.queries import BARE, all_of, between, of_owners, ordered
-from apiserver.stores.events.elasticsearch.writing import LARGE_LINE
 from apiserver.stores.events.embedded.lines import Column, Lines
 
 _POSITION = ("timestamp", "sequence")
 _FIELDS = ("level", "worker", "iter", "metric", "variant", "received")
 #: Lines of one answer.
+#: A line has the field `large` with its size if its text in a node's answer has so many bytes.
+LARGE_LINE = 16 * 2**10
 WINDOW = paging.AN_ANSWER // LARGE_LINE
 
 

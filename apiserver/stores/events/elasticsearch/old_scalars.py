@@ -18,7 +18,7 @@ from apiserver.stores.events.elasticsearch.cluster import Cluster
 from apiserver.stores.events.elasticsearch.old_parts import MOST, Part, cut, far, measures, near, part
 from apiserver.stores.events.elasticsearch.parts import in_parts
 from apiserver.stores.events.elasticsearch.queries import BARE, all_of, between, of_owners, of_series
-from apiserver.stores.events.elasticsearch.writing import INFINITE, MINUS_INFINITE, NAN, series_key
+from apiserver.stores.events.elasticsearch.writing import series_key
 from apiserver.stores.events.embedded.points import Curve, Points, take
 
 #: Points of one request.
@@ -26,6 +26,8 @@ _AT_A_TIME = 40_000
 _SERIES = ["owner", "metric", "variant"]
 _OF_CURVES = ("iter", "value", "special")
 _WHOLE = (*_OF_CURVES, "timestamp", "worker", "received")
+#: The field `special` of a value that is not finite, as Elasticsearch does not take such values.
+NAN, INFINITE, MINUS_INFINITE = 0, 1, -1
 _SPECIAL = {NAN: math.nan, INFINITE: math.inf, MINUS_INFINITE: -math.inf}
 
 

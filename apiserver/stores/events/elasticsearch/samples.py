@@ -10,11 +10,10 @@ from apiserver.events.model import JsonObject, Sample, SamplePosition, SampleSer
 from apiserver.events.queries import PageQuery, Range, SeriesQuery
 from apiserver.stores.events.base import may_go_on, page_of
 from apiserver.stores.events.elasticsearch import names, paging
-from apiserver.stores.events.elasticsearch.aggregating import SeriesAggs, aggregate
+from apiserver.stores.events.elasticsearch.aggregating import SeriesAggs, aggregate, exact, extent
 from apiserver.stores.events.elasticsearch.cluster import Cluster
 from apiserver.stores.events.elasticsearch.queries import any_of, between, inside, of, of_series, ordered
 from apiserver.stores.events.elasticsearch.series import MOST_BUCKETS, Series, SeriesIndex
-from apiserver.stores.events.elasticsearch.stats import exact, extent
 from apiserver.stores.events.elasticsearch.writing import LARGE_SAMPLE, unpacked
 
 _BY = ("iter", "metric", "variant", "key")

@@ -33,8 +33,8 @@ class Series:
     metric: str
     variant: str
     key: str
-    count: int | None
-    """How many events it has; None if they were not counted. Then there may be none."""
+    count: int
+    """How many events it has."""
 
 
 class SeriesIndex:
@@ -49,14 +49,6 @@ class SeriesIndex:
         counts = await self._counts(asked)
         named = await self._named(asked, counts)
         return sorted(Series(*named[key], key, count) for key, count in counts.items() if key in named)
-
-    async def likely(self, asked: SeriesQuery) -> list[Series]:
-        """The series, sorted. If few are asked for, all by metric and variant, those without events are in it, too."""
-        named = {(wanted.metric, variant) for wanted in asked.selection for variant in wanted.variants}
-        if not 0 < len(named) <= _FEW or any(not wanted.variants for wanted in asked.selection):
-            return await self.find(asked)
-        key = names.owner_key(asked.owner)
-        return [Series(*name, series_key(key, *name), None) for name in sorted(named)]
 
     async def _counts(self, asked: SeriesQuery) -> dict[str, int]:
         index, routing = self._place(asked)

@@ -1,18 +1,24 @@
-"""The EventStore on Elasticsearch. Each kind of read has a module of its own."""
+"""The EventStore on Elasticsearch: blocks of scalars and of log lines, and a document for each other event.
+
+`stores/events/columnar/` has the engine of blocks. Samples, marks, deletions of samples, and changes are here.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Collection, Mapping, Sequence
+from collections import Counter
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
+from typing import TypeVar
 
 from apiserver.answers import reading
 from apiserver.events.aggregates import Buckets, CurvesInBuckets, Neighbours
 from apiserver.events.changes import Changes, ChangesQuery
 from apiserver.events.log_filter import LineFilter, LogHits
 from apiserver.events.model import (
+    SAMPLE_TYPES,
     EventBatch,
     EventType,
     LogLine,
@@ -41,31 +47,30 @@ from apiserver.events.queries import (
     SeriesQuery,
 )
 from apiserver.off_loop import together
-from apiserver.stores.events.base import EventStoreError, hits_in_page
-from apiserver.stores.events.elasticsearch import buckets as bucketing
-from apiserver.stores.events.elasticsearch import (
-    bulk,
-    by_worker,
-    curves,
-    log_numbers,
-    log_sizes,
-    logs,
-    names,
-    scalars,
-    stats,
-)
+from apiserver.stores.events.base import EventStoreError
+from apiserver.stores.events.columnar.blocks import Refused
+from apiserver.stores.events.columnar.compactor import Compactor, Compacts
+from apiserver.stores.events.columnar.elasticsearch import ElasticsearchBlocks
+from apiserver.stores.events.columnar.logs import ColumnarLogs
+from apiserver.stores.events.columnar.scalars import ColumnarScalars
+from apiserver.stores.events.elasticsearch import bulk, names
 from apiserver.stores.events.elasticsearch.address import ElasticsearchAddress
 from apiserver.stores.events.elasticsearch.changes import POLL, Deletions, changes_since
 from apiserver.stores.events.elasticsearch.cluster import Cluster
 from apiserver.stores.events.elasticsearch.marks import ABANDONED, Marks
 from apiserver.stores.events.elasticsearch.migrations import check_schema
+from apiserver.stores.events.elasticsearch.old_documents import LogsWithOldDocuments, WithOldDocuments
+from apiserver.stores.events.elasticsearch.old_scalars import OldScalars
+from apiserver.stores.events.elasticsearch.parts import in_parts
 from apiserver.stores.events.elasticsearch.queries import of, of_owners
 from apiserver.stores.events.elasticsearch.samples import Samples
 from apiserver.stores.events.elasticsearch.series import SeriesIndex
-from apiserver.stores.events.elasticsearch.writing import Items, repeats
+from apiserver.stores.events.elasticsearch.writing import index_of, items, repeats
 
-#: Pages of a log that are searched as one, because the first request of a page takes longest (see `paging.texts`).
-_PAGES_SEARCHED = 10
+Result = TypeVar("Result")
+
+#: Owners whose events are counted at once before they are deleted.
+_COUNTED_AT_ONCE = 16
 
 
 @dataclass(slots=True, frozen=True)
@@ -73,8 +78,12 @@ class _Parts:
     """The parts of an open store."""
 
     cluster: Cluster
+    scalars: ColumnarScalars
+    logs: ColumnarLogs
+    points: WithOldDocuments
+    lines: LogsWithOldDocuments
+    compactor: Compactor
     series: SeriesIndex
-    items: Items
     marks: Marks
     deletions: Deletions
 
@@ -121,12 +130,33 @@ class ElasticsearchEventStore:
         marks = Marks(cluster, abandoned=self._abandoned)
         deletions = Deletions(cluster)
         await cluster.ensure([marks.index, deletions.index])
-        self._parts = _Parts(cluster, SeriesIndex(cluster), Items(cluster.prefix), marks, deletions)
+        points = WithOldDocuments(ElasticsearchBlocks(cluster), OldScalars(cluster), cluster)
+        lines = LogsWithOldDocuments(ElasticsearchBlocks(cluster, EventType.LOG), cluster)
+        scalars, logs = ColumnarScalars(points), ColumnarLogs(lines)
+        compactor = Compactor(
+            {
+                EventType.SCALAR: Compacts(scalars.compact, points.crowded),
+                EventType.LOG: Compacts(logs.compact, lines.crowded),
+            }
+        )
+        compactor.start()
+        self._parts = _Parts(
+            cluster,
+            scalars,
+            logs,
+            points,
+            lines,
+            compactor,
+            SeriesIndex(cluster),
+            marks,
+            deletions,
+        )
 
     async def close(self) -> None:
-        """Close the connections."""
+        """Stop compacting, and close the connections."""
         parts, self._parts = self._parts, None
         if parts is not None:
+            await parts.compactor.close()
             await parts.cluster.close()
 
     async def check(self) -> None:
@@ -136,33 +166,82 @@ class ElasticsearchEventStore:
     # --- writing -----------------------------------------------------------------------------------
 
     async def add(self, batch: EventBatch) -> Mapping[str, int]:
-        """Send the batch. If that fails, a part of it may be kept, and adding it again completes it."""
+        """Put blocks of points, blocks of lines, and samples and marks, at the same time.
+
+        If that fails, a part of the batch may be kept, and adding it again completes it.
+        """
         if not batch:
             return {}
-        cluster, items, marks = self._opened.cluster, self._opened.items, self._opened.marks
-        indices, owners = _touched(batch, cluster.prefix)
-        await cluster.ensure(indices)
+        opened = self._opened
+        owners = {
+            EventType.SCALAR: dict.fromkeys(batch.scalars.owners),
+            EventType.LOG: dict.fromkeys(lines.owner for lines in batch.logs),
+        }
+        everybody = [*owners[EventType.SCALAR], *owners[EventType.LOG], *(sample.owner for sample in batch.samples)]
+        refused: Counter[str] = Counter()
+        work = (
+            self._add_documents(batch.samples, dict.fromkeys(everybody)),
+            _refused(opened.scalars.add(batch)),
+            _refused(self._add_lines(batch)),
+        )
+        for outcome in await asyncio.gather(*work, return_exceptions=True):
+            if isinstance(outcome, BaseException):
+                raise outcome
+            refused.update(outcome)
+        for type, some in owners.items():
+            opened.compactor.wrote(type, some)
+        return refused
+
+    async def _add_lines(self, batch: EventBatch) -> None:
+        """Put blocks of the lines that are not known as old documents."""
+        await self._opened.logs.add(await self._opened.lines.new_lines(batch))
+
+    async def _add_documents(self, samples: Sequence[Sample], owners: Iterable[Owner]) -> Mapping[str, int]:
+        """Write samples, and marks of owners that have none yet."""
+        cluster, marks = self._opened.cluster, self._opened.marks
         now = time.time()
         unmarked = marks.items(owners, now)
+        if not samples and not unmarked:
+            return {}
+        indices = {index_of(cluster.prefix, sample) for sample in samples}
+        await cluster.ensure(indices)
         try:
-            main = next(iter(indices))
-            sent = chain(unmarked.values(), items.of(batch, main))
-            refused = await bulk.send(cluster, main, sent, in_order=repeats(batch))
+            sent = chain(unmarked.values(), items(cluster.prefix, samples))
+            refused = await bulk.send(cluster, marks.index, sent, in_order=repeats(samples))
         finally:
             cluster.wrote(indices)
         marks.are_set(unmarked, now)
         return refused
 
     async def delete(self, owners: Sequence[Owner], types: Sequence[EventType] | None = None) -> int:
-        """Delete the owners' events, company by company."""
+        """Delete the owners' blocks and samples."""
+        asked = set(EventType if types is None else types)
+        work = [self._delete_samples(owners, [type for type in SAMPLE_TYPES if type in asked])]
+        if EventType.SCALAR in asked:
+            work.append(self._delete_blocks(EventType.SCALAR, owners))
+        if EventType.LOG in asked:
+            work.append(self._delete_blocks(EventType.LOG, owners))
+        return sum(await together(*work))
+
+    async def _delete_blocks(self, type: EventType, owners: Sequence[Owner]) -> int:
+        events = self._opened.scalars if type is EventType.SCALAR else self._opened.logs
+        # Others may have written just now.
+        self._cluster.wrote({names.blocks(self._cluster.prefix, type, owner.company) for owner in owners})
+        deleted = 0
+        for some in in_parts(dict.fromkeys(owners), lambda owner: 1, _COUNTED_AT_ONCE):
+            deleted += sum(await together(*(self._count(SeriesQuery(owner, type)) for owner in some)))
+        await events.delete(owners)
+        self._opened.compactor.deleted(type, owners)
+        return deleted
+
+    async def _delete_samples(self, owners: Sequence[Owner], types: Sequence[EventType]) -> int:
+        """Delete the owners' samples, company by company."""
         deleted = 0
         by_company: dict[str, list[Owner]] = {}
-        for owner in owners:
+        for owner in owners if types else ():
             by_company.setdefault(owner.company, []).append(owner)
         for company, of_company in by_company.items():
-            indices = [
-                names.index(self._cluster.prefix, type, company) for type in set(EventType if types is None else types)
-            ]
+            indices = [names.index(self._cluster.prefix, type, company) for type in types]
             async with self._opened.deletions.noted(of_company):
                 deleted += await self._cluster.delete(indices, of_owners(of_company))
         return deleted
@@ -170,19 +249,25 @@ class ElasticsearchEventStore:
     async def delete_logs(self, series: SeriesQuery, before: int | None, exclude: Selection = ()) -> int:
         """Delete log lines by age and series."""
         async with self._opened.deletions.noted([series.owner]):
-            return await logs.delete_logs(self._cluster, series, before, exclude)
+            return await self._opened.logs.delete_logs(series, before, exclude)
 
     # --- reading -----------------------------------------------------------------------------------
 
     async def owners(self) -> AsyncIterator[Owner]:
         """Every owner with events, company by company."""
-        cluster = self._cluster
+        cluster, prefix = self._cluster, self._cluster.prefix
+        patterns = [f"{prefix}-{type.plural}-*" for type in SAMPLE_TYPES]
+        patterns += [names.blocks_of_all(prefix, type) for type in (EventType.SCALAR, EventType.LOG)]
         by_company: dict[str, list[str]] = {}
-        for index in await cluster.indices(names.indices(cluster.prefix)):
-            by_company.setdefault(names.company_of(cluster.prefix, index), []).append(index)
-        for company, indices in by_company.items():
-            found: set[str] = set()
-            for index in indices:
+        for index in await cluster.indices(patterns):
+            by_company.setdefault(names.company_of(prefix, index), []).append(index)
+        old: dict[str, set[str]] = {}
+        for blocks in (self._opened.points, self._opened.lines):
+            async for owner in blocks.old_owners():
+                old.setdefault(owner.company, set()).add(names.owner_key(owner))
+        for company in {**by_company, **old}:
+            found = old.get(company, set())
+            for index in by_company.get(company, ()):
                 async for bucket in cluster.composite(index, {"match_all": {}}, ["owner"], routing=None):
                     found.add(bucket["key"]["owner"])
             for key in found:
@@ -191,89 +276,94 @@ class ElasticsearchEventStore:
     async def series(self, owner: Owner, types: Sequence[EventType] | None = None) -> list[SeriesName]:
         """Every series of the owner, sorted."""
         asked = set(EventType if types is None else types)
-        found = await asyncio.gather(*(self._series.find(SeriesQuery(owner, type)) for type in asked))
-        return sorted(
-            SeriesName(type, one.metric, one.variant) for type, its in zip(asked, found, strict=True) for one in its
-        )
+        found = await together(*(self._series_of(owner, type) for type in asked))
+        return sorted(chain.from_iterable(found))
+
+    async def _series_of(self, owner: Owner, type: EventType) -> list[SeriesName]:
+        if type is EventType.SCALAR:
+            return await self._opened.scalars.series(owner)
+        if type is EventType.LOG:
+            return await self._opened.logs.series(owner)
+        found = await self._opened.series.find(SeriesQuery(owner, type))
+        return [SeriesName(type, one.metric, one.variant) for one in found]
 
     async def scalar_stats(self, series: SeriesQuery, *, spread: bool = False) -> list[ScalarStats]:
         """Stats of each series."""
-        return await stats.stats(self._cluster, self._series, series, spread=spread)
+        return await _counted(self._opened.scalars.scalar_stats(series, spread=spread))
 
     async def scalar_stats_of_each(self, queries: Sequence[SeriesQuery]) -> list[list[ScalarStats]]:
         """Stats of each query's series."""
-        return list(await asyncio.gather(*map(self.scalar_stats, queries)))
+        return await _counted(self._opened.scalars.scalar_stats_of_each(queries))
 
     async def scalar_buckets(self, series: SeriesQuery, buckets: BucketQuery) -> list[Buckets]:
         """Buckets of each series that has a curve."""
-        with reading():
-            return await bucketing.buckets(self._cluster, self._series, bucketing.Request(series, buckets))
+        return await _counted(self._opened.scalars.scalar_buckets(series, buckets))
 
     async def scalar_buckets_of_each(self, queries: Sequence[SeriesQuery], buckets: BucketQuery) -> list[list[Buckets]]:
         """Buckets of each query's series."""
-        return await together(*(self.scalar_buckets(one, buckets) for one in queries))
+        return await _counted(self._opened.scalars.scalar_buckets_of_each(queries, buckets))
 
     async def curve_ends(self, asked: CurvesQuery) -> tuple[int, int] | None:
         """The ends of all curves together."""
-        return await curves.ends(self._cluster, self._series, asked)
+        return await _counted(self._opened.scalars.curve_ends(asked))
 
     async def curve_buckets(self, asked: CurvesQuery, buckets: CommonBuckets) -> CurvesInBuckets:
-        """All curves in common buckets, by a read for each owner."""
-        return await curves.in_buckets(self._cluster, self._series, asked, buckets)
+        """All curves in common buckets."""
+        return await _counted(self._opened.scalars.curve_buckets(asked, buckets))
 
     async def curve_neighbours(self, asked: CurvesQuery, buckets: CommonBuckets, *, before: bool) -> Neighbours:
-        """The nearest buckets outside, by reads for each owner."""
-        return await curves.neighbours(self._cluster, self._series, asked, buckets, before=before)
+        """The nearest buckets outside."""
+        return await _counted(self._opened.scalars.curve_neighbours(asked, buckets, before=before))
 
     async def scalar_points(self, series: SeriesQuery, page: PageQuery[ScalarPosition]) -> ScalarPoints:
         """A page of points by iteration."""
-        return await scalars.points(self._cluster, series, page)
+        return await _counted(self._opened.scalars.scalar_points(series, page))
 
     async def earliest_points(self, series: SeriesQuery, limit: int, after: int | None = None) -> ScalarPoints:
         """A page of points by time."""
-        return await scalars.earliest_points(self._cluster, series, limit, after)
+        return await _counted(self._opened.scalars.earliest_points(series, limit, after))
 
     async def last_values(self, series: SeriesQuery, n: int) -> dict[tuple[str, str], list[float]]:
         """The last values of each series."""
-        return await scalars.last_values(self._cluster, self._series, series, n)
+        return await _counted(self._opened.scalars.last_values(series, n))
 
     async def worker_spans(self, series: SeriesQuery) -> list[WorkerSpan]:
         """What each worker reported of each series."""
-        return await by_worker.spans(self._cluster, series)
+        return await _counted(self._opened.scalars.worker_spans(series))
 
     async def worker_means(self, series: SeriesQuery, grid: Grid) -> list[WorkerMeans]:
         """Means by worker and step."""
-        return await by_worker.means(self._cluster, self._series, series, grid)
+        return await _counted(self._opened.scalars.worker_means(series, grid))
 
     async def log_lines(
         self, series: SeriesQuery, page: PageQuery[LogPosition], workers: Collection[str] | None = None
     ) -> list[LogLine]:
         """A page of log lines."""
-        return await logs.log_lines(self._cluster, series, page, workers)
+        return await _counted(self._opened.logs.log_lines(series, page, workers))
 
     async def log_count(self, series: SeriesQuery) -> int:
         """How many lines there are."""
-        return await self._count(series)
+        return await _counted(self._opened.logs.log_count(series))
 
     async def log_page(self, series: SeriesQuery, page: PageQuery[LogPosition]) -> tuple[list[LogLine], int]:
         """A page of log lines, and how many there are."""
-        return await self.log_lines(series, page), await self.log_count(series)
+        return await _counted(self._opened.logs.log_page(series, page))
 
     async def log_numbered(self, owner: Owner, numbers: Sequence[int]) -> tuple[list[LogLine], int]:
         """Lines by their numbers, and how many there are."""
-        return await log_numbers.numbered(self._cluster, owner, numbers)
+        return await _counted(self._opened.logs.log_numbered(owner, numbers))
 
     async def log_number(self, owner: Owner, position: LogPosition) -> int:
         """How many lines lie before a position."""
-        return await log_numbers.number(self._cluster, owner, position)
+        return await _counted(self._opened.logs.log_number(owner, position))
 
     async def log_hits(self, owner: Owner, wanted: LineFilter, after: LogPosition | None) -> LogHits:
         """Search the next part of a log."""
-        return await hits_in_page(self, owner, wanted, after, _PAGES_SEARCHED)
+        return await _counted(self._opened.logs.log_hits(owner, wanted, after))
 
     async def log_sizes(self, owner: Owner) -> dict[str, LogSize]:
         """How much each worker logged."""
-        return await log_sizes.sizes(self._cluster, owner)
+        return await _counted(self._opened.logs.log_sizes(owner))
 
     async def sample_series(self, series: SeriesQuery) -> list[SampleSeries]:
         """What is known of each series of samples."""
@@ -298,9 +388,13 @@ class ElasticsearchEventStore:
     async def events_count(self, owner: Owner, types: Sequence[EventType] | None = None) -> int:
         """How many events the owner has."""
         asked = set(EventType if types is None else types)
-        return sum(await asyncio.gather(*(self._count(SeriesQuery(owner, type)) for type in asked)))
+        return sum(await together(*(self._count(SeriesQuery(owner, type)) for type in asked)))
 
     async def _count(self, series: SeriesQuery) -> int:
+        if series.type is EventType.SCALAR:
+            return await _counted(self._opened.scalars.count(series))
+        if series.type is EventType.LOG:
+            return await self.log_count(series)
         return await self._cluster.count(
             names.index_of(self._cluster.prefix, series), of(series), routing=names.owner_key(series.owner)
         )
@@ -308,7 +402,8 @@ class ElasticsearchEventStore:
     # --- changes -----------------------------------------------------------------------------------
 
     def gauges(self) -> Mapping[str, float]:
-        return {}
+        """How many owners wait for compaction."""
+        return {"owners_to_compact": self._opened.compactor.waiting}
 
     async def changes(self, query: ChangesQuery) -> Changes:
         """What changed since a cursor."""
@@ -334,6 +429,13 @@ class ElasticsearchEventStore:
         """Delete the owners' marks."""
         await self._opened.marks.take_away(owners)
 
+    # --- compaction --------------------------------------------------------------------------------
+
+    async def compact(self, owner: Owner) -> None:
+        """Compact all that the owner has, now."""
+        await self._opened.scalars.compact(owner, fewest=1)
+        await self._opened.logs.compact(owner, fewest=1)
+
     # --- parts -------------------------------------------------------------------------------------
 
     @property
@@ -346,20 +448,20 @@ class ElasticsearchEventStore:
     def _cluster(self) -> Cluster:
         return self._opened.cluster
 
-    @property
-    def _series(self) -> SeriesIndex:
-        return self._opened.series
-
     def _samples(self, series: SeriesQuery) -> Samples:
-        return Samples(self._cluster, self._series, series)
+        return Samples(self._cluster, self._opened.series, series)
 
 
-def _touched(batch: EventBatch, prefix: str) -> tuple[set[str], list[Owner]]:
-    """The indices and the owners of a batch's events."""
-    held = [(EventType.SCALAR, owner) for owner in batch.scalars.owners]
-    held += [(EventType.LOG, logs.owner) for logs in batch.logs]
-    held += [(sample.type, sample.owner) for sample in batch.samples]
-    owners = list(dict.fromkeys(owner for _, owner in held))
-    return {
-        names.index(prefix, type, company) for type, company in {(type, owner.company) for type, owner in held}
-    }, owners
+async def _counted(read: Awaitable[Result]) -> Result:
+    """What is read. The bytes that it takes meanwhile count for the answer that it is for."""
+    with reading():
+        return await read
+
+
+async def _refused(adding: Awaitable[None]) -> Mapping[str, int]:
+    """How many events were refused, by reason."""
+    try:
+        await adding
+    except Refused as refusal:
+        return refusal.events
+    return {}

@@ -17,7 +17,7 @@ from apiserver.events.model import EventBatch, EventType, LogColumns, Owner, Sca
 from apiserver.stores.events.elasticsearch import names
 from apiserver.stores.events.elasticsearch.cluster import Cluster
 from apiserver.stores.events.elasticsearch.migrations import ENGINE
-from apiserver.stores.events.elasticsearch.writing import INFINITE, MINUS_INFINITE, NAN
+from apiserver.stores.events.elasticsearch.old_scalars import INFINITE, MINUS_INFINITE, NAN
 from apiserver.stores.migrations import steps_of
 
 Item = tuple[EventType, Owner, str, str, dict[str, Any]]

@@ -31,7 +31,7 @@ async def test_an_answer_has_a_bounded_number_of_buckets(monkeypatch: pytest.Mon
     monkeypatch.setattr(aggregating, "BUCKETS_AN_ANSWER", 10)
     asked: Any = _Asked()
     sizes = enumerate((4, 6, 1, 20, 3, 3))
-    wanted = [SeriesAggs(Series("m", str(n), str(n), None), {}, buckets) for n, buckets in sizes]
+    wanted = [SeriesAggs(Series("m", str(n), str(n), 3000), {}, buckets) for n, buckets in sizes]
     assert await aggregate(cast(Cluster, asked), "index", "owner", wanted) == {}
     assert asked.requests == [2, 1, 1, 2]
     assert await aggregate(cast(Cluster, asked), "index", "owner", []) == {}

@@ -13,10 +13,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from apiserver.events.model import EventType
-from apiserver.stores.events.elasticsearch import by_worker, logs, paging, samples, writing
+from apiserver.stores.events.elasticsearch import paging, samples, writing
 from apiserver.stores.events.elasticsearch.address import ElasticsearchAddress
-from apiserver.stores.events.elasticsearch.columns_store import ElasticsearchEventStore as ColumnsStore
-from apiserver.stores.events.elasticsearch.store import ElasticsearchEventStore as DocumentsStore
+from apiserver.stores.events.elasticsearch.store import ElasticsearchEventStore
 from tests.chance import examples
 from tests.contract.event_stores import batch, scalars
 from tests.contract.plain_event_store import PlainEventStore
@@ -48,23 +47,17 @@ def _fewer_questions(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def _small_pages(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(by_worker, "PAGE", 3)
-    for module in (logs, samples):
-        monkeypatch.setattr(module, "WINDOW", 3)
+    monkeypatch.setattr(samples, "WINDOW", 3)
 
 
 @pytest.fixture(autouse=True)
 def _some_are_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lines and samples of a few bytes: two of them, or three, are read at once."""
-    monkeypatch.setattr(writing, "LARGE_LINE", 3)
+    """Samples of a few bytes: two of them, or three, are read at once."""
     monkeypatch.setattr(writing, "LARGE_SAMPLE", 9)
     monkeypatch.setattr(paging, "LARGE_TOGETHER", 24)
 
 
-Store = DocumentsStore | ColumnsStore
-
-
-async def run(store: Store, operations: list[tuple[Any, ...]]) -> None:
+async def run(store: ElasticsearchEventStore, operations: list[tuple[Any, ...]]) -> None:
     """Do the same to both stores, and compare them at the end."""
     plain = PlainEventStore()
     await store.open()
@@ -75,7 +68,7 @@ async def run(store: Store, operations: list[tuple[Any, ...]]) -> None:
         await store.close()
 
 
-async def _do(store: Store, plain: PlainEventStore, operations: list[tuple[Any, ...]]) -> None:
+async def _do(store: ElasticsearchEventStore, plain: PlainEventStore, operations: list[tuple[Any, ...]]) -> None:
     for name, *arguments in operations:
         if name == "add":
             assert await store.add(*arguments) == await plain.add(*arguments)
@@ -92,8 +85,7 @@ async def _do(store: Store, plain: PlainEventStore, operations: list[tuple[Any, 
         elif name == "tell":
             await comparison.assert_same_to_restate(store, plain)
         elif name == "compact":
-            if isinstance(store, ColumnsStore):
-                await store.compact(*arguments)
+            await store.compact(*arguments)
         elif name == "delete":
             assert await store.delete(*arguments) == await plain.delete(*arguments)
         else:
@@ -109,8 +101,7 @@ LEFT_BY_ANOTHER = [
 ]
 
 
-@pytest.mark.parametrize("kind", [DocumentsStore, ColumnsStore])
-def test_the_elasticsearch_store_answers_like_the_plain_one(elasticsearch_url: str, kind: type[Store]) -> None:
+def test_the_elasticsearch_store_answers_like_the_plain_one(elasticsearch_url: str) -> None:
     @examples(4)
     @given(operations)
     @example(LEFT_BY_ANOTHER)
@@ -118,6 +109,6 @@ def test_the_elasticsearch_store_answers_like_the_plain_one(elasticsearch_url: s
     def same(operations: list[tuple[Any, ...]]) -> None:
         with own_prefix(elasticsearch_url) as prefix:
             address = ElasticsearchAddress((elasticsearch_url,), prefix)
-            asyncio.run(run(kind(address, migrate=True, abandoned=0), operations))
+            asyncio.run(run(ElasticsearchEventStore(address, migrate=True, abandoned=0), operations))
 
     same()

@@ -18,13 +18,12 @@ from apiserver.events.changes import Changes, ChangesQuery, Cursor, OwnerChanges
 from apiserver.events.model import EventType, Owner, SeriesName
 from apiserver.events.queries import Range
 from apiserver.stores.events.base import EventStoreBusy
-from apiserver.stores.events.elasticsearch import changes
+from apiserver.stores.events.elasticsearch import changes, names
 from apiserver.stores.events.elasticsearch.address import ElasticsearchAddress
 from apiserver.stores.events.elasticsearch.cluster import Cluster
-from apiserver.stores.events.elasticsearch.columns_store import ElasticsearchEventStore as ColumnsStore
 from apiserver.stores.events.elasticsearch.store import ElasticsearchEventStore
 from tests.chance import examples
-from tests.contract.event_stores import OWNER, batch, scalars
+from tests.contract.event_stores import LOGS, OWNER, batch, lines, sample, scalars
 from tests.engines.fixtures import own_prefix
 from tests.stores.events.following import Follower
 from tests.stores.events.random_events import OWNERS, batches, log_series, owners, selections, times, types
@@ -48,12 +47,9 @@ OTHER = Owner("company", "other task")
 EVERYTHING = OwnerChanges(everything=True)
 
 
-Store = ElasticsearchEventStore | ColumnsStore
-
-
-async def run(kind: type[Store], address: ElasticsearchAddress, operations: list[tuple[Any, ...]]) -> None:
+async def run(address: ElasticsearchAddress, operations: list[tuple[Any, ...]]) -> None:
     """Two servers do what is asked of them, and the readers of each follow."""
-    stores = [kind(address, migrate=True, strict=True) for _ in range(2)]
+    stores = [ElasticsearchEventStore(address, migrate=True, strict=True) for _ in range(2)]
     for store in stores:
         await store.open()
     followers = [Follower(OWNERS, 1000), Follower(OWNERS, 3)]
@@ -64,20 +60,19 @@ async def run(kind: type[Store], address: ElasticsearchAddress, operations: list
             if name == "follow":
                 await followers[number].follow(stores[number])
                 await followers[number].assert_same(stores[number])
-            elif name != "compact" or isinstance(stores[number], ColumnsStore):
+            else:
                 await getattr(stores[number], name)(*arguments)
     finally:
         for store in stores:
             await store.close()
 
 
-@pytest.mark.parametrize("kind", [ElasticsearchEventStore, ColumnsStore])
-def test_a_follower_has_what_the_stores_have(elasticsearch_url: str, kind: type[Store]) -> None:
+def test_a_follower_has_what_the_stores_have(elasticsearch_url: str) -> None:
     @examples(3)
     @given(operations)
     def same(operations: list[tuple[Any, ...]]) -> None:
         with own_prefix(elasticsearch_url) as prefix:
-            asyncio.run(run(kind, ElasticsearchAddress((elasticsearch_url,), prefix), operations))
+            asyncio.run(run(ElasticsearchAddress((elasticsearch_url,), prefix), operations))
 
     same()
 
@@ -107,7 +102,8 @@ async def told(store: ElasticsearchEventStore, cursor: Cursor = None, *owners: O
 async def test_an_index_with_several_shards_tells_of_all(
     store: ElasticsearchEventStore, client: AsyncElasticsearch, elasticsearch_prefix: str
 ) -> None:
-    await client.indices.create(index=f"{elasticsearch_prefix}-scalars-company", settings={"number_of_shards": 3})
+    index = names.blocks(elasticsearch_prefix, EventType.SCALAR, "company")
+    await client.indices.create(index=index, settings={"number_of_shards": 3})
     many = [Owner("company", str(n)) for n in range(12)]
     cursor = (await told(store, None, *many)).cursor
     for n in range(2):
@@ -124,7 +120,7 @@ async def test_an_index_that_was_removed_is_told_as_deleted(
 ) -> None:
     await store.add(batch(scalars([1.0])))
     cursor = (await told(store)).cursor
-    await client.indices.delete(index=f"{elasticsearch_prefix}-scalars-company")
+    await client.indices.delete(index=names.blocks(elasticsearch_prefix, EventType.SCALAR, "company"))
     assert (await told(store, cursor)).owners == {OWNER: EVERYTHING, OTHER: EVERYTHING}
     await store.add(batch(scalars([1.0])))
     found = await told(store, cursor)
@@ -133,11 +129,11 @@ async def test_an_index_that_was_removed_is_told_as_deleted(
 
 
 @pytest.mark.anyio
-async def test_a_deletion_is_told_until_it_is_done(
+async def test_a_deletion_of_samples_is_told_until_it_is_done(
     store: ElasticsearchEventStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also to readers who begin meanwhile."""
-    await store.add(batch(scalars([1.0]), scalars([1.0], owner=OTHER)))
+    await store.add(batch(sample(1), sample(1, owner=OTHER)))
     before = (await told(store)).cursor
     seen: list[Cursor] = []
     delete = Cluster.delete
@@ -150,11 +146,50 @@ async def test_a_deletion_is_told_until_it_is_done(
         return await delete(self, *asked, **how)
 
     monkeypatch.setattr(Cluster, "delete", look_meanwhile)
-    await store.delete([OWNER])
+    await store.delete([OWNER], [EventType.PLOT])
     for cursor in seen:
         found = await told(store, cursor)
         assert found.owners == {OWNER: EVERYTHING}
         assert (await told(store, found.cursor)).owners == {}
+
+
+@pytest.mark.anyio
+async def test_a_deletion_of_blocks_is_told_to_those_who_read_before(
+    store: ElasticsearchEventStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is done as soon as it is noted. To remove the blocks changes nothing."""
+    await store.add(batch(scalars([1.0]), scalars([1.0], owner=OTHER), lines(["a"])))
+    before = (await told(store)).cursor
+    seen: list[Cursor] = []
+    delete = Cluster.delete
+
+    async def look_meanwhile(self: Cluster, *asked: Any, **how: Any) -> int:
+        found = await told(store, before)
+        assert found.owners == {OWNER: EVERYTHING}
+        assert await store.log_count(LOGS) == 0
+        seen.append(found.cursor)
+        return await delete(self, *asked, **how)
+
+    monkeypatch.setattr(Cluster, "delete", look_meanwhile)
+    await store.delete([OWNER], [EventType.LOG])
+    assert (await told(store, *seen)).owners == {}
+
+
+@pytest.mark.anyio
+async def test_a_chunk_is_a_change_to_those_who_do_not_know_its_points(store: ElasticsearchEventStore) -> None:
+    before = (await told(store)).cursor
+    await store.add(batch(scalars([1.0, 2.0]), lines(["a", "b"])))
+    after = (await told(store)).cursor
+    await store.compact(OWNER)
+    assert (await told(store, before)).owners == {OWNER: OwnerChanges({LOSS: Range(0, 1)}, log_lines=2)}
+    assert (await told(store, after)).owners == {}
+
+
+@pytest.mark.anyio
+async def test_a_cursor_of_before_there_were_blocks_is_answered_with_everything(store: ElasticsearchEventStore) -> None:
+    cursor = (await told(store)).cursor
+    old = ["elasticsearch", *cursor[1:]]
+    assert (await told(store, old)).owners == {OWNER: EVERYTHING, OTHER: EVERYTHING}
 
 
 @pytest.mark.anyio
@@ -168,7 +203,7 @@ async def test_a_deletion_whose_server_died_is_told_for_an_hour(
 
     monkeypatch.setattr(Cluster, "delete", die)
     with pytest.raises(EventStoreBusy):
-        await store.delete([OWNER])
+        await store.delete([OWNER], [EventType.PLOT])
     for _ in range(3):
         found = await told(store, cursor)
         assert found.owners == {OWNER: EVERYTHING}

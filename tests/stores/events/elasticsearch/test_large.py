@@ -10,11 +10,10 @@ import pytest
 
 from apiserver.events.model import EventType, Sample, SamplePosition
 from apiserver.events.queries import PageQuery
-from apiserver.stores.events.base import PAGE_BYTES, EventStoreBusy
-from apiserver.stores.events.elasticsearch import logs, node, writing
+from apiserver.stores.events.base import PAGE_BYTES
+from apiserver.stores.events.elasticsearch import node
 from apiserver.stores.events.elasticsearch.address import ElasticsearchAddress
 from apiserver.stores.events.elasticsearch.store import ElasticsearchEventStore
-from apiserver.stores.events.elasticsearch.writing import LARGE_LINE
 from tests.contract.event_stores import LOGS, PLOTS, batch, lines, messages, sample
 
 pytestmark = pytest.mark.anyio
@@ -87,33 +86,10 @@ async def test_a_page_of_lines_reads_what_it_answers(store: ElasticsearchEventSt
         assert (read, at_once) < (2 * PAGE_BYTES, PAGE_BYTES * 3 // 2)
 
 
-async def test_small_events_are_one_request(store: ElasticsearchEventStore, answers: list[int]) -> None:
+async def test_small_events_are_few_requests(store: ElasticsearchEventStore, answers: list[int]) -> None:
     await store.add(batch(*(sample(n) for n in range(100)), lines(["a line"] * 1000)))
     await messages(store, limit=1), await store.samples(PLOTS, PageQuery(1))  # refreshed by now
-    for page in (store.log_lines(LOGS, PageQuery(500)), store.samples(PLOTS, PageQuery(50))):
+    for page, requests in ((store.log_lines(LOGS, PageQuery(500)), 2), (store.samples(PLOTS, PageQuery(50)), 1)):
         before = len(answers)
         await page
-        assert len(answers) == before + 1
-
-
-async def test_large_lines_that_do_not_say_so(store: ElasticsearchEventStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As those of earlier releases."""
-    with monkeypatch.context() as patch:
-        patch.setattr(writing, "LARGE_LINE", 2**30)
-        await store.add(batch(lines([f"{n:02}" * 10_000 for n in range(40)])))
-    monkeypatch.setattr(node, "LARGEST_ANSWER", 200_000)
-    assert [message[:2] for message in await messages(store)] == [f"{n:02}" for n in range(40)]
-    monkeypatch.setattr(node, "LARGEST_ANSWER", 10_000)
-    with pytest.raises(EventStoreBusy, match="an answer of a node has more than 10,000 bytes"):
-        await messages(store)
-    assert await store.log_count(LOGS) == 40
-
-
-async def test_windows_of_large_and_small_lines(
-    store: ElasticsearchEventStore, monkeypatch: pytest.MonkeyPatch, dice: Random
-) -> None:
-    monkeypatch.setattr(logs, "WINDOW", 5)
-    sent = [f"{n:02}" + "x" * dice.choice([0, LARGE_LINE]) for n in range(40)]
-    await store.add(batch(lines(sent)))
-    assert await messages(store) == sent
-    assert await messages(store, descending=True, limit=17) == sent[:-18:-1]
+        assert len(answers) == before + requests

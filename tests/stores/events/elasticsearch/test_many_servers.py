@@ -1,23 +1,21 @@
-"""Servers that share the indices: what one deletes or writes anew while another reads."""
+"""Servers that share the indices: what one deletes, writes or compacts while another reads."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 from elasticsearch import AsyncElasticsearch
 
-from apiserver.events.aggregates import ENVELOPE, Aggregate
-from apiserver.events.model import BucketAxis, EventType
-from apiserver.events.queries import BucketQuery
+from apiserver.events.model import EventType
+from apiserver.events.queries import PageQuery
+from apiserver.stores.events.columnar.elasticsearch import ElasticsearchBlocks
 from apiserver.stores.events.elasticsearch.address import ElasticsearchAddress
 from apiserver.stores.events.elasticsearch.cluster import Cluster
 from apiserver.stores.events.elasticsearch.store import ElasticsearchEventStore
-from tests.contract.event_stores import LOGS, OWNER, SCALARS, batch, lines, scalars
-
-FIRST, LAST = Aggregate.FIRST, Aggregate.LAST
+from tests.contract.event_stores import LOGS, OWNER, SCALARS, batch, lines, messages, sample, scalars
 
 pytestmark = pytest.mark.anyio
 
@@ -58,6 +56,7 @@ async def test_a_series_that_is_deleted_while_its_name_is_looked_up_is_not_there
     stores: Stores, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one, other = stores
+    await one.add(batch(sample(1)))
     searches = Cluster.searches
 
     async def delete_first(self: Cluster, *asked: Any, **how: Any) -> Any:
@@ -66,28 +65,34 @@ async def test_a_series_that_is_deleted_while_its_name_is_looked_up_is_not_there
         return await searches(self, *asked, **how)
 
     monkeypatch.setattr(Cluster, "searches", delete_first)
-    assert await one.series(OWNER, [EventType.SCALAR]) == []
+    assert await one.series(OWNER, [EventType.PLOT]) == []
 
 
-async def test_points_that_are_overwritten_while_they_are_bucketed_are_bucketed_as_they_are_then(
+async def test_what_is_compacted_while_it_is_read_is_read_as_it_is_then(
     stores: Stores, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one, other = stores
-    await one.add(batch(scalars([1.0, 2.0, 3.0], timestamps=[10, 20, 30])))
-    point_in_time = Cluster.point_in_time
+    await one.add(batch(scalars([1.0, 2.0, 3.0]), lines(["two"])))
+    fetch = ElasticsearchBlocks.fetch
 
-    @asynccontextmanager
-    async def overwrite_first(self: Cluster, *asked: Any, **how: Any) -> AsyncIterator[str | None]:
-        monkeypatch.setattr(Cluster, "point_in_time", point_in_time)
-        await other.add(batch(scalars([4.0, 5.0, 6.0], timestamps=[11, 21, 31])))
-        await other.scalar_stats(SCALARS)
-        async with point_in_time(self, *asked, **how) as point:
-            yield point
+    async def compact_first(self: ElasticsearchBlocks, *asked: Any) -> Any:
+        monkeypatch.setattr(ElasticsearchBlocks, "fetch", fetch)
+        await other.add(batch(scalars([4.0], iters=[1])))
+        await other.compact(OWNER)
+        await other.events_count(OWNER)  # refreshes
+        return await fetch(self, *asked)
 
-    monkeypatch.setattr(Cluster, "point_in_time", overwrite_first)
-    (found,) = await one.scalar_buckets(SCALARS, BucketQuery(BucketAxis.TIMESTAMP, lambda *_: 1, aggregates=ENVELOPE))
-    assert (found.x.tolist(), found.values[FIRST].tolist(), found.values[LAST].tolist()) == (
-        [11, 21, 31],
-        [4, 5, 6],
-        [4, 5, 6],
-    )
+    monkeypatch.setattr(ElasticsearchBlocks, "fetch", compact_first)
+    assert (await one.scalar_points(SCALARS, PageQuery(10))).values.tolist() == [1.0, 4.0, 3.0]
+    monkeypatch.setattr(ElasticsearchBlocks, "fetch", compact_first)
+    assert await messages(one) == ["one", "two"]
+
+
+async def test_servers_compact_an_owner_at_once(stores: Stores) -> None:
+    one, other = stores
+    for number in range(20):
+        await stores[number % 2].add(batch(scalars([float(number)], iters=[number]), lines([f"{number}"])))
+    await asyncio.gather(*(store.compact(OWNER) for store in stores for _ in range(2)))
+    for store in (one, other):
+        assert (await store.scalar_points(SCALARS, PageQuery(100))).values.tolist() == [float(n) for n in range(20)]
+        assert await store.log_count(LOGS) == 21

@@ -9,9 +9,9 @@ from apiserver.events.queries import SeriesQuery
 from apiserver.stores.events.elasticsearch import old_parts
 from apiserver.stores.events.elasticsearch.address import ElasticsearchAddress
 from apiserver.stores.events.elasticsearch.cluster import Cluster
-from apiserver.stores.events.elasticsearch.columns_store import ElasticsearchEventStore
 from apiserver.stores.events.elasticsearch.migrations import check_schema
 from apiserver.stores.events.elasticsearch.moving import Moving
+from apiserver.stores.events.elasticsearch.store import ElasticsearchEventStore
 from tests.contract.event_stores import batch, lines, sample, scalars
 from tests.contract.plain_event_store import PlainEventStore
 from tests.stores.events import comparison

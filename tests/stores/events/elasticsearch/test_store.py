@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
@@ -10,6 +11,7 @@ from elasticsearch import AsyncElasticsearch
 from apiserver.events.model import EventType
 from apiserver.events.queries import PageQuery
 from apiserver.stores.events.base import EventStoreBusy, EventStoreError
+from apiserver.stores.events.columnar.compaction import FEWEST
 from apiserver.stores.events.elasticsearch import names
 from apiserver.stores.events.elasticsearch.address import ElasticsearchAddress
 from apiserver.stores.events.elasticsearch.store import ElasticsearchEventStore
@@ -36,7 +38,7 @@ async def client(elasticsearch_url: str) -> AsyncIterator[AsyncElasticsearch]:
 async def test_a_closed_index_is_unavailable_and_not_empty(
     store: ElasticsearchEventStore, client: AsyncElasticsearch, elasticsearch_prefix: str
 ) -> None:
-    index = names.index(elasticsearch_prefix, EventType.SCALAR, OWNER.company)
+    index = names.blocks(elasticsearch_prefix, EventType.SCALAR, OWNER.company)
     sent = batch(scalars([1.0, 2.0]))
     await store.add(sent)
     await client.indices.close(index=index)
@@ -60,7 +62,7 @@ async def test_what_is_removed_is_gone_and_comes_back(
     store: ElasticsearchEventStore, client: AsyncElasticsearch, elasticsearch_prefix: str
 ) -> None:
     await store.add(batch(scalars([1.0]), lines(["line"])))
-    await client.indices.delete(index=names.index(elasticsearch_prefix, EventType.SCALAR, OWNER.company))
+    await client.indices.delete(index=names.blocks(elasticsearch_prefix, EventType.SCALAR, OWNER.company))
     assert await store.scalar_stats(SCALARS) == []
     assert await store.delete([OWNER], [EventType.SCALAR]) == 0
     assert await messages(store) == ["line"]
@@ -73,7 +75,7 @@ async def test_what_is_removed_is_gone_and_comes_back(
 async def test_no_index_is_written_to_that_has_no_template(
     store: ElasticsearchEventStore, client: AsyncElasticsearch, elasticsearch_prefix: str
 ) -> None:
-    await client.indices.delete_index_template(name=f"{elasticsearch_prefix}-scalars")
+    await client.indices.delete_index_template(name=f"{elasticsearch_prefix}-blocks")
     with pytest.raises(EventStoreBusy, match="apiserver migrate"):
         await store.add(batch(scalars([1.0])))
 
@@ -82,11 +84,27 @@ async def test_a_delete_that_is_blocked_says_so_in_a_line(
     store: ElasticsearchEventStore, client: AsyncElasticsearch, elasticsearch_prefix: str
 ) -> None:
     await store.add(batch(scalars([1.0] * 100)))
-    index = names.index(elasticsearch_prefix, EventType.SCALAR, OWNER.company)
+    index = names.blocks(elasticsearch_prefix, EventType.SCALAR, OWNER.company)
     await client.indices.put_settings(index=index, settings={"index.blocks.write": True})
     with pytest.raises(EventStoreBusy, match="does not write") as told:
         await store.delete([OWNER])
     assert len(str(told.value)) < 500
+
+
+async def test_what_is_written_is_compacted_by_itself(
+    store: ElasticsearchEventStore, client: AsyncElasticsearch, elasticsearch_prefix: str
+) -> None:
+    for number in range(2 * FEWEST):
+        await store.add(batch(scalars([1.0], iters=[number]), lines([f"{number}"], timestamps=[number])))
+    is_fragment = {"bool": {"must_not": {"exists": {"field": "up_to"}}}}
+    for type in (EventType.SCALAR, EventType.LOG):
+        index, fragments = names.blocks(elasticsearch_prefix, type, OWNER.company), 2 * FEWEST
+        async with asyncio.timeout(30):
+            while fragments >= 2 * FEWEST:
+                await client.indices.refresh(index=index)
+                fragments = (await client.count(index=index, query=is_fragment))["count"]
+    assert store.gauges()["owners_to_compact"] <= 2
+    assert await store.events_count(OWNER) == 4 * FEWEST
 
 
 async def test_who_does_not_answer_is_named() -> None:
