@@ -1,9 +1,10 @@
-"""`migrate`, which brings the schemas of the engines up to date."""
+"""`migrate`, which brings the engines up to date: their schemas, and then what older versions kept in another form."""
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+from functools import partial
 
 from apiserver.cli.command import ENGINE_FLAGS, CommandError, Commands, add_command, say
 from apiserver.engines import document_engine, event_engine
@@ -12,7 +13,7 @@ from apiserver.settings import Settings
 
 def add(commands: Commands[argparse.ArgumentParser]) -> None:
     """Add the command."""
-    migrate = add_command(commands, "migrate", _migrate, "bring the schemas of the engines up to date", ENGINE_FLAGS)
+    migrate = add_command(commands, "migrate", _migrate, "bring the engines up to date", ENGINE_FLAGS)
     migrate.add_argument("--check", action="store_true", help="only say what would be done; exit code 1 if anything")
 
 
@@ -26,11 +27,11 @@ def _migrate(settings: Settings, options: argparse.Namespace) -> None:
     except (SchemaError, EventStoreError, DocumentStoreError) as error:
         raise CommandError(str(error)) from error
     if not up_to_date:
-        raise CommandError("the schemas are not what this version needs")
+        raise CommandError("the engines are not up to date")
 
 
 async def _migrated(settings: Settings, *, checking: bool) -> bool:
-    """Apply and print all missing steps, or only print them; returns whether the schemas are up to date now."""
+    """Apply and print all missing steps, then move data, or only print it; returns whether all is up to date now."""
     from apiserver.stores.migrations import migrate, pending
 
     up_to_date = True
@@ -48,4 +49,10 @@ async def _migrated(settings: Settings, *, checking: bool) -> bool:
             for problem in problems or ["up to date"]:
                 say(f"{setting}: {target.name}: {problem}")
             up_to_date &= not problems
+        if not problems:
+            up_to_date &= await engine.move(partial(_say_of, setting), checking=checking)
     return up_to_date
+
+
+def _say_of(setting: str, line: str) -> None:
+    say(f"{setting}: {line}")

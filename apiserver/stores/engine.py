@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from typing import ClassVar, Generic, TypeVar
 
@@ -36,6 +37,14 @@ class Engine(ABC, Generic[Store_co]):
     @abstractmethod
     def store(self, folder: DataFolder) -> Store_co:
         """The store, not open yet."""
+
+    async def move(self, say: Callable[[str], None], *, checking: bool) -> bool:
+        """Move what older versions kept in another form, for `apiserver migrate`; or only say what is to be moved.
+
+        Servers serve meanwhile, without it, too. It may be stopped anywhere, and done again. Returns whether nothing is
+        left to move.
+        """
+        return True
 
     def schema(self) -> AbstractAsyncContextManager[tuple[Target, list[Step]]] | None:
         """The schema and its steps, for `apiserver migrate`; None if the store migrates itself when it is opened."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING
 
@@ -31,6 +32,16 @@ class ElasticsearchEngine(Engine["EventStore"]):
 
         strict = self.settings.consistency == "strict"
         return ElasticsearchEventStore(self.address, strict=strict, migrate=self.settings.migrate_at_start)
+
+    async def move(self, say: Callable[[str], None], *, checking: bool) -> bool:
+        """Move points and log lines that older versions kept, a document each, into blocks."""
+        from apiserver.stores.events.elasticsearch.moving import moving
+
+        async with moving(self.address, say) as documents:
+            if checking:
+                return not await documents.left()
+            await documents.run()
+            return True
 
     def schema(self) -> AbstractAsyncContextManager[tuple[Target, list[Step]]]:
         from apiserver.stores.events.elasticsearch.migrations import schema_at

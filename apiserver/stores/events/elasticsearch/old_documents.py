@@ -16,7 +16,8 @@ So compaction moves old documents: all that an owner has, however few blocks the
 once, and a server that stops half-way has done no harm. Nobody deletes the documents one by one. When those of all
 owners have been moved, the index goes (`moving.py`).
 
-A deletion of place 0, the first write of a shard, would be taken for none. So it is noted again.
+A deletion of place 0, the first write of a shard, would be taken for none. So it is noted again. Chunks have
+everything up to place 0 at least, as whoever compacts has written a lease before.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from apiserver.cli import main
 from apiserver.events.model import EventBatch, EventType, Owner
 from apiserver.stores.events.base import EventStoreBusy
 from apiserver.stores.events.columnar.elasticsearch import ElasticsearchBlocks
@@ -111,7 +112,7 @@ async def test_it_may_be_stopped_anywhere(
 
     monkeypatch.setattr(ElasticsearchBlocks, "put", stopped)
     monkeypatch.setattr(moving, "_PAUSE", 0.01)
-    monkeypatch.setattr("apiserver.stores.events.columnar.compaction.LEASE", 0.0)
+    monkeypatch.setattr("apiserver.stores.events.columnar.compaction.LEASE", 0.001)
     stops = 0
     while await Moving(cluster, lambda line: None).left():
         try:
@@ -166,4 +167,30 @@ async def test_it_waits_for_a_busy_node(cluster: Cluster, monkeypatch: pytest.Mo
     monkeypatch.setattr(ElasticsearchBlocks, "put", busy)
     await Moving(cluster, said.append).run()
     assert "waiting: so many" in said
+    await assert_same(Server(cluster), plain, OWNERS)
+
+
+async def test_the_command_says_what_it_would_move_and_moves_it(
+    cluster: Cluster, elasticsearch_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plain = PlainEventStore()
+    await fill(cluster, plain, received=7)
+    address = f"elasticsearch://{elasticsearch_url.removeprefix('http://')}/{cluster.prefix}"
+
+    async def said(*arguments: str) -> tuple[int, list[str]]:
+        code = await asyncio.to_thread(main, ["migrate", "--events", address, *arguments])
+        lines = capsys.readouterr().out.splitlines()
+        return code, [line for line in lines if " of '" in line and "waiting" not in line]
+
+    types = [
+        (58, "scalars of 'company'"),
+        (12, "scalars of 'other'"),
+        (45, "logs of 'company'"),
+        (12, "logs of 'other'"),
+    ]
+    to_move = [f"events: {count} {what} are to be moved" for count, what in types]
+    assert await said("--check") == (1, to_move)
+    moved = [[line, f"events: all {what} have been moved"] for line, (_, what) in zip(to_move, types, strict=True)]
+    assert await said() == (0, [line for both in moved for line in both])
+    assert await said("--check") == await said() == (0, [])
     await assert_same(Server(cluster), plain, OWNERS)
