@@ -11,22 +11,18 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from typing import Any
 
 import pytest
 
-from apiserver.events.model import EventBatch, EventType, Owner
-from apiserver.stores.events.columnar.elasticsearch import ElasticsearchBlocks
-from apiserver.stores.events.columnar.logs import ColumnarLogs
-from apiserver.stores.events.columnar.scalars import ColumnarScalars
+from apiserver.events.model import Owner
 from apiserver.stores.events.elasticsearch.address import ElasticsearchAddress
-from apiserver.stores.events.elasticsearch.cluster import Cluster
-from apiserver.stores.events.elasticsearch.migrations import check_schema
 from apiserver.stores.events.elasticsearch.store import ElasticsearchEventStore
 from tests.engines import elasticsearch
 from tests.engines.cluster import ElasticsearchCluster, cluster
 from tests.engines.fixtures import in_memory, own_name, running
-from tests.engines.load import Load, Reader, Store, Worker, Writer, until
+from tests.engines.load import Load, Reader, Worker, Writer, until
 
 pytestmark = [
     pytest.mark.anyio,
@@ -43,43 +39,14 @@ _FULL = dict.fromkeys(
 )
 
 
-class Columns:
-    """A server's scalars and log lines in blocks of columns."""
-
-    def __init__(self, cluster: Cluster) -> None:
-        self._scalars = ColumnarScalars(ElasticsearchBlocks(cluster))
-        self._logs = ColumnarLogs(ElasticsearchBlocks(cluster, EventType.LOG))
-        self.log_lines, self.log_count = self._logs.log_lines, self._logs.log_count
-        self.scalar_points = self._scalars.scalar_points
-
-    async def add(self, batch: EventBatch) -> None:
-        await self._scalars.add(batch)
-        await self._logs.add(batch)
-
-    async def compact(self) -> None:
-        for owner in OWNERS:
-            await self._scalars.compact(owner)
-            await self._logs.compact(owner)
-
-
 @asynccontextmanager
-async def _store(address: ElasticsearchAddress, strict: bool) -> AsyncIterator[Store]:
+async def _server(address: ElasticsearchAddress, strict: bool) -> AsyncIterator[ElasticsearchEventStore]:
     store = ElasticsearchEventStore(address, strict=strict, migrate=True)
     await store.open()
     try:
         yield store
     finally:
         await store.close()
-
-
-@asynccontextmanager
-async def _columns(address: ElasticsearchAddress, strict: bool) -> AsyncIterator[Columns]:
-    connected = Cluster(address, strict=strict)
-    try:
-        await check_schema(connected.client, address.prefix, migrate=True)
-        yield Columns(connected)
-    finally:
-        await connected.close()
 
 
 @pytest.fixture(scope="module")
@@ -89,14 +56,19 @@ def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ElasticsearchClu
         yield from running("cluster of Elasticsearch", None, lambda: cluster(folder))
 
 
-@pytest.fixture(params=[_store, _columns])
-async def load(request: pytest.FixtureRequest, nodes: ElasticsearchCluster) -> AsyncIterator[Load]:
-    """Three servers, the last of which is strict; those that do not compact by themselves are told to."""
+async def _compact(store: ElasticsearchEventStore) -> None:
+    """Compact more than the store does by itself."""
+    for owner in OWNERS:
+        await store.compact(owner)
+
+
+@pytest.fixture
+async def load(nodes: ElasticsearchCluster) -> AsyncIterator[Load]:
+    """Three servers, the last of which is strict, which all compact."""
     address = ElasticsearchAddress(nodes.hosts, own_name())
     async with AsyncExitStack() as stack:
-        stores: list[Store] = [
-            await stack.enter_async_context(request.param(address, strict=number == SERVERS - 1))
-            for number in range(SERVERS)
+        stores = [
+            await stack.enter_async_context(_server(address, strict=number == SERVERS - 1)) for number in range(SERVERS)
         ]
         writers = [
             Writer(store=store, owner=owner, name=f"{number}-{owner.id}")
@@ -106,8 +78,8 @@ async def load(request: pytest.FixtureRequest, nodes: ElasticsearchCluster) -> A
         readers = [
             Reader(store=store, writers=writers, sees_all=number == SERVERS - 1) for number, store in enumerate(stores)
         ]
-        workers = [Worker(store=store, work=store.compact) for store in stores if isinstance(store, Columns)]
-        yield Load(writers, [*readers, *workers], request.param(address, strict=False))
+        workers = [Worker(store=store, work=partial(_compact, store)) for store in stores]
+        yield Load(writers, [*readers, *workers], _server(address, strict=False))
     elasticsearch.remove(nodes.hosts[0], address.prefix)
 
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
-from binascii import a2b_base64, b2a_base64
+from binascii import a2b_base64
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -39,27 +39,21 @@ from apiserver.stores.events.columnar.blocks import (
     Near,
     NewBlock,
     Refused,
-    Statement,
-    Version,
     near,
 )
+from apiserver.stores.events.columnar.documents import FIELDS, action, block_of, deletion_id, events_in, item, note
 from apiserver.stores.events.elasticsearch import bulk, names
 from apiserver.stores.events.elasticsearch.cluster import Cluster, errors
 from apiserver.stores.events.elasticsearch.parts import in_parts
 from apiserver.stores.events.elasticsearch.queries import all_of, any_of, blocks_since, inside, of, of_each, without
 from apiserver.stores.events.embedded.names import matcher
 
-#: What of a block is known without them.
-_OF_CHUNKS = ("up_to", "newest", "shift")
-_OF_LINES = ("begin", "end", "size")
-_FIELDS = ("owner", "metric", "variant", "first", "last", "count", *_OF_CHUNKS, *_OF_LINES)
-
 #: What a search answers of each block.
 _BARE: JsonObject = {
     "_source": False,
     "track_total_hits": False,
     "seq_no_primary_term": True,
-    "docvalue_fields": list(_FIELDS),
+    "docvalue_fields": list(FIELDS),
 }
 _PAGE = 5000
 #: Series that are found at once because they have many fragments, and what tells whose they are.
@@ -92,7 +86,7 @@ class ElasticsearchBlocks:
             by_index.setdefault(self._index(block.owner), []).append(block)
         refused: Counter[str] = Counter()
         for index, some in by_index.items():
-            items: list[str] = await off_loop(sum([one.count for one in some]), partial(list, map(_item, some)))
+            items: list[str] = await off_loop(sum([one.count for one in some]), partial(list, map(item, some)))
             known = await self._write(index, items, refused)
             again: dict[Owner, list[NewBlock]] = {}
             for block in some:
@@ -109,18 +103,18 @@ class ElasticsearchBlocks:
         They were to be put once, and blocks with their ids are there. The deletion has ended before any is put anew: if
         it were undone, the block that was there before would count.
         """
-        index, ids = self._index(owner), [_deletion(owner), *(block.id for block in blocks)]
+        index, ids = self._index(owner), [deletion_id(owner), *(block.id for block in blocks)]
         docs = [{"_index": index, "_id": id, "routing": names.owner_key(owner), "_source": False} for id in ids]
         deletion, *found = await self._cluster.get_each(docs, writing=True)
         place, items = -1, []
         for block, known in zip(blocks, found, strict=True):
             if not known.get("found"):  # it was removed meanwhile
-                items.append(_item(replace(block, once=False)))
+                items.append(item(replace(block, once=False)))
             elif known["_seq_no"] > deletion.get("_seq_no", -1):
                 place = max(place, known["_seq_no"])
             else:
                 version = {"if_seq_no": known["_seq_no"], "if_primary_term": known["_primary_term"]}
-                items.append(_item(replace(block, once=False), **version))
+                items.append(item(replace(block, once=False), **version))
         if items:
             await self.until_ended(owner, deletion.get("_seq_no", -1))
             await self._write(index, items, refused)
@@ -130,7 +124,7 @@ class ElasticsearchBlocks:
         """Note that nothing counts any more that the owners have; return the places of these notes."""
         notes: dict[str, dict[Owner, str]] = {}
         for owner in owners:
-            notes.setdefault(self._index(owner), {})[owner] = _note(owner)
+            notes.setdefault(self._index(owner), {})[owner] = note(owner)
         found: dict[Owner, int] = {}
         for index, some in notes.items():
             refused: Counter[str] = Counter()
@@ -138,7 +132,7 @@ class ElasticsearchBlocks:
             await self._write(index, some.values(), refused, places)
             if refused:
                 raise Refused(refused)
-            found |= {owner: places[note] for owner, note in some.items()}
+            found |= {owner: places[one] for owner, one in some.items()}
         return found
 
     async def remove_before(self, places: Mapping[Owner, int]) -> None:
@@ -165,17 +159,17 @@ class ElasticsearchBlocks:
         await self._cluster.ensure([index])
         known: list[str] = []
         try:
-            sent = bulk.send(self._cluster, index, items, in_order=False, known=known, events=_events, places=places)
+            sent = bulk.send(self._cluster, index, items, in_order=False, known=known, events=events_in, places=places)
             refused.update(await sent)
         finally:
             self._cluster.wrote([index])
-        return {orjson.loads(item.partition("\n")[0])["create"]["_id"] for item in known}
+        return {orjson.loads(one.partition("\n")[0])["create"]["_id"] for one in known}
 
     async def remove(self, owner: Owner, blocks: Sequence[Block]) -> None:
         """Remove the blocks, but none that was put again since."""
         for some in in_parts(blocks, lambda block: 1, _PAGE):
             lines = (
-                _line("delete", one.id, owner, if_seq_no=one.version.place, if_primary_term=one.version.term)
+                action("delete", one.id, owner, if_seq_no=one.version.place, if_primary_term=one.version.term)
                 for one in some
             )
             await self._cluster.bulk(self._index(owner), "".join(lines).encode())
@@ -225,21 +219,21 @@ class ElasticsearchBlocks:
     async def _found(self, owners: Collection[Owner], query: JsonObject) -> dict[Owner, Found]:
         """The blocks of these owners of one company that match the query, and their deletions."""
         by_key = {names.owner_key(owner): owner for owner in owners}
-        deletions = {_deletion(owner): owner for owner in owners}
+        deletions = {deletion_id(owner): owner for owner in owners}
         walk = self._hits(owners, any_of([query, {"ids": {"values": [*deletions]}}]))
         hits = {hit["_id"]: hit async for hit in walk}  # if a block was put again between two pages, it is there twice
         deleted = {owner: hits[id]["_seq_no"] for id, owner in deletions.items() if id in hits}
         found = {owner: Found([], deleted.get(owner, 0)) for owner in owners}
         for id, hit in hits.items():
             if id not in deletions:
-                block = _block(hit, by_key)
+                block = block_of(hit, by_key)
                 found[block.owner].blocks.append(block)
         return found
 
     async def near(self, owner: Owner, range: Range, most: int, *, descending: bool) -> Near:
         """Up to `most` blocks with something in the range: those of least `first`, or else of greatest `last`."""
         blocks = of(SeriesQuery(owner, self._type), *_with_something_in(range))
-        deletion, end = _deletion(owner), "last" if descending else "first"
+        deletion, end = deletion_id(owner), "last" if descending else "first"
         body = {
             **_BARE,
             "size": most + 1,
@@ -250,7 +244,7 @@ class ElasticsearchBlocks:
         answer = await self._cluster.search(self._index(owner), body, routing=routing, preference=self._copies)
         hits = answer["hits"]["hits"]
         found = Found(
-            [_block(hit, {routing: owner}) for hit in hits if hit["_id"] != deletion][:most],
+            [block_of(hit, {routing: owner}) for hit in hits if hit["_id"] != deletion][:most],
             max((hit["_seq_no"] for hit in hits if hit["_id"] == deletion), default=0),
         )
         return near(found, range, most, descending=descending)
@@ -364,43 +358,6 @@ def _with_something_in(range: Range) -> list[JsonObject]:
     return [*inside("last", Range(least=range.least)), *inside("first", Range(greatest=range.greatest))]
 
 
-def _deletion(owner: Owner) -> str:
-    """The id of the document that notes the owner's last deletion."""
-    return f"deleted {names.owner_key(owner)}"
-
-
-def _note(owner: Owner) -> str:
-    """The item that notes a deletion."""
-    return _line("index", _deletion(owner), owner) + orjson.dumps({"deleted": names.owner_key(owner)}).decode() + "\n"
-
-
-def _line(action: str, id: str, owner: Owner, **more: Any) -> str:
-    return orjson.dumps({action: {"_id": id, "routing": names.owner_key(owner), **more}}).decode() + "\n"
-
-
-def _item(block: NewBlock, **version: int) -> str:
-    key = names.owner_key(block.owner)
-    document: JsonObject = {
-        "owner": key,
-        "series": names.series_key(names.series_hash(key, *block.series)),
-        **dict(zip(("metric", "variant"), block.series, strict=True)),
-        "first": block.first,
-        "last": block.last,
-        "count": block.count,
-        **(block.statement._asdict() if block.statement else {}),
-        **{name: value for name in _OF_LINES if (value := getattr(block, name))},
-        **{name: b2a_base64(column, newline=False).decode() for name, column in block.columns.items()},
-    }
-    action = "create" if block.once else "index"
-    return _line(action, block.id, block.owner, **version) + orjson.dumps(document).decode() + "\n"
-
-
-def _events(item: str) -> int:
-    """How many events are in a block."""
-    document: JsonObject = orjson.loads(item.partition("\n")[2])
-    return int(document.get("count", 0))
-
-
 def _selected(found: Found, selection: Selection) -> Found:
     """Only the blocks of selected series: others were found for another query."""
     matches = matcher(selection)
@@ -411,12 +368,3 @@ def _bytes_of(wanted: tuple[Block, Sequence[str]]) -> int:
     """About how many bytes the named columns of a block have."""
     block, columns = wanted
     return _BLOCK + block.size + block.count * sum([_POINT.get(name, 0) for name in columns])
-
-
-def _block(hit: JsonObject, owners: Mapping[str, Owner]) -> Block:
-    fields = {name: values[0] for name, values in hit["fields"].items()}
-    statement = Statement(*(fields[name] for name in _OF_CHUNKS)) if "up_to" in fields else None
-    series, version = (fields["metric"], fields["variant"]), Version(hit["_seq_no"], hit["_primary_term"])
-    ends = fields["first"], fields["last"]
-    of_lines = (fields.get(name, 0) for name in _OF_LINES)
-    return Block(owners[fields["owner"]], series, hit["_id"], version, *ends, fields["count"], statement, *of_lines)

@@ -1,0 +1,71 @@
+"""The documents of an index of blocks: as items of bulk requests, and as hits of searches.
+
+An item is an action and its document: two lines of JSON.
+"""
+
+from __future__ import annotations
+
+from binascii import b2a_base64
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+
+from apiserver.events.model import JsonObject, Owner
+from apiserver.stores.events.columnar.blocks import Block, NewBlock, Statement, Version
+from apiserver.stores.events.elasticsearch import names
+
+_OF_CHUNKS = ("up_to", "newest", "shift")
+_OF_LINES = ("begin", "end", "size")
+#: What a hit has to have.
+FIELDS = ("owner", "metric", "variant", "first", "last", "count", *_OF_CHUNKS, *_OF_LINES)
+
+
+def deletion_id(owner: Owner) -> str:
+    """The id of the document that notes the owner's last deletion."""
+    return f"deleted {names.owner_key(owner)}"
+
+
+def note(owner: Owner) -> str:
+    """The item that notes a deletion."""
+    document = orjson.dumps({"deleted": names.owner_key(owner)}).decode()
+    return f"{action('index', deletion_id(owner), owner)}{document}\n"
+
+
+def action(name: str, id: str, owner: Owner, **more: Any) -> str:
+    """The first line of an item, or all of it if there is no document."""
+    return orjson.dumps({name: {"_id": id, "routing": names.owner_key(owner), **more}}).decode() + "\n"
+
+
+def item(block: NewBlock, **version: int) -> str:
+    """The item that puts a block."""
+    key = names.owner_key(block.owner)
+    document: JsonObject = {
+        "owner": key,
+        "series": names.series_key(names.series_hash(key, *block.series)),
+        **dict(zip(("metric", "variant"), block.series, strict=True)),
+        "first": block.first,
+        "last": block.last,
+        "count": block.count,
+        **(block.statement._asdict() if block.statement else {}),
+        **{name: value for name in _OF_LINES if (value := getattr(block, name))},
+        **{name: b2a_base64(column, newline=False).decode() for name, column in block.columns.items()},
+    }
+    name = "create" if block.once else "index"
+    return action(name, block.id, block.owner, **version) + orjson.dumps(document).decode() + "\n"
+
+
+def events_in(item: str) -> int:
+    """How many events are in the block of an item."""
+    document: JsonObject = orjson.loads(item.partition("\n")[2])
+    return int(document.get("count", 0))
+
+
+def block_of(hit: JsonObject, owners: Mapping[str, Owner]) -> Block:
+    """The block of a hit, whose owner is one of these by their keys."""
+    fields = {name: values[0] for name, values in hit["fields"].items()}
+    statement = Statement(*(fields[name] for name in _OF_CHUNKS)) if "up_to" in fields else None
+    series, version = (fields["metric"], fields["variant"]), Version(hit["_seq_no"], hit["_primary_term"])
+    ends = fields["first"], fields["last"]
+    of_lines = (fields.get(name, 0) for name in _OF_LINES)
+    return Block(owners[fields["owner"]], series, hit["_id"], version, *ends, fields["count"], statement, *of_lines)
