@@ -11,7 +11,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from playwright.sync_api import Locator, Page, Request, expect
 
-from tests.harness import Served
+from tests.harness import Served, wait_until
 from tests.viewer.browser import Faults
 from tests.viewer.lab import add, scalars
 
@@ -409,7 +409,7 @@ def test_leaving_the_page_leaves_nothing_behind(page: Page, runs: Runs) -> None:
         page.get_by_role("tab", name="Overview").click()
         expect(page.get_by_role("figure")).to_have_count(0)
         counts.append(nodes())
-    assert counts[-1] <= counts[1] + 50, counts
+    wait_until(lambda: nodes() <= counts[1] + 50)  # what a page has just left may be in use for a moment
 
 
 def test_a_file_that_the_server_cannot_make_says_why(page: Page, runs: Runs, faults: Faults) -> None:

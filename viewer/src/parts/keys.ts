@@ -12,7 +12,7 @@
  */
 
 import { signal } from "@preact/signals";
-import { useEffect, useRef } from "preact/hooks";
+import { useLayoutEffect, useRef } from "preact/hooks";
 
 export interface Binding {
   /** Names as KeyboardEvent.key has them: "j", "?", "ArrowLeft", "g p". */
@@ -56,7 +56,8 @@ export function meaningOf(all: readonly Group[], before: string, key: string, di
 export function useKeys(title: string, bindings: readonly Binding[], { inDialog = false }: { inDialog?: boolean } = {}): void {
   const latest = useRef(bindings);
   latest.current = bindings;
-  useEffect(() => {
+  // Not `useEffect`, which runs after the component is seen: keys that are pressed at once would be lost.
+  useLayoutEffect(() => {
     const group: Group = {
       title,
       inDialog,
