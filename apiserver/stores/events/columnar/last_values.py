@@ -33,7 +33,7 @@ async def last_values(loader: Loader, found: OfSeries, n: int) -> dict[Name, lis
 
 
 def _end(some: Sequence[Stretch], missing: int) -> Sequence[Stretch]:
-    """As many of the last stretches of a series as have so many points, or all."""
+    """The last stretches of a series: as few as have so many points together, or all of them."""
     sizes = accumulate(one.size for one in reversed(some))
     taken = 1 + sum(1 for _ in takewhile(lambda size: size < missing, sizes))
     return some[-taken:]

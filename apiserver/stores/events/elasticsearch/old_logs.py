@@ -21,9 +21,9 @@ from apiserver.stores.events.embedded.lines import Column, Lines
 
 _POSITION = ("timestamp", "sequence")
 _FIELDS = ("level", "worker", "iter", "metric", "variant", "received")
-#: Lines of one answer.
-#: A line has the field `large` with its size if its text in a node's answer has so many bytes.
+#: A line has the field `large`, with its size, if its text in a node's answer has so many bytes.
 LARGE_LINE = 16 * 2**10
+#: Lines of one answer.
 WINDOW = paging.AN_ANSWER // LARGE_LINE
 
 

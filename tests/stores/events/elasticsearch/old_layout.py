@@ -22,7 +22,7 @@ from apiserver.stores.migrations import steps_of
 
 Item = tuple[EventType, Owner, str, str, dict[str, Any]]
 
-#: The step that made the templates of old indices last.
+#: The last step that changed the templates of old indices.
 LAST_STEP = 5
 
 
