@@ -29,6 +29,12 @@ export function Dialog({ title, onClose, wide = false, children }: Props): JSX.E
       aria-label={title}
       data-wide={wide ? "" : undefined}
       onClose={onClose}
+      onKeyDown={(event) => {
+        if (event.key !== "Escape" || event.defaultPrevented) return;
+        // The browser would close the dialog now and say so later: keys that are pressed in between would be lost.
+        event.preventDefault();
+        onClose();
+      }}
       onClick={(event) => {
         if (event.target === element.current) onClose();
       }}
