@@ -62,7 +62,7 @@ longer: .venv/accelerator.stamp $(PAGES)
 		run="$(BIN)/python -m pytest --hypothesis-seed=$$seed"; echo "seed $$seed"; \
 		EVENTS_EXAMPLES=$(EXAMPLES) $$run tests/aggregation tests/copying tests/data tests/events tests/importing tests/rpc \
 			tests/stores/documents tests/stores/events/embedded/test_brute_force.py \
-			tests/stores/events/embedded/test_damage.py tests/stores/events/embedded/test_stats.py \
+			tests/stores/events/embedded/test_damage.py tests/stores/events/columns/test_stats.py \
 			tests/stores/events/columnar || exit 1; \
 		EVENTS_EXAMPLES=$$(($(EXAMPLES) / 20 + 1)) $$run tests/services/events/test_openapi.py \
 			tests/stores/events/elasticsearch/test_brute_force.py || exit 1; \

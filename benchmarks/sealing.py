@@ -21,7 +21,7 @@ import numpy.typing as npt
 from apiserver.events.aggregates import Aggregate
 from apiserver.events.model import BucketAxis, EventBatch, EventType, Owner, Scalars
 from apiserver.events.queries import EVERYWHERE, BucketQuery, PageQuery, SeriesQuery
-from apiserver.stores.events.embedded import pco
+from apiserver.stores.events.columns import pco
 from apiserver.stores.events.embedded.store import EmbeddedEventStore
 from benchmarks.bodies import START_MS
 from benchmarks.columns import MERGE_POINTS, Load, fill, parts, unhurried

@@ -35,7 +35,7 @@ def _small() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         make_small(patch)
         # Blocks may widen buckets, and what is merged when decides which blocks there are.
-        patch.setattr("apiserver.stores.events.embedded.buckets.MOST_WIDENING", 0.0)
+        patch.setattr("apiserver.stores.events.columns.bucketing.MOST_WIDENING", 0.0)
         yield
 
 

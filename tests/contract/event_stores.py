@@ -28,8 +28,8 @@ from apiserver.events.queries import EVERYWHERE, PageQuery, Range, SeriesQuery
 from apiserver.off_loop import together
 from apiserver.stores.events.base import EventStore
 from apiserver.stores.events.elasticsearch.address import elasticsearch_address
-from apiserver.stores.events.elasticsearch.parts import in_parts
 from apiserver.stores.events.embedded.store import EmbeddedEventStore
+from apiserver.stores.events.parts import in_parts
 from tests.contract.plain_event_store import PlainEventStore
 from tests.engines import elasticsearch as engine
 

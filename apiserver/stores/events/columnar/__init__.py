@@ -1,1 +1,1 @@
-"""One engine of columns for stores to which any number of servers write. So far for scalars; no server uses it yet."""
+"""One engine of columns for stores to which any number of servers write: points of scalars, and log lines."""

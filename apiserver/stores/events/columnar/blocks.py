@@ -24,9 +24,9 @@ from apiserver.events.model import Owner
 from apiserver.events.queries import EVERYWHERE, Range, SeriesQuery
 from apiserver.stores.events.base import EventStoreError
 from apiserver.stores.events.columnar.precedence import Chunk, Document, Fragment
+from apiserver.stores.events.columns.names import Name
 
 #: The metric and the variant of a series.
-Name = tuple[str, str]
 #: Encoded columns of a block, by their names.
 Columns = Mapping[str, bytes]
 

@@ -24,14 +24,15 @@ from apiserver.stores.events.columnar.blocks import Block
 from apiserver.stores.events.columnar.encoding import CURVE, SUMS, Workers, sums_of
 from apiserver.stores.events.columnar.loading import Loaded, Loader, curve_in, points_in
 from apiserver.stores.events.columnar.stretches import OfSeries, Stretch, size_of
-from apiserver.stores.events.elasticsearch.parts import in_parts
-from apiserver.stores.events.embedded.bucketing import InBuckets, Part, Source, bucket_starts, bucketed
-from apiserver.stores.events.embedded.buckets import CHUNKS_OF_POINTS, of_blocks
-from apiserver.stores.events.embedded.chunks import POINTS_AT_A_TIME, Room
-from apiserver.stores.events.embedded.extremes import Extremes
-from apiserver.stores.events.embedded.pieces import POINTS_A_BLOCK, ColumnNames, sum_up_points
-from apiserver.stores.events.embedded.points import Curve, concat, curve_over_time, within, without_single_value
+from apiserver.stores.events.columns.bucketing import InBuckets, Part, Source, bucket_starts, bucketed, of_blocks
+from apiserver.stores.events.columns.chunks import POINTS_AT_A_TIME, Room
+from apiserver.stores.events.columns.extremes import Extremes
+from apiserver.stores.events.columns.pieces import POINTS_A_BLOCK, ColumnNames, sum_up_points
+from apiserver.stores.events.columns.points import Curve, concat, curve_over_time, within, without_single_value
+from apiserver.stores.events.parts import in_parts
 
+#: So many blocks of a series are summed up at once: about as many as fit into a processor's cache.
+CHUNKS_OF_POINTS = 32
 #: Blocks of so many points are summed up as they are decoded: shorter ones take less time together.
 LONG = 1024
 

@@ -14,9 +14,9 @@ from apiserver.off_loop import off_loop
 from apiserver.stores.events.columnar.encoding import Workers
 from apiserver.stores.events.columnar.loading import Loader, times_of
 from apiserver.stores.events.columnar.stretches import OfSeries, Stretch, numbered
-from apiserver.stores.events.embedded import reports
-from apiserver.stores.events.embedded.points import Points
-from apiserver.stores.events.embedded.reports import Reports, Span
+from apiserver.stores.events.columns import reports
+from apiserver.stores.events.columns.points import Points
+from apiserver.stores.events.columns.reports import Reports, Span
 
 #: The number of a series, and one of its workers.
 _Worker = tuple[int, str]

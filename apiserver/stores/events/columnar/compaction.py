@@ -24,14 +24,15 @@ from apiserver.events.model import Owner
 from apiserver.events.queries import EVERYWHERE, SeriesQuery
 from apiserver.off_loop import off_loop
 from apiserver.stores.events.columnar import encoding
-from apiserver.stores.events.columnar.blocks import OLD, Block, BlockStore, Found, Gone, Name, NewBlock, Version
+from apiserver.stores.events.columnar.blocks import OLD, Block, BlockStore, Found, Gone, NewBlock, Version
 from apiserver.stores.events.columnar.encoding import Workers
 from apiserver.stores.events.columnar.loading import Loaded, Loader, points_in
 from apiserver.stores.events.columnar.precedence import Document, superseded
 from apiserver.stores.events.columnar.stretches import Stretch, stretches
-from apiserver.stores.events.elasticsearch.parts import in_parts
-from apiserver.stores.events.embedded.chunks import POINTS_AT_A_TIME
-from apiserver.stores.events.embedded.points import concat
+from apiserver.stores.events.columns.chunks import POINTS_AT_A_TIME
+from apiserver.stores.events.columns.names import Name
+from apiserver.stores.events.columns.points import concat
+from apiserver.stores.events.parts import in_parts
 
 #: A series is compacted if it has so many blocks that are not chunks alone in their stretch.
 FEWEST = 16

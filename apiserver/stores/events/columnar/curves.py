@@ -21,11 +21,11 @@ from apiserver.stores.events.columnar.buckets import curve_over, load_curves, so
 from apiserver.stores.events.columnar.encoding import Workers
 from apiserver.stores.events.columnar.loading import Loaded, Loader, Spans, curve_in, times_of
 from apiserver.stores.events.columnar.stretches import Numbered, OfSeries, Stretch, numbered, size_of
-from apiserver.stores.events.elasticsearch.parts import in_parts
-from apiserver.stores.events.embedded.bucketing import put_into
-from apiserver.stores.events.embedded.chunks import POINTS_AT_A_TIME
-from apiserver.stores.events.embedded.extremes import Extremes
-from apiserver.stores.events.embedded.points import Points, concat, without_single_value
+from apiserver.stores.events.columns.bucketing import put_into
+from apiserver.stores.events.columns.chunks import POINTS_AT_A_TIME
+from apiserver.stores.events.columns.extremes import Extremes
+from apiserver.stores.events.columns.points import Points, concat, without_single_value
+from apiserver.stores.events.parts import in_parts
 
 #: The place of an owner in the query, and the stretches of its series.
 _Curve = tuple[int, Sequence[Stretch]]

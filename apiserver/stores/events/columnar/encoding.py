@@ -1,6 +1,6 @@
 """Makes blocks of points, and points of blocks.
 
-A fragment has the first two of these columns, a chunk has all. Inside, they are those of the embedded store:
+A fragment has the first two of these columns, a chunk has all. Inside, they are what `columns/` makes:
 
     curve     iterations and values
     details   the workers' names, then timestamps, workers by number, and times of receipt
@@ -23,15 +23,16 @@ import numpy as np
 import orjson
 
 from apiserver.events.model import Int64Array, Owner, Scalars
-from apiserver.stores.events.columnar.blocks import Block, Columns, Name, NewBlock, Statement
+from apiserver.stores.events.columnar.blocks import Block, Columns, NewBlock, Statement
 from apiserver.stores.events.columnar.stretches import BlockPart
-from apiserver.stores.events.embedded import chunks, pieces, reports, stats
-from apiserver.stores.events.embedded.checked import Kind, Place, decoder, unwrap, wrap
-from apiserver.stores.events.embedded.pieces import ColumnNames, Pieces
-from apiserver.stores.events.embedded.points import Curve, Points, TimedCurve, by_series, take
-from apiserver.stores.events.embedded.points import curve_of as curve_of_points
-from apiserver.stores.events.embedded.reports import Span
-from apiserver.stores.events.embedded.stats import StatsArray
+from apiserver.stores.events.columns import chunks, pieces, reports, stats
+from apiserver.stores.events.columns.checked import Kind, Place, decoder, unwrap, wrap
+from apiserver.stores.events.columns.names import Name
+from apiserver.stores.events.columns.pieces import ColumnNames, Pieces
+from apiserver.stores.events.columns.points import Curve, Points, TimedCurve, by_series, take
+from apiserver.stores.events.columns.points import curve_of as curve_of_points
+from apiserver.stores.events.columns.reports import Span
+from apiserver.stores.events.columns.stats import StatsArray
 
 CURVE, DETAILS, SUMS, SPANS, STATS = "curve", "details", "sums", "spans", "stats"
 #: The columns that have whole points.

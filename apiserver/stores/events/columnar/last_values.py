@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from itertools import accumulate, chain, takewhile
 
 from apiserver.off_loop import off_loop
-from apiserver.stores.events.columnar.blocks import Name
 from apiserver.stores.events.columnar.loading import Loader, curves_in
 from apiserver.stores.events.columnar.stretches import OfSeries, Stretch, numbered, size_of
-from apiserver.stores.events.elasticsearch.parts import in_parts
-from apiserver.stores.events.embedded.chunks import POINTS_AT_A_TIME
+from apiserver.stores.events.columns.chunks import POINTS_AT_A_TIME
+from apiserver.stores.events.columns.names import Name
+from apiserver.stores.events.parts import in_parts
 
 
 async def last_values(loader: Loader, found: OfSeries, n: int) -> dict[Name, list[float]]:

@@ -30,9 +30,8 @@ from apiserver.stores.events.columnar.encoding import (
     timed_curves_of,
 )
 from apiserver.stores.events.columnar.stretches import BlockPart, Numbered, Stretch
-from apiserver.stores.events.elasticsearch.parts import in_parts
-from apiserver.stores.events.embedded.chunks import POINTS_AT_A_TIME
-from apiserver.stores.events.embedded.points import (
+from apiserver.stores.events.columns.chunks import POINTS_AT_A_TIME
+from apiserver.stores.events.columns.points import (
     NO_CURVE,
     NO_POINTS,
     Curve,
@@ -42,8 +41,9 @@ from apiserver.stores.events.embedded.points import (
     overlay,
     take,
 )
-from apiserver.stores.events.embedded.points import Columns as Made
-from apiserver.stores.events.embedded.reports import Span
+from apiserver.stores.events.columns.points import Columns as Made
+from apiserver.stores.events.columns.reports import Span
+from apiserver.stores.events.parts import in_parts
 
 #: How often a read begins again.
 TRIES = 10

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from apiserver.events.model import Int64Array
-from apiserver.stores.events.embedded import integers
+from apiserver.stores.events.columns import integers
 
 #: Bytes of the part of a fragment's id that says which batch it is of.
 BATCH_ID = 12

@@ -2,7 +2,7 @@
 
 A fragment has the first two of these columns, a chunk has all:
 
-    lines     the lines (`stores/events/embedded/lines.py`)
+    lines     the lines (`stores/events/columns/lines.py`)
     about     how many lines each series has, and how much each worker logged
     batches   which fragments the lines came with (`log_batches.py`)
 
@@ -33,13 +33,14 @@ import orjson
 
 from apiserver.events.model import EventBatch, Int64Array, LogColumns, LogPosition, Owner
 from apiserver.events.queries import Range
-from apiserver.stores.events.columnar.blocks import Block, Columns, Name, NewBlock, Statement
+from apiserver.stores.events.columnar.blocks import Block, Columns, NewBlock, Statement
 from apiserver.stores.events.columnar.log_batches import BATCH_ID, Batches
-from apiserver.stores.events.embedded import lines as codec
-from apiserver.stores.events.embedded import worker_sizes
-from apiserver.stores.events.embedded.checked import Kind, Place, decoder, unwrap, wrap
-from apiserver.stores.events.embedded.lines import Column, Lines, LogPart, Texts
-from apiserver.stores.events.embedded.worker_sizes import Sizes
+from apiserver.stores.events.columns import lines as codec
+from apiserver.stores.events.columns import worker_sizes
+from apiserver.stores.events.columns.checked import Kind, Place, decoder, unwrap, wrap
+from apiserver.stores.events.columns.lines import Column, Lines, LogPart, Texts
+from apiserver.stores.events.columns.names import Name
+from apiserver.stores.events.columns.worker_sizes import Sizes
 
 LINES, ABOUT, BATCHES = "lines", "about", "batches"
 #: A block has lines of any series.

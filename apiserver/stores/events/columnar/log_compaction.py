@@ -30,8 +30,8 @@ from apiserver.stores.events.columnar.log_blocks import (
 )
 from apiserver.stores.events.columnar.log_reading import LogLoader, bytes_of, cut, lines_in
 from apiserver.stores.events.columnar.stretches import BlockPart, Stretch
-from apiserver.stores.events.embedded.lines import Lines
-from apiserver.stores.events.embedded.lines import joined as lines_of_all
+from apiserver.stores.events.columns.lines import Lines
+from apiserver.stores.events.columns.lines import joined as lines_of_all
 
 #: Bytes of memory of lines that become chunks at once.
 _AT_A_TIME = 32 * 2**20

@@ -52,9 +52,8 @@ from apiserver.stores.events.columnar.log_blocks import ABOUT, about_of, note, n
 from apiserver.stores.events.columnar.log_compaction import LinesMaker
 from apiserver.stores.events.columnar.log_reading import LogLoader
 from apiserver.stores.events.columnar.stretches import Stretch
-from apiserver.stores.events.embedded.hot import Matcher
-from apiserver.stores.events.embedded.lines import Lines
-from apiserver.stores.events.embedded.names import matcher
+from apiserver.stores.events.columns.lines import Lines
+from apiserver.stores.events.columns.names import Matcher, matcher
 
 #: Seconds between questions for the lease, and how often a deletion asks.
 _PAUSE, _QUESTIONS = 0.1, 100

@@ -34,8 +34,8 @@ from apiserver.stores.events.columnar.log_blocks import (
     texts_of,
 )
 from apiserver.stores.events.columnar.stretches import BlockPart, Stretch, stretches
-from apiserver.stores.events.elasticsearch.parts import in_parts
-from apiserver.stores.events.embedded.lines import Lines, Texts, joined
+from apiserver.stores.events.columns.lines import Lines, Texts, joined
+from apiserver.stores.events.parts import in_parts
 
 #: Blocks that a walk asks for at first, how many times as many it asks for next, and at most.
 _FIRST, _TIMES, _MOST = 20, 5, 2500

@@ -68,11 +68,11 @@ from apiserver.stores.events.columnar.log_reading import (
     texts_in,
 )
 from apiserver.stores.events.columnar.stretches import Stretch, size_of
-from apiserver.stores.events.elasticsearch.parts import in_parts
-from apiserver.stores.events.embedded import worker_sizes
-from apiserver.stores.events.embedded.lines import Lines
-from apiserver.stores.events.embedded.log_pages import PageOfLines, WantedLines
-from apiserver.stores.events.embedded.names import matcher
+from apiserver.stores.events.columns import worker_sizes
+from apiserver.stores.events.columns.lines import Lines
+from apiserver.stores.events.columns.log_pages import PageOfLines, WantedLines
+from apiserver.stores.events.columns.names import matcher
+from apiserver.stores.events.parts import in_parts
 
 #: Bytes of chunks that are kept in memory.
 CACHE = 32 * 2**20

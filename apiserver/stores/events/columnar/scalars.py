@@ -27,12 +27,13 @@ from apiserver.events.queries import BucketQuery, CommonBuckets, CurvesQuery, Gr
 from apiserver.off_loop import off_loop
 from apiserver.stores.events.columnar import buckets as bucketing
 from apiserver.stores.events.columnar import by_worker, curves, last_values, pages, statistics
-from apiserver.stores.events.columnar.blocks import BlockStore, Name
+from apiserver.stores.events.columnar.blocks import BlockStore
 from apiserver.stores.events.columnar.compaction import FEWEST, PointsMaker, compact
 from apiserver.stores.events.columnar.earliest import earliest
 from apiserver.stores.events.columnar.encoding import fragments
 from apiserver.stores.events.columnar.loading import Loader, until_nothing_is_gone
 from apiserver.stores.events.columnar.stretches import OfSeries, stretches
+from apiserver.stores.events.columns.names import Name
 
 #: Bytes of chunks that are kept in memory.
 CACHE = 32 * 2**20

@@ -1,6 +1,6 @@
 """Stats of series, and exact numbers of points. Points are read only where no chunk tells their stats.
 
-A chunk has the stats of its points as a column, a row of `embedded/stats.py`. Where it is alone, this row is that of
+A chunk has the stats of its points as a column, a row of `columns/stats.py`. Where it is alone, this row is that of
 its stretch. For other stretches, rows are made of points. Then the rows of each series are joined to one:
 
     chunk a       iterations 0 to 99      stretch 0 to 99: the row of a
@@ -21,10 +21,10 @@ from apiserver.off_loop import off_loop
 from apiserver.stores.events.columnar.encoding import STATS, WHOLE, stats_of
 from apiserver.stores.events.columnar.loading import Loader, curves_in, timed_curves_in
 from apiserver.stores.events.columnar.stretches import OfSeries, Stretch, size_of
-from apiserver.stores.events.elasticsearch.parts import in_parts
-from apiserver.stores.events.embedded import stats
-from apiserver.stores.events.embedded.chunks import POINTS_AT_A_TIME
-from apiserver.stores.events.embedded.stats import EMPTY, StatsArray
+from apiserver.stores.events.columns import stats
+from apiserver.stores.events.columns.chunks import POINTS_AT_A_TIME
+from apiserver.stores.events.columns.stats import EMPTY, StatsArray
+from apiserver.stores.events.parts import in_parts
 
 # --- stats -----------------------------------------------------------------------------------------
 

@@ -19,8 +19,9 @@ from typing import NamedTuple
 
 from apiserver.events.model import SINGLE_VALUE_ITERATION
 from apiserver.events.queries import Range
-from apiserver.stores.events.columnar.blocks import Block, Found, Name
+from apiserver.stores.events.columnar.blocks import Block, Found
 from apiserver.stores.events.columnar.precedence import parts
+from apiserver.stores.events.columns.names import Name
 
 
 class BlockPart(NamedTuple):

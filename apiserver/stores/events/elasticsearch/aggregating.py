@@ -12,9 +12,9 @@ from itertools import groupby
 
 from apiserver.events.model import JsonObject
 from apiserver.stores.events.elasticsearch.cluster import Cluster
-from apiserver.stores.events.elasticsearch.parts import in_parts
 from apiserver.stores.events.elasticsearch.queries import BARE, of_series, ordered
 from apiserver.stores.events.elasticsearch.series import Series
+from apiserver.stores.events.parts import in_parts
 
 #: Aggregations count in doubles, which hold whole numbers exactly up to here.
 EXACT = 2**53

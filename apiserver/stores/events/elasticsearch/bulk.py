@@ -10,7 +10,7 @@ from typing import NamedTuple
 from apiserver.events.model import JsonObject
 from apiserver.stores.events.base import EventStoreBusy
 from apiserver.stores.events.elasticsearch.cluster import Cluster, busy, needs_hands
-from apiserver.stores.events.elasticsearch.parts import in_parts
+from apiserver.stores.events.parts import in_parts
 
 #: Characters of a request. Larger requests are no faster if several are under way.
 REQUEST = 2**20 - 2**12

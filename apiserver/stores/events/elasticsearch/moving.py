@@ -19,11 +19,11 @@ from apiserver.off_loop import together
 from apiserver.stores.events.base import EventStoreBusy, EventStoreError
 from apiserver.stores.events.columnar.compaction import LEASE
 from apiserver.stores.events.columnar.compactor import Compact
-from apiserver.stores.events.columnar.elasticsearch import ElasticsearchBlocks
 from apiserver.stores.events.columnar.logs import ColumnarLogs
 from apiserver.stores.events.columnar.scalars import ColumnarScalars
 from apiserver.stores.events.elasticsearch import names
 from apiserver.stores.events.elasticsearch.address import ElasticsearchAddress
+from apiserver.stores.events.elasticsearch.blocks import ElasticsearchBlocks
 from apiserver.stores.events.elasticsearch.cluster import Cluster
 from apiserver.stores.events.elasticsearch.old_documents import LogsWithOldDocuments, WithOldDocuments
 from apiserver.stores.events.elasticsearch.old_owners import owners_in

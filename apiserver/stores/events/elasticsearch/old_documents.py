@@ -32,11 +32,11 @@ from apiserver.events.queries import EVERYWHERE, GREATEST, LEAST, Range, SeriesQ
 from apiserver.stores.events.columnar.blocks import OLD, Block, BlockStore, Columns, Found, Gone, Near, NewBlock, near
 from apiserver.stores.events.columnar.log_blocks import on_axis
 from apiserver.stores.events.columnar.stretches import stretches
+from apiserver.stores.events.columns.names import matcher
 from apiserver.stores.events.elasticsearch.cluster import Cluster
 from apiserver.stores.events.elasticsearch.old_indices import OldIndices, State
 from apiserver.stores.events.elasticsearch.old_logs import OldLogs
 from apiserver.stores.events.elasticsearch.old_owners import OldOwners, owners_in
-from apiserver.stores.events.embedded.names import matcher
 
 #: Owners and blocks of owners that a server remembers.
 _REMEMBERED = 200_000

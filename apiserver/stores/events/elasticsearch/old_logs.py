@@ -13,11 +13,11 @@ from apiserver.off_loop import off_loop
 from apiserver.stores.events.base import EVENT_BYTES
 from apiserver.stores.events.columnar.blocks import OLD, Block, Columns, Gone
 from apiserver.stores.events.columnar.log_blocks import LAST_OLD, NO_SERIES, columns_of
+from apiserver.stores.events.columns.lines import Column, Lines
 from apiserver.stores.events.elasticsearch import names, paging
 from apiserver.stores.events.elasticsearch.cluster import Cluster
 from apiserver.stores.events.elasticsearch.old_parts import MOST, Part, cut, far, measures, near, part
 from apiserver.stores.events.elasticsearch.queries import BARE, all_of, between, of_owners, ordered
-from apiserver.stores.events.embedded.lines import Column, Lines
 
 _POSITION = ("timestamp", "sequence")
 _FIELDS = ("level", "worker", "iter", "metric", "variant", "received")

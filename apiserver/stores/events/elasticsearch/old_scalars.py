@@ -11,15 +11,16 @@ import numpy as np
 
 from apiserver.events.model import EventType, JsonObject, Owner
 from apiserver.off_loop import off_loop
-from apiserver.stores.events.columnar.blocks import OLD, Block, Columns, Gone, Name
+from apiserver.stores.events.columnar.blocks import OLD, Block, Columns, Gone
 from apiserver.stores.events.columnar.encoding import CURVE, DETAILS, Workers, curve_column, details_column
+from apiserver.stores.events.columns.names import Name
+from apiserver.stores.events.columns.points import Curve, Points, take
 from apiserver.stores.events.elasticsearch import names
 from apiserver.stores.events.elasticsearch.cluster import Cluster
 from apiserver.stores.events.elasticsearch.old_parts import MOST, Part, cut, far, measures, near, part
-from apiserver.stores.events.elasticsearch.parts import in_parts
 from apiserver.stores.events.elasticsearch.queries import BARE, all_of, between, of_owners, of_series
 from apiserver.stores.events.elasticsearch.writing import series_key
-from apiserver.stores.events.embedded.points import Curve, Points, take
+from apiserver.stores.events.parts import in_parts
 
 #: Points of one request.
 _AT_A_TIME = 40_000

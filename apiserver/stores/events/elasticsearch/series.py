@@ -11,12 +11,11 @@ from dataclasses import dataclass
 
 from apiserver.events.model import JsonObject
 from apiserver.events.queries import SeriesQuery
+from apiserver.stores.events.columns.names import Name
 from apiserver.stores.events.elasticsearch import names
 from apiserver.stores.events.elasticsearch.cluster import Cluster
 from apiserver.stores.events.elasticsearch.queries import BARE, of, of_series
 from apiserver.stores.events.elasticsearch.writing import series_key
-
-Name = tuple[str, str]
 
 #: Nodes refuse to make more than 65,536 buckets.
 MOST_BUCKETS = 60_000

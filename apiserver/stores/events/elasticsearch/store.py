@@ -50,22 +50,22 @@ from apiserver.off_loop import together
 from apiserver.stores.events.base import EventStoreError
 from apiserver.stores.events.columnar.blocks import Refused
 from apiserver.stores.events.columnar.compactor import Compactor, Compacts
-from apiserver.stores.events.columnar.elasticsearch import ElasticsearchBlocks
 from apiserver.stores.events.columnar.logs import ColumnarLogs
 from apiserver.stores.events.columnar.scalars import ColumnarScalars
 from apiserver.stores.events.elasticsearch import bulk, names
 from apiserver.stores.events.elasticsearch.address import ElasticsearchAddress
+from apiserver.stores.events.elasticsearch.blocks import ElasticsearchBlocks
 from apiserver.stores.events.elasticsearch.changes import POLL, Deletions, changes_since
 from apiserver.stores.events.elasticsearch.cluster import Cluster
 from apiserver.stores.events.elasticsearch.marks import ABANDONED, Marks
 from apiserver.stores.events.elasticsearch.migrations import check_schema
 from apiserver.stores.events.elasticsearch.old_documents import LogsWithOldDocuments, WithOldDocuments
 from apiserver.stores.events.elasticsearch.old_scalars import OldScalars
-from apiserver.stores.events.elasticsearch.parts import in_parts
 from apiserver.stores.events.elasticsearch.queries import of, of_owners
 from apiserver.stores.events.elasticsearch.samples import Samples
 from apiserver.stores.events.elasticsearch.series import SeriesIndex
 from apiserver.stores.events.elasticsearch.writing import index_of, items, repeats
+from apiserver.stores.events.parts import in_parts
 
 Result = TypeVar("Result")
 

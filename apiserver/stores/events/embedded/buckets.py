@@ -1,7 +1,7 @@
 """Histograms of scalars: chooses how wide the buckets of each series are, and whether blocks or points make them.
 
-Reading blocks takes much less time than reading points. So buckets become up to `MOST_WIDENING` wider if whole blocks
-fit into them then. For example, with blocks of 512 iterations:
+Reading blocks takes much less time than reading points. So buckets become a little wider (`bucketing.MOST_WIDENING`) if
+whole blocks fit into them then. For example, with blocks of 512 iterations:
 
     interval 1,000   becomes 1,024, which is 2.4 % wider: a bucket is two blocks
     interval 700     stays, as 1,024 would be 46 % wider: all points are read, some chunks at a time
@@ -23,16 +23,12 @@ from apiserver import answers
 from apiserver.events.aggregates import Buckets, columns_for
 from apiserver.events.model import SINGLE_VALUE_ITERATION, BucketAxis, Float64Array, Int64Array
 from apiserver.events.queries import GREATEST, LEAST, BucketQuery, Width
-from apiserver.stores.events.embedded import decoded, smoothed
-from apiserver.stores.events.embedded.bucketing import SHORT, InBuckets, Part, Source, bucket_starts, bucketed
-from apiserver.stores.events.embedded.checked import decoder, unwrap
-from apiserver.stores.events.embedded.chunks import Room, decode_curves
-from apiserver.stores.events.embedded.decoded import Blocks
-from apiserver.stores.events.embedded.extremes import Extremes
-from apiserver.stores.events.embedded.integers import Progression
-from apiserver.stores.events.embedded.known import NOTHING_KEPT, Key, KnownCurves
-from apiserver.stores.events.embedded.names import state
-from apiserver.stores.events.embedded.pieces import (
+from apiserver.stores.events.columns.bucketing import SHORT, InBuckets, Part, Source, bucket_starts, bucketed, of_blocks
+from apiserver.stores.events.columns.checked import decoder, unwrap
+from apiserver.stores.events.columns.chunks import Room, decode_curves
+from apiserver.stores.events.columns.extremes import Extremes
+from apiserver.stores.events.columns.integers import Progression
+from apiserver.stores.events.columns.pieces import (
     POINTS_A_BLOCK,
     ColumnNames,
     Pieces,
@@ -41,7 +37,7 @@ from apiserver.stores.events.embedded.pieces import (
     sum_up,
     sum_up_points,
 )
-from apiserver.stores.events.embedded.points import (
+from apiserver.stores.events.columns.points import (
     NO_CURVE,
     Curve,
     concat,
@@ -49,13 +45,15 @@ from apiserver.stores.events.embedded.points import (
     within,
     without_single_value,
 )
+from apiserver.stores.events.embedded import decoded, smoothed
+from apiserver.stores.events.embedded.decoded import Blocks
+from apiserver.stores.events.embedded.known import NOTHING_KEPT, Key, KnownCurves
+from apiserver.stores.events.embedded.names import state
 from apiserver.stores.events.embedded.series import Content, Series, chunk_shifts, merged_stats
 from apiserver.stores.events.embedded.smoothed import Known, Stretch
 from apiserver.stores.events.embedded.unsettled import in_parts
 from apiserver.stores.events.embedded.walks import SeriesWalk
 
-#: How much wider buckets may become, as a part of the width asked for.
-MOST_WIDENING = 0.1
 #: How many chunks of a series are summed up at once: as many as fit into a processor's cache.
 CHUNKS_OF_POINTS = 32
 CHUNKS_OF_BLOCKS = 64
@@ -231,15 +229,6 @@ def _parts(
         low = _end(chunks) + 1
     rest = _points(series, low, high) if low <= high else NO_CURVE
     return interval, [*parts, rest] if len(rest.iters) else parts
-
-
-def of_blocks(interval: int, shift: int, wanted: BucketQuery) -> int | None:
-    """The interval that is used instead, a multiple of 2^shift; None if that would change it too much."""
-    wider = -(-interval >> shift) << shift
-    if wider - interval <= interval * MOST_WIDENING and wider <= GREATEST:
-        return wider
-    finer = interval >> shift << shift
-    return finer if finer and wanted.may_be_finer else None
 
 
 def _of_chunks(

@@ -14,10 +14,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from apiserver.stores.events.embedded import chunks, pieces, stats
-from apiserver.stores.events.embedded.checked import Damaged, Kind, Place, wrap
-from apiserver.stores.events.embedded.chunks import WholeBody
-from apiserver.stores.events.embedded.points import NO_POINTS, Points, concat, take
+from apiserver.stores.events.columns import chunks, pieces, stats
+from apiserver.stores.events.columns.checked import Damaged, Kind, Place, wrap
+from apiserver.stores.events.columns.chunks import WholeBody
+from apiserver.stores.events.columns.points import NO_POINTS, Points, concat, take
 
 _SERIES_BITS = 24
 _FIRST_SEALED = 2**62

@@ -18,12 +18,12 @@ from apiserver.events.aggregates import CurvesInBuckets, Neighbours
 from apiserver.events.model import SINGLE_VALUE_ITERATION, BucketAxis, EventType, Owner
 from apiserver.events.queries import GREATEST, CommonBuckets, CurvesQuery
 from apiserver.stores.events.base import nearest_bucket
-from apiserver.stores.events.embedded.bucketing import put_into
+from apiserver.stores.events.columns.bucketing import put_into
+from apiserver.stores.events.columns.extremes import Extremes
+from apiserver.stores.events.columns.points import NO_CURVE, Curve
 from apiserver.stores.events.embedded.buckets import curve_over, some_buckets
-from apiserver.stores.events.embedded.extremes import Extremes
 from apiserver.stores.events.embedded.hot import HotPoints
 from apiserver.stores.events.embedded.names import CODES
-from apiserver.stores.events.embedded.points import NO_CURVE, Curve
 from apiserver.stores.events.embedded.scalars import stats_of
 from apiserver.stores.events.embedded.series import NOT_MERGED, MergedSeries, Series
 from apiserver.stores.events.embedded.unsettled import in_parts

@@ -23,10 +23,10 @@ import numpy as np
 
 from apiserver.events.aggregates import COLUMNS
 from apiserver.events.queries import GREATEST, LEAST, Range
-from apiserver.stores.events.embedded.checked import decoder, unwrap
+from apiserver.stores.events.columns.checked import decoder, unwrap
+from apiserver.stores.events.columns.pieces import ColumnNames, Pieces, concatenated, count_blocks, decode_blocks
 from apiserver.stores.events.embedded.known import Key, KnownCurves
 from apiserver.stores.events.embedded.names import state
-from apiserver.stores.events.embedded.pieces import ColumnNames, Pieces, concatenated, count_blocks, decode_blocks
 from apiserver.stores.events.embedded.series import Content, Series, merged_stats
 
 #: Curves of fewer points are not kept: to read their blocks takes little time.

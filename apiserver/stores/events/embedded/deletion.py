@@ -12,10 +12,10 @@ import numpy as np
 
 from apiserver.events.model import EventType, Owner, Selection
 from apiserver.events.queries import SeriesQuery
+from apiserver.stores.events.columns.names import Name, matcher
 from apiserver.stores.events.embedded import tail
-from apiserver.stores.events.embedded.hot import Name
 from apiserver.stores.events.embedded.log_merge import BlockWriter
-from apiserver.stores.events.embedded.names import CODES, TYPES, matcher, owner_id, series_ids
+from apiserver.stores.events.embedded.names import CODES, TYPES, owner_id, series_ids
 from apiserver.stores.events.embedded.series import merged_series, merged_stats
 
 _OF_OWNER = "IN (SELECT id FROM series WHERE owner = ? AND type = ?)"

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from apiserver.events.model import Int64Array
-from apiserver.stores.events.embedded.first_points import FirstPoints
-from apiserver.stores.events.embedded.points import Points
+from apiserver.stores.events.columns.first_points import FirstPoints
+from apiserver.stores.events.columns.points import Points
 from apiserver.stores.events.embedded.series import Series
 from apiserver.stores.events.embedded.unsettled import in_parts
 

@@ -30,7 +30,8 @@ from typing import NamedTuple
 from apiserver.events.changes import EVERYTHING, Changes, ChangesQuery, Cursor, OwnerChanges
 from apiserver.events.model import EventType, Owner, SeriesName
 from apiserver.events.queries import Range
-from apiserver.stores.events.embedded.hot import Memtable, Name, Sent
+from apiserver.stores.events.columns.names import Name
+from apiserver.stores.events.embedded.hot import Memtable, Sent
 from apiserver.stores.events.embedded.names import Registrar
 from apiserver.stores.events.embedded.summaries import OwnerSummary, Place, Summary
 

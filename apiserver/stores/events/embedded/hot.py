@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, repeat
 from operator import attrgetter, itemgetter
@@ -19,12 +19,11 @@ import numpy.typing as npt
 
 from apiserver.events.model import EventType, Float64Array, Int64Array, Owner, Sample, Scalars, SeriesName
 from apiserver.events.queries import GREATEST, LEAST
-from apiserver.stores.events.embedded.lines import LogPart
-from apiserver.stores.events.embedded.points import Points, by_series, concat, spread
+from apiserver.stores.events.columns.lines import LogPart
+from apiserver.stores.events.columns.names import Matcher, Name
+from apiserver.stores.events.columns.points import Points, by_series, concat, spread
 from apiserver.stores.events.embedded.records import Record
 
-Name = tuple[str, str]  # metric, variant
-Matcher = Callable[[str, str], bool]
 SampleKey = tuple[int, str]  # iteration, key
 
 _FIRST_ROOM = 4096

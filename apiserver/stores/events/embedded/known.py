@@ -20,7 +20,8 @@ from typing import NamedTuple, Protocol, Self, TypeVar
 
 from apiserver.events.model import Owner
 from apiserver.events.smoothing import Smoothing
-from apiserver.stores.events.embedded.hot import HotPoints, Memtable, Name
+from apiserver.stores.events.columns.names import Name
+from apiserver.stores.events.embedded.hot import HotPoints, Memtable
 
 #: Bytes that all curves together may take. The one that was not asked for longest goes first.
 MOST_BYTES = 64 * 2**20

@@ -18,9 +18,10 @@ from apiserver.events.log_filter import LineFilter, LogHits
 from apiserver.events.model import EventType, LogPosition, Owner
 from apiserver.events.queries import SeriesQuery
 from apiserver.stores.events.base import PAGE_BYTES
-from apiserver.stores.events.embedded import compression, log_sizes
-from apiserver.stores.events.embedded import lines as codec
-from apiserver.stores.events.embedded.lines import LogPart, Texts
+from apiserver.stores.events.columns import compression
+from apiserver.stores.events.columns import lines as codec
+from apiserver.stores.events.columns.lines import LogPart, Texts
+from apiserver.stores.events.embedded import log_sizes
 from apiserver.stores.events.embedded.logs import hot_positions
 from apiserver.stores.events.embedded.names import owner_id, series_ids
 

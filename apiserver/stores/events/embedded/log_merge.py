@@ -21,10 +21,11 @@ import numpy as np
 
 from apiserver.events.model import EventType, Owner
 from apiserver.events.queries import SeriesQuery
-from apiserver.stores.events.embedded import lines as codec
+from apiserver.stores.events.columns import lines as codec
+from apiserver.stores.events.columns.lines import Lines
+from apiserver.stores.events.columns.names import Name
 from apiserver.stores.events.embedded import log_sizes
 from apiserver.stores.events.embedded.hot import HotOwner, Memtable
-from apiserver.stores.events.embedded.lines import Lines, Name
 from apiserver.stores.events.embedded.names import Registrar, series_ids
 from apiserver.stores.events.embedded.pace import Pace
 

@@ -26,8 +26,8 @@ import numpy.typing as npt
 from apiserver.events.model import EventType, Int64Array, LogLine, LogPosition, Owner
 from apiserver.events.queries import SeriesQuery
 from apiserver.stores.events.base import page_of
-from apiserver.stores.events.embedded import lines as codec
-from apiserver.stores.events.embedded.lines import Lines, LogPart
+from apiserver.stores.events.columns import lines as codec
+from apiserver.stores.events.columns.lines import Lines, LogPart
 from apiserver.stores.events.embedded.logs import hot_line, hot_positions
 from apiserver.stores.events.embedded.names import CODES, series_ids
 

@@ -10,11 +10,11 @@ import msgspec
 from apiserver.events.log_text import sizes_of
 from apiserver.events.model import EventType, LogSize, Owner
 from apiserver.events.queries import SeriesQuery
-from apiserver.stores.events.embedded import lines as codec
-from apiserver.stores.events.embedded import worker_sizes
-from apiserver.stores.events.embedded.lines import Column, Lines, LogPart
+from apiserver.stores.events.columns import lines as codec
+from apiserver.stores.events.columns import worker_sizes
+from apiserver.stores.events.columns.lines import Column, Lines, LogPart
+from apiserver.stores.events.columns.worker_sizes import Sizes
 from apiserver.stores.events.embedded.names import owner_id, series_ids
-from apiserver.stores.events.embedded.worker_sizes import Sizes
 
 _decoder = msgspec.msgpack.Decoder(Sizes)
 

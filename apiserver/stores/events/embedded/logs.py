@@ -12,11 +12,12 @@ import numpy.typing as npt
 from apiserver.events.model import EventType, Int64Array, LogLine, LogPosition, Owner
 from apiserver.events.queries import SeriesQuery
 from apiserver.stores.events.base import TIMESTAMP_BYTES, bytes_of_all, page_of, whole_timestamps_of
-from apiserver.stores.events.embedded import lines as codec
+from apiserver.stores.events.columns import lines as codec
+from apiserver.stores.events.columns.lines import LogPart
+from apiserver.stores.events.columns.log_pages import PageOfLines, WantedLines
+from apiserver.stores.events.columns.names import Name, matcher
 from apiserver.stores.events.embedded import log_sizes
-from apiserver.stores.events.embedded.lines import LogPart, Name
-from apiserver.stores.events.embedded.log_pages import PageOfLines, WantedLines
-from apiserver.stores.events.embedded.names import matcher, owner_id, series_ids, series_rows
+from apiserver.stores.events.embedded.names import owner_id, series_ids, series_rows
 
 _AHEAD = "FROM log_blocks WHERE owner = ? AND (last_time, last_sequence) > (?, ?) ORDER BY last_time, last_sequence"
 _BACK = (

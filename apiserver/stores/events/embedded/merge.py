@@ -23,7 +23,7 @@ from typing import TypeVar
 
 from apiserver.events.model import Owner
 from apiserver.stores.events.base import EventStoreBusy
-from apiserver.stores.events.embedded.checked import Damaged
+from apiserver.stores.events.columns.checked import Damaged
 from apiserver.stores.events.embedded.database import Database
 from apiserver.stores.events.embedded.feed import mark_deleted, write_marks
 from apiserver.stores.events.embedded.hot import Memtable

@@ -1,17 +1,14 @@
-"""The ids of owners and series in the database, and what a selection picks of them."""
+"""The ids of owners and series in the database."""
 
 from __future__ import annotations
 
 import sqlite3
-from collections import defaultdict
 from collections.abc import Sequence
-from functools import cache
-from itertools import chain
 from typing import Any, cast
 
-from apiserver.events.model import EventType, Owner, Selection
+from apiserver.events.model import EventType, Owner
 from apiserver.events.queries import SeriesQuery
-from apiserver.stores.events.embedded.hot import Matcher, Name
+from apiserver.stores.events.columns.names import Name, matcher
 
 #: The number of each event type on disk is its place here.
 TYPES = tuple(EventType)
@@ -23,23 +20,6 @@ SeriesKey = tuple[Owner, str, str]  # owner, metric, variant
 _MOST_ASKED = 1000
 #: More series than these are not remembered between merges.
 MOST_IDS = 65536
-
-
-def matcher(selection: Selection) -> Matcher:
-    """Whether a series is selected; quick also for long selections."""
-    if not selection:
-        return lambda metric, variant: True
-    variants: defaultdict[str, list[tuple[str, ...]]] = defaultdict(list)
-    for one in selection:
-        variants[one.metric].append(one.variants)
-    whole = {metric for metric, some in variants.items() if not all(some)}
-
-    @cache
-    def union(*some: tuple[str, ...]) -> frozenset[str]:  # a thousand metrics with the same thousand variants have one
-        return frozenset(chain(*some))
-
-    single = {metric: union(*some) for metric, some in variants.items()}
-    return lambda metric, variant: metric in whole or variant in single.get(metric, ())
 
 
 def owner_id(conn: sqlite3.Connection, owner: Owner) -> int | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 
-from apiserver.stores.events.embedded import compression
+from apiserver.stores.events.columns import compression
 from apiserver.stores.events.embedded.hot import Memtable
 from apiserver.stores.events.embedded.names import Registrar
 

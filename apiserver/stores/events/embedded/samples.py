@@ -16,8 +16,9 @@ from apiserver import answers
 from apiserver.events.model import EventType, Owner, Sample, SamplePosition, SampleSeries
 from apiserver.events.queries import GREATEST, LEAST, PageQuery, Range, SeriesQuery
 from apiserver.stores.events.base import page_of
-from apiserver.stores.events.embedded import compression
-from apiserver.stores.events.embedded.hot import Name, SampleKey
+from apiserver.stores.events.columns import compression
+from apiserver.stores.events.columns.names import Name
+from apiserver.stores.events.embedded.hot import SampleKey
 from apiserver.stores.events.embedded.names import series_ids
 
 #: The samples of more series than these are read by one statement.

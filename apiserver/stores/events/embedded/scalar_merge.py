@@ -30,14 +30,15 @@ import numpy.typing as npt
 
 from apiserver.events.model import EventType, Int64Array
 from apiserver.events.queries import LEAST
-from apiserver.stores.events.embedded import chunks, stats, tail
-from apiserver.stores.events.embedded.checked import Damaged, Kind, Place, unwrap, wrap
+from apiserver.stores.events.columns import chunks, stats
+from apiserver.stores.events.columns.checked import Damaged, Kind, Place, unwrap, wrap
+from apiserver.stores.events.columns.points import Points, as_bytes, by_series, concat, overlay, spread, take
+from apiserver.stores.events.columns.stats import EMPTY, StatsArray
+from apiserver.stores.events.embedded import tail
 from apiserver.stores.events.embedded.chunk_writer import ChunkWriter, LastChunk
 from apiserver.stores.events.embedded.hot import HotColumns, Memtable
 from apiserver.stores.events.embedded.names import Registrar
 from apiserver.stores.events.embedded.pace import Pace
-from apiserver.stores.events.embedded.points import Points, as_bytes, by_series, concat, overlay, spread, take
-from apiserver.stores.events.embedded.stats import EMPTY, StatsArray
 
 FOLD_AT = 1024
 #: So many series are merged together, and those of the same owner, which share pages.

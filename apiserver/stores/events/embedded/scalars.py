@@ -8,12 +8,13 @@ import numpy as np
 
 from apiserver.events.model import Owner, ScalarPoints, ScalarPosition, ScalarStats
 from apiserver.events.queries import GREATEST, LEAST, PageQuery
-from apiserver.stores.events.embedded import stats
+from apiserver.stores.events.columns import stats
+from apiserver.stores.events.columns.names import Name
+from apiserver.stores.events.columns.points import NO_POINTS, concat, scalar_points
+from apiserver.stores.events.columns.stats import EMPTY, StatsArray
 from apiserver.stores.events.embedded.earliest import earliest
-from apiserver.stores.events.embedded.hot import Name, points_by_series
-from apiserver.stores.events.embedded.points import NO_POINTS, concat, scalar_points
+from apiserver.stores.events.embedded.hot import points_by_series
 from apiserver.stores.events.embedded.series import Series, merged_stats
-from apiserver.stores.events.embedded.stats import EMPTY, StatsArray
 from apiserver.stores.events.embedded.unsettled import in_parts
 from apiserver.stores.events.embedded.walks import SeriesWalk, first_of, walk_together
 

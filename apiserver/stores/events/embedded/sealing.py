@@ -24,10 +24,11 @@ from typing import NamedTuple
 import numpy as np
 
 from apiserver.events.queries import LEAST
-from apiserver.stores.events.embedded import chunks, stats, tail
-from apiserver.stores.events.embedded.checked import Damaged, unwrap
+from apiserver.stores.events.columns import chunks, stats
+from apiserver.stores.events.columns.checked import Damaged, unwrap
+from apiserver.stores.events.columns.points import Points
+from apiserver.stores.events.embedded import tail
 from apiserver.stores.events.embedded.chunk_writer import ChunkWriter
-from apiserver.stores.events.embedded.points import Points
 
 #: Points that are sealed in one transaction, in about 20 ms. Deletes and merges wait for so long.
 POINTS_A_STEP = 2**17

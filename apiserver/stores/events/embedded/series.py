@@ -20,12 +20,11 @@ import numpy as np
 
 from apiserver.events.model import Owner
 from apiserver.events.queries import GREATEST, LEAST, SeriesQuery
-from apiserver.stores.events.embedded import chunks, stats, tail
-from apiserver.stores.events.embedded.checked import unwrap
-from apiserver.stores.events.embedded.chunks import WholeBody
-from apiserver.stores.events.embedded.hot import HotPoints, Name
-from apiserver.stores.events.embedded.names import series_rows
-from apiserver.stores.events.embedded.points import (
+from apiserver.stores.events.columns import chunks, stats
+from apiserver.stores.events.columns.checked import unwrap
+from apiserver.stores.events.columns.chunks import WholeBody
+from apiserver.stores.events.columns.names import Name
+from apiserver.stores.events.columns.points import (
     NO_CURVE,
     NO_POINTS,
     Columns,
@@ -35,7 +34,10 @@ from apiserver.stores.events.embedded.points import (
     overlay,
     within,
 )
-from apiserver.stores.events.embedded.stats import EMPTY, StatsArray
+from apiserver.stores.events.columns.stats import EMPTY, StatsArray
+from apiserver.stores.events.embedded import tail
+from apiserver.stores.events.embedded.hot import HotPoints
+from apiserver.stores.events.embedded.names import series_rows
 
 _FROM_CHUNKS = "FROM chunk_index AS i {} WHERE series = ? AND last >= ? AND first <= ? ORDER BY last"
 _SHIFTS = (

@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple, Self
 
 from apiserver.events.smoothing import Smoother, Smoothing
-from apiserver.stores.events.embedded.pieces import Pieces
+from apiserver.stores.events.columns.pieces import Pieces
 
 #: How many points are smoothed at a time: as many as fit into a processor's cache.
 POINTS = 2**17

@@ -52,20 +52,22 @@ from apiserver.events.queries import (
 )
 from apiserver.off_loop import in_thread
 from apiserver.stores.events.base import EventStoreBusy, EventStoreError
-from apiserver.stores.events.embedded import by_worker, deletion, log_hits, log_sizes, logs, records, scalars, stats
+from apiserver.stores.events.columns import stats
+from apiserver.stores.events.columns.checked import Damaged, Kind, Place
+from apiserver.stores.events.columns.lines import LogPart
+from apiserver.stores.events.columns.log_pages import WantedLines
+from apiserver.stores.events.columns.names import Name, matcher
+from apiserver.stores.events.embedded import by_worker, deletion, log_hits, log_sizes, logs, records, scalars
 from apiserver.stores.events.embedded.buckets import all_buckets
-from apiserver.stores.events.embedded.checked import Damaged, Kind, Place
 from apiserver.stores.events.embedded.commit import GroupCommit
 from apiserver.stores.events.embedded.curves import ends, in_buckets, neighbours, views_of
 from apiserver.stores.events.embedded.database import Database
-from apiserver.stores.events.embedded.hot import HotOwner, HotPoints, Memtable, Name
+from apiserver.stores.events.embedded.hot import HotOwner, HotPoints, Memtable
 from apiserver.stores.events.embedded.known import KnownCurves
-from apiserver.stores.events.embedded.lines import LogPart
 from apiserver.stores.events.embedded.live import Live
 from apiserver.stores.events.embedded.log_numbers import BlockEnds, NumberedLog
-from apiserver.stores.events.embedded.log_pages import WantedLines
 from apiserver.stores.events.embedded.merge import Merger
-from apiserver.stores.events.embedded.names import TYPES, matcher, owner_id, state
+from apiserver.stores.events.embedded.names import TYPES, owner_id, state
 from apiserver.stores.events.embedded.samples import Samples
 from apiserver.stores.events.embedded.series import VIEW_BYTES, Series, views
 from apiserver.stores.events.embedded.watches import Watch

@@ -23,9 +23,9 @@ import numpy as np
 import numpy.typing as npt
 
 from apiserver.events.model import Int64Array
-from apiserver.stores.events.embedded import chunks
-from apiserver.stores.events.embedded.checked import Damaged, Kind, Place, decoder, unwrap, wrap
-from apiserver.stores.events.embedded.points import NO_POINTS, Points, as_bytes, concat, spread, take
+from apiserver.stores.events.columns import chunks
+from apiserver.stores.events.columns.checked import Damaged, Kind, Place, decoder, unwrap, wrap
+from apiserver.stores.events.columns.points import NO_POINTS, Points, as_bytes, concat, spread, take
 
 #: If a series has so many runs, its next merge makes one of them.
 MOST_RUNS = 16

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from apiserver.events.model import ScalarPosition
 from apiserver.events.queries import GREATEST, LEAST, PageQuery
-from apiserver.stores.events.embedded.points import NO_POINTS, Points, concat, page_end, take
+from apiserver.stores.events.columns.points import NO_POINTS, Points, concat, page_end, take
 from apiserver.stores.events.embedded.series import Series
 
 _SPARE = 16

@@ -17,8 +17,8 @@ async def blocks(request: pytest.FixtureRequest) -> AsyncIterator[BlockStore]:
     if request.param == "plain":
         yield PlainBlocks()
         return
-    from apiserver.stores.events.columnar.elasticsearch import ElasticsearchBlocks
     from apiserver.stores.events.elasticsearch.address import elasticsearch_address
+    from apiserver.stores.events.elasticsearch.blocks import ElasticsearchBlocks
     from apiserver.stores.events.elasticsearch.cluster import Cluster
     from apiserver.stores.events.elasticsearch.migrations import check_schema
 

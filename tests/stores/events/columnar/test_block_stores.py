@@ -55,7 +55,7 @@ async def test_owners_have_their_own_blocks(blocks: BlockStore) -> None:
 async def test_blocks_of_many_owners_are_found_and_fetched_at_once(
     blocks: BlockStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("apiserver.stores.events.columnar.elasticsearch._PAGE", 3)
+    monkeypatch.setattr("apiserver.stores.events.elasticsearch.blocks._PAGE", 3)
     await blocks.put(
         [fragment(f"{n}{variant}", owner=owner, variant=variant) for n, owner in enumerate(OWNERS) for variant in "xyz"]
     )
@@ -241,7 +241,7 @@ async def test_one_holder_has_the_lease(blocks: BlockStore) -> None:
 
 
 async def test_many_blocks_are_found_in_pages(blocks: BlockStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("apiserver.stores.events.columnar.elasticsearch._PAGE", 3)
+    monkeypatch.setattr("apiserver.stores.events.elasticsearch.blocks._PAGE", 3)
     await blocks.put([fragment(f"f{number}") for number in range(10)])
     await blocks.delete([OWNER])
     found = await blocks.find(SERIES)

@@ -11,8 +11,8 @@ from elasticsearch import AsyncElasticsearch
 
 from apiserver.events.model import EventType
 from apiserver.events.queries import PageQuery
-from apiserver.stores.events.columnar.elasticsearch import ElasticsearchBlocks
 from apiserver.stores.events.elasticsearch.address import ElasticsearchAddress
+from apiserver.stores.events.elasticsearch.blocks import ElasticsearchBlocks
 from apiserver.stores.events.elasticsearch.cluster import Cluster
 from apiserver.stores.events.elasticsearch.store import ElasticsearchEventStore
 from tests.contract.event_stores import LOGS, OWNER, SCALARS, batch, lines, messages, sample, scalars

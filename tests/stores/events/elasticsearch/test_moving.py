@@ -11,8 +11,8 @@ import pytest
 from apiserver.cli import main
 from apiserver.events.model import EventBatch, EventType, Owner
 from apiserver.stores.events.base import EventStoreBusy
-from apiserver.stores.events.columnar.elasticsearch import ElasticsearchBlocks
 from apiserver.stores.events.elasticsearch import moving, names, old_indices, old_owners
+from apiserver.stores.events.elasticsearch.blocks import ElasticsearchBlocks
 from apiserver.stores.events.elasticsearch.cluster import Cluster
 from apiserver.stores.events.elasticsearch.moving import Moving
 from apiserver.stores.events.elasticsearch.old_indices import State

@@ -26,11 +26,11 @@ from apiserver.events.model import (
 )
 from apiserver.events.queries import BucketQuery, PageQuery, SeriesQuery
 from apiserver.stores.events.base import EventStoreBusy
-from apiserver.stores.events.columnar.elasticsearch import ElasticsearchBlocks
 from apiserver.stores.events.columnar.logs import ColumnarLogs
 from apiserver.stores.events.columnar.scalars import ColumnarScalars
 from apiserver.stores.events.elasticsearch import bulk, names, old_indices, old_parts
 from apiserver.stores.events.elasticsearch.address import elasticsearch_address
+from apiserver.stores.events.elasticsearch.blocks import ElasticsearchBlocks
 from apiserver.stores.events.elasticsearch.cluster import Cluster
 from apiserver.stores.events.elasticsearch.migrations import check_schema
 from apiserver.stores.events.elasticsearch.old_documents import LogsWithOldDocuments, WithOldDocuments

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import pytest
 
+from apiserver.stores.events.columns import bucketing, chunks, pco, pieces, stats
 from apiserver.stores.events.embedded import (
-    bucketing,
     buckets,
-    chunks,
     decoded,
     log_hits,
     log_merge,
     log_numbers,
-    pco,
-    pieces,
     scalar_merge,
     sealing,
     smoothed,
-    stats,
     tail,
     walks,
 )
@@ -39,7 +35,7 @@ def make_small(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(stats, "LONG", 4)
     patch.setattr(pieces, "POINTS_A_BLOCK", 2)
     patch.setattr(pieces, "POINTS_A_SEALED_BLOCK", 5)
-    patch.setattr(buckets, "MOST_WIDENING", 0.5)
+    patch.setattr(bucketing, "MOST_WIDENING", 0.5)
     patch.setattr(buckets, "CHUNKS_OF_POINTS", 2)
     patch.setattr(buckets, "CHUNKS_OF_BLOCKS", 3)
     patch.setattr(decoded, "LEAST_POINTS", 10)

@@ -15,10 +15,11 @@ from hypothesis import strategies as st
 from apiserver.events.aggregates import ALL, Aggregate, Buckets
 from apiserver.events.model import SINGLE_VALUE_ITERATION, BucketAxis
 from apiserver.events.queries import EVERYWHERE, BucketQuery, Range
-from apiserver.stores.events.embedded import buckets, decoded, pieces, scalar_merge
+from apiserver.stores.events.columns import pieces
+from apiserver.stores.events.columns.pieces import ColumnNames, Pieces
+from apiserver.stores.events.embedded import buckets, decoded, scalar_merge
 from apiserver.stores.events.embedded.known import NOTHING_KEPT
 from apiserver.stores.events.embedded.merge import Merger
-from apiserver.stores.events.embedded.pieces import ColumnNames, Pieces
 from apiserver.stores.events.embedded.store import EmbeddedEventStore
 from tests.chance import examples
 from tests.contract import event_stores

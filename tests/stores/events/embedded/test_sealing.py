@@ -16,7 +16,7 @@ import pytest
 from apiserver.events.model import BucketAxis, MetricSelection
 from apiserver.events.queries import BucketQuery, PageQuery
 from apiserver.stores.events.base import EventStoreBusy
-from apiserver.stores.events.embedded import chunks
+from apiserver.stores.events.columns import chunks
 from apiserver.stores.events.embedded.sealing import Sealer
 from apiserver.stores.events.embedded.store import EmbeddedEventStore
 from tests.contract.event_stores import OWNER, SCALARS, batch, scalars, select

@@ -19,9 +19,9 @@ from apiserver.events.aggregates import ALL, Aggregate, Buckets
 from apiserver.events.model import BucketAxis, EventType, Owner
 from apiserver.events.queries import EVERYWHERE, BucketQuery, Range, SeriesQuery
 from apiserver.events.smoothing import Kind, Smoothing
+from apiserver.stores.events.columns.chunks import Body, Room
 from apiserver.stores.events.embedded import known as known_curves
 from apiserver.stores.events.embedded import smoothed
-from apiserver.stores.events.embedded.chunks import Body, Room
 from apiserver.stores.events.embedded.hot import Memtable
 from apiserver.stores.events.embedded.known import KnownCurves
 from apiserver.stores.events.embedded.store import EmbeddedEventStore

@@ -11,8 +11,9 @@ import pytest
 from apiserver.events.model import BucketAxis, EventBatch, EventType, MetricSelection
 from apiserver.events.queries import BucketQuery, PageQuery, SeriesQuery
 from apiserver.stores.events.base import EventStore
-from apiserver.stores.events.embedded import chunks, tail
-from apiserver.stores.events.embedded.points import NO_POINTS, Points, concat
+from apiserver.stores.events.columns import chunks
+from apiserver.stores.events.columns.points import NO_POINTS, Points, concat
+from apiserver.stores.events.embedded import tail
 from apiserver.stores.events.embedded.series import Series
 from apiserver.stores.events.embedded.store import EmbeddedEventStore
 from tests.contract.event_stores import OWNER, SCALARS, batch, scalars

@@ -12,7 +12,7 @@ import pytest
 from apiserver import resources
 from apiserver.events.model import LogSize
 from apiserver.events.queries import PageQuery
-from apiserver.stores.events.embedded import stats
+from apiserver.stores.events.columns import stats
 from apiserver.stores.events.embedded.store import EmbeddedEventStore
 from tests.contract.event_stores import OWNER, SCALARS, batch, lines, scalars
 

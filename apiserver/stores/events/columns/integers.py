@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from apiserver.events.model import Int64Array
 from apiserver.events.queries import GREATEST
-from apiserver.stores.events.embedded import compression, pco
+from apiserver.stores.events.columns import compression, pco
 
 _HEAD = struct.Struct("<Bqq")  # how, first value, step
 _ARITHMETIC, _DELTAS, _COMPRESSED, _PCODEC = 0, 16, 32, 64

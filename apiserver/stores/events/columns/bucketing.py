@@ -12,15 +12,17 @@ import numpy.typing as npt
 
 from apiserver.events.aggregates import Aggregate, Aggregates, CurvesInBuckets, Rows, columns_for, made_of
 from apiserver.events.model import Int64Array
-from apiserver.events.queries import GREATEST, CommonBuckets
+from apiserver.events.queries import GREATEST, BucketQuery, CommonBuckets
 from apiserver.stores.events.base import bucket_x
-from apiserver.stores.events.embedded.integers import Progression
-from apiserver.stores.events.embedded.pieces import ColumnNames, Pieces, concatenated, pieces_of, sum_up, sum_up_points
-from apiserver.stores.events.embedded.points import NO_CURVE, Curve, concat
+from apiserver.stores.events.columns.integers import Progression
+from apiserver.stores.events.columns.pieces import ColumnNames, Pieces, concatenated, pieces_of, sum_up, sum_up_points
+from apiserver.stores.events.columns.points import NO_CURVE, Curve, concat
 
 #: Series of up to so many pieces are bucketed together, as the fixed cost of a series is more than that of its pieces.
 SHORT = 4096
 _POINTS_A_SEARCH = 8
+#: How much wider buckets may become, as a part of the width asked for.
+MOST_WIDENING = 0.1
 
 _FIRST = np.zeros(1, np.intp)
 
@@ -48,6 +50,15 @@ class InBuckets(NamedTuple):
     number: int
     x: Int64Array
     values: Aggregates
+
+
+def of_blocks(interval: int, shift: int, wanted: BucketQuery) -> int | None:
+    """The interval that is used instead, a multiple of 2^shift; None if that would change it too much."""
+    wider = -(-interval >> shift) << shift
+    if wider - interval <= interval * MOST_WIDENING and wider <= GREATEST:
+        return wider
+    finer = interval >> shift << shift
+    return finer if finer and wanted.may_be_finer else None
 
 
 def bucketed(sources: Iterable[Source], wanted: frozenset[Aggregate]) -> list[InBuckets]:

@@ -10,10 +10,9 @@ import numpy as np
 from apiserver.events.model import Int64Array, LogLine, LogPosition
 from apiserver.events.queries import PageQuery, SeriesQuery
 from apiserver.stores.events.base import PAGE_BYTES
-from apiserver.stores.events.embedded.hot import Matcher
-from apiserver.stores.events.embedded.lines import Lines
-from apiserver.stores.events.embedded.names import matcher
-from apiserver.stores.events.embedded.points import page_end
+from apiserver.stores.events.columns.lines import Lines
+from apiserver.stores.events.columns.names import Matcher, matcher
+from apiserver.stores.events.columns.points import page_end
 
 
 class WantedLines(NamedTuple):

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from apiserver.events.queries import GREATEST
-from apiserver.stores.events.embedded import stats
-from apiserver.stores.events.embedded.stats import StatsArray
+from apiserver.stores.events.columns import stats
+from apiserver.stores.events.columns.stats import StatsArray
 
 
 @pytest.fixture(scope="module", params=[2, 256], autouse=True)

@@ -26,9 +26,9 @@ import numpy.typing as npt
 
 from apiserver.events.model import Float64Array, Int64Array, Owner, ScalarStats
 from apiserver.events.queries import GREATEST, LEAST
-from apiserver.stores.events.embedded.checked import decoder
-from apiserver.stores.events.embedded.hot import Name
-from apiserver.stores.events.embedded.points import Points
+from apiserver.stores.events.columns.checked import decoder
+from apiserver.stores.events.columns.names import Name
+from apiserver.stores.events.columns.points import Points
 
 StatsArray = npt.NDArray[Any]
 

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from apiserver.events.model import EventType, Owner
-from apiserver.stores.events.columnar.elasticsearch import ElasticsearchBlocks
 from apiserver.stores.events.columnar.scalars import ColumnarScalars
 from apiserver.stores.events.elasticsearch import names
 from apiserver.stores.events.elasticsearch.address import ElasticsearchAddress
+from apiserver.stores.events.elasticsearch.blocks import ElasticsearchBlocks
 from apiserver.stores.events.elasticsearch.cluster import Cluster
 from apiserver.stores.events.elasticsearch.migrations import check_schema
 from tests.contract.event_stores import batch, scalars

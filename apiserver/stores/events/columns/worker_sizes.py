@@ -8,8 +8,8 @@ import numpy as np
 
 from apiserver.events.log_text import sizes_of, text_of
 from apiserver.events.model import Int64Array, LogSize
-from apiserver.stores.events.embedded.lines import Column, Lines
-from apiserver.stores.events.embedded.points import grouped
+from apiserver.stores.events.columns.lines import Column, Lines
+from apiserver.stores.events.columns.points import grouped
 
 #: The name of each worker, the timestamp of its first line, and the bytes of all of them as text.
 Sizes = list[tuple[str, int, int]]

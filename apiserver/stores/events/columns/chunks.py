@@ -19,11 +19,11 @@ import numpy.typing as npt
 
 from apiserver.events.model import Float64Array, Int64Array
 from apiserver.events.queries import GREATEST, LEAST
-from apiserver.stores.events.embedded import integers, pco
-from apiserver.stores.events.embedded.checked import decoder, unwrap
-from apiserver.stores.events.embedded.integers import Progression
-from apiserver.stores.events.embedded.points import Curve, Points
-from apiserver.stores.events.embedded.reports import Reports
+from apiserver.stores.events.columns import integers, pco
+from apiserver.stores.events.columns.checked import decoder, unwrap
+from apiserver.stores.events.columns.integers import Progression
+from apiserver.stores.events.columns.points import Curve, Points
+from apiserver.stores.events.columns.reports import Reports
 
 LARGEST = 4096
 LARGEST_SEALED = 16384

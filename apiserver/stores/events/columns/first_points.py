@@ -14,7 +14,7 @@ import numpy as np
 
 from apiserver.events.model import Int64Array
 from apiserver.events.queries import LEAST
-from apiserver.stores.events.embedded.points import NO_POINTS, Points, concat, take
+from apiserver.stores.events.columns.points import NO_POINTS, Points, concat, take
 
 
 class FirstPoints:

@@ -17,7 +17,7 @@ import numpy as np
 from apiserver.events.aggregates import CurvesInBuckets
 from apiserver.events.model import Float64Array
 from apiserver.events.queries import CommonBuckets
-from apiserver.stores.events.embedded.integers import Progression
+from apiserver.stores.events.columns.integers import Progression
 
 #: Points that are remembered at most: they and those of a run fit into a processor's cache.
 _MOST = 2**16

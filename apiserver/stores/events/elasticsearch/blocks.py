@@ -41,12 +41,20 @@ from apiserver.stores.events.columnar.blocks import (
     Refused,
     near,
 )
-from apiserver.stores.events.columnar.documents import FIELDS, action, block_of, deletion_id, events_in, item, note
+from apiserver.stores.events.columns.names import matcher
 from apiserver.stores.events.elasticsearch import bulk, names
+from apiserver.stores.events.elasticsearch.block_documents import (
+    FIELDS,
+    action,
+    block_of,
+    deletion_id,
+    events_in,
+    item,
+    note,
+)
 from apiserver.stores.events.elasticsearch.cluster import Cluster, errors
-from apiserver.stores.events.elasticsearch.parts import in_parts
 from apiserver.stores.events.elasticsearch.queries import all_of, any_of, blocks_since, inside, of, of_each, without
-from apiserver.stores.events.embedded.names import matcher
+from apiserver.stores.events.parts import in_parts
 
 #: What a search answers of each block.
 _BARE: JsonObject = {

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from apiserver.events.aggregates import COLUMNS
 from apiserver.events.model import LogLine, LogPosition
-from apiserver.stores.events.embedded import chunks, compression, integers, lines, pieces
-from apiserver.stores.events.embedded.checked import Damaged, Kind, Place, unwrap, wrap
-from apiserver.stores.events.embedded.lines import LogPart
+from apiserver.stores.events.columns import chunks, compression, integers, lines, pieces
+from apiserver.stores.events.columns.checked import Damaged, Kind, Place, unwrap, wrap
+from apiserver.stores.events.columns.lines import LogPart
 from tests.contract.event_stores import lines as log_lines
 
 int64 = st.integers(-(2**63), 2**63 - 1)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from apiserver.events.model import Float64Array, Int64Array
 from apiserver.events.queries import Grid
-from apiserver.stores.events.embedded.points import grouped
+from apiserver.stores.events.columns.points import grouped
 
 Worker = TypeVar("Worker", bound=Hashable)
 

@@ -16,9 +16,9 @@ from apiserver import answers
 from apiserver.events.log_filter import LineFilter
 from apiserver.events.model import Int64Array, LogColumns, LogLine, LogPosition
 from apiserver.stores.events.base import EVENT_BYTES
-from apiserver.stores.events.embedded import compression, integers
+from apiserver.stores.events.columns import compression, integers
+from apiserver.stores.events.columns.names import Name
 
-Name = tuple[str, str]  # metric, variant
 _Which = slice | npt.NDArray[np.intp]
 
 #: These make positions and lines in half the time that their classes take. Pages have many lines.

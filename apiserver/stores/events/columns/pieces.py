@@ -22,10 +22,10 @@ import numpy.typing as npt
 from apiserver.events import aggregates
 from apiserver.events.aggregates import COLUMNS, Rows, Sums
 from apiserver.events.model import Float64Array, Int64Array
-from apiserver.stores.events.embedded import compression
-from apiserver.stores.events.embedded.extremes import Extremes
-from apiserver.stores.events.embedded.integers import Progression
-from apiserver.stores.events.embedded.points import Curve
+from apiserver.stores.events.columns import compression
+from apiserver.stores.events.columns.extremes import Extremes
+from apiserver.stores.events.columns.integers import Progression
+from apiserver.stores.events.columns.points import Curve
 
 POINTS_A_BLOCK = 64
 POINTS_A_SEALED_BLOCK = 256
