@@ -50,6 +50,7 @@ from apiserver.rpc.validate import compile_request
 from apiserver.services.access import defaults, fixed_users, identities, roles
 from apiserver.services.access.attempts import Attempts
 from apiserver.services.access.credentials import Credential
+from apiserver.services.access.key_uses import KeyUses
 from apiserver.services.backend import Backend, registry
 from apiserver.services.document_cache import DocumentCache
 from apiserver.services.history.store import History
@@ -215,6 +216,7 @@ def _backend(settings: Settings, folder: DataFolder, files: FileStore) -> Backen
     documents = document_engine(settings).store(folder)
     events = event_engine(settings).store(folder)
     scrolls = Scrolls(settings.token_secret)
+    key_uses = KeyUses(documents)
     connections = descriptors.connection_limit(settings.max_connections)
     return Backend(
         settings=settings,
@@ -225,11 +227,12 @@ def _backend(settings: Settings, folder: DataFolder, files: FileStore) -> Backen
         history=History(events, documents, days=settings.history_days),
         auth=Authenticator(
             settings.token_secret,
-            identities.lookup(documents),
-            current=identities.current(documents),
+            identities.lookup(documents, key_uses),
+            current=identities.current(documents, key_uses),
             become=identities.become(documents),
             allowed_origins=settings.allowed_origins,
         ),
+        key_uses=key_uses,
         attempts=Attempts(),
         scrolls=scrolls,
         document_cache=DocumentCache(documents),
@@ -314,6 +317,8 @@ def _lifespan(
             await defaults.ensure_defaults(backend.documents, backend.settings)
             await fixed_users.ensure_fixed_users(backend.documents, backend.settings)
             new_credential = await defaults.ensure_admin(backend.documents, backend.settings)
+            opened.push_async_callback(backend.key_uses.close)
+            backend.key_uses.writing.start(at_once=False)
             opened.push_async_callback(backend.last_metrics.close)
             await backend.last_metrics.restate()
             for job in (backend.history.sweeping, backend.file_deletions.deleting):

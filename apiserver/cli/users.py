@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import math
 import sys
+import time
 from typing import TYPE_CHECKING
 
 from apiserver.cli.command import DATA_FLAGS, CommandError, Commands, add_command, say
@@ -11,6 +13,7 @@ from apiserver.cli.documents import with_documents
 from apiserver.settings import Settings
 
 if TYPE_CHECKING:
+    from apiserver.rpc.call import Grant
     from apiserver.services.access.credentials import Credential
     from apiserver.stores.documents.base import DocumentStore
     from apiserver.stores.documents.query import Document
@@ -23,6 +26,12 @@ def add(commands: Commands[argparse.ArgumentParser]) -> None:
     new = add_command(actions, "add", _user_add, "add a user and print an access key", DATA_FLAGS)
     new.add_argument("name")
     new.add_argument("--role", choices=("user", "admin"), default="user")
+    new.add_argument("--service", action="store_true", help="a service account: nobody signs in with a password")
+    _add_grant(new)
+    key = add_command(actions, "key", _user_key, "make one more access key for a user", DATA_FLAGS)
+    key.add_argument("name", help="name of the user")
+    key.add_argument("--label", help="what to call the key")
+    _add_grant(key)
     add_command(actions, "list", _user_list, "list users and their access keys", DATA_FLAGS)
     rotate = add_command(actions, "rotate", _user_rotate, "replace a user's access keys, or one key", DATA_FLAGS)
     rotate.add_argument("name", help="name of the user, or one access key")
@@ -36,19 +45,53 @@ def add(commands: Commands[argparse.ArgumentParser]) -> None:
     add_command(actions, "hash", _user_hash, "ask for a password and print its hash, for the setting users")
 
 
+def _add_grant(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--scopes", metavar="SCOPE,…", help="what the key allows: read, events, files, write, all")
+    parser.add_argument("--days", type=float, help="days after which the key ends")
+
+
+def _grant(options: argparse.Namespace) -> Grant:
+    """What the flags say that a new key is to allow."""
+    from apiserver.rpc.call import Grant
+    from apiserver.services.access.scopes import SCOPES
+
+    asked = None if options.scopes is None else tuple(options.scopes.split(","))
+    if asked is not None and not set(asked) <= set(SCOPES):
+        raise CommandError(f"--scopes: name some of {', '.join(SCOPES)}")
+    if options.days is not None and not 0 < options.days <= 36500:
+        raise CommandError("--days: give a number above 0, and at most 36500")
+    return Grant(asked, math.inf if options.days is None else time.time() + options.days * 86400)
+
+
+def _user_key(settings: Settings, options: argparse.Namespace) -> None:
+    async def make(documents: DocumentStore) -> Credential:
+        from apiserver.services.access.credentials import create_credential
+
+        user = await documents.find_one("users", {"company": settings.company, "name": options.name})
+        if user is None:
+            raise CommandError(f"there is no user '{options.name}'")
+        return await create_credential(documents, user, options.label, grant)
+
+    grant = _grant(options)
+    _print_credential(settings, with_documents(settings, make))
+
+
 def _user_add(settings: Settings, options: argparse.Namespace) -> None:
     async def add(documents: DocumentStore) -> Credential:
         from apiserver.services.access.credentials import create_user
         from apiserver.stores.documents.base import DuplicateDocument
 
         try:
-            _, credential = await create_user(documents, settings.company, options.name, options.role)
+            _, credential = await create_user(
+                documents, settings.company, options.name, options.role, service=options.service, grant=grant
+            )
         except DuplicateDocument:
             raise CommandError(f"there is a user named '{options.name}' already") from None
         return credential
 
     if not options.name.strip():
         raise CommandError("a user needs a name")
+    grant = _grant(options)
     _print_credential(settings, with_documents(settings, add))
 
 
@@ -59,8 +102,19 @@ def _user_list(settings: Settings, options: argparse.Namespace) -> None:
         return await list_users(documents, settings.company)
 
     for user in with_documents(settings, listed):
-        keys = ", ".join(credential["key"] for credential in user["credentials"]) or "no access key"
-        sys.stdout.write(f"{_printable(user['name'])} ({user['role']}): {keys}\n")
+        keys = ", ".join(map(_key_said, user["credentials"])) or "no access key"
+        kind = f"{user['role']}, service account" if user.get("service") else user["role"]
+        sys.stdout.write(f"{_printable(user['name'])} ({kind}): {keys}\n")
+
+
+def _key_said(key: Document) -> str:
+    """An access key, and what is special about it: `A1B2 (CI; for read, events; until 2027-01-31)`."""
+    said = [_printable(key["label"])] if key["label"] else []
+    if key.get("scopes") is not None:
+        said.append(f"for {', '.join(key['scopes'])}")
+    if key.get("expires"):
+        said.append(f"until {key['expires'][:10]}")
+    return f"{key['key']} ({'; '.join(said)})" if said else str(key["key"])
 
 
 def _user_rotate(settings: Settings, options: argparse.Namespace) -> None:
@@ -94,6 +148,8 @@ def _user_password(settings: Settings, options: argparse.Namespace) -> None:
         user = await documents.find_one("users", {"company": settings.company, "name": options.name})
         if user is None:
             raise CommandError(f"there is no user '{options.name}'")
+        if user.get("service"):
+            raise CommandError(f"'{options.name}' is a service account, which has no password")
         await set_password(documents, user, hashed)
 
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
@@ -10,6 +11,20 @@ from typing import Any, Generic, Protocol, TypeVar
 #: What handlers use through `call.backend`: the services define it, rpc only passes it on.
 BackendT = TypeVar("BackendT")
 T = TypeVar("T")
+
+
+@dataclass(slots=True, frozen=True)
+class Grant:
+    """What an access key allows of what its owner may do."""
+
+    scopes: tuple[str, ...] | None = None
+    """What calls with the key may do: see services/access/scopes.py. None: whatever the owner may."""
+    expires: float = math.inf
+    """When the key ends, in epoch seconds."""
+
+
+#: The grant of keys that allow everything, and of callers without a key.
+FULL = Grant()
 
 
 @dataclass(slots=True, frozen=True)
@@ -28,6 +43,10 @@ class Identity:
     """The id of the login that the caller's token comes from."""
     logged_in: int | None = None
     """The time of that login, in epoch seconds."""
+    grant: Grant = FULL
+    """What the access key allows, if the caller or their token used one."""
+    service: bool = False
+    """Whether the caller is a service account, as which no person signs in."""
 
 
 ANONYMOUS = Identity(user="", company="", role="anonymous")
@@ -47,7 +66,7 @@ class Rules(Protocol):
     """Who may call what."""
 
     def check(self, caller: Identity, endpoint: str, *, reads: bool) -> None:
-        """403/20 if the caller's role does not allow the endpoint; `reads`: the endpoint changes nothing."""
+        """403/20 if the caller's role or access key does not allow the endpoint; `reads`: it changes nothing."""
 
 
 @dataclass(slots=True)

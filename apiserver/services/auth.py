@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import math
+import time
 from dataclasses import replace
 from typing import Any
 
-from apiserver.rpc.call import ANONYMOUS
+from apiserver.rpc.call import ANONYMOUS, Grant
 from apiserver.rpc.errors import ApiError, forbidden, invalid_id, validation_error
 from apiserver.services.access import credentials
 from apiserver.services.access.fixed_users import login_modes
-from apiserver.services.access.identities import of_user
+from apiserver.services.access.identities import PASSWORD_KEY, of_user
 from apiserver.services.access.password_login import caller_of
 from apiserver.services.access.roles import ASSIGNABLE, LOGIN_PAGE, USER, is_admin
+from apiserver.services.access.scopes import SCOPES, fields_of
 from apiserver.services.access.sessions import end_session, log_in, set_cookie
 from apiserver.services.access.sign_in_links import by_link
 from apiserver.services.backend import Call, documents, endpoint
@@ -23,8 +26,8 @@ from apiserver.stores.documents.query import Update
 async def login(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     caller = call.identity if call.identity != ANONYMOUS else await caller_of(call)
     token, seconds = await log_in(call, caller, request.get("expiration_sec"))
-    if caller.key:
-        await credentials.mark_used(call.backend.documents, caller.key, call.worker or call.client)
+    if caller.key and not caller.key.startswith(PASSWORD_KEY):
+        await call.backend.key_uses.logged_in(caller.key, call.worker or call.client)
     set_cookie(call, token, seconds)
     return {"token": token}
 
@@ -50,7 +53,9 @@ async def get_token_for_user(call: Call, request: dict[str, Any]) -> dict[str, A
         raise invalid_id("user", request["user"])
     if user.user != caller.user and not is_admin(call):
         raise forbidden("only admins may get tokens for other users")
-    ending_with_the_callers = replace(user, key=caller.key, session=caller.session, logged_in=caller.logged_in)
+    ending_with_the_callers = replace(
+        user, key=caller.key, session=caller.session, logged_in=caller.logged_in, grant=caller.grant
+    )
     token, _ = await log_in(call, ending_with_the_callers, request.get("expiration_sec"))
     return {"token": token}
 
@@ -76,16 +81,25 @@ async def create_credentials(call: Call, request: dict[str, Any]) -> dict[str, A
     user = await documents(call).find_one("users", {"id": call.identity.user})
     if user is None:
         raise invalid_id("user", call.identity.user)
-    label = request.get("label")
-    made = await credentials.create_credential(call.backend.documents, user, label)
-    return {"credentials": {"access_key": made.key, "secret_key": made.secret, "label": label}}
+    label, grant = request.get("label"), _asked_grant(call, request)
+    made = await credentials.create_credential(call.backend.documents, user, label, grant)
+    answer = {"access_key": made.key, "secret_key": made.secret, "label": label}
+    return {"credentials": {**answer, **fields_of(grant)}}
+
+
+def _asked_grant(call: Call, request: dict[str, Any]) -> Grant:
+    """What a new key is to allow. It ends with the key that the caller has, or earlier."""
+    asked, seconds = request.get("scopes"), request.get("expiration_sec")
+    scopes = None if asked is None else tuple(scope for scope in SCOPES if scope in asked)
+    ends = min(math.inf if seconds is None else time.time() + seconds, call.identity.grant.expires)
+    return Grant(scopes, ends)
 
 
 @endpoint("auth.get_credentials", "1.0")
 async def get_credentials(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     keys = await documents(call).find("credentials", {"user": call.identity.user}, sort=[("created", 1)])
-    shown = ("label", "last_used", "last_used_from")
-    return {"credentials": [{"access_key": key["key"], **{field: key[field] for field in shown}} for key in keys]}
+    shown = ("label", "last_used", "last_used_from", "created", "scopes", "expires")
+    return {"credentials": [{"access_key": key["key"], **{name: key.get(name) for name in shown}} for key in keys]}
 
 
 @endpoint("auth.edit_credentials", "1.0")
@@ -108,13 +122,15 @@ async def revoke_credentials(call: Call, request: dict[str, Any]) -> dict[str, A
 
 @endpoint("auth.create_user", "1.0")
 async def create_user(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    if request["role"] != USER and not is_admin(call):
-        raise forbidden("only admins may add admins")
+    if (request["role"] != USER or request["service"]) and not is_admin(call):
+        raise forbidden("only admins may add admins and service accounts")
     given = {field: request.get(field) for field in ("given_name", "family_name", "email", "avatar")}
     # The login page sends the company that its copy of the web UI was built with, so it is not checked.
     company = call.identity.company if call.identity.role == LOGIN_PAGE else own_company(call, request.get("company"))
     try:
-        user = await credentials.add_user(call.backend.documents, company, request["name"], request["role"], **given)
+        user = await credentials.add_user(
+            call.backend.documents, company, request["name"], request["role"], service=request["service"], **given
+        )
     except DuplicateDocument:
         raise name_taken(request["name"]) from None
     return {"id": user["id"]}

@@ -15,6 +15,7 @@ from apiserver.rpc.auth import Authenticator
 from apiserver.rpc.call import Call as RpcCall
 from apiserver.rpc.registry import Registry
 from apiserver.services.access.attempts import Attempts
+from apiserver.services.access.key_uses import KeyUses
 from apiserver.services.document_cache import DocumentCache
 from apiserver.services.history.store import History
 from apiserver.services.last_metrics import LastMetrics
@@ -36,6 +37,7 @@ class Backend:
     series_limit: SeriesLimit
     history: History
     auth: Authenticator
+    key_uses: KeyUses
     attempts: Attempts
     scrolls: Scrolls
     document_cache: DocumentCache

@@ -20,7 +20,7 @@ from apiserver.stores.documents.scoped import VisibleDocuments
 PUBLIC_FIELDS = {
     "users": (
         *("id", "name", "given_name", "family_name", "email", "avatar", "role", "company"),
-        *("created", "created_in_version"),
+        *("created", "created_in_version", "service"),
     )
 }
 #: If a referenced document has more bytes than this, every place that shows it counts towards the answer's memory.

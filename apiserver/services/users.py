@@ -110,7 +110,7 @@ async def create(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     given = {field: request.get(field) for field in ("id", "given_name", "family_name", "avatar")}
     company, name = own_company(call, request["company"]), request["name"]
     try:
-        await credentials.add_user(call.backend.documents, company, name, USER, **given)
+        await credentials.add_user(call.backend.documents, company, name, USER, service=False, **given)
     except DuplicateDocument:
         if await documents(call).find_one("users", {"name": name}):
             raise name_taken(name) from None
@@ -170,9 +170,11 @@ async def get_sessions(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 @endpoint("users.end_sessions", "2.34")
 async def end(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     sessions = await _sessions(call, request)
-    if not request["all"]:
+    if request["others"]:
+        sessions = [session for session in sessions if session["id"] != call.identity.session]
+    elif not request["all"]:
         if request.get("sessions") is None:
-            raise validation_error("name the logins to end, or say all: true", field="sessions")
+            raise validation_error("name the logins to end, or say all: true, or others: true", field="sessions")
         wanted = set(request["sessions"])
         sessions = [session for session in sessions if session["id"] in wanted]
     return {"ended": await end_sessions(call.backend.documents, sessions)}

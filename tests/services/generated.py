@@ -151,12 +151,15 @@ async def ask(
     *,
     method: str = "POST",
     headers: Mapping[str, str] | None = None,
+    body: bytes | None = None,
 ) -> tuple[int, str]:
     """The same without an HTTP client, which takes most of the time of many small calls: the status, and the answer.
 
-    The request is the body of a POST, and the query of a GET.
+    The request is the body of a POST, if it has no other, and the query of a GET.
     """
-    body, query = (b"", urlencode(request, doseq=True)) if method == "GET" else (json.dumps(request).encode(), "")
+    query = urlencode(request, doseq=True) if method == "GET" else ""
+    if body is None:
+        body = b"" if method == "GET" else json.dumps(request).encode()
     sent: list[MutableMapping[str, Any]] = []
 
     unread = [body]

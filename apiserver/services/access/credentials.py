@@ -10,9 +10,11 @@ import secrets
 from dataclasses import dataclass, field
 from uuid import uuid4
 
+from apiserver.rpc.call import FULL, Grant
 from apiserver.rpc.versions import SERVER_VERSION
 from apiserver.services.access.identities import PASSWORDS, SESSIONS, digest, forget
 from apiserver.services.access.roles import ASSIGNABLE, USER
+from apiserver.services.access.scopes import fields_of, grant_of
 from apiserver.stores.documents.base import DocumentStore, DuplicateDocument
 from apiserver.stores.documents.query import AllOf, AnyOf, Document, Unequal, Update
 from apiserver.times import utc_now
@@ -31,34 +33,37 @@ class UnknownUser(Exception):
 
 
 async def add_user(
-    documents: DocumentStore, company: str, name: str, role: str = USER, **fields: str | None
+    documents: DocumentStore, company: str, name: str, role: str = USER, *, service: bool = False, **fields: str | None
 ) -> Document:
     """Add a user without an access key. `fields`: id, given_name, family_name, email, avatar.
 
-    ValueError when there is no such role; DuplicateDocument when the id or the name is taken.
+    A `service` account is for programs: nobody signs in as one with a password, a link or a name alone. ValueError when
+    there is no such role; DuplicateDocument when the id or the name is taken.
     """
     if role not in ASSIGNABLE:
         raise ValueError(f"role must be one of {', '.join(ASSIGNABLE)}")
     user = {**new_user(company, name, role), **{key: value for key, value in fields.items() if value is not None}}
+    if service:
+        user["service"] = True
     await documents.insert("users", [user])
     return user
 
 
 async def create_user(
-    documents: DocumentStore, company: str, name: str, role: str = USER, **fields: str | None
+    documents: DocumentStore, company: str, name: str, role: str = USER, *, service: bool = False, grant: Grant = FULL
 ) -> tuple[Document, Credential]:
     """`add_user`, with one access key."""
-    user = await add_user(documents, company, name, role, **fields)
-    return user, await create_credential(documents, user)
+    user = await add_user(documents, company, name, role, service=service)
+    return user, await create_credential(documents, user, grant=grant)
 
 
 async def list_users(documents: DocumentStore, company: str) -> list[Document]:
-    """The company's users by name, each with `credentials`: [{key, label, created, last_used}]."""
+    """The company's users by name, each with their access keys as `credentials`, without the hashes of secrets."""
     users = await documents.find("users", {"company": company}, sort=[("name", 1)])
     keys = await documents.find(
         "credentials",
         {"company": company},
-        projection=("user", "key", "label", "created", "last_used"),
+        projection=("user", "key", "label", "created", "last_used", "scopes", "expires"),
         sort=[("created", 1)],
     )
     return [{**user, "credentials": [key for key in keys if key["user"] == user["id"]]} for user in users]
@@ -75,21 +80,27 @@ async def delete_user(documents: DocumentStore, company: str, user: str) -> int:
     return deleted
 
 
-async def create_credential(documents: DocumentStore, user: Document, label: str | None = None) -> Credential:
+async def create_credential(
+    documents: DocumentStore, user: Document, label: str | None = None, grant: Grant = FULL
+) -> Credential:
     """One more access key for the user (a document with id and company)."""
     credential = new_pair()
-    await documents.insert("credentials", [stored_credential(user, credential, label)])
+    await documents.insert("credentials", [stored_credential(user, credential, label, grant)])
     return credential
 
 
 async def rotate(documents: DocumentStore, company: str, user_or_key: str) -> Credential:
-    """Replace one access key, or all keys of a user (by id or name), by a new one. UnknownUser if there is neither."""
+    """Replace one access key, or all keys of a user (by id or name), by a new one. UnknownUser if there is neither.
+
+    A key that replaces one key allows what that allowed. One that replaces all keys of a user allows everything.
+    """
     old = await documents.find_one("credentials", {"company": company, "key": user_or_key})
     owner = {"id": old["user"]} if old else AnyOf([{"id": user_or_key}, {"name": user_or_key}])
     user = await documents.find_one("users", AllOf([{"company": company}, owner]))
     if user is None:
         raise UnknownUser(user_or_key)
-    replacement = await create_credential(documents, user, label=old["label"] if old else None)
+    label, grant = (old["label"], grant_of(old)) if old else (None, FULL)
+    replacement = await create_credential(documents, user, label, grant)
     replaced = {"key": user_or_key} if old else {"user": user["id"], "key": Unequal(replacement.key)}
     await documents.delete("credentials", {"company": company, **replaced})
     forget(documents)
@@ -102,11 +113,6 @@ async def revoke(documents: DocumentStore, company: str, key: str, user: str | N
     revoked = await documents.delete("credentials", {"company": company, "key": key, **owner})
     forget(documents)
     return revoked
-
-
-async def mark_used(documents: DocumentStore, key: str, worker: str) -> None:
-    """Store that a key was used to log in now, from this worker."""
-    await documents.update("credentials", {"key": key}, Update(set={"last_used": utc_now(), "last_used_from": worker}))
 
 
 async def update_user(documents: DocumentStore, company: str, user: str, fields: Document) -> int:
@@ -141,7 +147,7 @@ def new_pair() -> Credential:
     return Credential(key=secrets.token_hex(10).upper(), secret=secrets.token_urlsafe(32))
 
 
-def stored_credential(user: Document, credential: Credential, label: str | None) -> Document:
+def stored_credential(user: Document, credential: Credential, label: str | None, grant: Grant = FULL) -> Document:
     """The document of a new access key, with the digest of its secret."""
     return {
         "id": uuid4().hex,
@@ -153,6 +159,7 @@ def stored_credential(user: Document, credential: Credential, label: str | None)
         "created": utc_now(),
         "last_used": None,
         "last_used_from": None,
+        **fields_of(grant),
     }
 
 

@@ -45,9 +45,15 @@ async def ensure_admin(documents: DocumentStore, settings: Settings) -> Credenti
     return credential if await insert_if_new(documents, "credentials", first) else None
 
 
+async def first_admin(documents: DocumentStore, company: str) -> Document | None:
+    """The company's oldest admin who is a person."""
+    people = {"company": company, "role": ADMIN, "service": Unequal(True)}
+    return await documents.find_one("users", people, sort=[("created", 1)])
+
+
 async def _ensure_admin_user(documents: DocumentStore, company: str) -> Document:
     """The company's oldest admin; made if there is none."""
-    admin = await documents.find_one("users", {"company": company, "role": ADMIN}, sort=[("created", 1)])
+    admin = await first_admin(documents, company)
     if admin is not None:
         return admin
     await insert_if_new(documents, "users", new_user(company, ADMIN_NAME, ADMIN))

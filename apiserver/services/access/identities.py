@@ -1,4 +1,4 @@
-"""Who calls: finds the users of access keys and tokens, with a cache.
+"""Who calls: finds the users of access keys and tokens, and what the keys allow, with a cache.
 
 Every module that changes a key, a user or a session calls `forget`, which empties the cache.
 """
@@ -17,9 +17,12 @@ from typing import Any
 from weakref import WeakKeyDictionary, ref
 
 from apiserver.rpc.auth import Become, Current, Lookup
-from apiserver.rpc.call import Identity
+from apiserver.rpc.call import FULL, Grant, Identity
+from apiserver.rpc.errors import unauthorized
 from apiserver.services.access.attempts import Attempts
+from apiserver.services.access.key_uses import KeyUses
 from apiserver.services.access.roles import may_become
+from apiserver.services.access.scopes import grant_of
 from apiserver.stores.documents.base import DocumentStore, DocumentStoreBusy
 from apiserver.stores.documents.query import Update
 from apiserver.times import from_now, utc_now
@@ -44,8 +47,10 @@ CACHED_SECONDS = 1.0
 CACHED_ALONE_SECONDS = 600.0
 
 
-def lookup(documents: DocumentStore) -> Lookup:
+def lookup(documents: DocumentStore, uses: KeyUses) -> Lookup:
     """A coroutine function that returns the user of a (key, secret), or None if the pair is not valid.
+
+    401/22 with the reason if the key has expired. `uses` is told of each valid pair.
 
     After too many wrong secrets, wrong ones get 429. The right one gets it only if it was chosen in the settings: the
     server's own secrets cannot be guessed, so their owners are not locked out. An unknown key is not counted, because
@@ -64,15 +69,19 @@ def lookup(documents: DocumentStore) -> Lookup:
             return None
         if known.chosen:
             attempts.let_in(key, client)
+        if known.identity.grant.expires <= time.time():
+            raise unauthorized(22, "Unauthorized (the access key has expired)", expired=True)
+        uses.note(key, client)
         return known.identity
 
     return identify
 
 
-def current(documents: DocumentStore) -> Current:
-    """A coroutine function that returns a token's user with the role that the user has now.
+def current(documents: DocumentStore, uses: KeyUses) -> Current:
+    """A coroutine function that returns a token's user with the role that the user has now, and what its key allows.
 
-    None if the token's session was ended, the access key it came from was revoked, or the user was deleted.
+    None if the token's session was ended, the access key it came from was revoked or has expired, or the user was
+    deleted. `uses` is told of the keys of valid tokens.
     """
 
     cache = _cache_of(documents)
@@ -80,6 +89,10 @@ def current(documents: DocumentStore) -> Current:
     async def now(claimed: Identity) -> Identity | None:
         token = (claimed.user, claimed.company, claimed.key, claimed.session, claimed.logged_in)
         found: Identity | None = await cache.get(token, lambda: _of_token(documents, claimed))
+        if found is None or found.grant.expires <= time.time():
+            return None
+        if found.key is not None and not found.key.startswith(PASSWORD_KEY):
+            uses.note(found.key)
         return found
 
     return now
@@ -94,14 +107,14 @@ def become(documents: DocumentStore) -> Become:
         other: Identity | None = await cache.get(("user", user), lambda: of_user(documents, user))
         if other is None or not may_become(caller, other):
             return None
-        return replace(other, key=caller.key, session=caller.session, logged_in=caller.logged_in)
+        return replace(other, key=caller.key, session=caller.session, logged_in=caller.logged_in, grant=caller.grant)
 
     return in_the_name_of
 
 
 async def of_user(documents: DocumentStore, user: str) -> Identity | None:
     """The identity of a user; None if there is no such user."""
-    found = await documents.find_one("users", {"id": user}, projection=("id", "company", "role", "name"))
+    found = await documents.find_one("users", {"id": user}, projection=("id", "company", "role", "name", "service"))
     if found is None:
         return None
     company = await documents.find_one("companies", {"id": found["company"]}, projection=("name",))
@@ -111,6 +124,7 @@ async def of_user(documents: DocumentStore, user: str) -> Identity | None:
         role=found["role"],
         user_name=found["name"],
         company_name=company["name"] if company else "",
+        service=bool(found.get("service")),
     )
 
 
@@ -128,13 +142,15 @@ async def _of_key(documents: DocumentStore, key: str) -> _Key | None:
     identity = credential and await of_user(documents, credential["user"])
     if not credential or not identity:
         return None
-    return _Key(credential["secret_hash"], replace(identity, key=key), chosen=bool(credential.get("fixed")))
+    allowed = replace(identity, key=key, grant=grant_of(credential))
+    return _Key(credential["secret_hash"], allowed, chosen=bool(credential.get("fixed")))
 
 
 async def _of_token(documents: DocumentStore, claimed: Identity) -> Identity | None:
     if claimed.session and await documents.find_one(ENDED_SESSIONS, {"id": claimed.session}):
         return None
-    if claimed.key and not await _in_use(documents, claimed.key):
+    grant = await _grant(documents, claimed.key) if claimed.key else FULL
+    if grant is None:
         return None
     identity: Identity | None = await _cache_of(documents).get(
         ("user", claimed.user), lambda: of_user(documents, claimed.user)
@@ -143,7 +159,7 @@ async def _of_token(documents: DocumentStore, claimed: Identity) -> Identity | N
         return None
     if claimed.session:
         await _note_use(documents, claimed.session)
-    return replace(identity, key=claimed.key, session=claimed.session, logged_in=claimed.logged_in)
+    return replace(identity, key=claimed.key, session=claimed.session, logged_in=claimed.logged_in, grant=grant)
 
 
 async def _note_use(documents: DocumentStore, session: str) -> None:
@@ -154,12 +170,13 @@ async def _note_use(documents: DocumentStore, session: str) -> None:
             await documents.update(SESSIONS, {"id": session}, Update(set={"last_used": utc_now()}))
 
 
-async def _in_use(documents: DocumentStore, key: str) -> bool:
-    """Whether an access key, or the password that `key` stands for, is still valid."""
+async def _grant(documents: DocumentStore, key: str) -> Grant | None:
+    """What an access key allows, or the password that `key` stands for; None if it is not valid any more."""
     if key.startswith(PASSWORD_KEY):
         owner = key.removeprefix(PASSWORD_KEY).rpartition("-")[0]
-        return await documents.find_one(PASSWORDS, {"id": owner, "key": key}) is not None
-    return await _cache_of(documents).get(("key", key), lambda: _of_key(documents, key)) is not None
+        return FULL if await documents.find_one(PASSWORDS, {"id": owner, "key": key}) is not None else None
+    known: _Key | None = await _cache_of(documents).get(("key", key), lambda: _of_key(documents, key))
+    return None if known is None else known.identity.grant
 
 
 def digest(secret: str) -> str:

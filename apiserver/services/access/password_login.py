@@ -32,6 +32,8 @@ async def by_password(call: Call) -> Identity:
         raise bad_credentials() from None
     settings, documents, attempts = call.backend.settings, call.backend.documents, call.backend.attempts
     user = await documents.find_one("users", {"company": settings.company, "name": name})
+    if user is not None and user.get("service"):
+        user = None
     kept = await documents.find_one(PASSWORDS, {"id": user["id"] if user else ""})
     hashed: str = kept["hash"] if kept else nobodys_hash()
     secret = f"{hashed} {password}"  # with the hash, so that an old password is not known after a change

@@ -3,12 +3,15 @@
 Admins may do everything in their company. Users may do everything but `ADMINS_ONLY`. Guests may call endpoints that the
 schema marks as reading. The role "login page" is for a web UI where a name is enough to log in: it lists users, adds
 them and logs them in. Rules about single things, such as a user's own access keys, are in their endpoints.
+
+An access key may allow less than its owner's role does: see `scopes.py`. `check` asks both.
 """
 
 from __future__ import annotations
 
 from apiserver.rpc.call import Identity
-from apiserver.rpc.errors import role_not_allowed
+from apiserver.rpc.errors import role_not_allowed, scope_not_allowed
+from apiserver.services.access import scopes
 from apiserver.services.backend import Call
 
 ADMIN, USER, GUEST, LOGIN_PAGE = "admin", "user", "guest", "login page"
@@ -41,9 +44,12 @@ FOR_LOGIN_PAGE = frozenset({"auth.create_user", "users.get_all"})
 
 
 def check(caller: Identity, endpoint: str, *, reads: bool) -> None:
-    """403/20 if the caller's role may not call the endpoint. `reads`: the endpoint changes nothing."""
+    """403/20 if the caller's role or access key does not allow the endpoint. `reads`: the endpoint changes nothing."""
     if not _allows(caller.role, endpoint, reads):
         raise role_not_allowed(caller.role, endpoint)
+    allowed = caller.grant.scopes
+    if allowed is not None and endpoint not in FOR_ALL_ROLES and not scopes.allow(allowed, endpoint, reads=reads):
+        raise scope_not_allowed(allowed, endpoint)
 
 
 def _allows(role: str, endpoint: str, reads: bool) -> bool:
@@ -57,10 +63,10 @@ def _allows(role: str, endpoint: str, reads: bool) -> bool:
 
 
 def may_become(caller: Identity, other: Identity) -> bool:
-    """Whether the caller may act for `other`: admins for everybody in their company, the login page for users."""
+    """Whether the caller may act for `other`: admins for everybody in their company, the login page for people."""
     if caller.company != other.company:
         return False
-    return caller.role == ADMIN or (caller.role == LOGIN_PAGE and other.role == USER)
+    return caller.role == ADMIN or (caller.role == LOGIN_PAGE and other.role == USER and not other.service)
 
 
 def is_admin(call: Call) -> bool:

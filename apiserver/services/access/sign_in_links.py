@@ -12,6 +12,7 @@ import secrets
 
 from apiserver.rpc.auth import bad_credentials
 from apiserver.rpc.call import Identity
+from apiserver.services.access.defaults import first_admin
 from apiserver.services.access.identities import digest, of_user
 from apiserver.services.access.roles import ADMIN
 from apiserver.services.backend import Call
@@ -28,7 +29,7 @@ _COUNTED = "\n sign-in link"
 
 async def new_path(documents: DocumentStore, company: str) -> str:
     """The path of a new link: `/sign-in#link=…`. It signs in the company's oldest admin. LookupError without one."""
-    admin = await documents.find_one("users", {"company": company, "role": ADMIN}, sort=[("created", 1)])
+    admin = await first_admin(documents, company)
     if admin is None:
         raise LookupError("there is no admin")
     secret = secrets.token_urlsafe(32)

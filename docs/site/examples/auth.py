@@ -8,7 +8,11 @@ CALLS = [
     Call("auth.login", {"expiration_sec": 3600}, {"TOKEN": "token"}),
     Call("auth.validate_token", {"token": "$TOKEN"}),
     Call("auth.fixed_users_mode"),
-    Call("auth.create_credentials", {"label": "for the nightly job"}, {"NEW_KEY": "credentials.access_key"}),
+    Call(
+        "auth.create_credentials",
+        {"label": "for the nightly job", "scopes": ["read"]},
+        {"NEW_KEY": "credentials.access_key"},
+    ),
     Call("auth.get_credentials"),
     Call("auth.edit_credentials", {"access_key": "$NEW_KEY", "label": "for the weekly job"}),
     Call("auth.revoke_credentials", {"access_key": "$NEW_KEY"}),

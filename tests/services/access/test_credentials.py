@@ -10,6 +10,7 @@ import pytest
 
 from apiserver.rpc.call import Identity
 from apiserver.services.access import credentials, defaults, identities
+from apiserver.services.access.key_uses import KeyUses
 from apiserver.stores.documents.base import DocumentStore, DuplicateDocument
 from apiserver.stores.documents.query import Document, Filter
 from apiserver.stores.documents.sqlite.store import SqliteDocumentStore
@@ -20,7 +21,7 @@ pytestmark = pytest.mark.anyio
 
 async def test_wrong_secrets_and_keys_are_nobodys(documents: DocumentStore) -> None:
     made = await defaults.ensure_admin(documents, SETTINGS)
-    identify = identities.lookup(documents)
+    identify = identities.lookup(documents, KeyUses(documents))
 
     assert made is not None
     for _ in range(2):  # the second time with the right pair remembered
@@ -32,7 +33,7 @@ async def test_wrong_secrets_and_keys_are_nobodys(documents: DocumentStore) -> N
 
 async def test_known_keys_are_not_read_again(documents: DocumentStore, monkeypatch: pytest.MonkeyPatch) -> None:
     made = await defaults.ensure_admin(documents, SETTINGS)
-    identify = identities.lookup(documents)
+    identify = identities.lookup(documents, KeyUses(documents))
     assert made is not None
     first = await identify(made.key, made.secret, "")
 
@@ -47,7 +48,7 @@ async def test_what_another_process_changes_is_noticed(
     tmp_path: Path, documents: DocumentStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, made = await credentials.create_user(documents, "c0ffee", "eve")
-    identify, read = identities.lookup(documents), 0
+    identify, read = identities.lookup(documents, KeyUses(documents)), 0
     later, clock, find_one = 0.0, time.monotonic, documents.find_one
     monkeypatch.setattr(time, "monotonic", lambda: clock() + later)
 
@@ -73,7 +74,7 @@ async def test_what_another_process_changes_is_noticed(
 
 async def test_a_revoked_key_ends_at_once(documents: DocumentStore) -> None:
     _, made = await credentials.create_user(documents, "c0ffee", "eve")
-    identify = identities.lookup(documents)
+    identify = identities.lookup(documents, KeyUses(documents))
     assert await name_of(identify, made) == "eve"
 
     assert await credentials.revoke(documents, "c0ffee", made.key, user="somebody else") == 0
@@ -88,7 +89,7 @@ async def test_tokens_of_one_key_have_their_session_alone_read_and_end_with_the_
     documents: DocumentStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     user, made = await credentials.create_user(documents, "c0ffee", "eve")
-    current, find_one = identities.current(documents), documents.find_one
+    current, find_one = identities.current(documents, KeyUses(documents)), documents.find_one
     tokens = [Identity(user["id"], "c0ffee", key=made.key, session=f"session {number}") for number in range(3)]
     read: list[str] = []
 
@@ -111,7 +112,7 @@ async def test_an_answer_that_was_under_way_during_a_revoke_is_not_remembered(
     documents: DocumentStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, made = await credentials.create_user(documents, "c0ffee", "eve")
-    identify = identities.lookup(documents)
+    identify = identities.lookup(documents, KeyUses(documents))
     read = documents.find_one
 
     async def slow(collection: str, *args: object, **options: object) -> object:
@@ -129,7 +130,7 @@ async def test_an_answer_that_was_under_way_during_a_revoke_is_not_remembered(
 async def test_rotate_a_key_replaces_that_one(documents: DocumentStore) -> None:
     user, first = await credentials.create_user(documents, "c0ffee", "eve")
     second = await credentials.create_credential(documents, user, label="laptop")
-    identify = identities.lookup(documents)
+    identify = identities.lookup(documents, KeyUses(documents))
     assert await name_of(identify, second) == "eve"
 
     rotated = await credentials.rotate(documents, "c0ffee", second.key)
@@ -147,7 +148,7 @@ async def test_rotate_a_key_replaces_that_one(documents: DocumentStore) -> None:
 async def test_rotate_a_user_replaces_all_keys(documents: DocumentStore, by: str) -> None:
     user, first = await credentials.create_user(documents, "c0ffee", "eve")
     second = await credentials.create_credential(documents, user)
-    identify = identities.lookup(documents)
+    identify = identities.lookup(documents, KeyUses(documents))
 
     rotated = await credentials.rotate(documents, "c0ffee", user[by])
 
@@ -176,7 +177,7 @@ async def test_unknown_roles_are_refused(documents: DocumentStore) -> None:
 async def test_the_cache_is_bounded(documents: DocumentStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(identities, "MOST_CACHED", 2)
     pairs = [(await credentials.create_user(documents, "c0ffee", f"user {n}"))[1] for n in range(4)]
-    identify = identities.lookup(documents)
+    identify = identities.lookup(documents, KeyUses(documents))
     read, found = list[str](), documents.find_one
 
     async def noted(collection: str, filter: Filter, **options: Any) -> Document | None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from apiserver.services.access import credentials, defaults, identities
+from apiserver.services.access.key_uses import KeyUses
 from apiserver.settings import Settings
 from apiserver.stores.documents.base import DocumentStore
 from apiserver.stores.documents.sqlite.store import SqliteDocumentStore
@@ -21,7 +22,7 @@ async def test_first_start_makes_an_admin_whose_key_works(documents: DocumentSto
     made = await defaults.ensure_admin(documents, SETTINGS)
 
     assert made is not None
-    identity = await identities.lookup(documents)(made.key, made.secret, "")
+    identity = await identities.lookup(documents, KeyUses(documents))(made.key, made.secret, "")
     assert identity is not None
     assert (identity.company, identity.role, identity.user_name) == ("c0ffee", "admin", "admin")
     assert (identity.company_name, identity.key) == ("default", made.key)
@@ -67,7 +68,7 @@ async def test_an_admin_without_any_key_gets_a_new_one(documents: DocumentStore)
     again = await defaults.ensure_admin(documents, SETTINGS)
     assert again is not None
     assert again.key != made.key
-    assert await name_of(identities.lookup(documents), again) == "admin"
+    assert await name_of(identities.lookup(documents, KeyUses(documents)), again) == "admin"
 
 
 async def test_secrets_are_not_stored_nor_shown(documents: DocumentStore) -> None:
@@ -82,7 +83,7 @@ async def test_secrets_are_not_stored_nor_shown(documents: DocumentStore) -> Non
 async def test_settings_fix_the_admins_key_also_on_an_existing_folder(documents: DocumentStore) -> None:
     made = await defaults.ensure_admin(documents, SETTINGS)
     fixed = dataclasses.replace(SETTINGS, admin_key="FIXED", admin_secret="first secret")
-    identify = identities.lookup(documents)
+    identify = identities.lookup(documents, KeyUses(documents))
 
     assert await defaults.ensure_admin(documents, fixed) == credentials.Credential("FIXED", "first secret")
     assert await defaults.ensure_admin(documents, fixed) is None
@@ -93,7 +94,7 @@ async def test_settings_fix_the_admins_key_also_on_an_existing_folder(documents:
 
 
 async def test_a_changed_setting_takes_the_earlier_pair_out_of_use(documents: DocumentStore) -> None:
-    identify = identities.lookup(documents)
+    identify = identities.lookup(documents, KeyUses(documents))
     await defaults.ensure_admin(documents, dataclasses.replace(SETTINGS, admin_key="A", admin_secret="one"))
     assert await name_of(identify, credentials.Credential("A", "one")) == "admin"
 
@@ -110,7 +111,7 @@ async def test_a_changed_setting_takes_the_earlier_pair_out_of_use(documents: Do
 async def test_servers_that_start_at_once_make_one_key(documents: DocumentStore, settings: Settings) -> None:
     made = await asyncio.gather(*(defaults.ensure_admin(documents, settings) for _ in range(8)))
     assert await documents.count("credentials", {}) == 1
-    identify = identities.lookup(documents)
+    identify = identities.lookup(documents, KeyUses(documents))
     [pair] = {pair for pair in made if pair is not None}
     assert await name_of(identify, pair) == "admin"
 

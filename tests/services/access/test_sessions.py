@@ -57,6 +57,16 @@ async def test_logins_are_seen_and_ended_by_their_user(api: Api) -> None:
     assert await sessions(api, auth=key) == []
 
 
+async def test_all_other_logins_are_ended_at_once(api: Api) -> None:
+    _, key = await new_user(api, "eve")
+    own, *others = [await log_in(api, key) for _ in range(3)]
+    assert await api.call("users.end_sessions", {"others": True}, auth=None, headers=bearer(own)) == {"ended": 2}
+    for token in others:
+        await api.call("users.get_current_user", auth=None, headers=bearer(token), expect=401)
+    [left] = await sessions(api, auth=None, headers=bearer(own))
+    assert left["current"] is True
+
+
 async def test_admins_see_and_end_the_logins_of_others(api: Api) -> None:
     eve, key = await new_user(api, "eve")
     _, adams = await new_user(api, "adam")

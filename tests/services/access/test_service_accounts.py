@@ -1,0 +1,87 @@
+"""Service accounts: programs call as them by access key, and no person signs in."""
+
+from __future__ import annotations
+
+import io
+import sys
+from pathlib import Path
+
+import pytest
+
+from apiserver import passwords
+from apiserver.cli import main
+from apiserver.passwords import hash_password
+from apiserver.services.access import credentials
+from apiserver.services.access.fixed_users import WEB_UI
+from apiserver.services.access.password_login import set_password
+from apiserver.services.access.sign_in_links import new_path
+from tests.harness import Api, new_user, running_api
+
+pytestmark = pytest.mark.anyio
+
+
+async def service(api: Api, role: str = "user") -> str:
+    answer = await api.call("auth.create_user", {"name": "the nightly job", "role": role, "service": True})
+    return str(answer["id"])
+
+
+async def test_a_service_account_is_shown_and_has_keys(api: Api) -> None:
+    documents, id = api.backend.documents, await service(api)
+    [shown] = [user for user in (await api.call("users.get_all"))["users"] if user["id"] == id]
+    assert shown["service"] is True
+    user = await documents.find_one("users", {"id": id})
+    assert user is not None
+    made = await credentials.create_credential(documents, user)
+    await api.call("auth.login", auth=(made.key, made.secret))
+
+
+async def test_no_password_opens_a_service_account(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(passwords, "COST", 16)
+    documents, id = api.backend.documents, await service(api)
+    user = await documents.find_one("users", {"id": id})
+    assert user is not None
+    await set_password(documents, user, hash_password("correct horse"))
+    answer = await api.call("auth.login", auth=("the nightly job", "correct horse"), expect=401)
+    assert answer["meta"]["result_subcode"] == 22
+
+
+async def test_no_link_and_no_name_alone_sign_in_as_one(tmp_path: Path) -> None:
+    async with running_api(tmp_path / "data", login="simple") as api:
+        id = await service(api)
+        page = (WEB_UI.key, WEB_UI.secret)
+        await api.call("auth.login", auth=page, headers={"x-clearml-impersonate-as": id}, expect=400)
+        eve, _ = await new_user(api, "eve")
+        await api.call("auth.login", auth=page, headers={"x-clearml-impersonate-as": eve})
+        company = api.backend.settings.company
+        user, _ = await credentials.create_user(api.backend.documents, "another", "robot", "admin", service=True)
+        with pytest.raises(LookupError):
+            await new_path(api.backend.documents, "another")
+        assert user["company"] != company
+
+
+async def test_only_admins_add_service_accounts(tmp_path: Path) -> None:
+    async with running_api(tmp_path / "data", login="simple") as api:
+        page = (WEB_UI.key, WEB_UI.secret)
+        await api.call("auth.create_user", {"name": "robot", "service": True}, auth=page, expect=403)
+        _, key = await new_user(api, "eve")
+        await api.call("auth.create_user", {"name": "robot", "service": True}, auth=key, expect=403)
+
+
+def test_the_command_line_makes_them_and_keys_with_scopes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = ["--data", str(tmp_path / "data")]
+    assert main(["user", "add", "robot", "--service", "--scopes", "read,events", "--days", "1", *data]) == 0
+    assert main(["user", "key", "robot", "--label", "a second one", *data]) == 0
+    capsys.readouterr()
+    assert main(["user", "list", *data]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("robot (user, service account): ")
+    assert "(for read, events; until 20" in said
+    assert said.endswith("(a second one)\n")
+    monkeypatch.setattr(passwords, "COST", 16)
+    monkeypatch.setattr(sys, "stdin", io.StringIO("correct horse\n"))
+    assert main(["user", "password", "robot", *data]) == 1
+    assert main(["user", "key", "robot", "--scopes", "everything", *data]) == 1
+    assert main(["user", "key", "robot", "--days", "0", *data]) == 1
+    assert main(["user", "key", "nobody", *data]) == 1
