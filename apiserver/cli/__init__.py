@@ -1,4 +1,5 @@
-"""The command line: `apiserver serve`, `config`, `migrate`, `copy`, `import`, `export`, `logs`, `link` and `user`.
+"""The command line: `apiserver serve`, `config`, `migrate`, `copy`, `import`, `export`, `logs`, `link`, `doctor`
+and `user`.
 
 Each command has its flags beside what it does, in the module of its kind. What a command needs is imported when it
 runs, so that each starts fast. Exit codes: 0 success, 1 the command failed, 2 wrong usage or settings.
@@ -12,7 +13,7 @@ import sys
 from collections.abc import Sequence
 
 from apiserver import __version__
-from apiserver.cli import schemas, serving, transfers, users
+from apiserver.cli import operations, schemas, serving, transfers, users
 from apiserver.cli.command import CommandError, Run
 from apiserver.engines import check
 from apiserver.settings import SettingsError, load, setting_fields
@@ -32,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except SettingsError as error:
         return _fail(error, 2)
     except CommandError as error:
-        return _fail(error, 1)
+        return _fail(error, error.code)
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:  # nobody reads the output any more, as with `| head`
@@ -50,6 +51,6 @@ def command_line() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="apiserver", description="A self-hosted, ClearML-compatible events server.")
     parser.add_argument("--version", action="version", version=f"apiserver {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    for module in (serving, schemas, transfers, users):
+    for module in (serving, schemas, transfers, operations, users):
         module.add(commands)
     return parser

@@ -18,7 +18,11 @@ DATA_FLAGS = ("data", "documents")
 
 
 class CommandError(Exception):
-    """The command failed; the message tells the user why."""
+    """The command failed; the message tells the user why, and `code` is the exit code."""
+
+    def __init__(self, message: str, code: int = 1) -> None:
+        super().__init__(message)
+        self.code = code
 
 
 def add_command(

@@ -9,6 +9,7 @@ from typing import ClassVar, Generic, TypeVar
 
 from apiserver.data_folder import DataFolder
 from apiserver.settings import Settings
+from apiserver.stores.inspection import Inspection
 from apiserver.stores.migrations import Step, Target
 
 Store_co = TypeVar("Store_co", covariant=True)
@@ -45,6 +46,14 @@ class Engine(ABC, Generic[Store_co]):
         left to move.
         """
         return True
+
+    def inspection(self, folder: DataFolder) -> AbstractAsyncContextManager[Inspection] | None:
+        """A look at what the engine keeps, for `apiserver doctor`, while servers may use it; None: it shows nothing.
+
+        An engine of events shows a `stores/events/inspection.py:EventInspection`, one of documents a
+        `stores/documents/inspection.py:DocumentInspection`. Entering it raises the errors of the engine's store.
+        """
+        return None
 
     def schema(self) -> AbstractAsyncContextManager[tuple[Target, list[Step]]] | None:
         """The schema and its steps, for `apiserver migrate`; None if the store migrates itself when it is opened."""

@@ -11,6 +11,7 @@ from apiserver.data_folder import DataFolder
 from apiserver.settings import Settings
 from apiserver.stores.documents.base import DocumentStore
 from apiserver.stores.engine import Engine
+from apiserver.stores.inspection import Inspection
 from apiserver.stores.migrations import Step, Target
 
 _DATABASE = re.compile(r"[^/\\. \"$*<>:|?\x00]{1,63}")
@@ -30,6 +31,12 @@ class MongoEngine(Engine[DocumentStore]):
         from apiserver.stores.documents.mongo.store import MongoDocumentStore
 
         return MongoDocumentStore(self.uri, migrate=self.settings.migrate_at_start)
+
+    def inspection(self, folder: DataFolder) -> AbstractAsyncContextManager[Inspection]:
+        from apiserver.stores.documents.inspection import looking_through
+        from apiserver.stores.documents.mongo.store import MongoDocumentStore
+
+        return looking_through(MongoDocumentStore(self.uri, migrate=False))
 
     def schema(self) -> AbstractAsyncContextManager[tuple[Target, list[Step]]]:
         from apiserver.stores.documents.mongo.migrations import schema_at

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractAsyncContextManager
+
 from apiserver.data_folder import DataFolder
 from apiserver.settings import Settings
 from apiserver.stores.documents.base import DocumentStore
 from apiserver.stores.engine import Engine
+from apiserver.stores.inspection import Inspection
 from apiserver.stores.reserve import Reserve
 
 
@@ -22,3 +25,8 @@ class SqliteEngine(Engine[DocumentStore]):
 
         reserve = Reserve(folder.reserve, self.settings.reserve_bytes)
         return SqliteDocumentStore(folder.documents, fsync=self.settings.durability == "fsync", reserve=reserve)
+
+    def inspection(self, folder: DataFolder) -> AbstractAsyncContextManager[Inspection]:
+        from apiserver.stores.documents.sqlite.inspection import looking_at
+
+        return looking_at(folder.documents)

@@ -12,15 +12,20 @@ _LEVEL = 1
 class _Codecs(threading.local):
     def __init__(self) -> None:
         self.compressor = zstandard.ZstdCompressor(level=_LEVEL)
+        self.checking = zstandard.ZstdCompressor(level=_LEVEL, write_checksum=True)
         self.decompressor = zstandard.ZstdDecompressor()
 
 
 _codecs = _Codecs()
 
 
-def compress(data: bytes | memoryview) -> bytes:
-    """`data` as one zstd frame, which says how large its content is."""
-    return _codecs.compressor.compress(data)
+def compress(data: bytes | memoryview, *, checked: bool = False) -> bytes:
+    """`data` as one zstd frame, which says how large its content is.
+
+    A `checked` frame ends with a checksum (4 bytes), so that each reader notices if it is damaged. It is for content
+    that has no checksum otherwise.
+    """
+    return (_codecs.checking if checked else _codecs.compressor).compress(data)
 
 
 def size_of(data: bytes | memoryview) -> int:

@@ -312,7 +312,7 @@ def encode(lines: Lines, ids: Mapping[Name, int]) -> bytes:
         messages=lines.messages,
         extras=None if lines.extras.table == [None] else _Coded.of(lines.extras),
     )
-    return compression.compress(_encoder.encode(block))
+    return compression.compress(_encoder.encode(block), checked=True)
 
 
 def decode(body: bytes, names: Mapping[int, Name]) -> Lines:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING
 
 from apiserver.data_folder import DataFolder
@@ -11,6 +12,7 @@ from apiserver.stores.reserve import Reserve
 
 if TYPE_CHECKING:
     from apiserver.stores.events.base import EventStore
+    from apiserver.stores.inspection import Inspection
 
 
 class EmbeddedEngine(Engine["EventStore"]):
@@ -32,3 +34,8 @@ class EmbeddedEngine(Engine["EventStore"]):
             max_unmerged_bytes=self.settings.max_unmerged_bytes,
             reserve=Reserve(folder.reserve, self.settings.reserve_bytes),
         )
+
+    def inspection(self, folder: DataFolder) -> AbstractAsyncContextManager[Inspection]:
+        from apiserver.stores.events.embedded.inspection import looking_at
+
+        return looking_at(folder.events)

@@ -32,6 +32,7 @@ from apiserver.stores.syncing import sync_folder
 #: The first bytes of each journal.
 MAGIC = b"EVJRNL01"
 _HEAD = struct.Struct("<IIQQ")  # checksum of all that follows, bytes of meta, bytes of columns, sequence
+HEAD_BYTES = _HEAD.size
 _CHECKED = struct.Struct("<IQQ")
 _RETRY_AFTER = 5
 _MOST_BUFFERS = 512
@@ -57,15 +58,9 @@ def replay(path: Path) -> Iterator[Record]:
         if content:
             logger.warning("%s is not a journal: its %d bytes are not read", path, len(content))
         return
-    while at + _HEAD.size <= len(content):
-        checksum, meta_size, columns_size, sequence = _HEAD.unpack_from(content, at)
-        body = at + _HEAD.size
-        end = body + columns_size + meta_size
-        if end > len(content) or zlib.crc32(content[at + 4 : end]) != checksum:
-            break
-        columns = bytes(content[body : body + columns_size])
+    while (end := end_of_whole(content, at)) is not None:
         try:
-            record = records.parse(columns, bytes(content[body + columns_size : end]), sequence)
+            record = parsed(content, at, end)
         except (ValueError, IndexError) as error:  # msgspec's errors are ValueErrors
             raise EventStoreError(
                 f"the journal {path} has a record at byte {at} that this version cannot read: {error}"
@@ -76,6 +71,24 @@ def replay(path: Path) -> Iterator[Record]:
         logger.warning(
             "journal %s is read up to byte %d of %d, the end of its last whole record", path, at, len(content)
         )
+
+
+def end_of_whole(content: memoryview, at: int) -> int | None:
+    """Where the whole record that begins at `at` ends; None if there is none, or its checksum is wrong."""
+    if at + _HEAD.size > len(content):
+        return None
+    checksum, meta_size, columns_size, _ = _HEAD.unpack_from(content, at)
+    end: int = at + _HEAD.size + columns_size + meta_size
+    return end if end <= len(content) and zlib.crc32(content[at + 4 : end]) == checksum else None
+
+
+def parsed(content: memoryview, at: int, end: int) -> Record:
+    """The whole record at `at`; ValueError or IndexError if it has a form that is not known."""
+    _, _, columns_size, sequence = _HEAD.unpack_from(content, at)
+    body = at + _HEAD.size
+    return records.parse(
+        bytes(content[body : body + columns_size]), bytes(content[body + columns_size : end]), sequence
+    )
 
 
 class Journal:

@@ -16,7 +16,8 @@ def merge_samples(conn: sqlite3.Connection, table: Memtable, registrar: Registra
             for name, samples in series.items():
                 (id,) = registrar.series(type, [(owner, *name)])
                 for sample in samples.values():
-                    _put(conn, id, sample.iter, sample.key, sample.timestamp, compression.compress(sample.document))
+                    body = compression.compress(sample.document, checked=True)
+                    _put(conn, id, sample.iter, sample.key, sample.timestamp, body)
 
 
 def _put(conn: sqlite3.Connection, series: int, iter: int, key: str, timestamp: int, body: bytes) -> None:

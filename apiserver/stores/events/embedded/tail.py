@@ -32,6 +32,8 @@ MOST_RUNS = 16
 POINTS_A_PAGE = 4096
 
 _LISTED = np.dtype("<u8")
+#: Bytes of a run in the list of a series.
+LISTED_BYTES = _LISTED.itemsize
 _PLACE_BITS = 48
 _PLACE_SHIFT, _PAGE_SHIFT = np.uint64(_PLACE_BITS), np.uint64(64 - _PLACE_BITS)
 _PAGE = np.uint64(2**_PLACE_BITS - 1)
@@ -79,7 +81,7 @@ def read_all(
     found = []
     for place, (id, *row) in zip(places, rows, strict=True):
         try:
-            found.append(_runs(place, *_decoded(*row)))
+            found.append(_runs(place, *decode_page(*row)))
         except Damaged:
             if set_aside is None:
                 raise
@@ -95,6 +97,11 @@ def read_all(
     stops = np.append(0, np.cumsum(length))
     edges = np.cumsum([0, *(len(tail) // _LISTED.itemsize for tail in tails)])
     return points, np.diff(stops[edges])
+
+
+def pages_of(tails: Sequence[bytes]) -> Int64Array:
+    """The page of each run of the tails, one tail after another."""
+    return (np.frombuffer(b"".join(tails), _LISTED) & _PAGE).astype(np.int64)
 
 
 def order(tails: Sequence[bytes]) -> Int64Array:
@@ -124,7 +131,7 @@ def _runs(places: Int64Array, lengths: Lengths, points: Points) -> tuple[Lengths
 
 
 @decoder
-def _decoded(lengths: bytes | None, curve: bytes, details: bytes) -> tuple[Lengths, Points]:
+def decode_page(lengths: bytes | None, curve: bytes, details: bytes) -> tuple[Lengths, Points]:
     """The lengths of a page's runs, and all points. Pages without `lengths` are single runs from older versions."""
     if lengths is not None:
         runs = np.frombuffer(unwrap(lengths), _LENGTH).astype(np.int64)

@@ -1,0 +1,60 @@
+"""What those who run a server use: `doctor`."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+from typing import TYPE_CHECKING
+
+from apiserver.cli.command import ENGINE_FLAGS, CommandError, Commands, add_command, say, say_progress
+from apiserver.settings import Settings
+
+if TYPE_CHECKING:
+    from apiserver.operating.doctor.examination import Examined
+
+#: Exit codes of `doctor`.
+_FINDINGS, _CANNOT_LOOK = 1, 2
+
+
+def add(commands: Commands[argparse.ArgumentParser]) -> None:
+    """Add the commands."""
+    help = "say what is kept, and check it; exit code 0: all well, 1: something is not, 2: cannot look"
+    doctor = add_command(commands, "doctor", _doctor, help, ("data", *ENGINE_FLAGS))
+    doctor.add_argument("--json", action="store_true", help="print one JSON object")
+    doctor.add_argument("--top", type=_number, default=10, metavar="N", help="how many projects and tasks; 0: all")
+    doctor.add_argument("--usage", action="store_true", help="only say what is kept, which is quicker")
+
+
+def _number(text: str) -> int:
+    number = int(text)
+    if number < 0:
+        raise ValueError
+    return number
+
+
+def _doctor(settings: Settings, options: argparse.Namespace) -> None:
+    from apiserver.operating.doctor.examination import CannotLook, examine
+    from apiserver.stores.documents.base import DocumentStoreError
+    from apiserver.stores.events.base import EventStoreError
+
+    tell = say_progress if sys.stderr.isatty() else lambda line: None
+    try:
+        examined = asyncio.run(examine(settings, checking=not options.usage, most=options.top, say=tell))
+    except (CannotLook, EventStoreError, DocumentStoreError) as error:
+        raise CommandError(str(error), _CANNOT_LOOK) from error
+    _print(examined, as_json=options.json)
+    if not examined.well:
+        raise CommandError("something is not well", _FINDINGS)
+
+
+def _print(examined: Examined, *, as_json: bool) -> None:
+    import orjson
+
+    from apiserver.operating.doctor.saying import lines_of, report_of
+
+    if as_json:
+        say(orjson.dumps(report_of(examined), option=orjson.OPT_INDENT_2).decode())
+    else:
+        for line in lines_of(examined):
+            say(line)

@@ -1,0 +1,1 @@
+"""`apiserver doctor`: says what is kept, checks it, and mends what can be mended."""

@@ -1,0 +1,162 @@
+"""Looks at all stores of a server, one after another: what they keep, and what is not well in them and between them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from typing import cast
+
+from apiserver.data_folder import DataFolder
+from apiserver.engines import document_engine, event_engine
+from apiserver.operating.doctor import kept
+from apiserver.operating.doctor.files import files_of, missing_files
+from apiserver.operating.doctor.kept import Amount, Kept
+from apiserver.settings import Settings
+from apiserver.stores.documents.base import DocumentStoreError
+from apiserver.stores.documents.inspection import DocumentInspection
+from apiserver.stores.events.base import EventStoreError
+from apiserver.stores.events.inspection import EventInspection
+from apiserver.stores.inspection import Finding, Held
+
+#: Findings of a kind that are told one by one.
+MOST_OF_A_KIND = 100
+
+Say = Callable[[str], None]
+
+
+class CannotLook(Exception):
+    """There is nothing to look at, or it cannot be reached."""
+
+
+@dataclass
+class Examined:
+    """What was found."""
+
+    held: dict[str, list[Held]] = field(default_factory=dict)
+    """The parts of each store."""
+    total: Amount | None = None
+    bytes_by_type: list[int] = field(default_factory=list)
+    projects: list[Amount] = field(default_factory=list)
+    owners: list[Amount] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    more: dict[str, int] = field(default_factory=dict)
+    """How many findings of a kind are not among these."""
+    notes: list[str] = field(default_factory=list)
+    """What one should know, but need not act on."""
+    is_checked: bool = False
+
+    @property
+    def well(self) -> bool:
+        """Whether nothing is wrong, as far as was looked."""
+        return not self.findings
+
+    def add(self, finding: Finding) -> None:
+        """Note a finding."""
+        if sum(one.kind == finding.kind for one in self.findings) < MOST_OF_A_KIND:
+            self.findings.append(finding)
+        else:
+            self.more[finding.kind] = self.more.get(finding.kind, 0) + 1
+
+
+@asynccontextmanager
+async def looks(settings: Settings, folder: DataFolder) -> AsyncIterator[tuple[EventInspection, DocumentInspection]]:
+    """A look at both stores while the block is open. CannotLook, EventStoreError, DocumentStoreError."""
+    async with AsyncExitStack() as stack:
+        found = []
+        for what, engine in (("events", event_engine(settings)), ("documents", document_engine(settings))):
+            look = engine.inspection(folder)
+            if look is None:
+                raise CannotLook(f"the engine of {what} shows nothing of itself")
+            try:
+                found.append(await stack.enter_async_context(look))
+            except (EventStoreError, DocumentStoreError) as error:
+                raise CannotLook(str(error)) from error
+        yield cast(EventInspection, found[0]), cast(DocumentInspection, found[1])
+
+
+async def examine(settings: Settings, *, checking: bool, most: int, say: Say) -> Examined:
+    """Look at all that the settings name: what is kept, and with `checking` whether it is well.
+
+    `most` is how many projects and tasks are told (0: all). CannotLook: there is nothing there, or no answer.
+    """
+    folder = DataFolder(settings.data)
+    examined = Examined(is_checked=checking)
+    async with looks(settings, folder) as (events, documents):
+        examined.held = {"events": await events.held(), "documents": await documents.held()}
+        say("reading what is kept")
+        found = await _kept(events, documents, examined)
+        if checking:
+            await _check(folder, events, documents, found, examined, say)
+        if found is not None:
+            await _tell(folder, events, documents, found, examined, most)
+    if checking and found is not None and found.orphans:
+        await _check_orphans(settings, folder, found, examined)
+    return examined
+
+
+async def _kept(events: EventInspection, documents: DocumentInspection, examined: Examined) -> Kept | None:
+    try:
+        found = await kept.joined(await events.usage(), documents)
+    except (EventStoreError, DocumentStoreError) as error:
+        examined.notes.append(str(error))
+        return None
+    examined.notes += found.usage.estimated
+    return found
+
+
+async def _check(
+    folder: DataFolder,
+    events: EventInspection,
+    documents: DocumentInspection,
+    found: Kept | None,
+    examined: Examined,
+    say: Say,
+) -> None:
+    for what, store in (("events", events), ("documents", documents)):
+        say(f"checking {what}")
+        async for finding in store.findings():
+            examined.add(finding)
+    if folder.files.is_dir():
+        say("checking files")
+        async for finding in missing_files(folder.files, documents):
+            examined.add(finding)
+
+
+async def _tell(
+    folder: DataFolder,
+    events: EventInspection,
+    documents: DocumentInspection,
+    found: Kept,
+    examined: Examined,
+    most: int,
+) -> None:
+    if folder.files.is_dir():
+        files = await files_of(folder.files, events, documents, found, looking=examined.is_checked)
+        examined.held["files"] = [Held("files", int(found.file_bytes.sum()), files.number, "files")]
+        if files.unmentioned:
+            names = ", ".join(name for _, name in files.largest)
+            examined.notes.append(
+                f"no task, model, image or plot names {files.unmentioned:,} of the files, with"
+                f" {files.unmentioned_bytes:,} bytes; they may have been uploaded by hand, or be left over."
+                f" The largest: {names}"
+            )
+    examined.total, examined.bytes_by_type = found.totals(), found.bytes_by_type()
+    examined.projects = await found.largest_projects(documents, most)
+    examined.owners = await found.largest_owners(documents, most)
+
+
+async def _check_orphans(settings: Settings, folder: DataFolder, found: Kept, examined: Examined) -> None:
+    """Note the owners of events whom no document has at a second look either: they are not just being deleted."""
+    async with looks(settings, folder) as (events, documents):
+        again = await kept.joined(await events.usage(), documents)
+    orphans = set(found.orphans).intersection(again.orphans)
+    for row in (row for row in again.usage.rows() if row.owner in orphans):
+        kind = "model" if row.owner.is_model else "task"
+        examined.add(
+            Finding(
+                *("events", "orphan-events", f"{row.owner.company}/{kind}/{row.owner.id}"),
+                f"there are {row.events:,} {row.type.plural} of the {kind} {row.owner.id}, which is not there",
+                "nobody sees them, and they take room",
+            )
+        )

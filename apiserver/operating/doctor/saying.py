@@ -1,0 +1,122 @@
+"""Prints what the doctor found, for people and for programs.
+
+Names come from users. Whatever is in them, a terminal gets only characters that it shows: others are escaped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from apiserver.operating.doctor.examination import Examined
+from apiserver.operating.doctor.kept import Amount
+from apiserver.stores.events.usage import TYPES
+
+#: Characters of a name that a table shows.
+_LONGEST = 60
+_UNITS = ("bytes", "KB", "MB", "GB", "TB")
+
+
+def lines_of(examined: Examined) -> Iterator[str]:
+    """What was found, for people."""
+    for store, parts in examined.held.items():
+        yield f"{store}:"
+        for part in parts:
+            counted = f"{part.number:,} {part.what}" if part.number is not None else ""
+            size = size_of(part.bytes) if part.bytes is not None else ""
+            yield f"  {shown(part.name):<28} {size:>12} {counted:>24}".rstrip()
+    if examined.total is not None:
+        yield from _of_usage(examined, examined.total)
+    if examined.is_checked:
+        yield ""
+        yield from (shown(finding.line, longest=0) for finding in examined.findings)
+        for kind, number in examined.more.items():
+            yield f"and {number:,} more findings of the kind {kind}"
+        count = len(examined.findings) + sum(examined.more.values())
+        yield "all well" if not count else f"{count:,} findings" if count > 1 else "1 finding"
+    yield from (f"note: {shown(note, longest=0)}" for note in examined.notes)
+
+
+def _of_usage(examined: Examined, total: Amount) -> Iterator[str]:
+    yield ""
+    yield "by type:"
+    for type, bytes, events, series in zip(TYPES, examined.bytes_by_type, total.events, total.series, strict=True):
+        what = {"SCALAR": "points", "LOG": "lines"}.get(type.name, "samples")
+        yield f"  {type.plural:<28} {size_of(bytes):>12} {f'{events:,} {what}':>24} {f'{series:,} series':>18}"
+    yield f"  {'files':<28} {size_of(total.files):>12}"
+    yield f"  {'all':<28} {size_of(total.bytes):>12}"
+    for title, amounts in (("projects", examined.projects), ("tasks", examined.owners)):
+        if amounts:
+            yield ""
+            yield from _table(title, amounts)
+
+
+def _table(title: str, amounts: Sequence[Amount]) -> Iterator[str]:
+    yield f"largest {title}:"
+    yield f"  {'bytes':>12} {'files':>12} {'points':>16} {'lines':>14} {'samples':>12} {'series':>10}  name"
+    for one in amounts:
+        points, lines, samples = numbers_of(one)
+        name = one.name or ("no project" if one.kind == "project" and not one.id else "no name")
+        which = f" ({one.kind} {shown(one.id)})" if one.id else ""
+        yield (
+            f"  {size_of(one.bytes):>12} {size_of(one.files):>12} {points:>16,} {lines:>14,} {samples:>12,}"
+            f" {sum(one.series):>10,}  {shown(name)}{which}"
+        )
+
+
+def numbers_of(amount: Amount) -> tuple[int, int, int]:
+    """Points, log lines and samples."""
+    by_name = {type.name: number for type, number in zip(TYPES, amount.events, strict=True)}
+    points, lines = by_name.pop("SCALAR"), by_name.pop("LOG")
+    return points, lines, sum(by_name.values())
+
+
+def size_of(bytes: int) -> str:
+    """Bytes as people read them: 1234567 is "1.2 MB"."""
+    size, unit = float(bytes), _UNITS[0]
+    for unit in _UNITS:
+        if size < 1000 or unit == _UNITS[-1]:
+            break
+        size /= 1000
+    return f"{bytes} {unit}" if unit == _UNITS[0] else f"{size:.1f} {unit}"
+
+
+def shown(text: str, *, longest: int = _LONGEST) -> str:
+    """The text with everything escaped that is not printed as it is, and shortened; `longest` 0: whole."""
+    if longest and len(text) > longest:
+        text = f"{text[: longest - 1]}…"
+    return "".join([one if one.isprintable() else one.encode("unicode_escape").decode() for one in text])
+
+
+def report_of(examined: Examined) -> dict[str, Any]:
+    """What was found, for programs."""
+    return {
+        "well": examined.well,
+        "checked": examined.is_checked,
+        "stores": {store: [part._asdict() for part in parts] for store, parts in examined.held.items()},
+        "total": None if examined.total is None else _amount(examined.total),
+        "types": {
+            type.plural: {"bytes": bytes, "events": events, "series": series}
+            for type, bytes, events, series in zip(
+                TYPES,
+                examined.bytes_by_type,
+                examined.total.events if examined.total else (),
+                examined.total.series if examined.total else (),
+                strict=True,
+            )
+        }
+        if examined.total
+        else {},
+        "projects": [_amount(one) for one in examined.projects],
+        "tasks": [_amount(one) for one in examined.owners],
+        "findings": [finding._asdict() for finding in examined.findings],
+        "more_findings": examined.more,
+        "notes": examined.notes,
+    }
+
+
+def _amount(one: Amount) -> dict[str, Any]:
+    points, lines, samples = numbers_of(one)
+    about = {"id": one.id, "name": one.name, "kind": one.kind, "company": one.company}
+    amounts = {"bytes": one.bytes, "file_bytes": one.files, "points": points, "lines": lines, "samples": samples}
+    return {**about, **amounts, "series": sum(one.series)}

@@ -1,0 +1,96 @@
+"""Checks what rows of `events.db` say of one another: whose they are, and how many there are of what.
+
+Rows that nobody needs are left by nothing that this server does; damage, or a change by hand, leaves them.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+
+import numpy as np
+
+from apiserver.events.model import Int64Array
+from apiserver.stores.events.embedded import tail
+from apiserver.stores.inspection import Finding
+
+#: For each table, the column that names a row of another table, and that table's column.
+_NAMED = (
+    *(("series", "owner", "owners", "id"), ("log_blocks", "owner", "owners", "id")),
+    *(("scalars", "series", "series", "id"), ("chunk_index", "series", "series", "id")),
+    *(("log_series", "series", "series", "id"), ("samples", "series", "series", "id")),
+    *(("chunk_curves", "id", "chunk_index", "id"), ("chunk_details", "id", "chunk_index", "id")),
+    ("sample_documents", "id", "samples", "document"),
+)
+_OVERLAPPING = (
+    "SELECT id, series FROM (SELECT id, series, first, lag(last) OVER (PARTITION BY series ORDER BY last) AS before"
+    " FROM chunk_index) WHERE first <= before"
+)
+
+
+def findings(conn: sqlite3.Connection) -> Iterator[Finding]:
+    """Rows that name what is not there, and numbers that are wrong."""
+    for table, column, other, key in _NAMED:
+        ids = np.unique(_numbers(conn, f"SELECT {column} FROM {table}"))
+        lost = np.setdiff1d(ids, _numbers(conn, f"SELECT {key} FROM {other}"), assume_unique=False)
+        if len(lost):
+            some = ", ".join(map(str, lost[:5].tolist()))
+            yield Finding(
+                *(
+                    "events",
+                    "lost-rows",
+                    f"{table}.{column}",
+                    f"{len(lost):,} of {table} belong to no {other} ({some})",
+                ),
+                "nothing shows them, and they take room",
+                "they are deleted; nobody can read them",
+            )
+    missing = np.setdiff1d(
+        _numbers(conn, "SELECT document FROM samples"), _numbers(conn, "SELECT id FROM sample_documents")
+    )
+    if len(missing):
+        yield Finding(
+            *("events", "missing-samples", "samples", f"{len(missing):,} plots, images or vectors have no content"),
+            "pages that would show them fail",
+            "what is known of them is deleted",
+        )
+    for id, series in conn.execute(_OVERLAPPING):
+        yield Finding(
+            *("events", "overlapping-chunks", str(id), f"chunk {id} of series {series} overlaps the chunk before it"),
+            "some points of the series may be shown twice",
+        )
+    yield from _pages(conn)
+
+
+def _pages(conn: sqlite3.Connection) -> Iterator[Finding]:
+    """Pages of newest points that are listed but not there, and those that are not listed as often as they say."""
+    pages = np.array(conn.execute("SELECT id, live FROM tail_pages ORDER BY id").fetchall(), np.int64).reshape(-1, 2)
+    listed: list[Int64Array] = []
+    cursor = conn.execute("SELECT runs FROM scalars WHERE length(runs) > 0")
+    while rows := cursor.fetchmany(10_000):
+        listed.append(tail.pages_of([runs for (runs,) in rows]))
+    ids, times = np.unique(np.concatenate([*listed, np.zeros(0, np.int64)]), return_counts=True)
+    for page in np.setdiff1d(ids, pages[:, 0]).tolist():
+        yield Finding(
+            *("events", "missing-page", str(page), f"page {page} of newest points is not there"),
+            "the newest points of some series cannot be read, and these series cannot be shown",
+            "the points are forgotten, so that older ones can be read again",
+        )
+    here = np.searchsorted(ids, pages[:, 0])
+    known = np.append(ids, -1)[here] == pages[:, 0] if len(ids) else np.zeros(len(pages), np.bool_)
+    counted = np.where(known, np.append(times, 0)[here], 0)
+    for page, live in pages[counted != pages[:, 1]].tolist():
+        yield Finding(
+            *("events", "miscounted-page", str(page), f"page {page} of newest points counts {live} series wrongly"),
+            "it may be deleted too early, or never",
+            "it is counted again, and nothing is lost",
+        )
+
+
+def _numbers(conn: sqlite3.Connection, query: str) -> Int64Array:
+    """A column of numbers."""
+    cursor = conn.execute(query)
+    found = [np.zeros(0, np.int64)]
+    while rows := cursor.fetchmany(100_000):
+        found.append(np.array(rows, np.int64).reshape(-1))
+    return np.concatenate(found)

@@ -1,0 +1,48 @@
+"""How much is kept of each owner and type of events."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from apiserver.events.model import EventType, Int64Array, Owner
+
+TYPES = tuple(EventType)
+
+
+class Used(NamedTuple):
+    """What is kept of one owner and type. `events` are points, log lines or samples; `bytes` those on disk."""
+
+    owner: Owner
+    type: EventType
+    series: int
+    events: int
+    bytes: int
+
+
+@dataclass(slots=True)
+class Usage:
+    """What is kept, in columns: row n is of owners[n], column m of TYPES[m]."""
+
+    owners: list[Owner]
+    series: Int64Array
+    events: Int64Array
+    bytes: Int64Array
+    estimated: tuple[str, ...] = ()
+    """Which of the numbers may be a little wrong, and why."""
+
+    @classmethod
+    def of(cls, owners: Sequence[Owner]) -> Usage:
+        """Nothing, of these owners."""
+        series, events, bytes = (np.zeros((len(owners), len(TYPES)), np.int64) for _ in range(3))
+        return cls(list(owners), series, events, bytes)
+
+    def rows(self) -> Iterator[Used]:
+        """What is kept of each owner and type of which there is something, in the order of the owners."""
+        rows, columns = np.nonzero(self.series | self.events | self.bytes)
+        numbers = (table[rows, columns].tolist() for table in (self.series, self.events, self.bytes))
+        for row, column, *more in zip(rows.tolist(), columns.tolist(), *numbers, strict=True):
+            yield Used(self.owners[row], TYPES[column], *more)

@@ -1,0 +1,84 @@
+"""Opens a SQLite file to look at it while another process may write it: nothing in the file is changed."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from urllib.parse import quote
+
+from apiserver.stores.inspection import Finding
+
+#: Lines that SQLite's own check answers at most.
+_MOST_LINES = 100
+_SOUND = "ok"
+#: What reading a damaged file raises. Its texts, and SQLite's messages with names in them, may be no UTF-8.
+ERRORS = (sqlite3.Error, UnicodeDecodeError)
+
+
+@contextmanager
+def opened_to_read(path: Path) -> Iterator[sqlite3.Connection]:
+    """A connection that sees the file as it is now, until the block ends. Raises sqlite3.Error and OSError.
+
+    SQLite keeps what is read together in a file `-shm` beside the database, which it makes if there is none. Where it
+    may not, as on a read-only disk, and there is no log, the file is read as one that nobody changes.
+    """
+    path.stat()
+    log = path.with_name(f"{path.name}-wal")
+    try:
+        connection = _connected(path, "mode=ro")
+    except sqlite3.OperationalError:
+        if log.exists():
+            raise
+        connection = _connected(path, "mode=ro&immutable=1")
+    with closing(connection):
+        yield connection
+
+
+def _connected(path: Path, how: str) -> sqlite3.Connection:
+    uri = f"file:{quote(str(path.resolve()))}?{how}"
+    connection = sqlite3.connect(uri, uri=True, timeout=5, isolation_level=None, check_same_thread=False)
+    connection.text_factory = _text
+    try:
+        connection.execute("PRAGMA query_only = ON")
+        connection.execute("BEGIN")
+        connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()  # begins the transaction
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _text(content: bytes) -> str:
+    return content.decode("utf-8", "replace")
+
+
+def problems_of(connection: sqlite3.Connection) -> list[str]:
+    """What SQLite's own check finds in the file: nothing if it is sound."""
+    try:
+        found = [str(line) for (line,) in connection.execute(f"PRAGMA integrity_check({_MOST_LINES})")]
+    except ERRORS as error:
+        return [str(error)]
+    return [] if found == [_SOUND] else found
+
+
+def finding_of(store: str, name: str, problems: list[str]) -> Finding:
+    """What SQLite's own check found in a file."""
+    more = f" (and {len(problems) - 1} more like it)" if len(problems) > 1 else ""
+    thing = f"SQLite finds {name} damaged: {' '.join(problems[0].split())}{more}"
+    if all("index" in line and ("missing" in line or "wrong # of entries" in line) for line in problems):
+        return Finding(
+            *(store, "damaged-index", name, thing),
+            f"some {store} may not be found",
+            "its indexes are made again from the rows, and nothing is lost",
+        )
+    return Finding(store, "damaged-database", name, thing, f"some {store} cannot be read: restore a backup")
+
+
+def unreadable(store: str, name: str, what: str, error: Exception) -> Finding:
+    """Reading some rows of a file ended with an error."""
+    return Finding(
+        *(store, "damaged-database", name, f"the {what} in {name} cannot be read to the end: {error}"),
+        "what lies behind the damage was not checked, and may not be readable: restore a backup",
+    )

@@ -1,0 +1,187 @@
+"""What the doctor tells of a data folder, of one that is not there, and of one that a server uses."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from apiserver.cli import main
+from apiserver.events.model import EventType, Owner
+from apiserver.operating.doctor.saying import numbers_of, shown, size_of
+from tests.contract.event_stores import batch, scalars
+from tests.harness import running_api
+from tests.operating.doctor.filled import BATCHES, COMPANY, PLOTS, POINTS, examined, filled, killed
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_all_is_well_and_counted(tmp_path: Path) -> None:
+    data, owners = await killed(tmp_path)
+    found = await examined(data)
+    assert found.findings == []
+    assert found.total is not None
+    assert numbers_of(found.total) == (2 * POINTS, 2 * BATCHES, 2 * PLOTS)
+    assert {one.id for one in found.owners} == {owner.id for owner in owners}
+    for one in found.owners:
+        assert numbers_of(one) == (POINTS, BATCHES, PLOTS)
+        assert sum(one.series) == 4
+    (project,) = [one for one in found.projects if one.id]
+    assert (project.name, project.files) == ("a project", 5)
+    assert found.owners[0].name in ("one", "two")
+    assert [one.files for one in found.owners if one.name == "one"] == [5]
+    assert [note for note in found.notes if "1 of the files, with 7 bytes" in note and "/by hand/y.bin" in note]
+    assert [(one.name, one.number) for one in found.held["files"]] == [("files", 2)]
+
+
+async def test_bytes_are_those_that_the_file_has(tmp_path: Path) -> None:
+    data, _ = await killed(tmp_path)
+    with closing(sqlite3.connect(data / "events" / "events.db")) as conn:
+        queries = [
+            f"SELECT coalesce(sum(length({column})), 0) FROM {table}"
+            for table, column in [("chunk_curves", "body"), ("tail_pages", "curve"), ("log_blocks", "body")]
+        ]
+        bodies = [conn.execute(query).fetchone()[0] for query in queries]
+    found = await examined(data)
+    by_type = dict(zip(EventType, found.bytes_by_type, strict=True))
+    size = (data / "events" / "events.db").stat().st_size
+    assert bodies[0] + bodies[1] < by_type[EventType.SCALAR] < size
+    assert bodies[2] < by_type[EventType.LOG] < size
+
+
+async def test_the_folder_stays_as_it_was(tmp_path: Path) -> None:
+    data, _ = await killed(tmp_path)
+    before = contents(data)
+    await examined(data)
+    assert contents(data) == before
+
+
+def contents(data: Path) -> dict[str, bytes]:
+    """All files but the memory that SQLite shares."""
+    files = (path for path in data.rglob("*") if path.is_file() and not path.name.endswith("-shm"))
+    return {str(path.relative_to(data)): path.read_bytes() for path in files}
+
+
+async def test_a_folder_that_may_only_be_read_is_looked_at(tmp_path: Path) -> None:
+    async with filled(tmp_path / "data"):
+        pass
+    for path in (*(tmp_path / "data").rglob("*"), tmp_path / "data"):
+        path.chmod(0o500 if path.is_dir() else 0o400)
+    try:
+        assert (await examined(tmp_path / "data")).findings == []
+    finally:
+        for path in (tmp_path / "data", *(tmp_path / "data").rglob("*")):
+            path.chmod(0o700)
+
+
+async def test_a_server_that_writes_goes_on(tmp_path: Path) -> None:
+    async with filled(tmp_path / "data") as (api, owners):
+        events = api.backend.events
+
+        async def write() -> int:
+            n = 0
+            while not looked.is_set():
+                await events.add(batch(scalars([float(n)], iters=[n], metric="more", owner=owners[0])))
+                if n % 20 == 0:
+                    await events.merge()  # type: ignore[attr-defined]
+                n += 1
+                await asyncio.sleep(0)
+            return n
+
+        looked = asyncio.Event()
+        writing = asyncio.create_task(write())
+        for _ in range(5):
+            assert (await examined(tmp_path / "data")).findings == []
+        looked.set()
+        written = await writing
+        found = await examined(tmp_path / "data")
+        assert found.findings == []
+        assert found.total is not None
+        assert numbers_of(found.total)[0] == 2 * POINTS + written
+        assert await events.events_count(owners[0], [EventType.SCALAR]) == POINTS + written
+
+
+async def test_events_of_nobody_are_named(tmp_path: Path) -> None:
+    async with filled(tmp_path / "data") as (api, _):
+        nobody = Owner(COMPANY, "nobody"), Owner(COMPANY, "no-model", is_model=True)
+        await api.backend.events.add(batch(*(scalars([1.0, 2.0], owner=one) for one in nobody)))
+    found = await examined(tmp_path / "data")
+    assert {one.kind for one in found.findings} == {"orphan-events"}
+    assert sorted(one.thing for one in found.findings) == [
+        "there are 2 scalars of the model no-model, which is not there",
+        "there are 2 scalars of the task nobody, which is not there",
+    ]
+
+
+async def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    async with filled(tmp_path / "data") as (_, owners):
+        pass
+    (file,) = (tmp_path / "data").rglob("x.bin")
+    file.unlink()
+    (finding,) = (await examined(tmp_path / "data")).findings
+    assert finding.kind == "missing-file"
+    assert finding.thing.startswith(f"the file of the artifact x of task {owners[0].id} is missing")
+
+
+@pytest.mark.parametrize("made", [False, True])
+async def test_where_nothing_is_nothing_can_be_looked_at(
+    tmp_path: Path, made: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if made:
+        (tmp_path / "events").mkdir()
+    assert await asyncio.to_thread(main, ["doctor", "--data", str(tmp_path)]) == 2
+    assert "cannot be looked at" in (said := capsys.readouterr().err) or "there is no folder" in said
+    assert list(tmp_path.rglob("*")) == ([tmp_path / "events"] if made else [])  # noqa: ASYNC240
+
+
+async def test_the_command_answers_programs_and_people(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    evil = "\x1b[2Jred\n\u202eline"
+    async with running_api(tmp_path / "data") as api:
+        task = (await api.call("tasks.create", {"name": evil, "type": "training"}))["id"]
+        await api.backend.events.add(batch(scalars([1.0], owner=Owner(COMPANY, task))))
+    command = ["doctor", "--data", str(tmp_path / "data")]
+    assert await asyncio.to_thread(main, command) == 0
+    said = capsys.readouterr().out
+    assert "\x1b" not in said
+    assert "\u202e" not in said
+    assert r"\x1b[2Jred\n\u202eline" in said
+    assert said.splitlines()[-1] == "all well"
+    assert await asyncio.to_thread(main, [*command, "--json", "--usage"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["tasks"][0]["name"] == evil
+    assert (report["well"], report["checked"], report["total"]["points"]) == (True, False, 1)
+
+    async with running_api(tmp_path / "data") as api:
+        await api.backend.events.add(batch(scalars([1.0], owner=Owner(COMPANY, "\x07nobody"))))
+    assert await asyncio.to_thread(main, command) == 1
+    output = capsys.readouterr()
+    assert r"there are 1 scalars of the task \x07nobody, which is not there" in output.out
+    assert output.err == "apiserver: something is not well\n"
+
+
+async def test_only_the_largest_are_told(tmp_path: Path) -> None:
+    async with running_api(tmp_path / "data") as api:
+        for n in range(5):
+            project = (await api.call("projects.create", {"name": f"p{n}"}))["id"]
+            task = await api.call("tasks.create", {"name": f"t{n}", "type": "training", "project": project})
+            await api.backend.events.add(batch(scalars([0.5] * (10 * n + 1), owner=Owner(COMPANY, task["id"]))))
+    found = await examined(tmp_path / "data", most=2)
+    assert [one.name for one in found.owners] == ["t4", "t3"]
+    assert [one.name for one in found.projects] == ["p4", "p3"]
+    assert len((await examined(tmp_path / "data", most=0)).owners) == 5
+
+
+@pytest.mark.parametrize(
+    ("bytes", "text"), [(0, "0 bytes"), (999, "999 bytes"), (1234567, "1.2 MB"), (10**16, "10000.0 TB")]
+)
+def test_sizes_are_short(bytes: int, text: str) -> None:
+    assert size_of(bytes) == text
+
+
+def test_a_terminal_gets_only_what_it_shows() -> None:
+    assert shown("a\tb\x9b1m\ud800é") == r"a\tb\x9b1m\ud800é"
+    assert shown("x" * 100) == "x" * 59 + "…"
