@@ -11,39 +11,7 @@ from itertools import groupby
 
 import numpy as np
 
-from apiserver.events.model import EventBatch, LogColumns, LogLine, Owner, Sample, ScalarPoints, Scalars
-
-
-def of_points(owner: Owner, points: ScalarPoints) -> Iterator[EventBatch]:
-    """Batches of the points, each grouped by series and worker. No two points may have the same identity."""
-    numbers = {worker: n for n, worker in enumerate(dict.fromkeys(points.workers))}
-    names = list(numbers)
-    worker = np.array([numbers[name] for name in points.workers], np.int64)
-    order = np.lexsort((worker, points.series, points.received))
-    received, series, worker = points.received[order], points.series[order], worker[order]
-    new_batch = received[1:] != received[:-1]
-    new_group = new_batch | (series[1:] != series[:-1]) | (worker[1:] != worker[:-1])
-    group_starts = np.flatnonzero(np.concatenate([[True], new_group]))
-    batch_starts = np.flatnonzero(np.concatenate([[True], new_batch]))
-    for start, stop in zip(batch_starts, [*batch_starts[1:], len(order)], strict=True):
-        starts = group_starts[(group_starts >= start) & (group_starts < stop)]
-        rows = order[start:stop]
-        metrics, variants = zip(*(points.names[n] for n in series[starts].tolist()), strict=True)
-        yield EventBatch(
-            int(received[start]),
-            Scalars(
-                owners=[owner],
-                owner=[0] * len(starts),
-                metrics=list(metrics),
-                variants=list(variants),
-                workers=[names[n] for n in worker[starts].tolist()],
-                labels=[None] * len(starts),
-                lengths=np.diff(np.append(starts, stop)).tolist(),
-                iters=points.iters[rows],
-                timestamps=points.timestamps[rows],
-                values=points.values[rows],
-            ),
-        )
+from apiserver.events.model import EventBatch, LogColumns, LogLine, Owner, Sample
 
 
 def of_lines(owner: Owner, lines: Sequence[LogLine]) -> Iterator[EventBatch]:

@@ -1,8 +1,8 @@
-"""Copies all events of all companies, by owner and type, page by page.
+"""Copies all events of all companies, by owner and type: points as the columns of whole series, others page by page.
 
-Owners of whose events the target has as many as the source are skipped, so an interrupted copy can be started again.
-Writing events a second time does no harm: points and samples replace themselves, and a page of log lines is known by
-its digest.
+Owners of whose events the target has as many as the source are skipped, and so are series with as many points. So an
+interrupted copy can be started again. Writing events a second time does no harm: points and samples replace themselves,
+and a page of log lines is known by its digest.
 """
 
 from __future__ import annotations
@@ -10,23 +10,21 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from apiserver.copying import batches
 from apiserver.copying.retrying import CopyError, Say, patiently
-from apiserver.events.model import EventBatch, EventType, LogPosition, Owner, SamplePosition, ScalarPosition
+from apiserver.events.model import EventBatch, EventType, LogPosition, Owner, SamplePosition, selection_of
 from apiserver.events.queries import PageQuery, SeriesQuery
 from apiserver.stores.events.base import EventStore
 
 #: Owners whose events are counted, copied and counted again together: an engine makes new events visible for all of
 #: them at once, which takes time.
 OWNERS_AT_ONCE = 200
-#: How many run at once, because engines make each of them wait: copies of one owner and type, batches of such a copy,
-#: and counts.
+#: How many run at once, because engines make each of them wait: copies of one owner and type, and counts.
 _COPIED_AT_ONCE = 4
-_BATCHES_AT_ONCE = 8
 _COUNTS_AT_ONCE = 16
-PAGE_OF_POINTS, PAGE_OF_LINES, PAGE_OF_SAMPLES = 50_000, 10_000, 50
+PAGE_OF_LINES, PAGE_OF_SAMPLES = 10_000, 50
 _SAY_SECONDS = 10.0
 
 Counts = dict[tuple[Owner, EventType], int]
@@ -98,19 +96,21 @@ class EventCopy:
     async def _copy_type(self, owner: Owner, type: EventType, turns: asyncio.Semaphore) -> None:
         async with turns:
             copy = {EventType.SCALAR: self._copy_points, EventType.LOG: self._copy_lines}.get(type, self._copy_samples)
-            await copy(SeriesQuery(owner, type))
+            await patiently(self.say, copy, SeriesQuery(owner, type))
 
     async def _copy_points(self, series: SeriesQuery) -> None:
-        after: ScalarPosition | None = None
-        while True:
-            points = await patiently(self.say, self.source.scalar_points, series, PageQuery(PAGE_OF_POINTS, after))
-            if not len(points.iters):
-                return
-            made = list(batches.of_points(series.owner, points))
-            for start in range(0, len(made), _BATCHES_AT_ONCE):
-                some = made[start : start + _BATCHES_AT_ONCE]
-                await asyncio.gather(*(self._add(series.owner, batch) for batch in some))
-            after = ScalarPosition(int(points.iters[-1]), *points.names[points.series[-1]])
+        async for some in self.source.whole_points(await self._missing(series)):
+            await patiently(self.say, self.target.put_points, series.owner, some)
+            self._count(sum([len(one.points.iters) for one in some]))
+
+    async def _missing(self, series: SeriesQuery) -> SeriesQuery:
+        """The series of which the target has other numbers of points than the source."""
+        there = await self.target.scalar_stats(series)
+        if not there:
+            return series
+        counts = {(one.metric, one.variant): one.count for one in there}
+        wanted = {(one.metric, one.variant): one.count for one in await self.source.scalar_stats(series)}
+        return replace(series, selection=selection_of(name for name in wanted if counts.get(name) != wanted[name]))
 
     async def _copy_lines(self, series: SeriesQuery) -> None:
         after: LogPosition | None = None
@@ -128,7 +128,10 @@ class EventCopy:
     async def _add(self, owner: Owner, batch: EventBatch) -> None:
         for reason in await patiently(self.say, self.target.add, batch):
             raise CopyError(f"the target refuses an event of '{owner.id}': {reason}")
-        self._sent += batches.size(batch)
+        self._count(batches.size(batch))
+
+    def _count(self, events: int) -> None:
+        self._sent += events
         if time.monotonic() > self._say_at:
             self.say(f"events: {self._sent:,} sent")
             self._say_at = time.monotonic() + _SAY_SECONDS

@@ -50,9 +50,14 @@ from apiserver.events.queries import (
     SeriesQuery,
 )
 from apiserver.stores.events.base import TIMESTAMP_BYTES, hits_in_page, page_of, whole_timestamps_of
+from apiserver.stores.events.columns.points import Points
+from apiserver.stores.events.columns.whole import WholePoints
 from tests.events.plain_smoothing import smoothed
 
 Name = tuple[str, str]
+
+#: Points of a part of a whole series.
+WHOLE_AT_ONCE = 5
 
 
 def selects(selection: Selection, metric: str, variant: str) -> bool:
@@ -169,6 +174,28 @@ class PlainEventStore:
                 position, received, extra = LogPosition(time, self._sequence), batch.received, logs.extras.get(n)
                 events.logs.append(LogLine(position, level, worker, message, iter, metric, variant, received, extra))
         return {}
+
+    async def whole_points(self, series: SeriesQuery) -> AsyncIterator[Sequence[WholePoints]]:
+        for name, by_iter in self._scalars(series).items():
+            points = [by_iter[iter] for iter in sorted(by_iter)]
+            workers = sorted({point.worker for point in points})
+            for start in range(0, len(points), WHOLE_AT_ONCE):
+                some = points[start : start + WHOLE_AT_ONCE]
+                columns = Points(
+                    np.array([point.iter for point in some], np.int64),
+                    np.array([point.value for point in some], np.float64),
+                    np.array([point.timestamp for point in some], np.int64),
+                    np.array([workers.index(point.worker) for point in some], np.int64),
+                    np.array([point.received for point in some], np.int64),
+                )
+                yield [WholePoints(name, columns, workers)]
+
+    async def put_points(self, owner: Owner, some: Sequence[WholePoints]) -> None:
+        self._note(owner, OwnerChanges(everything=True))
+        for name, points, workers in some:
+            series = self._made(owner).scalars.setdefault(name, {})
+            for iter, value, timestamp, worker, received in zip(*map(np.ndarray.tolist, points), strict=True):
+                series[iter] = Point(iter, timestamp, value, workers[worker], received)
 
     async def delete(self, owners: Sequence[Owner], types: Sequence[EventType] | None = None) -> int:
         for owner in owners:

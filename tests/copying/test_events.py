@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -17,6 +17,9 @@ from apiserver.copying.retrying import CopyError
 from apiserver.events.model import SAMPLE_TYPES, SINGLE_VALUE_ITERATION, EventBatch, EventType, Owner
 from apiserver.events.queries import PageQuery, SeriesQuery
 from apiserver.stores.events.base import EventStore, EventStoreBusy
+from apiserver.stores.events.columnar import whole_points as columnar
+from apiserver.stores.events.columns.whole import WholePoints
+from apiserver.stores.events.embedded import whole as embedded
 from apiserver.stores.events.embedded.store import EmbeddedEventStore
 from tests.chance import examples
 from tests.contract.event_stores import OWNER, Case, batch, case, lines, sample, scalars
@@ -33,8 +36,11 @@ OTHER = Owner("other company", "task", is_model=True)
 @pytest.fixture(autouse=True, scope="module")
 def _small_pages() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        for name, size in {"OWNERS_AT_ONCE": 2, "PAGE_OF_POINTS": 7, "PAGE_OF_LINES": 3, "PAGE_OF_SAMPLES": 2}.items():
+        for name, size in {"OWNERS_AT_ONCE": 2, "PAGE_OF_LINES": 3, "PAGE_OF_SAMPLES": 2}.items():
             patch.setattr(events, name, size)
+        for module in (embedded, columnar):
+            patch.setattr(module, "POINTS_AT_A_TIME", 7)
+        patch.setattr(columnar, "MANY", 3)
         yield
 
 
@@ -43,21 +49,38 @@ class Interrupted(Exception):
 
 
 class Stopping(PlainEventStore):
-    """A store that takes only so many batches, and is too busy for every third."""
+    """A store that takes only so many batches and parts, and is too busy for every third, and for a read of parts."""
 
     def __init__(self, batches: int) -> None:
         super().__init__()
         self.batches = batches
         self.asked = 0
+        self.reads_fail = True
 
-    async def add(self, batch: EventBatch) -> Mapping[str, int]:
+    def _take(self) -> None:
         self.asked += 1
         if self.asked % 3 == 0:
             raise EventStoreBusy("too busy", retry_after=0)
         if self.batches == 0:
             raise Interrupted
         self.batches -= 1
+
+    async def add(self, batch: EventBatch) -> Mapping[str, int]:
+        self._take()
         return await super().add(batch)
+
+    async def put_points(self, owner: Owner, some: Sequence[WholePoints]) -> None:
+        self._take()
+        await super().put_points(owner, some)
+
+    async def whole_points(self, series: SeriesQuery) -> AsyncIterator[Sequence[WholePoints]]:
+        parts = 0
+        async for some in super().whole_points(series):
+            yield some
+            parts += 1
+            if parts == 1 and self.reads_fail:
+                self.reads_fail = False
+                raise EventStoreBusy("too busy", retry_after=0)
 
 
 async def copy(source: EventStore, target: EventStore) -> dict[EventType, int]:
@@ -174,6 +197,6 @@ async def test_what_the_target_refuses_is_an_error() -> None:
             return {"too long": 1}
 
     source = PlainEventStore()
-    await source.add(batch(scalars([1.0])))
+    await source.add(batch(sample(1)))
     with pytest.raises(CopyError, match="refuses an event of 'task': too long"):
         await copy(source, Refusing())

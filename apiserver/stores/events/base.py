@@ -7,7 +7,7 @@ intervals, pages and answers are in `aggregation/`, above the engines.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Collection, Iterable, Mapping, Sequence
-from typing import Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Protocol, TypeVar, cast
 
 import numpy as np
 
@@ -47,6 +47,9 @@ from apiserver.events.queries import (
     SeriesQuery,
 )
 from apiserver.off_loop import off_loop
+
+if TYPE_CHECKING:
+    from apiserver.stores.events.columns.whole import WholePoints
 
 #: A page of samples or log lines ends with the event that brings it to so many bytes, however few events it has.
 PAGE_BYTES = 8 * 2**20
@@ -325,6 +328,20 @@ class EventStore(Protocol):
 
     async def events_count(self, owner: Owner, types: Sequence[EventType] | None = None) -> int:
         """How many events the owner has, exactly. Each identity counts once."""
+
+    # copies
+
+    def whole_points(self, series: SeriesQuery) -> AsyncIterator[Sequence[WholePoints]]:
+        """All points of the series, in parts of some 100,000 points; a part has each series once at most.
+
+        The points of a series come in the order of their iterations.
+        """
+
+    async def put_points(self, owner: Owner, some: Sequence[WholePoints]) -> None:
+        """Keep points of series of the owner, as `whole_points` answers them, like a batch that `add` has just taken.
+
+        They survive kill -9 once this returns. If it fails, some of them may be kept; putting all again completes it.
+        """
 
     # about the store itself
 

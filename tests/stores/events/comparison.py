@@ -32,6 +32,7 @@ from apiserver.events.smoothing import Kind, Smoothing
 from apiserver.stores.events.base import EventStore
 from apiserver.stores.events.columnar.scalars import ColumnarScalars
 from tests.contract.plain_event_store import PlainEventStore
+from tests.stores.events.whole import points_of
 
 MEAN = Aggregate.MEAN
 
@@ -77,6 +78,7 @@ async def _assert_same_scalars(store: EventStore, plain: PlainEventStore, owner:
         for limit in (1, 4, 1000):
             await assert_same_times(store, plain, series, limit)
         await assert_same_by_worker(store, plain, series)
+        assert await points_of(store, series) == await points_of(plain, series)
         for axis, width, bounds in product(BucketAxis, WIDTHS, BOUNDS):
             await _assert_same_buckets(store, plain, series, BucketQuery(axis, width, Range.of(*bounds)))
     for axis, smoothing in product(BucketAxis, SMOOTHINGS):

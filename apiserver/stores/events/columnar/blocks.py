@@ -35,11 +35,12 @@ class Statement(NamedTuple):
     """What makes a block a chunk: it has all points of its iterations that were written up to place `up_to`.
 
     `newest` is the greatest place of the fragments that its points came with: to a reader who knows all up to there,
-    the chunk is no change. `shift` says how wide the sums among its columns are.
+    the chunk is no change. None: some of its points came with no fragment, so it is as new as its own place says.
+    `shift` says how wide the sums among its columns are.
     """
 
     up_to: int
-    newest: int
+    newest: int | None
     shift: int
 
 
@@ -130,8 +131,9 @@ class Block:
 
     @property
     def newest(self) -> int:
-        """The greatest place of the fragments that its points came with."""
-        return self.version.place if self.statement is None else self.statement.newest
+        """The greatest place of the fragments that its points came with, or its own place."""
+        newest = None if self.statement is None else self.statement.newest
+        return self.version.place if newest is None else newest
 
 
 class Found(NamedTuple):

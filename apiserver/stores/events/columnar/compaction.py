@@ -32,6 +32,7 @@ from apiserver.stores.events.columnar.stretches import Stretch, stretches
 from apiserver.stores.events.columns.chunks import POINTS_AT_A_TIME
 from apiserver.stores.events.columns.names import Name
 from apiserver.stores.events.columns.points import concat
+from apiserver.stores.events.columns.whole import WholePoints
 from apiserver.stores.events.parts import in_parts
 
 #: A series is compacted if it has so many blocks that are not chunks alone in their stretch.
@@ -202,7 +203,8 @@ class PointsMaker:
 def _chunks_of(owner: Owner, run: Run, loaded: Loaded, up_to: int) -> list[NewBlock]:
     workers = Workers()
     points = concat([points_in(one, loaded, EVERYWHERE, workers) for one in run.stretches])
-    return encoding.chunks_of(owner, run.series, run.ends, points, workers.names, up_to, run.newest)
+    some = WholePoints(run.series, points, workers.names)
+    return encoding.chunks_of(owner, some, run.ends, up_to, run.newest)
 
 
 def _superseded(found: Found, put: Sequence[Block], up_to: int) -> list[Block]:

@@ -33,6 +33,7 @@ from apiserver.stores.events.columns.points import Curve, Points, TimedCurve, by
 from apiserver.stores.events.columns.points import curve_of as curve_of_points
 from apiserver.stores.events.columns.reports import Span
 from apiserver.stores.events.columns.stats import StatsArray
+from apiserver.stores.events.columns.whole import WholePoints
 
 CURVE, DETAILS, SUMS, SPANS, STATS = "curve", "details", "sums", "spans", "stats"
 #: The columns that have whole points.
@@ -81,9 +82,14 @@ def fragments(scalars: Scalars, received: int) -> list[NewBlock]:
     points, starts = by_series(np.repeat(groups, scalars.lengths), points)
     made = []
     for (owner, *name), ends in zip(numbers, pairwise([*starts.tolist(), len(points.iters)]), strict=True):
-        for part in _even_parts(take(points, slice(*ends))):
-            made.append(_fragment(scalars.owners[owner], (name[0], name[1]), part, workers.names))
+        some = WholePoints((name[0], name[1]), take(points, slice(*ends)), workers.names)
+        made += fragments_of(scalars.owners[owner], some)
     return made
+
+
+def fragments_of(owner: Owner, some: WholePoints) -> list[NewBlock]:
+    """Fragments with points of a series."""
+    return [_fragment(owner, some.series, part, some.workers) for part in _even_parts(some.points)]
 
 
 def _even_parts(points: Points) -> Iterator[Points]:
@@ -103,21 +109,19 @@ def _fragment(owner: Owner, series: Name, points: Points, workers: Sequence[str]
     return NewBlock(owner, series, id, first, last, count, _columns(id, points, workers, sealed=False))
 
 
-def chunks_of(
-    owner: Owner, series: Name, ends: tuple[int, int], points: Points, workers: Sequence[str], up_to: int, newest: int
-) -> list[NewBlock]:
+def chunks_of(owner: Owner, some: WholePoints, ends: tuple[int, int], up_to: int, newest: int | None) -> list[NewBlock]:
     """Chunks of like size with these points. Together they cover all iterations from ends[0] to ends[1]."""
-    parts = list(_even_parts(points))
+    parts = list(_even_parts(some.points))
     firsts = [ends[0], *(int(part.iters[0]) for part in parts[1:])]
     lasts = [*(first - 1 for first in firsts[1:]), ends[1]]
     return [
-        _chunk(owner, series, first, last, part, workers, up_to, newest)
+        _chunk(owner, some.series, first, last, part, some.workers, Statement(up_to, newest, 0))
         for first, last, part in zip(firsts, lasts, parts, strict=True)
     ]
 
 
 def _chunk(
-    owner: Owner, series: Name, first: int, last: int, points: Points, workers: Sequence[str], up_to: int, newest: int
+    owner: Owner, series: Name, first: int, last: int, points: Points, workers: Sequence[str], statement: Statement
 ) -> NewBlock:
     points, workers = _own_workers(points, workers)
     iters, values, *_ = points
@@ -130,7 +134,7 @@ def _chunk(
         SPANS: wrap(_encoded_spans(points, workers), _place(id)),
         STATS: wrap(stats.of_points(points).tobytes(), _place(id)),
     }
-    return NewBlock(owner, series, id, first, last, len(iters), columns, Statement(up_to, newest, shift))
+    return NewBlock(owner, series, id, first, last, len(iters), columns, statement._replace(shift=shift))
 
 
 def _encoded_spans(points: Points, workers: Sequence[str]) -> bytes:

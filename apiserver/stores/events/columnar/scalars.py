@@ -7,7 +7,7 @@ there is of the series, and then for columns. If a block is gone by then, it was
 from __future__ import annotations
 
 import uuid
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import TypeVar
 
 from apiserver.events.aggregates import Buckets, CurvesInBuckets, Neighbours
@@ -33,7 +33,9 @@ from apiserver.stores.events.columnar.earliest import earliest
 from apiserver.stores.events.columnar.encoding import fragments
 from apiserver.stores.events.columnar.loading import Loader, until_nothing_is_gone
 from apiserver.stores.events.columnar.stretches import OfSeries, stretches
+from apiserver.stores.events.columnar.whole_points import put_points, whole_points
 from apiserver.stores.events.columns.names import Name
+from apiserver.stores.events.columns.whole import WholePoints
 
 #: Bytes of chunks that are kept in memory.
 CACHE = 32 * 2**20
@@ -55,6 +57,10 @@ class ColumnarScalars:
         """Keep the batch's points."""
         scalars = batch.scalars
         await self._store.put(await off_loop(len(scalars.iters), lambda: fragments(scalars, batch.received)))
+
+    async def put_points(self, owner: Owner, some: Sequence[WholePoints]) -> None:
+        """Keep points of whole series."""
+        await put_points(self._store, self._name, owner, some)
 
     async def delete(self, owners: Sequence[Owner]) -> None:
         """Delete the owners' points."""
@@ -153,6 +159,10 @@ class ColumnarScalars:
             return await work([stretches(found) for found in await self._store.find_of_each(queries)])
 
         return await until_nothing_is_gone(read)
+
+    def whole_points(self, series: SeriesQuery) -> AsyncIterator[list[WholePoints]]:
+        """All points of the series, some at a time."""
+        return whole_points(self._store, self._loader, series)
 
     async def changes(self, owner: Owner, since: int) -> tuple[int, OwnerChanges]:
         """What changed behind a place, perhaps with more, and the place to ask from next."""

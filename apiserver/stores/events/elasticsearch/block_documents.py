@@ -47,7 +47,7 @@ def item(block: NewBlock, **version: int) -> str:
         "first": block.first,
         "last": block.last,
         "count": block.count,
-        **(block.statement._asdict() if block.statement else {}),
+        **{name: value for name in _OF_CHUNKS if (value := getattr(block.statement, name, None)) is not None},
         **{name: value for name in _OF_LINES if (value := getattr(block, name))},
         **{name: b2a_base64(column, newline=False).decode() for name, column in block.columns.items()},
     }
@@ -64,7 +64,7 @@ def events_in(item: str) -> int:
 def block_of(hit: JsonObject, owners: Mapping[str, Owner]) -> Block:
     """The block of a hit, whose owner is one of these by their keys."""
     fields = {name: values[0] for name, values in hit["fields"].items()}
-    statement = Statement(*(fields[name] for name in _OF_CHUNKS)) if "up_to" in fields else None
+    statement = Statement(fields["up_to"], fields.get("newest"), fields["shift"]) if "up_to" in fields else None
     series, version = (fields["metric"], fields["variant"]), Version(hit["_seq_no"], hit["_primary_term"])
     ends = fields["first"], fields["last"]
     of_lines = (fields.get(name, 0) for name in _OF_LINES)

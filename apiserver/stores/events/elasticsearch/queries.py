@@ -70,9 +70,9 @@ def inside(field: str, range: Range) -> list[JsonObject]:
 
 
 def blocks_since(place: int) -> JsonObject:
-    """Fragments that were written behind a place, and chunks of such fragments."""
-    is_fragment = without({"exists": {"field": "up_to"}})
-    return any_of([all_of(is_fragment, {"range": {"_seq_no": {"gt": place}}}), {"range": {"newest": {"gt": place}}}])
+    """Fragments that were written behind a place, chunks of such fragments, and chunks of none that were."""
+    made_of_none = without({"exists": {"field": "newest"}})
+    return any_of([all_of(made_of_none, {"range": {"_seq_no": {"gt": place}}}), {"range": {"newest": {"gt": place}}}])
 
 
 def all_of(*conditions: JsonObject) -> JsonObject:

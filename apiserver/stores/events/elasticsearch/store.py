@@ -52,6 +52,7 @@ from apiserver.stores.events.columnar.blocks import Refused
 from apiserver.stores.events.columnar.compactor import Compactor, Compacts
 from apiserver.stores.events.columnar.logs import ColumnarLogs
 from apiserver.stores.events.columnar.scalars import ColumnarScalars
+from apiserver.stores.events.columns.whole import WholePoints
 from apiserver.stores.events.elasticsearch import bulk, names
 from apiserver.stores.events.elasticsearch.address import ElasticsearchAddress
 from apiserver.stores.events.elasticsearch.blocks import ElasticsearchBlocks
@@ -398,6 +399,17 @@ class ElasticsearchEventStore:
         return await self._cluster.count(
             names.index_of(self._cluster.prefix, series), of(series), routing=names.owner_key(series.owner)
         )
+
+    # --- copies ------------------------------------------------------------------------------------
+
+    def whole_points(self, series: SeriesQuery) -> AsyncIterator[Sequence[WholePoints]]:
+        """All points of the series, some at a time."""
+        return self._opened.scalars.whole_points(series)
+
+    async def put_points(self, owner: Owner, some: Sequence[WholePoints]) -> None:
+        """Keep points of whole series, most of them as chunks at once."""
+        await self._add_documents((), [owner])
+        await self._opened.scalars.put_points(owner, some)
 
     # --- changes -----------------------------------------------------------------------------------
 

@@ -39,10 +39,14 @@ class _Pending(NamedTuple):
 
 
 class ChunkWriter:
-    """Collects chunks, then computes, encodes and writes many of them at once."""
+    """Collects chunks, then computes, encodes and writes many of them at once.
 
-    def __init__(self, conn: sqlite3.Connection) -> None:
+    If it `seals`, it makes large ones sealed at once, as of series that come whole.
+    """
+
+    def __init__(self, conn: sqlite3.Connection, *, seals: bool = False) -> None:
         self._conn = conn
+        self._seals = seals
         self._pending: dict[int, _Pending] = {}
         self._points = 0
         self._next_id: int | None = None
@@ -78,15 +82,16 @@ class ChunkWriter:
 
         `numbered` chunks of the series got numbers so far. Returns the last chunk, and how many got numbers now.
         """
-        parts = _even_parts(points)
+        parts = _even_parts(points, chunks.LARGEST_SEALED if self._seals else chunks.LARGEST)
         ids = [] if replaced is None else [replaced]
         while len(ids) < len(parts):
-            if ids[:1] >= [_FIRST_SEALED] or numbered == 1 << _SERIES_BITS:
+            if self._seals or ids[:1] >= [_FIRST_SEALED] or numbered == 1 << _SERIES_BITS:
                 ids.append(self._greatest_id())
             else:
                 ids.append(series << _SERIES_BITS | numbered)
                 numbered += 1
-        self._add([_Pending(series, part, False) for part in parts], ids)
+        sealed = self._seals and 2 * len(parts[0].iters) >= chunks.LARGEST_SEALED
+        self._add([_Pending(series, part, sealed) for part in parts], ids)
         return LastChunk(ids[-1], len(parts[-1].iters)), numbered
 
     def seal(self, series: int, ids: Sequence[int], points: Points) -> None:
@@ -158,8 +163,8 @@ class ChunkWriter:
         self._points = 0
 
 
-def _even_parts(points: Points) -> list[Points]:
+def _even_parts(points: Points, largest: int) -> list[Points]:
     length = len(points.iters)
-    count = -(-length // chunks.LARGEST)
+    count = -(-length // largest)
     edges = [length * n // count for n in range(count + 1)]
     return [take(points, slice(a, b)) for a, b in itertools.pairwise(edges)]

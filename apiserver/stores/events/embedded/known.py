@@ -101,6 +101,13 @@ class KnownCurves:
                     left = known.until(int(changed))
                     self._put(key, left if left.size else None)
 
+    def will_change(self, owner: Owner) -> None:
+        """Forget all curves of an owner. From now on until the next merge, nothing is found or kept."""
+        with self._lock:
+            self._merged = None
+            for key in [key for key in self._curves if key.owner == owner]:
+                self._put(key, None)
+
     def has_merged(self, segment: int) -> None:
         """Note that the segment was merged, and readers see it."""
         with self._lock:

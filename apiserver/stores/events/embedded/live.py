@@ -20,7 +20,7 @@ import logging
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
@@ -91,7 +91,7 @@ class Live:
             table = Memtable(number)
             for record in journal.replay(path):
                 table.add(record, self.workers)
-                self._note(record)
+                self._note(record.owners)
             self._next_sequence = max(self._next_sequence, table.next_sequence)
             self.frozen.append(table)
 
@@ -116,12 +116,22 @@ class Live:
                 for record in fresh:
                     self.active.add(record, self.workers)
                     self._next_sequence += record.lines
-                    self._note(record)
+                    self._note(record.owners)
                     self._watches.changed(record.owners)
 
-    def _note(self, record: Record) -> None:
-        """Note the owners whose documents should show the events of a record."""
-        self._unstated.update(owner for owner in record.owners if owner.has_document)
+    def _note(self, owners: Iterable[Owner]) -> None:
+        """Note the owners whose documents should show new events."""
+        self._unstated.update(owner for owner in owners if owner.has_document)
+
+    def note(self, owners: Iterable[Owner]) -> None:
+        """The same, for a caller without the lock."""
+        with self.lock:
+            self._note(owners)
+
+    def worker(self, name: str) -> int:
+        """The number of a worker's name."""
+        with self.lock:
+            return self.workers.number(name)
 
     def check(self) -> None:
         """Raise EventStoreBusy if merging does not work."""
@@ -198,7 +208,10 @@ class Live:
             logger.warning("the merged journal %s cannot be deleted now: %s", segment, error.strerror)
 
     def deleted(self, owners: Collection[Owner], commit: Callable[[], object]) -> None:
-        """`commit` the transaction that deleted merged events of the owners, and tell of it in the same step."""
+        """`commit` the transaction that deleted merged events of the owners, and tell of it in the same step.
+
+        The same for events that were put beside merged ones. To readers, both mean that everything may have changed.
+        """
         with self.entrance:
             commit()
             with self.lock:

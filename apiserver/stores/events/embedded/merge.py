@@ -131,6 +131,24 @@ class Merger:
         self._wake.set()
         return result
 
+    def put(self, owner: Owner, work: Callable[[sqlite3.Connection, Registrar], list[int]]) -> None:
+        """Let `work` put events of the owner beside the merged ones, in one transaction; EventStoreBusy if that fails.
+
+        It returns the ids of the series that got points. To readers, everything of the owner has changed then.
+        """
+        with self._turn():
+            with self._transaction(lambda commit: self._live.deleted([owner], commit)) as conn:
+                registrar = Registrar(conn, self._ids)
+                self._sealer.note(work(conn, registrar))
+                self._write_workers(conn)
+                mark_deleted(conn, [owner], self._live.active)
+                self._live.note([owner])
+                self._write_unstated(conn)
+                registrar.finish()
+                self._curves.will_change(owner)
+            self._checkpoint()
+        self._wake.set()
+
     @contextmanager
     def _turn(self) -> Iterator[None]:
         """`_working` for another thread, for which the merging thread hurries. One thread at a time may call this."""

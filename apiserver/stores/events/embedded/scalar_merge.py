@@ -20,7 +20,7 @@ from __future__ import annotations
 import json
 import logging
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -28,12 +28,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from apiserver.events.model import EventType, Int64Array
+from apiserver.events.model import EventType, Int64Array, Owner
 from apiserver.events.queries import LEAST
 from apiserver.stores.events.columns import chunks, stats
 from apiserver.stores.events.columns.checked import Damaged, Kind, Place, unwrap, wrap
 from apiserver.stores.events.columns.points import Points, as_bytes, by_series, concat, overlay, spread, take
 from apiserver.stores.events.columns.stats import EMPTY, StatsArray
+from apiserver.stores.events.columns.whole import WholePoints
 from apiserver.stores.events.embedded import tail
 from apiserver.stores.events.embedded.chunk_writer import ChunkWriter, LastChunk
 from apiserver.stores.events.embedded.hot import HotColumns, Memtable
@@ -116,6 +117,34 @@ def merge_scalars(conn: sqlite3.Connection, table: Memtable, registrar: Registra
     return series
 
 
+def merge_whole(
+    conn: sqlite3.Connection,
+    owner: Owner,
+    some: Sequence[WholePoints],
+    registrar: Registrar,
+    worker: Callable[[str], int],
+) -> list[int]:
+    """Write points of whole series to the database, in the caller's transaction; returns the ids of their series.
+
+    `worker` gives numbers to names of workers.
+    """
+    ids = np.array(registrar.series(EventType.SCALAR, [(owner, *one.series) for one in some]), np.int64)
+    order = np.argsort(ids)
+    in_order = [_renumbered(some[n], worker) for n in order.tolist()]
+    lengths = np.array([len(points.iters) for points in in_order], np.int64)
+    owners = np.full(len(ids), registrar.owner(owner), np.int64)
+    _Merge(conn, ids[order], owners, concat(in_order), np.cumsum(lengths) - lengths, seals=True).run()
+    series: list[int] = ids.tolist()
+    return series
+
+
+def _renumbered(some: WholePoints, worker: Callable[[str], int]) -> Points:
+    """The points, whose workers have the numbers that they have here."""
+    used, places = np.unique(some.points.workers, return_inverse=True)
+    numbers = np.array([worker(some.workers[n]) for n in used.tolist()], np.int64)
+    return some.points._replace(workers=numbers[places])
+
+
 def _edges(owners: Int64Array) -> list[int]:
     """Where parts of the series begin and end. For example, with 3 at once, of owners 1, 1, 2, 2, 2, 3: 0, 5, 6."""
     edges = [0]
@@ -162,13 +191,15 @@ class _Merge:
         owners: Int64Array,
         points: Points,
         starts: npt.NDArray[np.intp],
+        *,
+        seals: bool = False,
     ) -> None:
         self._conn = conn
         self._owners = owners
         self._known = _Known.read(conn, ids)
         self._news = _News(points, starts, np.diff(np.append(starts, len(points.iters))))
         self._tail = tail.TailWriter(conn)
-        self._chunks = ChunkWriter(conn)
+        self._chunks = ChunkWriter(conn, seals=seals)
 
     def run(self) -> None:
         """Write everything to the database."""

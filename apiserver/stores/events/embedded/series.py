@@ -152,6 +152,14 @@ class Series:
         ).fetchone()
         return None if row is None else Chunk(*row)
 
+    def end_of(self, low: int, points: int) -> int:
+        """The last iteration of a range from `low` on that has about so many points; a chunk more at most."""
+        for last, count in self._select("SELECT last, count", "", low, GREATEST):
+            points -= count
+            if points <= 0:
+                return int(last)
+        return GREATEST
+
     def count(self) -> int:
         """How many points there are."""
         settled = 0

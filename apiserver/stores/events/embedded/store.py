@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from contextvars import copy_context
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import accumulate
 from pathlib import Path
 from typing import TypeVar
@@ -39,6 +40,7 @@ from apiserver.events.model import (
     SeriesName,
     WorkerMeans,
     WorkerSpan,
+    selection_of,
 )
 from apiserver.events.queries import (
     EVERYWHERE,
@@ -57,7 +59,8 @@ from apiserver.stores.events.columns.checked import Damaged, Kind, Place
 from apiserver.stores.events.columns.lines import LogPart
 from apiserver.stores.events.columns.log_pages import WantedLines
 from apiserver.stores.events.columns.names import Name, matcher
-from apiserver.stores.events.embedded import by_worker, deletion, log_hits, log_sizes, logs, records, scalars
+from apiserver.stores.events.columns.whole import WholePoints
+from apiserver.stores.events.embedded import by_worker, deletion, log_hits, log_sizes, logs, records, scalars, whole
 from apiserver.stores.events.embedded.buckets import all_buckets
 from apiserver.stores.events.embedded.commit import GroupCommit
 from apiserver.stores.events.embedded.curves import ends, in_buckets, neighbours, views_of
@@ -67,8 +70,9 @@ from apiserver.stores.events.embedded.known import KnownCurves
 from apiserver.stores.events.embedded.live import Live
 from apiserver.stores.events.embedded.log_numbers import BlockEnds, NumberedLog
 from apiserver.stores.events.embedded.merge import Merger
-from apiserver.stores.events.embedded.names import TYPES, owner_id, state
+from apiserver.stores.events.embedded.names import TYPES, Registrar, owner_id, state
 from apiserver.stores.events.embedded.samples import Samples
+from apiserver.stores.events.embedded.scalar_merge import merge_whole
 from apiserver.stores.events.embedded.series import VIEW_BYTES, Series, views
 from apiserver.stores.events.embedded.watches import Watch
 from apiserver.stores.events.lock import FolderLock
@@ -509,6 +513,34 @@ class EmbeddedEventStore:
             return count
 
         return await self._read(owner, HotOwner.everything, work)
+
+    # --- copies ------------------------------------------------------------------------------------
+
+    async def whole_points(self, series: SeriesQuery) -> AsyncIterator[Sequence[WholePoints]]:
+        """All points of the series, some at a time."""
+        workers = self._parts.live.workers.names
+        for names in await self._read_scalars(series, whole.parts):
+            part, place = replace(series, selection=selection_of(names)), None
+            while True:
+                points, place = await self._read_scalars(part, partial(whole.read, place=place, workers=workers))
+                if points:
+                    yield points
+                if place is None:
+                    break
+
+    async def put_points(self, owner: Owner, some: Sequence[WholePoints]) -> None:
+        """Put points into chunks, beside those that are merged."""
+        parts = self._parts
+
+        def work(conn: sqlite3.Connection, registrar: Registrar) -> list[int]:
+            return merge_whole(conn, owner, some, registrar, parts.live.worker)
+
+        def run() -> None:
+            if parts.live.holds(owner):
+                parts.merger.flush()
+            parts.merger.put(owner, work)
+
+        await self._in_thread(parts.changer, run)
 
     # --- about the store itself --------------------------------------------------------------------
 

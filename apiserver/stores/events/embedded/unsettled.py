@@ -24,17 +24,23 @@ def in_parts(series: Sequence[Series]) -> Iterator[Int64Array]:
     Parts have about as many points each. A series counts with one chunk of its merged points at most, as readers hold
     about one chunk of each series.
     """
-    sizes = np.minimum(merged_stats(one.merged for one in series)["count"], chunks.LARGEST_SEALED)
-    sizes = sizes + np.array([sum([hot.points_sent for hot in one.recent]) for one in series], np.int64)
-    for which in tail.some_at_a_time(tail.order([one.merged.runs for one in series]), sizes):
+    for which in parts_of(series):
         part = [series[n] for n in which.tolist()]
-        _read(part)
+        hold(part)
         yield np.sort(which)
         for one in part:
             one.let_go()
 
 
-def _read(series: Sequence[Series]) -> None:
+def parts_of(series: Sequence[Series]) -> Iterator[Int64Array]:
+    """The numbers of the series of each part."""
+    sizes = np.minimum(merged_stats(one.merged for one in series)["count"], chunks.LARGEST_SEALED)
+    sizes = sizes + np.array([sum([hot.points_sent for hot in one.recent]) for one in series], np.int64)
+    return tail.some_at_a_time(tail.order([one.merged.runs for one in series]), sizes)
+
+
+def hold(series: Sequence[Series]) -> None:
+    """Read the tails and hot points of the series, which keep them."""
     with_tails = [one for one in series if one.merged.runs]
     if with_tails:
         tails = tail.read_many(with_tails[0].conn, [one.merged.runs for one in with_tails])

@@ -213,9 +213,13 @@ async def test_what_came_since_a_place_is_found(blocks: BlockStore) -> None:
             fragment("new"),
             replace(fragment("of old ones"), statement=Statement(since, since, 0)),
             replace(fragment("of new ones"), statement=Statement(since + 1, since + 1, 0)),
+            replace(fragment("of none"), statement=Statement(since, None, 0)),
         ]
     )
-    assert await ids(blocks, since=since) == {"new", "of new ones"}
+    assert await ids(blocks, since=since) == {"new", "of new ones", "of none"}
+    of_none = await one(blocks, "of none")
+    assert of_none.statement == Statement(since, None, 0)
+    assert of_none.newest == of_none.version.place > since
     await blocks.delete([OWNER])
     assert (await blocks.find(SERIES, since=since)).deleted > since
 

@@ -13,6 +13,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from apiserver.events.model import EventType
+from apiserver.stores.events.columnar import whole_points
 from apiserver.stores.events.elasticsearch import paging, samples, writing
 from apiserver.stores.events.elasticsearch.address import ElasticsearchAddress
 from apiserver.stores.events.elasticsearch.store import ElasticsearchEventStore
@@ -22,12 +23,14 @@ from tests.contract.plain_event_store import PlainEventStore
 from tests.engines.fixtures import own_prefix
 from tests.stores.events import comparison
 from tests.stores.events.random_events import OWNERS, batches, log_series, owners, selections, times, types
+from tests.stores.events.whole import put_all, source_of
 
 operations = st.lists(
     st.one_of(
         st.tuples(st.just("add"), batches),
         st.tuples(st.just("add"), batches),
         st.tuples(st.just("add_twice"), batches),
+        st.tuples(st.just("put"), batches),
         st.tuples(st.sampled_from(["reopen", "tell"])),
         st.tuples(st.just("compact"), owners),
         st.tuples(st.just("restated"), st.sets(owners)),
@@ -57,6 +60,13 @@ def _some_are_large(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(paging, "LARGE_TOGETHER", 24)
 
 
+@pytest.fixture(autouse=True)
+def _some_points_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some points of whole series become chunks, others fragments."""
+    monkeypatch.setattr(whole_points, "MANY", 6)
+    monkeypatch.setattr(whole_points, "POINTS_AT_A_TIME", 10)
+
+
 async def run(store: ElasticsearchEventStore, operations: list[tuple[Any, ...]]) -> None:
     """Do the same to both stores, and compare them at the end."""
     plain = PlainEventStore()
@@ -75,6 +85,10 @@ async def _do(store: ElasticsearchEventStore, plain: PlainEventStore, operations
         elif name == "add_twice":
             for _ in range(2):
                 assert await store.add(*arguments) == await plain.add(*arguments)
+        elif name == "put":
+            source = await source_of(*arguments)
+            for one in (store, plain):
+                await put_all(source, one)
         elif name == "reopen":
             for one in (store, plain):
                 await one.close()

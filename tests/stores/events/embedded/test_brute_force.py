@@ -24,6 +24,7 @@ from tests.stores.events.comparison import assert_same, assert_same_to_restate
 from tests.stores.events.embedded.merging import half_merged
 from tests.stores.events.embedded.sizes import make_small
 from tests.stores.events.random_events import OWNERS, batches, log_series, owners, selections, times, types
+from tests.stores.events.whole import put_all, source_of
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -38,6 +39,7 @@ operations = st.lists(
         st.tuples(st.just("add"), batches),
         st.tuples(st.just("add"), batches),
         st.tuples(st.just("again"), st.integers(0, 5)),
+        st.tuples(st.just("put"), batches),
         st.tuples(st.just("merge")),
         st.tuples(st.just("merge")),
         st.tuples(st.just("merge_meanwhile"), batches),
@@ -81,6 +83,11 @@ class Both:
     async def do_again(self, number: int) -> None:
         if number < len(self._added):
             await self.do_add(self._added[number])
+
+    async def do_put(self, batch: EventBatch) -> None:
+        source = await source_of(batch)
+        await put_all(source, self._store)
+        await put_all(source, self._plain)
 
     async def do_merge(self) -> None:
         await self._store.merge()

@@ -1,0 +1,53 @@
+"""Reads whole series for copies, some at a time.
+
+Series whose runs are in the same pages of the tail are read together, however they are named. Of a long series, some
+chunks are read at a time. Between two reads, nothing is kept but a place: which series comes next, from which iteration
+on. So no read transaction lasts long.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from apiserver.events.queries import GREATEST, LEAST
+from apiserver.stores.events.columns.chunks import POINTS_AT_A_TIME
+from apiserver.stores.events.columns.names import Name
+from apiserver.stores.events.columns.whole import WholePoints
+from apiserver.stores.events.embedded.series import Series
+from apiserver.stores.events.embedded.unsettled import hold, parts_of
+
+
+class Place(NamedTuple):
+    """Where the next read begins: with a series of a part, at an iteration."""
+
+    series: Name
+    iter: int
+
+
+def parts(found: Sequence[Series]) -> list[list[Name]]:
+    """The series that are read together."""
+    return [[found[n].name for n in which.tolist()] for which in parts_of(found)]
+
+
+def read(
+    found: Sequence[Series], place: Place | None, workers: Sequence[str]
+) -> tuple[list[WholePoints], Place | None]:
+    """The next points of the series of a part, and the place behind them; None: these were the last ones."""
+    hold(found)
+    points: list[WholePoints] = []
+    left = POINTS_AT_A_TIME
+    for one in found:
+        if place is not None and one.name < place.series:
+            continue
+        first = place.iter if place is not None and one.name == place.series else LEAST
+        if left <= 0:
+            return points, Place(one.name, first)
+        last = one.end_of(first, left)
+        some = one.points(first, last)
+        if len(some.iters):
+            points.append(WholePoints(one.name, some, workers))
+        left -= len(some.iters)
+        if last < GREATEST:
+            return points, Place(one.name, last + 1)
+    return points, None
