@@ -16,7 +16,7 @@ import pytest
 from tests.data.streams import events_of
 from tests.engines.fixtures import own_engines
 from tests.harness import PATIENCE, Served, served, wait_until
-from tests.robustness.writers import FIRST_TIME, Task, Writer, assert_stored, new_task, writing
+from tests.robustness.writers import FIRST_TIME, Task, Writer, is_stored, new_task, writing
 
 
 @pytest.fixture(scope="module")
@@ -111,16 +111,7 @@ def test_clients_of_both_write_to_one_task(servers: dict[str, Served]) -> None:
         wait_until(lambda: all(writer.acknowledged >= 60 for writer in writers))
     assert not [writer.refusals for writer in writers if writer.refusals]
     for server in servers.values():
-        wait_until(partial(everything_is_told, server, writers))
-
-
-def everything_is_told(server: Served, writers: list[Writer]) -> bool:
-    """Whether the server answers with all events, once each, and a task that tells of them exactly."""
-    try:
-        assert_stored(server, writers)
-    except AssertionError:
-        return False
-    return True
+        wait_until(partial(is_stored, server, writers))
 
 
 def test_clients_of_both_write_to_one_series(servers: dict[str, Served]) -> None:
@@ -192,7 +183,7 @@ def test_what_a_killed_server_acknowledged_is_at_the_other(servers: dict[str, Se
     goals = [writer.acknowledged + 5 for writer in writers]
     with writing(writers):  # the batch that was under way, which may be kept by half, is sent again first
         wait_until(lambda: all(writer.acknowledged >= goal for writer, goal in zip(writers, goals, strict=True)))
-    wait_until(partial(everything_is_told, other, writers))
+    wait_until(partial(is_stored, other, writers))
 
 
 def test_a_stream_of_one_server_tells_what_the_other_took(servers: dict[str, Served]) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.harness import Served, served, wait_until
-from tests.robustness.writers import Writer, assert_stored, new_task, writing
+from tests.robustness.writers import Writer, acknowledged, assert_stored, new_task, writing
 
 KILLS = int(os.environ.get("EVENTS_KILLS", "3"))
 KILLS_A_TASK = 10
@@ -22,10 +22,6 @@ KILLS_A_TASK = 10
 def new_writers(server: Served) -> list[Writer]:
     """Writers to two tasks, two to each."""
     return [Writer(server, task, name) for task in (new_task(server), new_task(server)) for name in ("one", "two")]
-
-
-def acknowledged(writers: list[Writer]) -> int:
-    return sum(writer.acknowledged for writer in writers)
 
 
 def kill_under_load(server: Served, writers: list[Writer], batches: int) -> None:

@@ -45,6 +45,8 @@ class Writer:
     name: str
     points: int = 10
     """In most batches, and 50 times as many in some."""
+    first_time: int = FIRST_TIME
+    """The time of batch 0, in ms. Each batch is 1 ms later."""
     acknowledged: int = 0
     refusals: list[int] = field(default_factory=list)
     """The statuses of the answers that told it to come back."""
@@ -78,7 +80,7 @@ class Writer:
 
     def batch(self, n: int) -> Iterator[dict[str, Any]]:
         """The events of batch n."""
-        common = {"task": self.task, "timestamp": FIRST_TIME + n}
+        common = {"task": self.task, "timestamp": self.first_time + n}
         scalar = {**common, "type": "training_stats_scalar", "variant": self.name}
         for iter in reversed(self._iterations(n)):
             yield {**scalar, "metric": "risen", "iter": iter, "value": self._value(iter)}
@@ -141,6 +143,20 @@ def assert_stored(server: Served, writers: Iterable[Writer]) -> None:
         every = [writer for writer in writers if writer.task == id]
         iterations = [iter for writer in every for points in task.stored(writer).points.values() for iter in points]
         assert task.document["last_iteration"] == max(iterations, default=0)
+
+
+def is_stored(server: Served, writers: list[Writer]) -> bool:
+    """Whether that is so."""
+    try:
+        assert_stored(server, writers)
+    except AssertionError:
+        return False
+    return True
+
+
+def acknowledged(writers: Iterable[Writer]) -> int:
+    """How many batches of all writers were acknowledged."""
+    return sum(writer.acknowledged for writer in writers)
 
 
 def _summary(metric: str, points: dict[int, float]) -> dict[str, float]:

@@ -38,7 +38,7 @@ from apiserver.stores.events.parts import in_parts
 #: A series is compacted if it has so many blocks that are not chunks alone in their stretch.
 FEWEST = 16
 #: Seconds for which a server keeps others from doing the same work, unless it renews that.
-LEASE = 60.0
+LEASE = 30.0
 #: Where the version of a chunk does not matter.
 NO_VERSION = Version(0, 0)
 

@@ -34,7 +34,7 @@ _AT_ONCE = 4
 #: Seconds between two lines about how far it is, and between two attempts if another server compacts an owner.
 _SAY, _PAUSE = 10.0, 1.0
 #: Seconds without progress after which moving an owner fails, and how often a node may be busy.
-_LONGEST, _ATTEMPTS = 2 * LEASE, 60
+_LONGEST, _ATTEMPTS = 4 * LEASE, 60
 
 #: Shows a line to the user.
 Say = Callable[[str], None]
