@@ -29,5 +29,5 @@ USER apiserver
 VOLUME /data
 EXPOSE 8008 8081
 HEALTHCHECK --interval=10s --timeout=5s --start-period=10s --retries=3 \
-    CMD ["python", "-c", "import urllib.request; urllib.request.urlopen('http://127.0.0.1:8008/health', timeout=4)"]
+    CMD ["apiserver", "health"]
 CMD ["apiserver", "serve"]

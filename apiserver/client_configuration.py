@@ -57,15 +57,16 @@ class ClientConfiguration:
 def client_configuration(settings: Settings, key: str, secret: str) -> ClientConfiguration:
     """The configuration of a client on this machine; if `host` is one address, also on other machines that reach it."""
     api_url = api_address(settings)
-    files_url = _url(settings.host, settings.files_port) if settings.files_port else f"{api_url}/files"
+    files_url = _url(settings, settings.files_port) if settings.files_port else f"{api_url}/files"
     return ClientConfiguration(api_url, files_url, key, secret, settings.web_url)
 
 
 def api_address(settings: Settings) -> str:
     """The server's address for programs on this machine."""
-    return _url(settings.host, settings.port)
+    return _url(settings, settings.port)
 
 
-def _url(host: str, port: int) -> str:
+def _url(settings: Settings, port: int) -> str:
+    host = settings.host
     reachable = "127.0.0.1" if host in _EVERY_ADDRESS else f"[{host}]" if ":" in host else host
-    return f"http://{reachable}:{port}"
+    return f"{'https' if settings.tls_cert else 'http'}://{reachable}:{port}"

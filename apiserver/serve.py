@@ -14,7 +14,7 @@ import logging
 import os
 import socket
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from functools import partial
 from pathlib import Path
 
@@ -25,14 +25,18 @@ from starlette.types import ASGIApp
 from apiserver.app import create_app
 from apiserver.client_configuration import api_address, client_configuration
 from apiserver.connections import descriptors
+from apiserver.connections.certificate import LOOK_SECONDS, Certificate, CertificateError
 from apiserver.connections.protocol import Protocol
 from apiserver.connections.proxies import Proxies
 from apiserver.connections.shutdown import answered_when_stopped
 from apiserver.connections.slots import Slots
+from apiserver.connections.tls import Tls
 from apiserver.data_folder import DataFolder, DataFolderError, write_private
 from apiserver.events import scan
 from apiserver.memory import give_back_large_blocks
+from apiserver.metrics.server import Metrics
 from apiserver.processes import Child, Processes, StartFailed
+from apiserver.repeating import Repeating
 from apiserver.rpc.schema import SchemaFileError
 from apiserver.services.access.credentials import Credential
 from apiserver.services.access.sign_in_links import new_path
@@ -90,6 +94,7 @@ def serve_on(settings: Settings, sockets: list[socket.socket], worker: Child | N
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.run(_serve(settings, sockets, worker))
     except (
+        CertificateError,
         SettingsError,
         DataFolderError,
         SchemaFileError,
@@ -141,6 +146,7 @@ def _told_if_in_use(host: str, port: int) -> Iterator[None]:
 
 
 async def _serve(settings: Settings, sockets: list[socket.socket], worker: Child | None) -> None:
+    certificate = Certificate(Path(settings.tls_cert), Path(settings.tls_key)) if settings.tls_cert else None
     app = create_app(settings)
     with contextlib.ExitStack() as until_closed:
         async with app.lifespan() as new_credential:
@@ -160,11 +166,33 @@ async def _serve(settings: Settings, sockets: list[socket.socket], worker: Child
                 proxies=Proxies(settings.trusted_proxies),
             )
             app.metrics.gauges["connections"] = ("Connections that are open.", lambda: len(slots))
-            servers = [_Server(_config(settings, slots, served.pop(0)), app.end_streams) for _ in sockets]
-            until_closed.enter_context(heard(partial(_stop, servers), settings.shutdown_seconds + _CLOSING))
-            with watched(settings.slow_loop_ms, app.held), _tied_to_parent(worker, servers):
-                serving = (server.serve(copies(listener)) for server, listener in zip(servers, sockets, strict=True))
-                await asyncio.gather(*serving)
+            async with _protocol(certificate, slots, app.metrics) as protocol:
+                servers = [_Server(_config(settings, protocol, served.pop(0)), app.end_streams) for _ in sockets]
+                until_closed.enter_context(heard(partial(_stop, servers), settings.shutdown_seconds + _CLOSING))
+                with watched(settings.slow_loop_ms, app.held), _tied_to_parent(worker, servers):
+                    await asyncio.gather(
+                        *(server.serve(copies(one)) for server, one in zip(servers, sockets, strict=True))
+                    )
+
+
+@contextlib.asynccontextmanager
+async def _protocol(
+    certificate: Certificate | None, slots: Slots, metrics: Metrics
+) -> AsyncIterator[Callable[..., asyncio.Protocol]]:
+    """What speaks with a client: HTTP, by TLS if there is a certificate, which is looked after meanwhile."""
+    if certificate is None:
+        yield partial(Protocol, slots)
+        return
+    metrics.gauges |= {
+        "tls_certificate_end_seconds": ("When the certificate ends, since 1970.", lambda: certificate.ends.timestamp()),
+        "tls_certificate_outdated": ("1 if its changed files cannot be used.", lambda: float(certificate.outdated)),
+    }
+    looking = Repeating("reading the certificate", certificate.refresh, LOOK_SECONDS, expected=())
+    looking.start(at_once=False)
+    try:
+        yield partial(Tls, certificate, slots)
+    finally:
+        await looking.close()
 
 
 def copies(listener: socket.socket) -> list[socket.socket]:
@@ -228,11 +256,11 @@ def _kept(path: Path, conf: str) -> str:
     return f"It is kept in {path}"
 
 
-def _config(settings: Settings, slots: Slots, app: ASGIApp) -> uvicorn.Config:
+def _config(settings: Settings, protocol: Callable[..., asyncio.Protocol], app: ASGIApp) -> uvicorn.Config:
     return uvicorn.Config(
         answered_when_stopped(app),
         loop="none",
-        http=partial(Protocol, slots),  # type: ignore[arg-type]  # is only called
+        http=protocol,  # type: ignore[arg-type]  # is only called
         ws="none",
         lifespan="off",
         log_config=None,

@@ -61,6 +61,10 @@ class Settings:
     files_port: int = _setting(
         8081, "port of the file server; 0: the API alone serves the files, under /files", min=0, max=65535
     )
+    tls_cert: str = _setting(
+        "", "file of a certificate and its chain (PEM), with which both ports speak TLS; empty: they speak plain HTTP"
+    )
+    tls_key: str = _setting("", "file of the key of `tls_cert` (PEM, without a password)")
     data: Path = _setting(Path("data"), "data folder, for the embedded stores, files and secrets")  # noqa: RUF009
     events: str = _setting(
         EMBEDDED,
@@ -234,6 +238,8 @@ def load(
     settings = Settings(**values)
     if bool(settings.admin_key) != bool(settings.admin_secret):
         raise SettingsError("admin_key and admin_secret: give both or neither")
+    if bool(settings.tls_cert) != bool(settings.tls_key):
+        raise SettingsError("tls_cert and tls_key: give both or neither")
     if settings.port == settings.files_port:
         raise SettingsError("port and files_port: give two different ports, or files_port 0 for files below the API")
     return settings

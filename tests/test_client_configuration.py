@@ -56,3 +56,8 @@ def test_secrets_are_quoted() -> None:
 
 def test_the_secret_is_not_in_the_representation() -> None:
     assert "hidden" not in repr(client_configuration(Settings(), "k", "hidden"))
+
+
+def test_by_tls_the_addresses_say_so() -> None:
+    client = client_configuration(Settings(tls_cert="a.pem", tls_key="a.key", host="events.example.org"), "k", "s")
+    assert (client.api_url, client.files_url) == ("https://events.example.org:8008", "https://events.example.org:8081")

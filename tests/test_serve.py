@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -22,7 +23,19 @@ from apiserver.connections.bounds import ConnectionBounds
 from apiserver.serve import CannotServe, announce, copies, invite, serve_on, take_port
 from apiserver.services.access.credentials import Credential
 from apiserver.settings import Settings
-from tests.harness import ADMIN_KEY, PATIENCE, Api, Served, free_ports, listens, served, told_to_stop_under_way
+from tests.certificates import new_pair
+from tests.harness import (
+    ADMIN_KEY,
+    ANYBODY,
+    PATIENCE,
+    Api,
+    Served,
+    free_ports,
+    listens,
+    served,
+    told_to_stop_under_way,
+    wait_until,
+)
 
 
 def test_the_first_start_tells_how_to_connect(tmp_path: Path) -> None:
@@ -155,6 +168,46 @@ def test_ports_in_use_are_named_and_no_data_is_touched(server: Served, tmp_path:
         taken = port if port != free else files_port
         assert message == f"apiserver: cannot listen on 127.0.0.1 port {taken}: another program listens there"
     assert not (tmp_path / "other").exists()
+
+
+def asked_whether_well(server: Served) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "apiserver", "health"]
+    environment = {**os.environ, **server.environment}
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=PATIENCE, check=False)
+
+
+def test_a_server_speaks_tls_on_both_ports_and_takes_a_new_certificate(tmp_path: Path) -> None:
+    pair, new = new_pair(tmp_path, days=10), new_pair(tmp_path, "new", days=20)
+    with served(tmp_path / "data", admin_key="", admin_secret="", **pair.settings) as server:
+        conf = ConfigFactory.parse_string((tmp_path / "data" / "clearml.conf").read_text())["api"]
+        assert (conf["api_server"], conf["files_server"]) == (server.api_url, server.files_url)
+        key_pair = (conf["credentials"]["access_key"], conf["credentials"]["secret_key"])
+
+        def told(name: str) -> float:
+            text = httpx.get(f"{server.api_url}/metrics", auth=key_pair, verify=ANYBODY).text
+            return float(next(line for line in text.splitlines() if line.startswith(f"{name} ")).split()[1])
+
+        trusting = ssl.create_default_context(cafile=pair.certificate)
+        for url in (server.api_url, server.files_url):
+            assert httpx.put(f"{url}/files/x", content=b"1", auth=key_pair, verify=trusting).status_code == 200
+        assert asked_whether_well(server).returncode == 0
+        ends = told("apiserver_tls_certificate_end_seconds")
+        os.replace(new.certificate, pair.certificate)
+        wait_until(lambda: told("apiserver_tls_certificate_outdated") == 1)
+        assert told("apiserver_tls_certificate_end_seconds") == ends
+        os.replace(new.key, pair.key)
+        wait_until(lambda: told("apiserver_tls_certificate_outdated") == 0)
+        assert told("apiserver_tls_certificate_end_seconds") == ends + 10 * 86400
+        assert server.stop() == 0
+        assert asked_whether_well(server).returncode == 1
+
+
+def test_a_certificate_that_cannot_be_used_is_named_and_no_data_is_touched(tmp_path: Path) -> None:
+    pair = new_pair(tmp_path)
+    pair.key.unlink()
+    with pytest.raises(CannotServe, match=r"tls_key: cannot read .*a\.key: No such file"):
+        serve_on(Settings(data=tmp_path / "data", **pair.settings), [])
+    assert not (tmp_path / "data").exists()
 
 
 def test_without_a_port_of_their_own_files_are_below_the_api(tmp_path: Path) -> None:

@@ -102,6 +102,7 @@ def test_users_that_cannot_be_are_refused(users: str, message: str) -> None:
         ({"APISERVER_SLOW_LOOP_MS": "3600001"}, "APISERVER_SLOW_LOOP_MS: 3600001 is more than 3600000"),
         ({"APISERVER_SHUTDOWN_SECONDS": "86401"}, "APISERVER_SHUTDOWN_SECONDS: 86401 is more than 86400"),
         ({"APISERVER_ALLOWED_ORIGINS": "*"}, "APISERVER_ALLOWED_ORIGINS: '*' is not an origin"),
+        ({"APISERVER_TLS_CERT": "a.pem"}, "tls_cert and tls_key: give both or neither"),
         ({"APISERVER_ADMIN_KEY": "long enough"}, "admin_key and admin_secret: give both or neither"),
         ({"APISERVER_ADMIN_KEY": "shorter"}, "APISERVER_ADMIN_KEY: shorter than 8 characters"),
         ({"APISERVER_ADMIN_SECRET": "a"}, "APISERVER_ADMIN_SECRET: shorter than 16 characters"),

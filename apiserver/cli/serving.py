@@ -1,4 +1,4 @@
-"""`serve`, `config`, and `link`, which signs the admin in."""
+"""`serve`, `health`, `config`, and `link`, which signs the admin in."""
 
 from __future__ import annotations
 
@@ -10,8 +10,11 @@ from apiserver.cli.command import DATA_FLAGS, CommandError, Commands, add_comman
 from apiserver.cli.documents import with_documents
 from apiserver.settings import Settings, masked
 
+#: Seconds for which `health` waits; the server itself waits for two for each store.
+_PATIENCE_SECONDS = 4
+_ADDRESS = ("host", "port", "tls_cert", "tls_key")
 _FLAGS = (
-    *("host", "port", "files_port", "data", "events", "documents", "consistency", "migrate_at_start", "workers"),
+    *(*_ADDRESS, "files_port", "data", "events", "documents", "consistency", "migrate_at_start", "workers"),
     *("durability", "log_level", "log_format"),
 )
 
@@ -19,9 +22,11 @@ _FLAGS = (
 def add(commands: Commands[argparse.ArgumentParser]) -> None:
     """Add the commands."""
     add_command(commands, "serve", _serve, "run the server", _FLAGS)
+    about = "ask the server that these settings start whether it is well, and fail if it is not"
+    add_command(commands, "health", _health, about, _ADDRESS)
     add_command(commands, "config", _config, "print the effective settings, secrets masked", _FLAGS)
     about = "print a link that signs the admin in with a browser, once, within ten minutes"
-    add_command(commands, "link", _link, about, ("host", "port", *DATA_FLAGS))
+    add_command(commands, "link", _link, about, (*_ADDRESS, *DATA_FLAGS))
 
 
 def _config(settings: Settings, options: argparse.Namespace) -> None:
@@ -38,6 +43,23 @@ def _serve(settings: Settings, options: argparse.Namespace) -> None:
         serve.run(settings)
     except serve.CannotServe as error:
         raise CommandError(str(error)) from error
+
+
+def _health(settings: Settings, options: argparse.Namespace) -> None:
+    import ssl
+    from http.client import HTTPException
+    from urllib.request import urlopen
+
+    from apiserver.client_configuration import api_address
+
+    # It is asked on this machine, mostly by another name than its certificate has, and is told nothing.
+    anybody = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    anybody.check_hostname, anybody.verify_mode = False, ssl.CERT_NONE
+    try:
+        with urlopen(f"{api_address(settings)}/health", timeout=_PATIENCE_SECONDS, context=anybody) as answer:
+            say(answer.read().decode())
+    except (OSError, HTTPException) as error:
+        raise CommandError(f"the server is not well: {error}") from error
 
 
 def _link(settings: Settings, options: argparse.Namespace) -> None:

@@ -74,8 +74,9 @@ class Protocol(asyncio.Protocol):
 
     __slots__ = (
         *("_app", "_at", "_body", "_bounds", "_chunked", "_continues", "_drained", "_forwarded", "_headers", "_kept"),
-        *("_length", "_loop", "_of_proxy", "_parser", "_received", "_scope", "_since", "_slots", "_socket", "_state"),
-        *("_to_send", "_to_take", "_unsent", "_url", "_uvicorn", "_whole", "client", "exchange", "flow", "transport"),
+        *("_length", "_loop", "_of_proxy", "_parser", "_received", "_scheme", "_scope", "_since", "_slots", "_socket"),
+        *("_state", "_to_send", "_to_take", "_unsent", "_url", "_uvicorn", "_whole"),
+        *("client", "exchange", "flow", "transport"),
     )
 
     def __init__(
@@ -85,10 +86,12 @@ class Protocol(asyncio.Protocol):
         server_state: ServerState,
         app_state: dict[str, Any],
         _loop: asyncio.AbstractEventLoop | None = None,
+        scheme: str = "http",
     ) -> None:
         if not config.loaded:
             config.load()
         self._app = config.loaded_app
+        self._scheme = scheme
         self._loop = _loop or asyncio.get_running_loop()
         self._uvicorn = server_state
         self._slots = slots
@@ -348,7 +351,7 @@ class Protocol(asyncio.Protocol):
             "http_version": self._parser.get_http_version(),
             "server": None,  # nobody asks for it, and finding it out takes five system calls
             "client": client,
-            "scheme": "http",
+            "scheme": self._scheme,
             "root_path": "",
             "headers": self._headers,
             "method": self._parser.get_method().decode("ascii"),
@@ -511,3 +514,4 @@ _ANSWERS = {
     431: _answer(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE),
     503: _answer(HTTPStatus.SERVICE_UNAVAILABLE, b"retry-after: 2"),
 }
+BAD_REQUEST = _ANSWERS[400]

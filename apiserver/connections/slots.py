@@ -23,6 +23,7 @@ from operator import itemgetter
 from typing import Protocol
 
 from apiserver.connections.bounds import KEPT_BY_EACH, ConnectionBounds
+from apiserver.connections.handshakes import Handshakes
 from apiserver.connections.proxies import Proxies
 from apiserver.connections.reading_turns import ReadingTurns
 from apiserver.ip_addresses import neighbourhood
@@ -67,6 +68,7 @@ class Slots:
         self.bounds = bounds or ConnectionBounds()
         self.proxies = proxies or Proxies()
         self.turns = ReadingTurns()
+        self.handshakes = Handshakes()
         self._total = total
         self._per_address = max(min(per_address, int(total * _OF_ONE_ADDRESS)), 1)
         self._taken: dict[Connection, str] = {}

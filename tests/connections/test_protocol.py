@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import gc
 import socket
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from functools import partial
 from ipaddress import ip_network
 from typing import Any
@@ -19,16 +20,21 @@ from starlette.types import Message, Receive, Scope, Send
 from uvicorn.server import ServerState
 
 from apiserver.connections.bounds import ConnectionBounds
+from apiserver.connections.certificate import Certificate
 from apiserver.connections.protocol import Protocol
 from apiserver.connections.proxies import Proxies
 from apiserver.connections.slots import Slots
+from apiserver.connections.tls import Tls
 from apiserver.rpc.body import REST_OF_BODY
+from tests.certificates import lasting_pair
 from tests.harness import PATIENCE
 
 pytestmark = pytest.mark.anyio
 
 #: What waits is ended almost at once; whoever may wait longer in a test says so.
 SHORT = 0.05
+SPOKEN = {"by TLS": False}
+_CLIENT = ssl.create_default_context(cafile=lasting_pair().certificate)
 GET = b"GET /small HTTP/1.1\r\nHost: here\r\n\r\n"
 GET_LARGE, GET_PATIENT = GET.replace(b"small", b"large"), GET.replace(b"small", b"patient")
 LARGE = 20 * 2**20
@@ -37,6 +43,16 @@ LARGE = 20 * 2**20
 @pytest.fixture
 def anyio_backend() -> tuple[str, dict[str, bool]]:
     return "asyncio", {"use_uvloop": True}
+
+
+@pytest.fixture(autouse=True, params=["http", "https"])
+def spoken(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All tests are done with and without TLS."""
+    monkeypatch.setitem(SPOKEN, "by TLS", request.param == "https")
+
+
+#: Tests that look at what the client's side holds back, or how it ends, which TLS hides.
+without_tls = pytest.mark.parametrize("spoken", ["http"], indirect=True)
 
 
 @dataclass
@@ -111,6 +127,7 @@ class Server:
     slots: Slots
     state: ServerState
     port: int
+    by_tls: bool
 
     @asynccontextmanager
     async def connect(
@@ -124,7 +141,8 @@ class Server:
         connection.bind((source, 0))
         connection.setblocking(False)
         await asyncio.get_running_loop().sock_connect(connection, ("127.0.0.1", self.port))
-        reader, writer = await asyncio.open_connection(sock=connection)
+        by_tls: dict[str, Any] = {"ssl": _CLIENT, "server_hostname": "localhost"} if self.by_tls else {}
+        reader, writer = await asyncio.open_connection(sock=connection, **by_tls)
         try:
             client = Client(reader, writer)
             for piece in sent:
@@ -172,11 +190,12 @@ async def serving(bounds: ConnectionBounds | None = None, **slots: Any) -> Async
     of = Slots(bounds=bounds or ConnectionBounds(look_seconds=0.01), **slots)
     config = uvicorn.Config(app, ws="none", lifespan="off", log_config=None, access_log=False, proxy_headers=False)
     config.load()
+    protocol = partial(Tls, Certificate(*astuple(lasting_pair())), of) if SPOKEN["by TLS"] else partial(Protocol, of)
     listener = await loop.create_server(
-        partial(Protocol, of, config=config, server_state=state, app_state={}), "127.0.0.1", 0
+        partial(protocol, config=config, server_state=state, app_state={}), "127.0.0.1", 0
     )
     try:
-        yield Server(app, of, state, listener.sockets[0].getsockname()[1])
+        yield Server(app, of, state, listener.sockets[0].getsockname()[1], SPOKEN["by TLS"])
     finally:
         listener.close()
         for connection in list(state.connections):
@@ -329,6 +348,7 @@ async def test_a_head_has_an_end(piece: bytes) -> None:
 # --- clients that do not wait -------------------------------------------------------------------------
 
 
+@without_tls
 async def test_requests_behind_others_wait_in_the_socket() -> None:
     bounds = ConnectionBounds(look_seconds=0.01, kept_bytes=2**20)
     async with serving(bounds) as server, server.connect(GET_PATIENT) as client:
@@ -365,6 +385,7 @@ async def test_others_are_served_between_the_requests_of_one() -> None:
         assert len(server.app.scopes) - before < 5000
 
 
+@without_tls
 async def test_a_body_is_read_when_it_is_asked_for() -> None:
     body = b"x" * 20_000_000
     async with serving() as server, server.connect(post(path=b"/patient", length=len(body))) as client:
@@ -499,6 +520,7 @@ async def test_an_answer_that_nobody_takes_is_ended() -> None:
             assert len(server.slots) == 0
 
 
+@without_tls
 async def test_an_answer_may_take_long_if_it_goes_on() -> None:
     bounds = short(stall_seconds=0.2, idle_seconds=SHORT, least_rate=2**20)
     async with serving(bounds) as server, server.connect(GET_LARGE, buffer=2**16) as client:
@@ -529,6 +551,7 @@ async def test_beyond_the_bound_a_new_connection_is_told_when_to_come_again() ->
         assert len(server.app.scopes) == 3
 
 
+@without_tls
 async def test_silent_connections_keep_nobody_out() -> None:
     async with serving(short(grace_seconds=0), total=4) as server, AsyncExitStack() as opened:
         silent = [await opened.enter_async_context(server.connect()) for _ in range(20)]
@@ -539,6 +562,7 @@ async def test_silent_connections_keep_nobody_out() -> None:
         assert (await silent[0].rest()).startswith(b"HTTP/1.1 503 ")
 
 
+@without_tls
 async def test_half_closed_connections_end() -> None:
     async with serving() as server:
         for text in (b"", b"GET /", GET, post(b"x", length=5)):

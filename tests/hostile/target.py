@@ -55,7 +55,7 @@ class Target:
         self.task = self.server.call("tasks.create", {"name": "reported", "type": "training"})["id"]
         for _ in range(5):
             self.batch_seconds = max(self.batch_seconds, self._send_batch())
-        with watching(self.port, self._processes()) as idle:
+        with watching(self.port, self._processes(), by_tls=self.server.by_tls) as idle:
             wait_until(self.is_still)
         assert not idle.refused
         self.idle, self.idle_memory = idle, self.memory()
@@ -74,7 +74,7 @@ class Target:
         before = self.memory()
         assert before - self.idle_memory <= LEFT, "attacks before this one left too much in memory"
         try:
-            with watching(self.port, self._processes()) as watched:
+            with watching(self.port, self._processes(), by_tls=self.server.by_tls) as watched:
                 yield
                 batch = self._send_batch()
             self._judge(watched, batch, memory, before)

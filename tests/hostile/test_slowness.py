@@ -34,13 +34,12 @@ WAYS = {
 }
 
 
-def drip(target: Target, names: list[str]) -> None:
+def drip(target: Target, ways: list[tuple[bytes, bytes]]) -> None:
     """Connections that send a beginning, then a little again and again."""
     until = time.monotonic() + SECONDS
     with ExitStack() as open_:
         drops = []
-        for name in names * (CONNECTIONS // len(names)):
-            beginning, drop = WAYS[name]
+        for beginning, drop in ways * (CONNECTIONS // len(ways)):
             with contextlib.suppress(OSError):
                 connection = open_.enter_context(target.connect())
                 connection.sendall(beginning)
@@ -55,7 +54,7 @@ def drip(target: Target, names: list[str]) -> None:
 @pytest.mark.parametrize("names", [[name] for name in WAYS] if LONG else [list(WAYS)], ids=",".join)
 def test_what_hardly_comes(target: Target, names: list[str]) -> None:
     with target.attacked():
-        drip(target, names)
+        drip(target, [WAYS[name] for name in names])
 
 
 def test_connections_that_are_reset(target: Target) -> None:

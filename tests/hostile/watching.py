@@ -15,6 +15,7 @@ import contextlib
 import json
 import os
 import socket
+import ssl
 import statistics
 import subprocess
 import sys
@@ -25,6 +26,8 @@ from dataclasses import dataclass, field
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from tests.harness import ANYBODY
 
 ADDRESS = "127.0.0.2"
 #: How long one answer is waited for, in seconds; nobody has to wait so long.
@@ -93,14 +96,14 @@ def bound(idle: Watched) -> float:
 
 
 @contextlib.contextmanager
-def watching(port: int, processes: Iterable[int]) -> Iterator[Watched]:
+def watching(port: int, processes: Iterable[int], *, by_tls: bool = False) -> Iterator[Watched]:
     """A watcher of the server on that port of 127.0.0.1 while inside; what it saw is there afterwards.
 
     `processes` are those of the server.
     """
     watched = Watched()
     tell, hear = _watcher()
-    tell(f"{port} {' '.join(map(str, processes))}")
+    tell(f"{port} {'https' if by_tls else 'http'} {' '.join(map(str, processes))}")
     hear()  # it has begun
     try:
         yield watched
@@ -126,7 +129,7 @@ def _watcher() -> tuple[Callable[[str], None], Callable[[], str]]:
 # --- the watcher's process -------------------------------------------------------------------------
 
 
-async def _watch(port: int, processes: list[str], echo_port: int) -> list[Any]:
+async def _watch(port: int, trusts: ssl.SSLContext | None, processes: list[str], echo_port: int) -> list[Any]:
     """Watch until a line comes."""
     stop, loop = asyncio.Event(), asyncio.get_running_loop()
 
@@ -139,9 +142,9 @@ async def _watch(port: int, processes: list[str], echo_port: int) -> list[Any]:
     echoes: list[Wait] = []
     looks = [_look(processes)]
     asking = [
-        asyncio.create_task(_ask_again_and_again(port, pings, stop, kept=True)),
-        asyncio.create_task(_ask_again_and_again(port, pings, stop, kept=False)),
-        asyncio.create_task(_ask_again_and_again(echo_port, echoes, stop, kept=True)),
+        asyncio.create_task(_ask_again_and_again(port, trusts, pings, stop, kept=True)),
+        asyncio.create_task(_ask_again_and_again(port, trusts, pings, stop, kept=False)),
+        asyncio.create_task(_ask_again_and_again(echo_port, None, echoes, stop, kept=True)),
     ]
     await asyncio.sleep(_PAUSE)
     _say("begun")
@@ -162,11 +165,13 @@ def _look(processes: list[str]) -> Look:
     return Look(time.monotonic(), unserved)
 
 
-async def _ask_again_and_again(port: int, waits: list[Wait], stop: asyncio.Event, *, kept: bool) -> None:
+async def _ask_again_and_again(
+    port: int, trusts: ssl.SSLContext | None, waits: list[Wait], stop: asyncio.Event, *, kept: bool
+) -> None:
     while not stop.is_set():
         asked = time.monotonic()
         try:
-            async with _connection(port) as (reader, writer):
+            async with _connection(port, trusts) as (reader, writer):
                 while True:
                     async with asyncio.timeout(_PATIENCE):
                         status, stays_open = await _ask(reader, writer)
@@ -181,9 +186,11 @@ async def _ask_again_and_again(port: int, waits: list[Wait], stop: asyncio.Event
 
 
 @contextlib.asynccontextmanager
-async def _connection(port: int) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+async def _connection(
+    port: int, trusts: ssl.SSLContext | None
+) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
     async with asyncio.timeout(_PATIENCE):
-        reader, writer = await asyncio.open_connection("127.0.0.1", port, local_addr=(ADDRESS, 0))
+        reader, writer = await asyncio.open_connection("127.0.0.1", port, local_addr=(ADDRESS, 0), ssl=trusts)
     try:
         yield reader, writer
     finally:
@@ -214,14 +221,16 @@ def _say(line: str) -> None:
 
 
 def _main() -> None:
-    """Watch again and again, each time after a line that says the port and the server's processes."""
+    """Watch again and again, each time after a line that says the port, http or https, and the server's processes."""
     while line := sys.stdin.readline():
-        port, *processes = line.split()
+        port, scheme, *processes = line.split()
         with socket.create_server(("127.0.0.1", 0)) as listener:
             echo = os.fork()
             if echo == 0:
                 _echo(listener)
-            seen = asyncio.run(_watch(int(port), processes, listener.getsockname()[1]))
+            seen = asyncio.run(
+                _watch(int(port), ANYBODY if scheme == "https" else None, processes, listener.getsockname()[1])
+            )
         os.waitpid(echo, 0)
         _say(json.dumps(seen))
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from tests.harness import Api, bearer
+from tests.harness import Api, bearer, running_api
 
 pytestmark = pytest.mark.anyio
 
@@ -111,3 +113,9 @@ async def test_no_link_and_no_other_page_gives_a_browser_a_cookie_or_takes_it_aw
 async def test_a_cookie_that_came_by_tls_goes_by_tls_only(api: Api, headers: dict[str, str], secure: bool) -> None:
     response = await api.raw("POST", "/auth.login", json={}, headers=headers)
     assert ("; Secure" in response.headers["set-cookie"]) is secure
+
+
+async def test_a_cookie_of_a_server_that_speaks_tls_goes_by_tls_only(tmp_path: Path) -> None:
+    async with running_api(tmp_path / "data", tls_cert="a.pem", tls_key="a.key") as api:
+        response = await api.raw("POST", "/auth.login", json={})
+    assert response.headers["set-cookie"].endswith("; Secure")

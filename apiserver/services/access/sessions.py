@@ -101,7 +101,7 @@ def set_cookie(call: Call, token: str, seconds: int) -> None:
         return
     # A proxy says that the client uses TLS by the first header, a browser says the same of its page by the second.
     by_tls = any(call.headers.get(name, "").startswith("https") for name in ("x-forwarded-proto", "origin"))
-    secure = "; Secure" if by_tls else ""
+    secure = "; Secure" if by_tls or call.backend.settings.tls_cert else ""
     cookie = f"{TOKEN_COOKIE}={token}; Max-Age={seconds}; Path=/; HttpOnly; SameSite=Lax{secure}"
     call.response_headers.append(("Set-Cookie", cookie))
 

@@ -1,0 +1,135 @@
+"""The certificate and the key with which the server speaks TLS. They are read again when their files change."""
+
+from __future__ import annotations
+
+import logging
+import re
+import ssl
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import NoReturn
+
+log = logging.getLogger(__name__)
+
+#: Seconds between two looks at the files.
+LOOK_SECONDS = 5.0
+#: Each of these gives a new secret to each connection, and notices changed data.
+_CIPHERS = "ECDHE+AESGCM:ECDHE+CHACHA20"
+_PEM = re.compile(r"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
+#: Tags of DER: the values before the validity in a certificate are a version, a number and two sequences.
+_VERSION, _UTC_TIME = 0xA0, 0x17
+
+
+class CertificateError(Exception):
+    """The certificate or its key cannot be used; the message says why."""
+
+
+class Certificate:
+    """A certificate with its chain in the file `certificate`, and its key in the file `key`, both as PEM."""
+
+    def __init__(self, certificate: Path, key: Path) -> None:
+        """Raises CertificateError."""
+        self._files = certificate, key
+        self._seen = self._look()
+        self.context, self.ends = _load(certificate, key)
+        """What new connections use, and when the certificate ends. Connections that are open keep what they have."""
+        self.outdated = False
+        """Whether the files have changed into something that cannot be used."""
+        self._tell("the server speaks TLS")
+
+    async def refresh(self) -> None:
+        """Read the files again if they have changed. If they cannot be used, go on with what was read before."""
+        seen = self._look()
+        if seen == self._seen:
+            return
+        self._seen = seen
+        try:
+            self.context, self.ends = _load(*self._files)
+        except CertificateError as error:
+            self.outdated = True
+            log.error("the certificate was not read again, and the one before stays in use: %s", error)
+        else:
+            self.outdated = False
+            self._tell("the certificate was read again")
+
+    def _look(self) -> list[tuple[int, ...] | None]:
+        return [_state(path) for path in self._files]
+
+    def _tell(self, what: str) -> None:
+        log.info(what, extra={"certificate_ends": self.ends.isoformat()})
+        if self.ends <= datetime.now(UTC):
+            log.warning("the certificate has expired: clients that check it do not connect")
+
+
+def _state(path: Path) -> tuple[int, ...] | None:
+    """What changes when a file is written or replaced; None if there is no file."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino, found.st_dev
+
+
+def _load(certificate: Path, key: Path) -> tuple[ssl.SSLContext, datetime]:
+    """A context with both, and when the certificate ends. Raises CertificateError."""
+    text = _read("tls_cert", certificate)
+    _read("tls_key", key)
+    found = _PEM.search(text)
+    if found is None:
+        raise CertificateError(f"tls_cert: there is no certificate in {certificate}")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.options |= ssl.OP_NO_RENEGOTIATION  # a client could have the server compute again and again
+    context.set_ciphers(_CIPHERS)
+    context.set_alpn_protocols(["http/1.1"])
+    try:
+        ends = _end_of(ssl.PEM_cert_to_DER_cert(found[0]))
+        context.load_cert_chain(certificate, key, password=_refuse_password)
+    except ssl.SSLError as error:
+        if error.reason == "KEY_VALUES_MISMATCH":
+            raise CertificateError(f"tls_key: {key} is not the key of the certificate in {certificate}") from None
+        files = f"{certificate} and {key} are not a certificate and its key in PEM"
+        raise CertificateError(f"tls_cert and tls_key: {files} ({error.reason or error})") from None
+    except (OSError, ValueError, IndexError) as error:
+        raise CertificateError(f"tls_cert: {certificate}: {error}") from None
+    return context, ends
+
+
+def _read(setting: str, path: Path) -> str:
+    try:
+        return path.read_text("latin-1")
+    except OSError as error:
+        raise CertificateError(f"{setting}: cannot read {path}: {error.strerror}") from None
+
+
+def _refuse_password() -> NoReturn:
+    raise CertificateError("tls_key: the key is encrypted; the server needs it without a password")
+
+
+def _end_of(der: bytes) -> datetime:
+    """When a certificate ends.
+
+    A certificate is a sequence that begins with a sequence of version (may be missing), number, algorithm, issuer, and
+    validity: a sequence of two times.
+    """
+    _, at, _ = _value(der, 0)
+    _, at, _ = _value(der, at)
+    tag, _, end = _value(der, at)
+    for _ in range(3 if tag == _VERSION else 2):
+        _, _, end = _value(der, end)
+    _, first, _ = _value(der, end)
+    _, _, second = _value(der, first)
+    tag, start, end = _value(der, second)
+    text = der[start:end].decode("ascii")
+    # Years of two digits are 1950 to 2049.
+    year = ("20" if text < "5" else "19") if tag == _UTC_TIME else ""
+    return datetime.strptime(f"{year}{text}+0000", "%Y%m%d%H%M%SZ%z")
+
+
+def _value(der: bytes, at: int) -> tuple[int, int, int]:
+    """The tag of the DER value at a position, and where its content starts and ends."""
+    tag, length, start = der[at], der[at + 1], at + 2
+    if length & 0x80:  # the low bits say how many bytes have the length
+        start += length & 0x7F
+        length = int.from_bytes(der[at + 2 : start])
+    return tag, start, start + length
