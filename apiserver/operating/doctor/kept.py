@@ -6,8 +6,9 @@ are made by NumPy.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -37,6 +38,8 @@ class Amount(NamedTuple):
     events: tuple[int, ...]
     """Points, samples and log lines, in the order of `TYPES`."""
     series: tuple[int, ...]
+    parts: Mapping[str, int] = MappingProxyType({})
+    """Of how many parts the events are, by what the engine calls these: "fragments"."""
 
 
 @dataclass
@@ -79,11 +82,12 @@ class Kept:
         places = _largest(sizes, most)
         owners = [self.usage.owners[n] for n in places]
         names = {} if documents is None else await _owner_names(documents, set(owners))
+        events, series = self.usage.events, self.usage.series
         return [
             Amount(
                 *(owner.id, names.get(owner, ""), _kind(owner), owner.company),
-                *(int(sizes[n]), int(self.file_bytes[n])),
-                *(tuple(table[n].tolist()) for table in (self.usage.events, self.usage.series)),
+                *(int(sizes[n]), int(self.file_bytes[n]), tuple(events[n].tolist()), tuple(series[n].tolist())),
+                parts={name: int(numbers[n]) for name, numbers in self.usage.parts.items()},
             )
             for n, owner in zip(places, owners, strict=True)
         ]

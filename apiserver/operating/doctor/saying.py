@@ -60,8 +60,13 @@ def _table(title: str, amounts: Sequence[Amount]) -> Iterator[str]:
         which = f" ({one.kind} {shown(one.id)})" if one.id else ""
         yield (
             f"  {size_of(one.bytes):>12} {size_of(one.files):>12} {points:>16,} {lines:>14,} {samples:>12,}"
-            f" {sum(one.series):>10,}  {shown(name)}{which}"
+            f" {sum(one.series):>10,}  {shown(name)}{which}{_parts(one)}"
         )
+
+
+def _parts(one: Amount) -> str:
+    counted = ", ".join(f"{number:,} {name}" for name, number in one.parts.items() if number)
+    return f": {counted}" if counted else ""
 
 
 def numbers_of(amount: Amount) -> tuple[int, int, int]:
@@ -119,4 +124,4 @@ def _amount(one: Amount) -> dict[str, Any]:
     points, lines, samples = numbers_of(one)
     about = {"id": one.id, "name": one.name, "kind": one.kind, "company": one.company}
     amounts = {"bytes": one.bytes, "file_bytes": one.files, "points": points, "lines": lines, "samples": samples}
-    return {**about, **amounts, "series": sum(one.series)}
+    return {**about, **amounts, "series": sum(one.series), "parts": dict(one.parts)}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -33,6 +33,8 @@ class Usage:
     bytes: Int64Array
     estimated: tuple[str, ...] = ()
     """Which of the numbers may be a little wrong, and why."""
+    parts: dict[str, Int64Array] = field(default_factory=dict)
+    """Of how many parts each owner's events are, by what an engine calls these: "fragments"."""
 
     @classmethod
     def of(cls, owners: Sequence[Owner]) -> Usage:

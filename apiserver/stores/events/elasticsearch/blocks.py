@@ -81,7 +81,7 @@ class ElasticsearchBlocks:
 
     def __init__(self, cluster: Cluster, type: EventType = EventType.SCALAR) -> None:
         self._cluster = cluster
-        self._type = type
+        self.type = type
         self._copies = uuid.uuid4().hex
         """Searches and fetches that name this go to the same copies of shards, which are not refreshed at once."""
 
@@ -240,7 +240,7 @@ class ElasticsearchBlocks:
 
     async def near(self, owner: Owner, range: Range, most: int, *, descending: bool) -> Near:
         """Up to `most` blocks with something in the range: those of least `first`, or else of greatest `last`."""
-        blocks = of(SeriesQuery(owner, self._type), *_with_something_in(range))
+        blocks = of(SeriesQuery(owner, self.type), *_with_something_in(range))
         deletion, end = deletion_id(owner), "last" if descending else "first"
         body = {
             **_BARE,
@@ -288,7 +288,7 @@ class ElasticsearchBlocks:
             "aggs": {"series": {"terms": series, "aggs": owner_of_each}},
         }
         prefix = self._cluster.prefix
-        indices = names.blocks_of_all(prefix, self._type)
+        indices = names.blocks_of_all(prefix, self.type)
         self._cluster.wrote([indices])  # as all servers may have
         answer = await self._cluster.search(indices, body)
         found = [
@@ -350,7 +350,7 @@ class ElasticsearchBlocks:
         raise EventStoreBusy("a copy of the owner's blocks is behind", overloaded=False, may_be_kept=True)
 
     def _index(self, owner: Owner) -> str:
-        return names.blocks(self._cluster.prefix, self._type, owner.company)
+        return names.blocks(self._cluster.prefix, self.type, owner.company)
 
 
 async def _done(write: Awaitable[Any]) -> bool:

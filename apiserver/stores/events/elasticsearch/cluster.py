@@ -225,6 +225,16 @@ class Cluster:
             raise EventStoreBusy("a copy of the events does not answer", retry_after=AWAY_AGAIN, overloaded=False)
         return dict(answer.body.get("indices", {}))
 
+    async def lost_shards(self, pattern: str) -> list[tuple[str, str]]:
+        """The indices that lack primary shards, and how many of them."""
+        with errors():
+            answer = await self.client.cluster.health(index=pattern, level="indices")
+        return [
+            (name, f"{one['active_primary_shards']} of {one['number_of_shards']} answer")
+            for name, one in sorted(answer.body.get("indices", {}).items())
+            if one["status"] == "red"
+        ]
+
     async def has_one_shard(self, index: str) -> bool:
         """Whether an index that is there has a single shard. It keeps its shards for as long as it is there."""
         if index not in self._has_one_shard:

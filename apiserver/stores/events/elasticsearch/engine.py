@@ -14,6 +14,7 @@ from apiserver.stores.migrations import Step, Target
 
 if TYPE_CHECKING:
     from apiserver.stores.events.base import EventStore
+    from apiserver.stores.inspection import Inspection
 
 
 class ElasticsearchEngine(Engine["EventStore"]):
@@ -32,6 +33,11 @@ class ElasticsearchEngine(Engine["EventStore"]):
 
         strict = self.settings.consistency == "strict"
         return ElasticsearchEventStore(self.address, strict=strict, migrate=self.settings.migrate_at_start)
+
+    def inspection(self, folder: DataFolder) -> AbstractAsyncContextManager[Inspection]:
+        from apiserver.stores.events.elasticsearch.inspection import looking_at
+
+        return looking_at(self.address)
 
     async def move(self, say: Callable[[str], None], *, checking: bool) -> bool:
         """Move points and log lines that older versions kept, a document each, into blocks."""

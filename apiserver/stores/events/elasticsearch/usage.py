@@ -1,0 +1,117 @@
+"""How much each owner has in the indices, by aggregations: nothing is read but columns of small numbers.
+
+An index tells its bytes, but not whose they are. So they are shared out by events: a task with a tenth of the points of
+a company has a tenth of the bytes. Points count for each block that has them: until blocks are compacted, a point that
+was overwritten counts twice, and so does all that a chunk has taken over whose fragments are still to be removed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from apiserver.events.model import SAMPLE_TYPES, EventType, JsonObject, Owner
+from apiserver.stores.events.elasticsearch import names
+from apiserver.stores.events.elasticsearch.cluster import Cluster, errors
+from apiserver.stores.events.usage import TYPES, Usage
+
+ESTIMATED = (
+    "Elasticsearch tells bytes of indices only: they are shared out by numbers of events",
+    "points and lines that were overwritten, or moved into chunks a moment ago, may count twice",
+    "numbers of series are estimates above some thousands; all log lines of a task count as one series",
+)
+#: Types that are kept in blocks, and before that in documents of their own.
+BLOCK_TYPES = (EventType.SCALAR, EventType.LOG)
+FRAGMENTS, CHUNKS, OLD = "fragments", "chunks", "old documents"
+#: Up to so many series of an owner are counted exactly.
+_PRECISION = 3000
+_OWNERS_AT_ONCE = 2000
+
+
+class IndexSize(NamedTuple):
+    """An index, with bytes of its primary shards, and documents."""
+
+    name: str
+    bytes: int
+    documents: int
+
+
+async def index_sizes(cluster: Cluster, patterns: Sequence[str]) -> list[IndexSize]:
+    """The indices whose names match, by name."""
+    wanted = (
+        "filter_path=indices.*.primaries.store.size_in_bytes,indices.*.primaries.docs.count&ignore_unavailable=true"
+    )
+    with errors():
+        answer = await cluster.client.perform_request(
+            "GET", f"/{','.join(patterns)}/_stats/store,docs?{wanted}", headers={"accept": "application/json"}
+        )
+    found = dict(answer.body.get("indices", {}))
+    return [
+        IndexSize(name, one["primaries"]["store"]["size_in_bytes"], one["primaries"]["docs"]["count"])
+        for name, one in sorted(found.items())
+    ]
+
+
+class _Found(NamedTuple):
+    """What an owner has in one index."""
+
+    owner: Owner
+    events: int
+    series: int
+    parts: dict[str, int]
+
+
+async def usage(cluster: Cluster, company: str | None = None) -> Usage:
+    """What is kept of each owner, of a company or of all; EventStoreBusy."""
+    found: list[tuple[EventType, int, list[_Found]]] = []
+    for type, is_blocks in [*((type, True) for type in BLOCK_TYPES), *((type, False) for type in TYPES)]:
+        for index in await index_sizes(cluster, [_pattern(cluster.prefix, type, company, is_blocks=is_blocks)]):
+            owners = [one async for one in _owners(cluster, index.name, is_blocks=is_blocks)]
+            if not is_blocks and type not in SAMPLE_TYPES:
+                owners = [one._replace(parts={OLD: one.events}) for one in owners]
+            found.append((type, index.bytes, owners))
+    return _joined(found)
+
+
+def _joined(found: Sequence[tuple[EventType, int, Sequence[_Found]]]) -> Usage:
+    owners = sorted({one.owner for _, _, some in found for one in some})
+    places = {owner: n for n, owner in enumerate(owners)}
+    joined = Usage.of(owners)
+    joined.estimated = ESTIMATED
+    joined.parts = {name: np.zeros(len(owners), np.int64) for name in (FRAGMENTS, CHUNKS, OLD)}
+    for type, bytes, some in found:
+        rows, column = np.array([places[one.owner] for one in some], np.int64), TYPES.index(type)
+        events = np.array([one.events for one in some], np.int64)
+        np.add.at(joined.events[:, column], rows, events)
+        np.add.at(joined.series[:, column], rows, np.array([one.series for one in some], np.int64))
+        shares = (events * (bytes / max(int(events.sum()), 1))).astype(np.int64)
+        np.add.at(joined.bytes[:, column], rows, shares)
+        for name, numbers in joined.parts.items():
+            np.add.at(numbers, rows, np.array([one.parts.get(name, 0) for one in some], np.int64))
+    return joined
+
+
+def _pattern(prefix: str, type: EventType, company: str | None, *, is_blocks: bool) -> str:
+    """What matches the indices of a type, of a company or of all."""
+    if company is not None:
+        return names.blocks(prefix, type, company) if is_blocks else names.index(prefix, type, company)
+    return names.blocks_of_all(prefix, type) if is_blocks else f"{prefix}-{type.plural}-*"
+
+
+async def _owners(cluster: Cluster, index: str, *, is_blocks: bool) -> AsyncIterator[_Found]:
+    company = names.company_of(cluster.prefix, index)
+    aggs: JsonObject = {"series": {"cardinality": {"field": "series", "precision_threshold": _PRECISION}}}
+    if is_blocks:
+        aggs |= {"events": {"sum": {"field": "count"}}, "chunks": {"value_count": {"field": "up_to"}}}
+    walk = cluster.composite(index, {"match_all": {}}, ["owner"], routing=None, size=_OWNERS_AT_ONCE, aggs=aggs)
+    async for one in walk:
+        owner, documents = names.owner_of(company, one["key"]["owner"]), one["doc_count"]
+        series = int(one["series"]["value"])
+        if is_blocks:
+            chunks = int(one["chunks"]["value"])
+            parts = {FRAGMENTS: documents - chunks, CHUNKS: chunks}
+            yield _Found(owner, int(one["events"]["value"]), series, parts)
+        else:
+            yield _Found(owner, documents, series, {})
