@@ -34,6 +34,9 @@ from apiserver.live.hub import MOST_STREAMS, Hub
 from apiserver.metrics.counters import Counters
 from apiserver.metrics.server import Metrics, livez
 from apiserver.metrics.sharing import SECONDS, SharedCounters
+from apiserver.operating.audit.entries import Entry
+from apiserver.operating.audit.log import AuditLog
+from apiserver.operating.audit.requests import RequestAudit
 from apiserver.otlp import server as otlp
 from apiserver.repeating import Repeating
 from apiserver.rpc.admission import Admission
@@ -59,7 +62,7 @@ from apiserver.services.older_metadata import with_older_metadata
 from apiserver.services.older_tags import with_older_tags
 from apiserver.services.series_limit import SeriesLimit
 from apiserver.services.store_errors import STORE_ERRORS
-from apiserver.settings import Settings
+from apiserver.settings import Settings, changed
 from apiserver.stores.files.disk import FileStore
 from apiserver.vendors import baseten, modelarts, pai
 from apiserver.viewer.addresses import FIRST_STEPS, first_step, is_browser
@@ -104,6 +107,7 @@ class App:
         others: FastAPI,
         files_port: ASGIApp,
         metrics: Metrics,
+        audit: RequestAudit,
         allowed_origins: Sequence[str] = (),
     ) -> None:
         """`allowed_origins`: pages of these origins may call the server, on both ports."""
@@ -112,16 +116,17 @@ class App:
         """A context in which the stores are open. Raises EventStoreError, DocumentStoreError or FileStoreError."""
         self.metrics = metrics
         """Answers `/metrics`."""
-        self.files_port = _with_cors(_counted(files_port, backend.counters, "files"), allowed_origins)
+        counted = partial(_counted, counters=backend.counters, audit=audit)
+        self.files_port = _with_cors(counted(files_port, name="files"), allowed_origins)
         """The app for the files' own port."""
         self._api = api
-        self._files = _counted(files, backend.counters, "files")
+        self._files = counted(files, name="files")
         self._viewer = viewer
-        self._others = _counted(others, backend.counters)
+        self._others = counted(others)
         self.routes = others.routes
         """What is served beside endpoints, files and pages."""
         self._first_steps = {first_step(route.path) for route in others.routes if isinstance(route, Route)}
-        self._pages = _counted(viewer, backend.counters, "viewer") if viewer else self._others
+        self._pages = counted(viewer, name="viewer") if viewer else self._others
         self._entry = _with_cors(self._answer, allowed_origins)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -170,12 +175,16 @@ def create_app(settings: Settings) -> App:
     admission = Admission(max(LARGEST // settings.workers, MUCH))
     limits = Limits(body=settings.max_body_bytes, in_flight=settings.max_bytes_in_flight)
     in_flight = InFlight(limits.in_flight)
-    dispatcher = _dispatcher(routes, backend, limits, in_flight, admission)
+    audit_log = AuditLog(settings, folder.audit)
+    audit = RequestAudit(audit_log)
+    dispatcher = _dispatcher(routes, backend, limits, in_flight, admission, audit)
     file_server = partial(FileServer, store, backend.auth, backend.file_deletions, backend.file_links, rules=roles)
 
     others = FastAPI(title="apiserver", version=__version__, openapi_url=None)
     counters = SharedCounters(backend.counters, folder.metrics, settings.workers)
     metrics = Metrics(backend, folder, counters)
+    metrics.gauges["audit_waiting"] = ("Lines of the audit log that wait to be written.", lambda: audit_log.waiting)
+    metrics.gauges["audit_lost"] = ("Lines of the audit log that were lost.", lambda: audit_log.lost)
     health = Health(backend, store)
     others.router.routes += [
         *ROUTES,
@@ -194,13 +203,14 @@ def create_app(settings: Settings) -> App:
     others.state.data_links = DataLinks(settings.token_secret)
     return App(
         backend,
-        _lifespan(backend, store, folder, exports, counters),
+        _lifespan(backend, store, folder, exports, counters, audit_log),
         api=dispatcher,
         files=file_server(prefix=FILES),
         viewer=_viewer(settings),
         others=others,
         files_port=file_server(),
         metrics=metrics,
+        audit=audit,
         allowed_origins=settings.allowed_origins,
     )
 
@@ -257,7 +267,12 @@ def _endpoints() -> tuple[EndpointTable, Routes]:
 
 
 def _dispatcher(
-    routes: Routes, backend: Backend, limits: Limits, in_flight: InFlight, admission: Admission
+    routes: Routes,
+    backend: Backend,
+    limits: Limits,
+    in_flight: InFlight,
+    admission: Admission,
+    audit: RequestAudit,
 ) -> Dispatcher:
     return Dispatcher(
         routes,
@@ -269,6 +284,7 @@ def _dispatcher(
         errors=STORE_ERRORS,
         admission=admission,
         answered=backend.counters.request,
+        told=audit,
     )
 
 
@@ -292,7 +308,12 @@ def _description() -> bytes:
 
 
 def _lifespan(
-    backend: Backend, files: FileStore, folder: DataFolder, exports: Exports, counters: SharedCounters
+    backend: Backend,
+    files: FileStore,
+    folder: DataFolder,
+    exports: Exports,
+    counters: SharedCounters,
+    audit: AuditLog,
 ) -> Lifespan:
     @asynccontextmanager
     async def lifespan() -> AsyncIterator[Credential | None]:
@@ -303,6 +324,10 @@ def _lifespan(
             for store in (backend.events, backend.documents):
                 opened.push_async_callback(store.close)
                 await store.open()
+            opened.callback(audit.close)
+            audit.open()
+            audit.add(Entry("server.start", what=changed(backend.settings)))
+            opened.callback(lambda: audit.add(Entry("server.stop")))
             opened.push_async_callback(files.close)
             await files.open()
             exports.open()
@@ -333,16 +358,17 @@ def _lifespan(
     return lifespan
 
 
-def _counted(app: ASGIApp, counters: Counters, name: str | None = None) -> ASGIApp:
-    """The app, whose answers are counted under `name`, or else under the patterns of their paths."""
+def _counted(app: ASGIApp, counters: Counters, audit: RequestAudit, name: str | None = None) -> ASGIApp:
+    """The app, whose answers are counted under `name`, or else under the patterns of their paths, and audited."""
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
-        status, started = 499, time.perf_counter()
+        status, started, content_type = 499, time.perf_counter(), b""
 
         async def sent(message: Message) -> None:
-            nonlocal status
+            nonlocal status, content_type
             if message["type"] == "http.response.start":
                 status = message["status"]
+                content_type = next((value for header, value in message["headers"] if header == b"content-type"), b"")
             await send(message)
 
         try:
@@ -351,6 +377,7 @@ def _counted(app: ASGIApp, counters: Counters, name: str | None = None) -> ASGIA
             pattern = name or getattr(scope.get("route"), "path", None)
             if pattern is not None:  # otherwise it is the dispatcher, which counts its answers itself
                 counters.request(pattern, status, time.perf_counter() - started)
+                audit.other(scope, status, content_type.decode("latin-1"))
 
     return answer
 

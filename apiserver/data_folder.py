@@ -37,6 +37,10 @@ class DataFolder:
         return self.root / "exports"
 
     @property
+    def audit(self) -> Path:
+        return self.root / "audit"
+
+    @property
     def metrics(self) -> Path:
         return self.root / "metrics"
 

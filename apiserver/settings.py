@@ -204,6 +204,15 @@ class Settings:
         min=0,
         max=3_600_000,
     )
+    audit: str = _setting(
+        "file",
+        "where the audit log goes, which says who signed in, made keys and users, deleted, published and exported; "
+        "file: into the folder audit of the data folder; stdout: to standard output; off: nowhere",
+        choices=("file", "stdout", "off"),
+    )
+    audit_bytes: int = _setting(
+        2**30, "most bytes of the audit log in the data folder; beyond it, the oldest lines are deleted", min=64 * 2**20
+    )
     log_level: str = _setting(
         "info",
         "least level of what is logged; debug logs a line for each call of the API",
@@ -248,6 +257,11 @@ def load(
 def masked(settings: Settings) -> dict[str, str]:
     """The settings as text, by name, with secrets hidden."""
     return {item.name: _shown(item, getattr(settings, item.name)) for item in setting_fields()}
+
+
+def changed(settings: Settings) -> dict[str, str]:
+    """The settings that differ from their defaults, as text, by name, with secrets hidden."""
+    return {name: text for name, text in masked(settings).items() if text != _DEFAULTS[name]}
 
 
 def _shown(item: Field[Any], value: Any) -> str:
@@ -399,6 +413,8 @@ def _user(item: object) -> FixedUser:
     return FixedUser(**item)
 
 
+#: By name, the default of each setting, as text.
+_DEFAULTS = masked(Settings())
 _PARSERS: dict[Any, Callable[[object], Any]] = {
     str: _text,
     int: _whole_number,

@@ -81,7 +81,7 @@ ALLOWED = {
     },
     "engines": {"data_folder", "engine", "settings", "stores.documents", "stores.events"},
     "operating": {
-        *("data_folder", "engines", "events", "files", "settings"),
+        *("data_folder", "engines", "events", "files", "operating.audit", "settings"),
         *("stores.documents", "stores.events", "stores.files", "stores.inspection"),
     },
     "signals": set(),
@@ -89,11 +89,13 @@ ALLOWED = {
     "connections": {"ip_addresses"},
     "data": {
         *("aggregation", "answers", "events", "files", "live", "off_loop", "rpc", "services", "stores.documents"),
-        *("__version__", "data_folder", "metrics.exposition", "stores.events", "stores.files", "times"),
+        *("__version__", "data_folder", "metrics.exposition", "operating.audit", "stores.events", "stores.files"),
+        "times",
     },
     "metrics.counters": set(),
     "metrics.exposition": set(),
     "metrics": {"__version__", "data_folder", "metrics.counters", "metrics.exposition", "rpc", "services"},
+    "operating.audit": {"ip_addresses", "rpc", "settings", "stores.syncing", "times"},
     "otlp": {"events", "json_structure", "protobuf_wire", "rpc", "services", "times"},
     "vendors": {"aggregation", "events", "rpc", "services", "stores.documents", "stores.events", "times"},
     "viewer": {"resources", "rpc"},

@@ -6,6 +6,7 @@ import argparse
 import gc
 import sys
 
+from apiserver.cli.auditing import note
 from apiserver.cli.command import DATA_FLAGS, CommandError, Commands, add_command, say
 from apiserver.cli.documents import with_documents
 from apiserver.settings import Settings, masked
@@ -72,4 +73,5 @@ def _link(settings: Settings, options: argparse.Namespace) -> None:
         path = with_documents(settings, lambda documents: new_path(documents, settings.company))
     except LookupError as error:
         raise CommandError(f"{error}: the first start of the server makes one") from None
+    note(settings, "user.link")
     say(f"{api_address(settings)}{path}")

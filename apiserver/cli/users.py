@@ -8,6 +8,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
+from apiserver.cli.auditing import note
 from apiserver.cli.command import DATA_FLAGS, CommandError, Commands, add_command, say
 from apiserver.cli.documents import with_documents
 from apiserver.settings import Settings
@@ -73,7 +74,9 @@ def _user_key(settings: Settings, options: argparse.Namespace) -> None:
         return await create_credential(documents, user, options.label, grant)
 
     grant = _grant(options)
-    _print_credential(settings, with_documents(settings, make))
+    made = with_documents(settings, make)
+    note(settings, "user.key", name=options.name, label=options.label, access_key=made.key, scopes=grant.scopes)
+    _print_credential(settings, made)
 
 
 def _user_add(settings: Settings, options: argparse.Namespace) -> None:
@@ -92,7 +95,9 @@ def _user_add(settings: Settings, options: argparse.Namespace) -> None:
     if not options.name.strip():
         raise CommandError("a user needs a name")
     grant = _grant(options)
-    _print_credential(settings, with_documents(settings, add))
+    made = with_documents(settings, add)
+    note(settings, "user.add", name=options.name, role=options.role, service=options.service, access_key=made.key)
+    _print_credential(settings, made)
 
 
 def _user_list(settings: Settings, options: argparse.Namespace) -> None:
@@ -126,7 +131,9 @@ def _user_rotate(settings: Settings, options: argparse.Namespace) -> None:
         except UnknownUser:
             raise CommandError(f"there is no user or access key '{options.name}'") from None
 
-    _print_credential(settings, with_documents(settings, rotated))
+    made = with_documents(settings, rotated)
+    note(settings, "user.rotate", name=options.name, access_key=made.key)
+    _print_credential(settings, made)
 
 
 def _user_revoke(settings: Settings, options: argparse.Namespace) -> None:
@@ -137,6 +144,7 @@ def _user_revoke(settings: Settings, options: argparse.Namespace) -> None:
 
     if not with_documents(settings, revoked):
         raise CommandError(f"there is no access key '{options.key}'; `apiserver user list` shows them")
+    note(settings, "user.revoke", access_key=options.key)
 
 
 def _user_password(settings: Settings, options: argparse.Namespace) -> None:
@@ -158,6 +166,7 @@ def _user_password(settings: Settings, options: argparse.Namespace) -> None:
         raise CommandError(str(error)) from None
     hashed = _hash_of_password()
     with_documents(settings, give)
+    note(settings, "user.password", name=options.name)
 
 
 def _user_sessions(settings: Settings, options: argparse.Namespace) -> None:
@@ -180,6 +189,8 @@ def _user_sessions(settings: Settings, options: argparse.Namespace) -> None:
         say(f"{await end_sessions(documents, ended)} ended")
 
     with_documents(settings, listed)
+    if options.end is not None:
+        note(settings, "user.end_sessions", name=options.name, sessions=options.end)
 
 
 def _session_line(session: Document, name: str) -> str:

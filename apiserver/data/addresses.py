@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from apiserver.data import (
+    audit,
     files,
     lists,
     live,
@@ -35,6 +36,7 @@ ROUTERS = (
     run_metrics.routes,
     sharing.routes,
     views.routes,
+    audit.routes,
 )
 _METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]
 

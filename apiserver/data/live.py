@@ -18,7 +18,7 @@ from starlette.types import Receive, Scope, Send
 from apiserver.aggregation.scroll import InvalidScroll
 from apiserver.data.calls import DataCall, TheCall, bad_parameter, not_found
 from apiserver.data.places import find_owner, find_project
-from apiserver.data.routes import caller_of, router
+from apiserver.data.routes import ENDPOINT, caller_of, router
 from apiserver.live.follower import MOST_TASKS, Closed, NothingToFollow, TooManyTasks
 from apiserver.live.hub import Hub, Reader, TooManyStreams
 from apiserver.live.telling import Chunk
@@ -28,6 +28,7 @@ from apiserver.rpc.disconnects import ClientDisconnected, while_connected
 from apiserver.rpc.errors import ApiError, overloaded, unavailable
 from apiserver.rpc.reply import SAFE_HEADERS
 from apiserver.rpc.sending import pieces_of
+from apiserver.services.access.roles import check
 
 routes = router()
 
@@ -157,6 +158,7 @@ def _reader(call: DataCall) -> Reader:
         """Whether the credentials of the request are valid still."""
         try:
             caller, _ = await caller_of(state, kept, token)
+            check(caller, ENDPOINT, reads=True)
         except ApiError:
             return False
         return caller.company == company

@@ -24,11 +24,12 @@ from apiserver.data.formats import TABLES, Format
 from apiserver.data.links import DataLinks
 from apiserver.data.sending import DataResponse
 from apiserver.rpc.admission import Admission
-from apiserver.rpc.auth import TOKEN_COOKIE, Authenticator, cookie
+from apiserver.rpc.auth import CALLER, TOKEN_COOKIE, Authenticator, cookie
 from apiserver.rpc.body import Body, Limits
 from apiserver.rpc.call import Identity
 from apiserver.rpc.disconnects import ClientDisconnected
 from apiserver.rpc.errors import ApiError, error_for
+from apiserver.rpc.origins import SAFE_METHODS
 from apiserver.rpc.reply import SAFE_HEADERS
 from apiserver.services.access.roles import check
 from apiserver.services.backend import Backend
@@ -37,7 +38,7 @@ from apiserver.services.store_errors import STORE_ERRORS
 logger = logging.getLogger("apiserver.data")
 
 #: The name by which roles know all addresses of data.
-_ENDPOINT = "data.get"
+ENDPOINT = "data.get"
 #: Parameters of every address.
 _COMMON = frozenset({"token"})
 _BODIES = Limits(body=64 * 2**10)
@@ -88,6 +89,8 @@ class DataRoute(APIRoute):
                 client = request.client.host if request.client else ""
                 token = request.query_params.get("token")
                 caller, link = await caller_of(state, headers, token, method=request.method, client=client)
+                request.scope[CALLER] = caller
+                check(caller, ENDPOINT, reads=request.method in SAFE_METHODS)
                 call = DataCall(state.backend, caller, request, headers, id, reading, link)
                 request.state.call = call
                 asked = await _with_body(request, headers) if has_body else request
@@ -166,14 +169,13 @@ async def caller_of(
     backend: Backend = state.backend
     links: DataLinks = state.data_links
     auth: Authenticator = backend.auth
-    reads = method in ("GET", "HEAD")
+    reads = method in SAFE_METHODS
     if token is not None:
         maker, covers = links.read(token)
         caller = await auth.today(maker)
     else:
         covers = None
         caller = await auth.authenticate(headers, method=method, changes=not reads, client=client)
-    check(caller, _ENDPOINT, reads=reads)
     return caller, covers
 
 

@@ -19,7 +19,7 @@ from apiserver.files.deletions import FileDeletions
 from apiserver.files.downloads import send_file
 from apiserver.files.links import FileLinks
 from apiserver.files.uploads import store_body, store_form
-from apiserver.rpc.auth import Authenticator
+from apiserver.rpc.auth import CALLER, Authenticator
 from apiserver.rpc.body import Body, Limits
 from apiserver.rpc.call import Identity, Rules
 from apiserver.rpc.disconnects import ClientDisconnected
@@ -85,7 +85,7 @@ class FileServer:
                 send.headers.append(_ANY_PAGE)
                 await self._read(company, name, headers, incoming, send, body=scope["method"] == "GET")
                 return None
-            caller = await self._caller(scope["method"], headers, (scope.get("client") or ("",))[0])
+            caller = await self._caller(scope, headers)
             incoming.known()
             match scope["method"]:
                 case "GET" | "HEAD" as method:
@@ -106,11 +106,13 @@ class FileServer:
         except (InvalidName, FileStoreError, DocumentStoreBusy) as error:
             return refusal(Meta(), _as_api_error(error))
 
-    async def _caller(self, method: str, headers: Mapping[str, str], client: str) -> Identity:
+    async def _caller(self, scope: Scope, headers: Mapping[str, str]) -> Identity:
+        method, client = scope["method"], (scope.get("client") or ("",))[0]
         reads = method in SAFE_METHODS
         caller = await self._authenticator.authenticate(
             headers, method=method, changes=not reads, forms=True, client=client
         )
+        scope[CALLER] = caller
         if self._rules is not None:
             self._rules.check(caller, "files.get_file" if reads else "files.change", reads=reads)
         return caller

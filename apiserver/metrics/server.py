@@ -20,6 +20,7 @@ from apiserver.data_folder import DataFolder
 from apiserver.metrics.counters import BOUNDS, Snapshot
 from apiserver.metrics.exposition import OPENMETRICS, PLAIN, Family, is_openmetrics, text
 from apiserver.metrics.sharing import SharedCounters
+from apiserver.rpc.auth import CALLER
 from apiserver.rpc.errors import ApiError, error_for
 from apiserver.rpc.reply import SAFE_HEADERS
 from apiserver.services.access.roles import check
@@ -74,6 +75,7 @@ class Metrics:
         client = request.client.host if request.client else ""
         headers = dict(request.headers)
         caller = await self._backend.auth.authenticate(headers, method="GET", changes=False, client=client)
+        request.scope[CALLER] = caller
         check(caller, _ENDPOINT, reads=True)
 
     async def _families(self) -> list[Family]:

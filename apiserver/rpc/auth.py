@@ -14,6 +14,8 @@ from apiserver.rpc.errors import ApiError, impersonation_error, unauthorized
 from apiserver.rpc.origins import Origins
 from apiserver.rpc.tokens import Tokens, bad_token
 
+#: The name in the scope of a request under which its caller is kept, once they are known.
+CALLER = "caller"
 #: The cookie that `auth.login` sets for the web UI.
 TOKEN_COOKIE = "clearml_token_basic"
 

@@ -87,6 +87,8 @@ class Call(Generic[BackendT]):
     method: str = "POST"
     client: str = ""
     """The address that the request came from: the client's, or a proxy's."""
+    tried: str = ""
+    """The name of the user as whom somebody tried to log in."""
     body: bytes = b""
     """The decoded body; raw handlers (`raw=True`) parse it themselves."""
     work: Work = _in_thread

@@ -6,10 +6,10 @@ import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Container, Mapping
 from contextlib import aclosing
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from starlette.types import Receive, Scope, Send
 
@@ -19,7 +19,7 @@ from apiserver.rpc.body import REST_OF_BODY, SMALL, Body, Limits
 from apiserver.rpc.call import ANONYMOUS, Answer, Call, Encoded, Identity, Rules, Streamed
 from apiserver.rpc.disconnects import ClientDisconnected
 from apiserver.rpc.encode import encode_many, size_of
-from apiserver.rpc.envelope import Meta, success
+from apiserver.rpc.envelope import Heard, Meta, success
 from apiserver.rpc.errors import ApiError, Errors, error_for, method_not_allowed
 from apiserver.rpc.in_flight import InFlight
 from apiserver.rpc.parse import memory_of, parse_json, parse_lines, parse_query
@@ -36,6 +36,21 @@ _ALLOW = ", ".join((*METHODS, "OPTIONS"))
 
 #: Told of each answer: the endpoint, the HTTP status, and the seconds that it took.
 Answered = Callable[[str, int, float], None]
+
+
+class Told(Protocol):
+    """Is told of calls that matter for long: those of some endpoints, and those that are refused."""
+
+    @property
+    def endpoints(self) -> Container[str]:
+        """Endpoints whose calls are told, with the fields of their requests."""
+
+    def call(self, scope: Scope, headers: Mapping[str, str], meta: Meta, status: int) -> None:
+        """A call was answered."""
+
+
+#: Statuses of answers to calls that are refused.
+_REFUSED = (401, 403)
 #: The endpoint that is told of if a request names none that there is.
 UNKNOWN = "unknown"
 #: How many paths are remembered, with what they lead to.
@@ -56,7 +71,7 @@ class Dispatcher:
 
     Handlers get `backend` in their call. `rules` say which roles may call what. `errors` says which answer an exception
     of a lower layer becomes, by its class or a base class. Any other exception is logged, and answered 500 without its
-    cause. `in_flight` counts the bodies of others, too.
+    cause. `in_flight` counts the bodies of others, too. `told` hears of calls that matter for long.
     """
 
     def __init__(
@@ -71,6 +86,7 @@ class Dispatcher:
         errors: Errors | None = None,
         admission: Admission | None = None,
         answered: Answered | None = None,
+        told: Told | None = None,
     ) -> None:
         self._routes = routes
         self._auth = auth
@@ -79,6 +95,8 @@ class Dispatcher:
         self._limits = limits or Limits()
         self._in_flight = in_flight or InFlight(self._limits.in_flight)
         self._answered = answered
+        self._told = told
+        self._heard = () if told is None else told.endpoints
         self._admission = admission or Admission(self._limits.answers)
         self._errors = errors or {}
         self._paths: dict[str, _Asked] = {}
@@ -111,6 +129,8 @@ class Dispatcher:
             if self._answered is not None:
                 endpoint = meta.endpoint if meta.actual_version is not None else UNKNOWN
                 self._answered(endpoint, reply.status, time.perf_counter() - started)
+            if self._told is not None and (meta.heard is not None or reply.status in _REFUSED):
+                self._told.call(scope, headers, meta, reply.status)
             _log(meta, reply, started)
         finally:
             body.release()
@@ -135,7 +155,7 @@ class Dispatcher:
             raise method_not_allowed(scope["method"], _ALLOW)
         route = self._route(scope["path"], meta)
         client = (scope.get("client") or ("",))[0]
-        identity = await self._identity(route, meta.endpoint, scope["method"], headers, client)
+        identity = await self._identity(route, meta, scope["method"], headers, client)
         if identity is not ANONYMOUS:
             body.known()
         content = await body.read()
@@ -159,7 +179,14 @@ class Dispatcher:
         """The handler's answer. A handler that reads, and finds no room for what it reads, is run again later."""
 
         async def make() -> Answer:
-            return await _begun(await route.handler(call, await _request(route, call, query)))
+            request = await _request(route, call, query)
+            if meta.endpoint not in self._heard:
+                return await _begun(await route.handler(call, request))
+            meta.heard = Heard(request)
+            try:
+                return await _begun(await route.handler(call, request))
+            finally:
+                meta.caller, meta.heard.tried = call.identity, call.tried
 
         def again() -> None:
             call.response_headers.clear()
@@ -184,9 +211,7 @@ class Dispatcher:
         meta.endpoint, meta.requested_version, route, meta.actual_version = asked
         return route
 
-    async def _identity(
-        self, route: Route, endpoint: str, method: str, headers: dict[str, str], client: str
-    ) -> Identity:
+    async def _identity(self, route: Route, meta: Meta, method: str, headers: dict[str, str], client: str) -> Identity:
         """The caller. An endpoint for anyone takes wrong credentials for none."""
         try:
             identity = await self._auth.authenticate(headers, method=method, changes=not route.reads, client=client)
@@ -194,8 +219,9 @@ class Dispatcher:
             if route.anonymous and error.code in (401, 403):
                 return ANONYMOUS
             raise
+        meta.caller = identity
         if self._rules is not None:
-            self._rules.check(identity, endpoint, reads=route.reads)
+            self._rules.check(identity, meta.endpoint, reads=route.reads)
         return identity
 
     def _api_error(self, error: Exception, meta: Meta) -> ApiError:

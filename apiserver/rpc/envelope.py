@@ -9,8 +9,18 @@ from typing import Any
 import orjson
 
 from apiserver.rpc.admission import Reading
+from apiserver.rpc.call import ANONYMOUS, Identity
 from apiserver.rpc.encode import Json
 from apiserver.rpc.errors import ApiError
+
+
+@dataclass(slots=True)
+class Heard:
+    """What a call asked, for those who are told of it."""
+
+    request: dict[str, Any]
+    tried: str = ""
+    """The name of the user as whom somebody tried to log in."""
 
 
 @dataclass(slots=True)
@@ -24,6 +34,9 @@ class Meta:
     actual_version: str | None = None
     reading: Reading | None = None
     """What was admitted, if the endpoint reads."""
+    caller: Identity = ANONYMOUS
+    heard: Heard | None = None
+    """What was asked, if the endpoint is one of which others are told."""
 
 
 def success(meta: Meta, data: Json) -> Json:

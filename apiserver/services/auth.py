@@ -26,6 +26,7 @@ from apiserver.stores.documents.query import Update
 async def login(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     caller = call.identity if call.identity != ANONYMOUS else await caller_of(call)
     token, seconds = await log_in(call, caller, request.get("expiration_sec"))
+    call.identity = caller
     if caller.key and not caller.key.startswith(PASSWORD_KEY):
         await call.backend.key_uses.logged_in(caller.key, call.worker or call.client)
     set_cookie(call, token, seconds)
@@ -34,7 +35,8 @@ async def login(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 
 @endpoint("auth.login_by_link", "1.0", anonymous=True)
 async def login_by_link(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    token, seconds = await log_in(call, await by_link(call, request["link"]), None)
+    call.identity = await by_link(call, request["link"])
+    token, seconds = await log_in(call, call.identity, None)
     set_cookie(call, token, seconds)
     return {}
 

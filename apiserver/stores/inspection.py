@@ -11,7 +11,7 @@ class Finding(NamedTuple):
     """Something that is not as it should be."""
 
     store: str
-    """Where it is: events, documents or files."""
+    """Where it is: events, documents, files or audit."""
     kind: str
     """What is wrong, for programs: `damaged-chunk`."""
     place: str

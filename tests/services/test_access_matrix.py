@@ -195,6 +195,7 @@ ADDRESSES = [
     Address("GET", "/data/file?url=http://testserver/files/x", READ),
     Address("GET", "/data/views?project=none", READ),
     Address("GET", "/data/metrics", READ),
+    Address("GET", "/data/audit", {"all"}, only=("admin",)),
     Address("POST", "/data/links", WRITE, b"{}", only=USERS),
     Address("POST", "/data/views", WRITE, b"{}", only=USERS),
     Address("POST", "/data/views/none/delete", WRITE, b"{}", only=USERS),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
@@ -9,6 +10,7 @@ from typing import cast
 
 from apiserver.data_folder import DataFolder
 from apiserver.engines import document_engine, event_engine
+from apiserver.operating.audit.checking import check as check_audit
 from apiserver.operating.doctor import kept
 from apiserver.operating.doctor.files import files_of, missing_files
 from apiserver.operating.doctor.kept import Amount, Kept
@@ -121,6 +123,20 @@ async def _check(
         say("checking files")
         async for finding in missing_files(folder.files, documents):
             examined.add(finding)
+    await _check_audit(folder, examined)
+
+
+async def _check_audit(folder: DataFolder, examined: Examined) -> None:
+    """Note what is wrong with the chain of the audit log."""
+    try:
+        checked = await asyncio.to_thread(check_audit, folder.audit)
+    except OSError as error:
+        examined.add(Finding("audit", "unreadable-audit", str(folder.audit), str(error), "it cannot be checked"))
+        return
+    examined.notes += [f"audit log: {note}" for note in checked.notes]
+    for problem in checked.problems:
+        meaning = "somebody may have changed the audit log, or the disk is damaged"
+        examined.add(Finding("audit", "broken-audit", problem.partition(" does")[0], problem, meaning))
 
 
 async def _tell(

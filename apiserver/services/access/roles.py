@@ -20,6 +20,7 @@ ASSIGNABLE = (ADMIN, USER)
 
 ADMINS_ONLY = frozenset(
     {
+        "audit.get",
         "auth.create_user",
         "auth.edit_user",
         "models.make_public",

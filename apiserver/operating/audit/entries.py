@@ -1,0 +1,97 @@
+"""What a line of the audit log says.
+
+For example, alice deletes a task by an access key (shown here on several lines, and with a shorter hash):
+
+    {"n": 17, "time": "2026-11-24T15:02:11.104225+00:00", "action": "tasks.delete", "code": 200, "company": "d1e5…",
+     "user": "5f0c…", "name": "alice", "key": "1B2C…", "address": "192.0.2.7", "what": {"task": "77aa…"}, "times": 1,
+     "previous": "9c1f…"}
+
+Names and ids come from clients, who may be anybody. So a line is ASCII alone, with everything else escaped, and each
+text and list in it is cut.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from apiserver.times import utc_now
+
+#: Most characters of a text, most items of a list, and most fields of what was acted on, that a line shows.
+_LONGEST, _MOST, _MOST_FIELDS = 200, 20, 80
+#: What the first line has for the hash of the line before.
+NOTHING = "0" * 64
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One thing that was done, or was refused."""
+
+    action: str
+    """The endpoint, or another name of the server's own, such as `server.start`."""
+    code: int = 200
+    """The status of the answer."""
+    company: str = ""
+    user: str = ""
+    """The id of the user; "" if nobody is known."""
+    name: str = ""
+    """Their name; of whom somebody tried to be, if that failed."""
+    key: str = ""
+    """The access key, or `password`, if the caller or their token used one."""
+    address: str = ""
+    what: Mapping[str, Any] = field(default_factory=dict)
+    """Ids and names of what was acted on: texts, numbers, flags, and lists of these."""
+    times: int = 1
+    """How often it happened, up to `time`, since the line before that says the same."""
+    time: str = field(default_factory=utc_now)
+
+    def again(self, times: int) -> Entry:
+        """The same, as of now, so many times."""
+        return replace(self, times=times, time=utc_now())
+
+
+def line_of(entry: Entry, number: int, previous: str) -> bytes:
+    """The line without its end. `previous` is the hash of the line before."""
+    said = {
+        "n": number,
+        "time": entry.time,
+        "action": entry.action,
+        "code": entry.code,
+        "company": _cut(entry.company),
+        "user": _cut(entry.user),
+        "name": _cut(entry.name),
+        "key": _cut(entry.key),
+        "address": _cut(entry.address),
+        "what": {name: _bounded(value) for name, value in list(entry.what.items())[:_MOST_FIELDS]},
+        "times": entry.times,
+        "previous": previous,
+    }
+    return json.dumps(said, ensure_ascii=True, separators=(",", ":")).encode()
+
+
+def hash_of(line: bytes) -> str:
+    """The hash of a line without its end."""
+    return hashlib.sha256(line).hexdigest()
+
+
+def parsed(line: bytes) -> dict[str, Any] | None:
+    """What a line says; None if it is none of the audit log."""
+    try:
+        said = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return said if isinstance(said, dict) and isinstance(said.get("n"), int) else None
+
+
+def _bounded(value: Any) -> Any:
+    if isinstance(value, (list, tuple)):
+        shown = [_bounded(item) for item in value[:_MOST] if not isinstance(item, (list, tuple))]
+        return shown if len(value) <= _MOST else [*shown, f"and {len(value) - _MOST} more"]
+    return value if isinstance(value, (bool, int, float, type(None))) else _cut(str(value))
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"

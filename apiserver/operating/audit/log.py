@@ -1,0 +1,165 @@
+"""Takes entries from a server and writes them in a thread, so that no request waits for the disk.
+
+A line is written some milliseconds after the answer. It survives `kill -9` from then on, and a power loss if the
+server's `durability` is `fsync`. What may happen very often, such as wrong secrets, is counted: the first time is
+written at once, and others within a minute become one line with their number.
+
+If the disk is full, up to 10,000 lines wait in memory. The server goes on, and further lines are lost; when there is
+room again, a line says how many. `waiting` and `lost` are in `/metrics`, and the log of the server says so once.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Hashable
+from dataclasses import dataclass
+from pathlib import Path
+
+from apiserver.operating.audit.entries import NOTHING, Entry, hash_of, line_of
+from apiserver.operating.audit.files import AuditFiles
+from apiserver.settings import Settings
+
+log = logging.getLogger(__name__)
+
+#: Most lines that wait.
+MOST_WAITING = 10_000
+#: Seconds within which what happens again is counted, and most different things that are counted at a time.
+_COUNTED_SECONDS, _MOST_COUNTED = 60.0, 1000
+#: Lines that are written at once, and seconds after which a failed write is tried again.
+_AT_ONCE, _AGAIN = 1000, 1.0
+_PATIENCE = 10
+
+
+@dataclass(slots=True)
+class _Count:
+    """How often something happened again, and until when that is counted."""
+
+    entry: Entry
+    until: float
+    times: int = 0
+
+
+class AuditLog:
+    """The log of one process. `open` starts it; until then, and without a place to write to, nothing is taken."""
+
+    def __init__(self, settings: Settings, folder: Path) -> None:
+        """`folder`: where the files are."""
+        sync = settings.durability == "fsync"
+        files = AuditFiles(folder, sync=sync, most_bytes=settings.audit_bytes)
+        self._write = {"file": files.append, "stdout": _Printed().append}.get(settings.audit)
+        self._waiting: deque[Entry] = deque()
+        self._counts: dict[Hashable, _Count] = {}
+        self._changed = threading.Condition()
+        self._thread: threading.Thread | None = None
+        self._is_closed = False
+        self._lost_since = 0
+        self.lost = 0
+        """Lines that were lost."""
+
+    @property
+    def waiting(self) -> int:
+        """Lines that wait to be written."""
+        return len(self._waiting)
+
+    def open(self) -> None:
+        """Start to write."""
+        if self._write is not None and self._thread is None:
+            self._is_closed = False
+            self._thread = threading.Thread(target=self._work, name="audit log", daemon=True)
+            self._thread.start()
+
+    def close(self) -> None:
+        """Write what waits, and stop; if the disk takes nothing, what waits is lost."""
+        if self._thread is None:
+            return
+        with self._changed:
+            self._is_closed = True
+            self._changed.notify()
+        self._thread.join(_PATIENCE)
+        self._thread = None
+
+    def add(self, entry: Entry) -> None:
+        """Take an entry. It never waits for the disk."""
+        if self._thread is None:
+            return
+        with self._changed:
+            self._take(entry)
+
+    def count(self, key: Hashable, entry: Entry) -> None:
+        """Take an entry of what may happen often; `key` says what is the same."""
+        if self._thread is None:
+            return
+        with self._changed:
+            if key not in self._counts and len(self._counts) >= _MOST_COUNTED:
+                key, entry = None, Entry("audit.others", entry.code)  # too many different things to tell apart
+            known = self._counts.get(key)
+            if known is None:
+                self._counts[key] = _Count(entry, time.monotonic() + _COUNTED_SECONDS)
+                self._take(entry)
+            else:
+                known.times += 1
+
+    def _take(self, entry: Entry) -> None:
+        if len(self._waiting) >= MOST_WAITING:
+            self.lost += 1
+            self._lost_since += 1
+            return
+        self._waiting.append(entry)
+        self._changed.notify()
+
+    def _work(self) -> None:
+        has_failed = False
+        while True:
+            with self._changed:
+                if not self._waiting and not self._is_closed:
+                    self._changed.wait(_AGAIN if self._counts else None)
+                self._tell_counts()
+                entries = [self._waiting[n] for n in range(min(_AT_ONCE, len(self._waiting)))]
+                lost = self._lost_since
+            if not entries:
+                if self._is_closed:
+                    return
+                continue
+            try:
+                assert self._write is not None
+                self._write([*entries, Entry("audit.lost", 507, times=lost)] if lost else entries)
+            except OSError as error:
+                if not has_failed:
+                    log.error("the audit log cannot be written, its lines wait in memory: %s", error)
+                has_failed = True
+                if self._is_closed:
+                    return
+                time.sleep(_AGAIN)
+                continue
+            has_failed = False
+            with self._changed:
+                self._lost_since -= lost
+                for _ in entries:
+                    self._waiting.popleft()
+
+    def _tell_counts(self) -> None:
+        """Take what was counted long enough; all of it if the log is closed."""
+        now = time.monotonic()
+        for key in [key for key, count in self._counts.items() if count.until <= now or self._is_closed]:
+            count = self._counts.pop(key)
+            if count.times:
+                self._take(count.entry.again(count.times))
+
+
+class _Printed:
+    """Writes lines to standard output, with a chain that begins with the process."""
+
+    def __init__(self) -> None:
+        self._number, self._last = 0, NOTHING
+
+    def append(self, entries: list[Entry]) -> None:
+        for entry in entries:
+            self._number += 1
+            line = line_of(entry, self._number, self._last)
+            self._last = hash_of(line)
+            sys.stdout.write(f"{line.decode()}\n")
+        sys.stdout.flush()

@@ -1,0 +1,47 @@
+"""Reads the audit log, the newest line first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from apiserver.operating.audit.entries import parsed
+from apiserver.operating.audit.files import files_of, lines_backwards
+
+
+class Wanted(NamedTuple):
+    """Which lines are wanted; what is None or "" matters not."""
+
+    company: str | None = None
+    """Of a company; lines of the server itself have none, and are among them."""
+    since: str = ""
+    """A time, as the log writes it, or the beginning of one."""
+    user: str = ""
+    """The id or the name of a user."""
+    action: str = ""
+    """An action, or the beginning of several: `tasks.`."""
+    before: int | None = None
+    """Lines before the one of this number."""
+
+    def has(self, said: dict[str, Any]) -> bool:
+        """Whether a line is wanted."""
+        return (
+            (self.company is None or said.get("company") in (self.company, ""))
+            and (not self.user or self.user in (said.get("user"), said.get("name")))
+            and str(said.get("action", "")).startswith(self.action)
+            and (self.before is None or said["n"] < self.before)
+        )
+
+
+def read(folder: Path, wanted: Wanted) -> Iterator[dict[str, Any]]:
+    """The wanted lines of the log in a folder, the newest first, without those that a crash cut. Raises OSError."""
+    for path in reversed(files_of(folder)):
+        for line in lines_backwards(path):
+            said = parsed(line)
+            if said is None:
+                continue
+            if wanted.since and str(said.get("time", "")) < wanted.since:
+                return
+            if wanted.has(said):
+                yield said
