@@ -160,12 +160,14 @@ async def _serve(settings: Settings, sockets: list[socket.socket], worker: Child
             gc.set_threshold(_GC_THRESHOLD)
             gc.enable()
             served: list[ASGIApp] = [app, app.files_port]
+            limit = descriptors.connection_limit(settings.max_connections)
             slots = Slots(  # for connections of this process, on both ports together
-                total=descriptors.connection_limit(settings.max_connections),
+                total=limit,
                 per_address=settings.max_connections_per_address,
                 proxies=Proxies(settings.trusted_proxies),
             )
             app.metrics.gauges["connections"] = ("Connections that are open.", lambda: len(slots))
+            app.metrics.gauges["connections_limit"] = ("Most connections of this process.", lambda: limit)
             async with _protocol(certificate, slots, app.metrics) as protocol:
                 servers = [_Server(_config(settings, protocol, served.pop(0)), app.end_streams) for _ in sockets]
                 until_closed.enter_context(heard(partial(_stop, servers), settings.shutdown_seconds + _CLOSING))
