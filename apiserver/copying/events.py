@@ -1,8 +1,8 @@
-"""Copies all events of all companies, by owner and type: points as the columns of whole series, others page by page.
+"""Copies all events of all companies, by owner and type: points and log lines as columns, others page by page.
 
 Owners of whose events the target has as many as the source are skipped, and so are series with as many points. So an
 interrupted copy can be started again. Writing events a second time does no harm: points and samples replace themselves,
-and a page of log lines is known by its digest.
+and a line is known by its number.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from apiserver.copying import batches
+import numpy as np
+
 from apiserver.copying.retrying import CopyError, Say, patiently
-from apiserver.events.model import EventBatch, EventType, LogPosition, Owner, SamplePosition, selection_of
+from apiserver.events.model import EventBatch, EventType, Owner, SamplePosition, selection_of
 from apiserver.events.queries import PageQuery, SeriesQuery
 from apiserver.stores.events.base import EventStore
 
@@ -24,7 +25,7 @@ OWNERS_AT_ONCE = 200
 #: How many run at once, because engines make each of them wait: copies of one owner and type, and counts.
 _COPIED_AT_ONCE = 4
 _COUNTS_AT_ONCE = 16
-PAGE_OF_LINES, PAGE_OF_SAMPLES = 10_000, 50
+PAGE_OF_SAMPLES = 50
 _SAY_SECONDS = 10.0
 
 Counts = dict[tuple[Owner, EventType], int]
@@ -113,22 +114,20 @@ class EventCopy:
         return replace(series, selection=selection_of(name for name in wanted if counts.get(name) != wanted[name]))
 
     async def _copy_lines(self, series: SeriesQuery) -> None:
-        after: LogPosition | None = None
-        while lines := await patiently(self.say, self.source.log_lines, series, PageQuery(PAGE_OF_LINES, after)):
-            for batch in batches.of_lines(series.owner, lines):  # in turn, which keeps the order of equal times
-                await self._add(series.owner, batch)
-            after = lines[-1].position
+        number = 0
+        async for lines in self.source.whole_lines(series.owner):
+            numbered = replace(lines, sequences=np.arange(number, number + len(lines)))
+            await patiently(self.say, self.target.put_lines, series.owner, numbered)
+            number += len(lines)
+            self._count(len(lines))
 
     async def _copy_samples(self, series: SeriesQuery) -> None:
         after: SamplePosition | None = None
         while samples := await patiently(self.say, self.source.samples, series, PageQuery(PAGE_OF_SAMPLES, after)):
-            await self._add(series.owner, batches.of_samples(samples))
+            for reason in await patiently(self.say, self.target.add, EventBatch(0, samples=samples)):
+                raise CopyError(f"the target refuses an event of '{series.owner.id}': {reason}")
+            self._count(len(samples))
             after = samples[-1].position
-
-    async def _add(self, owner: Owner, batch: EventBatch) -> None:
-        for reason in await patiently(self.say, self.target.add, batch):
-            raise CopyError(f"the target refuses an event of '{owner.id}': {reason}")
-        self._count(batches.size(batch))
 
     def _count(self, events: int) -> None:
         self._sent += events

@@ -50,13 +50,14 @@ from apiserver.events.queries import (
     SeriesQuery,
 )
 from apiserver.stores.events.base import TIMESTAMP_BYTES, hits_in_page, page_of, whole_timestamps_of
+from apiserver.stores.events.columns.lines import Column, Lines
 from apiserver.stores.events.columns.points import Points
 from apiserver.stores.events.columns.whole import WholePoints
 from tests.events.plain_smoothing import smoothed
 
 Name = tuple[str, str]
 
-#: Points of a part of a whole series.
+#: Points, or lines, of a part.
 WHOLE_AT_ONCE = 5
 
 
@@ -175,6 +176,8 @@ class PlainEventStore:
                 events.logs.append(LogLine(position, level, worker, message, iter, metric, variant, received, extra))
         return {}
 
+    # copies
+
     async def whole_points(self, series: SeriesQuery) -> AsyncIterator[Sequence[WholePoints]]:
         for name, by_iter in self._scalars(series).items():
             points = [by_iter[iter] for iter in sorted(by_iter)]
@@ -196,6 +199,18 @@ class PlainEventStore:
             series = self._made(owner).scalars.setdefault(name, {})
             for iter, value, timestamp, worker, received in zip(*map(np.ndarray.tolist, points), strict=True):
                 series[iter] = Point(iter, timestamp, value, workers[worker], received)
+
+    async def whole_lines(self, owner: Owner) -> AsyncIterator[Lines]:
+        lines = sorted(self._of(owner).logs, key=lambda line: line.position)
+        for start in range(0, len(lines), WHOLE_AT_ONCE):
+            yield _lines(lines[start : start + WHOLE_AT_ONCE])
+
+    async def put_lines(self, owner: Owner, lines: Lines) -> None:
+        self._note(owner, OwnerChanges(everything=True))
+        events = self._made(owner)
+        taken = {line.position for line in events.logs}
+        events.logs += [line for line in lines.log_lines() if line.position not in taken]
+        self._sequence = max(self._sequence, int(lines.sequences.max()))
 
     async def delete(self, owners: Sequence[Owner], types: Sequence[EventType] | None = None) -> int:
         for owner in owners:
@@ -581,3 +596,20 @@ def _summed(values: list[float]) -> tuple[int, float, float, float, float, float
     wrong = sum(not math.isfinite(value) for value in values)
     finite = [value for value in values if math.isfinite(value)] or [math.nan]
     return len(values), math.fsum(finite) / len(finite), min(finite), max(finite), values[0], values[-1], wrong
+
+
+def _lines(lines: Sequence[LogLine]) -> Lines:
+    """Lines as columns."""
+    positions, *columns, received, extras = zip(*lines, strict=True)
+    levels, workers, messages, iters, metrics, variants = map(list, columns)
+    return Lines(
+        np.array([position.timestamp for position in positions], np.int64),
+        np.array([position.sequence for position in positions], np.int64),
+        np.array(received, np.int64),
+        Column.of(levels),
+        Column.of(workers),
+        messages,
+        Column.of(iters),
+        Column.of([*zip(metrics, variants, strict=True)]),
+        Column.of([*extras]),
+    )

@@ -18,7 +18,9 @@ from apiserver.events.model import SAMPLE_TYPES, SINGLE_VALUE_ITERATION, EventBa
 from apiserver.events.queries import PageQuery, SeriesQuery
 from apiserver.stores.events.base import EventStore, EventStoreBusy
 from apiserver.stores.events.columnar import whole_points as columnar
+from apiserver.stores.events.columns.lines import Lines
 from apiserver.stores.events.columns.whole import WholePoints
+from apiserver.stores.events.embedded import log_merge
 from apiserver.stores.events.embedded import whole as embedded
 from apiserver.stores.events.embedded.store import EmbeddedEventStore
 from tests.chance import examples
@@ -36,11 +38,13 @@ OTHER = Owner("other company", "task", is_model=True)
 @pytest.fixture(autouse=True, scope="module")
 def _small_pages() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        for name, size in {"OWNERS_AT_ONCE": 2, "PAGE_OF_LINES": 3, "PAGE_OF_SAMPLES": 2}.items():
+        for name, size in {"OWNERS_AT_ONCE": 2, "PAGE_OF_SAMPLES": 2}.items():
             patch.setattr(events, name, size)
         for module in (embedded, columnar):
             patch.setattr(module, "POINTS_AT_A_TIME", 7)
         patch.setattr(columnar, "MANY", 3)
+        patch.setattr(embedded, "LINES_AT_A_TIME", 1000)
+        patch.setattr(log_merge, "LARGEST", 3)
         yield
 
 
@@ -72,6 +76,10 @@ class Stopping(PlainEventStore):
     async def put_points(self, owner: Owner, some: Sequence[WholePoints]) -> None:
         self._take()
         await super().put_points(owner, some)
+
+    async def put_lines(self, owner: Owner, lines: Lines) -> None:
+        self._take()
+        await super().put_lines(owner, lines)
 
     async def whole_points(self, series: SeriesQuery) -> AsyncIterator[Sequence[WholePoints]]:
         parts = 0

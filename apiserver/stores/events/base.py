@@ -49,6 +49,7 @@ from apiserver.events.queries import (
 from apiserver.off_loop import off_loop
 
 if TYPE_CHECKING:
+    from apiserver.stores.events.columns.lines import Lines
     from apiserver.stores.events.columns.whole import WholePoints
 
 #: A page of samples or log lines ends with the event that brings it to so many bytes, however few events it has.
@@ -341,6 +342,17 @@ class EventStore(Protocol):
         """Keep points of series of the owner, as `whole_points` answers them, like a batch that `add` has just taken.
 
         They survive kill -9 once this returns. If it fails, some of them may be kept; putting all again completes it.
+        """
+
+    def whole_lines(self, owner: Owner) -> AsyncIterator[Lines]:
+        """All log lines of the owner in their order, in parts of some megabytes; no part is empty."""
+
+    async def put_lines(self, owner: Owner, lines: Lines) -> None:
+        """Keep log lines of the owner at their positions; a line whose position is taken is passed over.
+
+        Sequences count from 0. The owner's log has other lines only if they were put, too. They survive kill -9 once
+        this returns. If it fails, some of them may be kept; putting all again completes it. Lines that are added later
+        come behind those of their timestamp.
         """
 
     # about the store itself

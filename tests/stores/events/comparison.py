@@ -32,7 +32,7 @@ from apiserver.events.smoothing import Kind, Smoothing
 from apiserver.stores.events.base import EventStore
 from apiserver.stores.events.columnar.scalars import ColumnarScalars
 from tests.contract.plain_event_store import PlainEventStore
-from tests.stores.events.whole import points_of
+from tests.stores.events.whole import lines_of, points_of
 
 MEAN = Aggregate.MEAN
 
@@ -58,6 +58,7 @@ async def assert_same(store: EventStore, plain: PlainEventStore, owners: Sequenc
         await _assert_same_scalars(store, plain, owner)
         await assert_same_logs(store, plain, owner)
         await _assert_same_samples(store, plain, owner)
+        assert await lines_of(store, owner) == await lines_of(plain, owner)
         assert await store.series(owner) == await plain.series(owner)
         for types in (None, *([type] for type in EventType)):
             assert await store.events_count(owner, types) == await plain.events_count(owner, types)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
-from apiserver.events.model import EventBatch, EventType
+import numpy as np
+
+from apiserver.events.model import EventBatch, EventType, LogLine, Owner
 from apiserver.events.queries import SeriesQuery
 from apiserver.stores.events.base import EventStore
 from tests.contract.plain_event_store import PlainEventStore
@@ -17,11 +20,23 @@ async def source_of(batch: EventBatch) -> PlainEventStore:
     return store
 
 
-async def put_all(source: EventStore, target: EventStore) -> None:
-    """Put all points of the source into the target."""
+async def put_all(source: EventStore, *targets: EventStore) -> None:
+    """Put all points of the source into the targets, and the lines of owners who have none in the first of these."""
     async for owner in source.owners():
         async for some in source.whole_points(SeriesQuery(owner, EventType.SCALAR)):
-            await target.put_points(owner, some)
+            for target in targets:
+                await target.put_points(owner, some)
+        if await targets[0].events_count(owner, [EventType.LOG]) == 0:
+            for target in targets:
+                await put_lines(source, target, owner)
+
+
+async def put_lines(source: EventStore, target: EventStore, owner: Owner) -> None:
+    """Put the lines of an owner, numbered from 0."""
+    number = 0
+    async for lines in source.whole_lines(owner):
+        await target.put_lines(owner, replace(lines, sequences=np.arange(number, number + len(lines))))
+        number += len(lines)
 
 
 async def points_of(store: EventStore, series: SeriesQuery) -> dict[tuple[str, str], list[Any]]:
@@ -37,3 +52,13 @@ async def points_of(store: EventStore, series: SeriesQuery) -> dict[tuple[str, s
     for rows in found.values():
         assert [row[0] for row in rows] == sorted({row[0] for row in rows})
     return found
+
+
+async def lines_of(store: EventStore, owner: Owner) -> list[Any]:
+    """All log lines of an owner, without their sequences."""
+    found: list[LogLine] = []
+    async for lines in store.whole_lines(owner):
+        assert len(lines) > 0
+        found += lines.log_lines()
+    assert found == sorted(found, key=lambda line: line.position)
+    return [(line.position.timestamp, *line[1:]) for line in found]

@@ -157,7 +157,7 @@ def _fragment(owner: Owner, body: bytes, number: int, lines: Lines) -> NewBlock:
 
 
 def chunks_of(
-    owner: Owner, ends: tuple[int, int], lines: Lines, batches: Batches, up_to: int, newest: int
+    owner: Owner, ends: tuple[int, int], lines: Lines, batches: Batches, up_to: int, newest: int | None
 ) -> list[NewBlock]:
     """Chunks of like size with these lines. Together they cover all places from ends[0] to ends[1].
 

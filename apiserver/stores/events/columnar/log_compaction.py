@@ -92,7 +92,7 @@ class LinesMaker:
         of_chunks = await self._loader.load([part.block for part in parts if part.block.statement is not None], BATCHES)
 
         def make() -> list[NewBlock]:
-            batches = joined([_batches(part, of_chunks) for part in parts])
+            batches = joined([batches_in(part, of_chunks) for part in parts])
             return [
                 one
                 for run in runs
@@ -110,7 +110,7 @@ class LinesMaker:
         return lines
 
 
-def _batches(part: BlockPart, of_chunks: Loaded) -> Batches:
+def batches_in(part: BlockPart, of_chunks: Loaded) -> Batches:
     """The fragments that the lines of a part of a block came with; old lines came with none."""
     block, first, last = part.block, position_at(part.first).timestamp, position_at(part.last).timestamp
     if block.statement is not None:

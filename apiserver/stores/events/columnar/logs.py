@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import uuid
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from functools import partial
 from itertools import accumulate, pairwise
 
@@ -68,6 +68,7 @@ from apiserver.stores.events.columnar.log_reading import (
     texts_in,
 )
 from apiserver.stores.events.columnar.stretches import Stretch, size_of
+from apiserver.stores.events.columnar.whole_lines import put_lines, whole_lines
 from apiserver.stores.events.columns import worker_sizes
 from apiserver.stores.events.columns.lines import Lines
 from apiserver.stores.events.columns.log_pages import PageOfLines, WantedLines
@@ -95,6 +96,10 @@ class ColumnarLogs:
         lines = sum([len(columns.messages) for columns in batch.logs])
         for blocks in await off_loop(lines, lambda: fragments(batch)):
             await self._store.put(blocks)
+
+    async def put_lines(self, owner: Owner, lines: Lines) -> None:
+        """Keep lines at their positions."""
+        await put_lines(self._loader, self._name, owner, lines)
 
     async def delete(self, owners: Sequence[Owner]) -> int:
         """Delete the owners' lines; return how many there were."""
@@ -139,6 +144,10 @@ class ColumnarLogs:
     async def log_page(self, series: SeriesQuery, page: PageQuery[LogPosition]) -> tuple[list[LogLine], int]:
         """What `log_lines` and `log_count` answer."""
         return await self.log_lines(series, page), await self.log_count(series)
+
+    def whole_lines(self, owner: Owner) -> AsyncIterator[Lines]:
+        """All lines of the owner in their order, some at a time."""
+        return whole_lines(self._loader, owner)
 
     # --- what there is -----------------------------------------------------------------------------
 

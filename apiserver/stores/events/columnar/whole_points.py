@@ -75,7 +75,7 @@ async def put_points(store: BlockStore, holder: str, owner: Owner, some: Sequenc
     if count < MANY:
         await store.put([block for one in some for block in fragments_of(owner, one)])
         return
-    up_to = await _ended(store, holder, owner)
+    up_to = await ended(store, holder, owner)
     ends = {one.series: Range(int(one.points.iters[0]), int(one.points.iters[-1])) for one in some}
     all_of_them = Range(min(one.least for one in ends.values()), max(one.greatest for one in ends.values()))
     found = stretches(await store.find(SeriesQuery(owner, EventType.SCALAR, selection_of(ends)), all_of_them))
@@ -93,7 +93,7 @@ async def put_points(store: BlockStore, holder: str, owner: Owner, some: Sequenc
     await store.put(await off_loop(count, made))
 
 
-async def _ended(store: BlockStore, holder: str, owner: Owner) -> int:
+async def ended(store: BlockStore, holder: str, owner: Owner) -> int:
     """A place up to which all has ended, which no statement can do without: a store may have no write yet."""
     place = await store.ended(owner)
     if place < 0:

@@ -159,6 +159,13 @@ class Lines:
         at = self.before(after, "left" if descending else "right")
         return self.slice(0, at) if descending else self.slice(at, len(self))
 
+    def without(self, others: Lines) -> Lines:
+        """The lines at positions that none of the others has."""
+        taken = {*zip(others.timestamps.tolist(), others.sequences.tolist(), strict=True)}
+        positions = zip(self.timestamps.tolist(), self.sequences.tolist(), strict=True)
+        free = [number for number, position in enumerate(positions) if position not in taken]
+        return self if len(free) == len(self) else self.take(np.array(free, np.intp))
+
     def before(self, position: LogPosition, side: Literal["left", "right"] = "left") -> int:
         """How many of the lines lie before the position; "right": or at it."""
         start = int(np.searchsorted(self.timestamps, position.timestamp, "left"))

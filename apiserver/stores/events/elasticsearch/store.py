@@ -52,6 +52,7 @@ from apiserver.stores.events.columnar.blocks import Refused
 from apiserver.stores.events.columnar.compactor import Compactor, Compacts
 from apiserver.stores.events.columnar.logs import ColumnarLogs
 from apiserver.stores.events.columnar.scalars import ColumnarScalars
+from apiserver.stores.events.columns.lines import Lines
 from apiserver.stores.events.columns.whole import WholePoints
 from apiserver.stores.events.elasticsearch import bulk, names
 from apiserver.stores.events.elasticsearch.address import ElasticsearchAddress
@@ -410,6 +411,15 @@ class ElasticsearchEventStore:
         """Keep points of whole series, most of them as chunks at once."""
         await self._add_documents((), [owner])
         await self._opened.scalars.put_points(owner, some)
+
+    def whole_lines(self, owner: Owner) -> AsyncIterator[Lines]:
+        """All log lines of the owner in their order, some at a time."""
+        return self._opened.logs.whole_lines(owner)
+
+    async def put_lines(self, owner: Owner, lines: Lines) -> None:
+        """Keep log lines at their positions, as chunks at once."""
+        await self._add_documents((), [owner])
+        await self._opened.logs.put_lines(owner, lines)
 
     # --- changes -----------------------------------------------------------------------------------
 

@@ -128,6 +128,11 @@ class Live:
         with self.lock:
             self._note(owners)
 
+    def number_lines_from(self, sequence: int) -> None:
+        """Give no line that is added from now on a lower sequence."""
+        with self._appending:
+            self._next_sequence = max(self._next_sequence, sequence)
+
     def worker(self, name: str) -> int:
         """The number of a worker's name."""
         with self.lock:

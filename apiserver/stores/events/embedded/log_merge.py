@@ -19,19 +19,23 @@ from collections.abc import Mapping
 import msgspec
 import numpy as np
 
-from apiserver.events.model import EventType, Owner
+from apiserver.events.model import EventType, LogPosition, Owner
 from apiserver.events.queries import SeriesQuery
 from apiserver.stores.events.columns import lines as codec
 from apiserver.stores.events.columns.lines import Lines
 from apiserver.stores.events.columns.names import Name
 from apiserver.stores.events.embedded import log_sizes
 from apiserver.stores.events.embedded.hot import HotOwner, Memtable
-from apiserver.stores.events.embedded.names import Registrar, series_ids
+from apiserver.stores.events.embedded.names import Registrar, series_ids, set_state, state
 from apiserver.stores.events.embedded.pace import Pace
 
 LARGEST = 500
 LARGEST_BYTES = 4 * 2**20
 _MOST_SWALLOWED = 16
+_FROM = (
+    "SELECT id, last_time, last_sequence FROM log_blocks WHERE owner = ? AND (last_time, last_sequence) >= (?, ?)"
+    " ORDER BY last_time, last_sequence"
+)
 
 
 class BlockWriter:
@@ -118,14 +122,49 @@ def _merge_owner(conn: sqlite3.Connection, owner: Owner, hot: HotOwner, registra
     number = registrar.owner(owner)
     conn.executemany("INSERT OR IGNORE INTO log_digests VALUES (?, ?)", ((number, digest) for digest in hot.digests))
     lines = codec.of_parts(hot.logs)
-    names = lines.names
+    _count(conn, owner, lines, registrar)
+    ids = series_ids(conn, SeriesQuery(owner, EventType.LOG))
+    _lay_in(conn, number, lines, BlockWriter(conn, number, ids))
+
+
+def merge_whole(conn: sqlite3.Connection, owner: Owner, lines: Lines, registrar: Registrar) -> None:
+    """Write lines at their positions, in the caller's transaction; one whose position is taken is passed over."""
+    number, series = registrar.owner(owner), SeriesQuery(owner, EventType.LOG)
+    reader = BlockWriter(conn, number, series_ids(conn, series))
+    changed: list[tuple[int, Lines]] = []
+    fresh: list[Lines] = []
+    start = 0
+    for id, *last in conn.execute(_FROM, (number, *lines.position(0))).fetchall():
+        stop = lines.before(LogPosition(*last), "right")
+        if start < stop:
+            there = reader.read(id)
+            free = lines.slice(start, stop).without(there)
+            if len(free):
+                fresh.append(free)
+                changed.append((id, codec.joined([there, free])))
+        start = stop
+    if start < len(lines):
+        fresh.append(lines.slice(start, len(lines)))
+    for some in fresh:
+        _count(conn, owner, some, registrar)
+    writer = BlockWriter(conn, number, series_ids(conn, series))
+    for id, some in changed:
+        writer.put(some, id)
+    writer.write()
+    if start < len(lines):
+        _append(conn, number, fresh[-1], writer)
+    if fresh:
+        set_state(conn, "next_sequence", max(state(conn, "next_sequence"), int(lines.sequences.max()) + 1))
+
+
+def _count(conn: sqlite3.Connection, owner: Owner, lines: Lines, registrar: Registrar) -> None:
+    """Add the lines to the numbers of lines of their series."""
+    names = lines.names.distinct()
     new_ids = registrar.series(EventType.LOG, [(owner, *name) for name in names.table])
     conn.executemany(
         "INSERT INTO log_series VALUES (?, ?) ON CONFLICT (series) DO UPDATE SET lines = lines + excluded.lines",
         zip(new_ids, np.bincount(names.places, minlength=len(names.table)).tolist(), strict=True),
     )
-    ids = series_ids(conn, SeriesQuery(owner, EventType.LOG))
-    _lay_in(conn, number, lines, BlockWriter(conn, number, ids))
 
 
 def _lay_in(conn: sqlite3.Connection, owner: int, lines: Lines, writer: BlockWriter) -> None:

@@ -91,6 +91,12 @@ def _bodies(conn: sqlite3.Connection, owner: int, selected: Collection[int], wan
                 yield body
 
 
+def blocks_ahead(conn: sqlite3.Connection, owner: Owner, after: LogPosition | None) -> Iterator[bytes]:
+    """All blocks with lines behind a position, in order."""
+    rows = conn.execute(f"SELECT body {_AHEAD}", (owner_id(conn, owner), *(after or _BEGIN)))
+    return (body for (body,) in rows)
+
+
 def _hot_lines(parts: Sequence[LogPart], wanted: WantedLines) -> tuple[list[LogLine], int]:
     """The page if there were only hot lines, and the bytes of its lines. Only these lines are made one by one."""
     if not parts:

@@ -30,7 +30,7 @@ from apiserver.stores.events.embedded.hot import Memtable
 from apiserver.stores.events.embedded.known import KnownCurves
 from apiserver.stores.events.embedded.live import Live
 from apiserver.stores.events.embedded.log_merge import merge_logs
-from apiserver.stores.events.embedded.names import Ids, Registrar, set_state
+from apiserver.stores.events.embedded.names import Ids, Registrar, set_state, state
 from apiserver.stores.events.embedded.pace import Pace
 from apiserver.stores.events.embedded.sample_merge import merge_samples
 from apiserver.stores.events.embedded.scalar_merge import merge_scalars
@@ -247,7 +247,7 @@ class Merger:
             registrar.finish()
             set_state(conn, "merged_journal", table.segment)
             if table.next_sequence:
-                set_state(conn, "next_sequence", table.next_sequence)
+                set_state(conn, "next_sequence", max(state(conn, "next_sequence"), table.next_sequence))
             self._curves.will_merge(table)
         self._curves.has_merged(table.segment)
         self.merges += 1

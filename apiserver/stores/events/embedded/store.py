@@ -56,11 +56,21 @@ from apiserver.off_loop import in_thread
 from apiserver.stores.events.base import EventStoreBusy, EventStoreError
 from apiserver.stores.events.columns import stats
 from apiserver.stores.events.columns.checked import Damaged, Kind, Place
-from apiserver.stores.events.columns.lines import LogPart
+from apiserver.stores.events.columns.lines import Lines, LogPart
 from apiserver.stores.events.columns.log_pages import WantedLines
 from apiserver.stores.events.columns.names import Name, matcher
 from apiserver.stores.events.columns.whole import WholePoints
-from apiserver.stores.events.embedded import by_worker, deletion, log_hits, log_sizes, logs, records, scalars, whole
+from apiserver.stores.events.embedded import (
+    by_worker,
+    deletion,
+    log_hits,
+    log_merge,
+    log_sizes,
+    logs,
+    records,
+    scalars,
+    whole,
+)
 from apiserver.stores.events.embedded.buckets import all_buckets
 from apiserver.stores.events.embedded.commit import GroupCommit
 from apiserver.stores.events.embedded.curves import ends, in_buckets, neighbours, views_of
@@ -522,7 +532,7 @@ class EmbeddedEventStore:
         for names in await self._read_scalars(series, whole.parts):
             part, place = replace(series, selection=selection_of(names)), None
             while True:
-                points, place = await self._read_scalars(part, partial(whole.read, place=place, workers=workers))
+                points, place = await self._read_scalars(part, partial(whole.read_points, place=place, workers=workers))
                 if points:
                     yield points
                 if place is None:
@@ -532,8 +542,30 @@ class EmbeddedEventStore:
         """Put points into chunks, beside those that are merged."""
         parts = self._parts
 
+        await self._put(owner, lambda conn, registrar: merge_whole(conn, owner, some, registrar, parts.live.worker))
+
+    async def whole_lines(self, owner: Owner) -> AsyncIterator[Lines]:
+        """All log lines of the owner in their order, some at a time."""
+        after: LogPosition | None = None
+        while True:
+            lines = await self._read(owner, lambda hot: hot.logs.copy(), partial(whole.read_lines, owner, after))
+            if lines is None:
+                return
+            yield lines
+            after = lines.position(len(lines) - 1)
+
+    async def put_lines(self, owner: Owner, lines: Lines) -> None:
+        """Put lines into blocks, at their positions."""
+        self._parts.live.number_lines_from(int(lines.sequences.max()) + 1)
+
         def work(conn: sqlite3.Connection, registrar: Registrar) -> list[int]:
-            return merge_whole(conn, owner, some, registrar, parts.live.worker)
+            log_merge.merge_whole(conn, owner, lines, registrar)
+            return []
+
+        await self._put(owner, work)
+
+    async def _put(self, owner: Owner, work: Callable[[sqlite3.Connection, Registrar], list[int]]) -> None:
+        parts = self._parts
 
         def run() -> None:
             if parts.live.holds(owner):

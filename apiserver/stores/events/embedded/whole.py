@@ -1,19 +1,25 @@
-"""Reads whole series for copies, some at a time.
+"""Reads whole series and whole logs for copies, some at a time.
 
 Series whose runs are in the same pages of the tail are read together, however they are named. Of a long series, some
 chunks are read at a time. Between two reads, nothing is kept but a place: which series comes next, from which iteration
-on. So no read transaction lasts long.
+on. So no read transaction lasts long. Of a log, it is the position of the last line.
 """
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from apiserver.events.queries import GREATEST, LEAST
+from apiserver.events.model import EventType, LogPosition, Owner
+from apiserver.events.queries import GREATEST, LEAST, SeriesQuery
+from apiserver.stores.events.columns import lines as codec
 from apiserver.stores.events.columns.chunks import POINTS_AT_A_TIME
+from apiserver.stores.events.columns.lines import Lines, LogPart
 from apiserver.stores.events.columns.names import Name
-from apiserver.stores.events.columns.whole import WholePoints
+from apiserver.stores.events.columns.whole import LINES_AT_A_TIME, WholePoints
+from apiserver.stores.events.embedded.logs import blocks_ahead
+from apiserver.stores.events.embedded.names import series_ids
 from apiserver.stores.events.embedded.series import Series
 from apiserver.stores.events.embedded.unsettled import hold, parts_of
 
@@ -30,7 +36,7 @@ def parts(found: Sequence[Series]) -> list[list[Name]]:
     return [[found[n].name for n in which.tolist()] for which in parts_of(found)]
 
 
-def read(
+def read_points(
     found: Sequence[Series], place: Place | None, workers: Sequence[str]
 ) -> tuple[list[WholePoints], Place | None]:
     """The next points of the series of a part, and the place behind them; None: these were the last ones."""
@@ -51,3 +57,24 @@ def read(
         if last < GREATEST:
             return points, Place(one.name, last + 1)
     return points, None
+
+
+def read_lines(
+    owner: Owner, after: LogPosition | None, conn: sqlite3.Connection, hot: Sequence[Sequence[LogPart]]
+) -> Lines | None:
+    """The next lines of a log, behind a position; None: there are none."""
+    parts = [part for table in hot for part in table]
+    names = {id: name for name, id in series_ids(conn, SeriesQuery(owner, EventType.LOG)).items()}
+    found: list[Lines] = []
+    size, end = 0, None
+    for body in blocks_ahead(conn, owner, after):
+        found.append(codec.decode(body, names).beyond(after, descending=False))
+        size += found[-1].bytes
+        if size >= LINES_AT_A_TIME:
+            end = found[-1].position(len(found[-1]) - 1)
+            break
+    if parts:
+        recent = codec.of_parts(parts).beyond(after, descending=False)
+        found.append(recent if end is None else recent.slice(0, recent.before(end)))
+    found = [lines for lines in found if len(lines)]
+    return codec.joined(found) if found else None

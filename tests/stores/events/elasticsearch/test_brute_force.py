@@ -86,9 +86,7 @@ async def _do(store: ElasticsearchEventStore, plain: PlainEventStore, operations
             for _ in range(2):
                 assert await store.add(*arguments) == await plain.add(*arguments)
         elif name == "put":
-            source = await source_of(*arguments)
-            for one in (store, plain):
-                await put_all(source, one)
+            await put_all(await source_of(*arguments), plain, store)
         elif name == "reopen":
             for one in (store, plain):
                 await one.close()

@@ -32,6 +32,7 @@ def make_small(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(sealing, "_CHUNKS_AT_A_TIME", 6)
     patch.setattr(chunks, "POINTS_AT_A_TIME", 20)
     patch.setattr(whole, "POINTS_AT_A_TIME", 20)
+    patch.setattr(whole, "LINES_AT_A_TIME", 1000)
     patch.setattr(pco, "PAGE", 8)
     patch.setattr(walks, "_SOME", 3)
     patch.setattr(stats, "LONG", 4)

@@ -85,9 +85,7 @@ class Both:
             await self.do_add(self._added[number])
 
     async def do_put(self, batch: EventBatch) -> None:
-        source = await source_of(batch)
-        await put_all(source, self._store)
-        await put_all(source, self._plain)
+        await put_all(await source_of(batch), self._plain, self._store)
 
     async def do_merge(self) -> None:
         await self._store.merge()
