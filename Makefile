@@ -68,6 +68,7 @@ longer: .venv/accelerator.stamp $(PAGES)
 			tests/stores/events/elasticsearch/test_brute_force.py || exit 1; \
 		EVENTS_KILLS=$(KILLS) $$run tests/robustness/test_kill.py tests/stores/events/embedded/test_kill.py \
 			tests/engines/test_kill.py || exit 1; \
+		EVENTS_FAULTS=$$(($(KILLS) * 10)) $$run tests/stores/events/embedded/test_failing_calls.py || exit 1; \
 	done
 
 # The compiled scanner of scalar events: optional, and the same answers several times as fast.

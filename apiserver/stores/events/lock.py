@@ -17,7 +17,10 @@ class FolderLock:
         self._file: int | None = None
 
     def take(self) -> None:
-        """Raise EventStoreError, which names the folder and the other process, if another store holds the folder."""
+        """Raise EventStoreError, which names the folder and the other process, if another store holds the folder.
+
+        OSError if the disk does not take the file.
+        """
         file = os.open(self._folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -25,8 +28,12 @@ class FolderLock:
             owner = os.pread(file, 32, 0).decode(errors="replace").strip() or "unknown"
             os.close(file)
             raise EventStoreError(f"the events folder {self._folder} is in use by the process {owner}") from error
-        os.ftruncate(file, 0)
-        os.pwrite(file, f"{os.getpid()}\n".encode(), 0)
+        try:
+            os.ftruncate(file, 0)
+            os.pwrite(file, f"{os.getpid()}\n".encode(), 0)
+        except OSError:
+            os.close(file)
+            raise
         self._file = file
 
     def release(self) -> None:

@@ -1,0 +1,155 @@
+"""A process in which calls to the disk fail, each in turn; arguments: folder, kind, how many fail, and the first ones.
+
+It is started with tests/robustness/faults.c preloaded. For each first call there is a child with a store of its own: it
+opens the store, adds, merges, seals and deletes while calls fail, and checks what is left when they fail no more. Each
+child says one line of JSON: how many calls there were, how many failed, how many batches were acknowledged, and what
+went wrong.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import json
+import os
+import shutil
+import sys
+import traceback
+from collections.abc import Awaitable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from apiserver.events.model import EventBatch, EventType, Owner
+from apiserver.events.queries import SeriesQuery
+from apiserver.stores.events.base import EventStoreError
+from apiserver.stores.events.embedded import merge
+from apiserver.stores.events.embedded.store import EmbeddedEventStore
+from tests.contract.event_stores import batch, lines, sample, scalars
+from tests.contract.plain_event_store import PlainEventStore
+from tests.engines.load import contents
+from tests.stores.events.embedded.sizes import make_small
+
+KEPT, DELETED, CLEARED = (Owner("company", name) for name in ("kept", "deleted", "cleared"))
+BATCHES = 6
+_PATIENCE = 60
+
+
+def numbered(n: int, owner: Owner) -> EventBatch:
+    """Batch n of an owner: points, of which one overwrites an earlier one, a line and a plot."""
+    return batch(
+        scalars([n + i / 8 for i in range(20)], iters=range(n * 19, n * 19 + 20), owner=owner),
+        scalars([float(n)], iters=[n % 2], metric="overwritten", owner=owner),
+        lines([f"line {n}"], timestamps=[n], digest=b"%d" % n, owner=owner),
+        sample(n % 3, owner=owner, document=b'{"n":%d}' % n),
+    )
+
+
+@dataclass
+class Attempt:
+    """A store in one folder, and what must be in it."""
+
+    folder: Path
+    plain: PlainEventStore = field(default_factory=PlainEventStore)
+    acknowledged: int = 0
+    unsure: set[Owner] = field(default_factory=set)
+    """Owners of whom a deletion was not acknowledged: it was done or not."""
+
+    def __post_init__(self) -> None:
+        self.store = EmbeddedEventStore(self.folder, fsync=True, merge_points=70, merge_seconds=0.05, seal_seconds=0.01)
+
+    async def fill(self) -> None:
+        """Do what a server does. Each call ends well, or says why not by an EventStoreError."""
+        if not await self._done(self.store.open()):
+            return
+        for n in range(BATCHES):
+            for owner in (KEPT, DELETED, CLEARED):
+                await self.add(n, owner)
+            if n % 2:
+                await self._done(self.store.merge())
+            if n == BATCHES // 2:
+                await self._change(DELETED, self.store.delete([DELETED]), self.plain.delete([DELETED]))
+                everything = SeriesQuery(CLEARED, EventType.LOG)
+                await self._change(
+                    CLEARED, self.store.delete_logs(everything, 2), self.plain.delete_logs(everything, 2)
+                )
+        await self._done(self.store.close())
+
+    async def add(self, n: int, owner: Owner) -> bool:
+        """Add a batch; whether it was acknowledged."""
+        added = await self._done(self.store.add(numbered(n, owner)))
+        if added:
+            await self.plain.add(numbered(n, owner))
+            self.acknowledged += 1
+        return added
+
+    async def _change(self, owner: Owner, change: Awaitable[object], same: Awaitable[object]) -> None:
+        if not await self._done(change):
+            self.unsure.add(owner)
+        await same
+
+    async def _done(self, call: Awaitable[object]) -> bool:
+        try:
+            await call
+        except EventStoreError:
+            return False
+        return True
+
+    async def check(self) -> None:
+        """What was acknowledged is there, and everything goes on."""
+        await self._done(self.store.close())
+        await self.store.open()
+        await self._compare()
+        async with asyncio.timeout(_PATIENCE):
+            while not await self.add(BATCHES, KEPT):  # noqa: ASYNC110 - merging tries again by itself
+                await asyncio.sleep(0.01)
+        await self.store.merge()
+        await self._compare()
+        await self.store.close()
+        await self.store.open()
+        await self._compare()
+        await self.store.close()
+
+    async def _compare(self) -> None:
+        for owner in (KEPT, DELETED, CLEARED):
+            if owner not in self.unsure:
+                assert await contents(self.store, owner) == await contents(self.plain, owner), owner
+                assert await self.store.events_count(owner) == await self.plain.events_count(owner), owner
+            else:
+                await contents(self.store, owner)
+
+
+def main(folder: Path, kind: str, count: int, numbers: list[int]) -> None:
+    patch = pytest.MonkeyPatch()
+    make_small(patch)
+    patch.setattr(merge, "RETRY_SECONDS", (0.001,))
+    faults = ctypes.CDLL(None)
+    for number in numbers:
+        child = os.fork()
+        if child:
+            os.waitpid(child, 0)
+            continue
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        faults.faults_under(str(folder).encode())
+        attempt, wrong = Attempt(folder), None
+        try:
+            faults.faults_arm(ctypes.c_char(kind.encode()), ctypes.c_long(number), ctypes.c_long(count))
+            asyncio.run(asyncio.wait_for(attempt.fill(), _PATIENCE))
+        except BaseException:
+            wrong = traceback.format_exc()
+        calls, failed = faults.faults_calls(), faults.faults_failed()
+        faults.faults_arm(ctypes.c_char(kind.encode()), ctypes.c_long(-1), ctypes.c_long(0))
+        try:
+            asyncio.run(asyncio.wait_for(attempt.check(), 3 * _PATIENCE))
+        except BaseException:
+            wrong = (wrong or "") + traceback.format_exc()
+        said = {"first": number, "calls": calls, "failed": failed, "acknowledged": attempt.acknowledged, "wrong": wrong}
+        sys.stdout.write(f"{json.dumps(said)}\n")
+        sys.stdout.flush()
+        os._exit(0)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), list(map(int, sys.argv[4:])))
