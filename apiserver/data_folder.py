@@ -49,6 +49,11 @@ class DataFolder:
         return self.root / "reserve"
 
     @property
+    def restoring(self) -> Path:
+        """Is there while a backup is restored into the folder, and afterwards if that was interrupted."""
+        return self.root / "restoring"
+
+    @property
     def client_configuration(self) -> Path:
         return self.root / "clearml.conf"
 
@@ -58,6 +63,8 @@ class DataFolder:
             self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
             if not os.access(self.root, os.R_OK | os.W_OK | os.X_OK):
                 raise PermissionError(f"no permission to write to '{self.root}'")
+            if self.restoring.exists():
+                raise PermissionError(f"'{self.root}' was not restored to the end; delete it, and restore it again")
         except OSError as error:
             raise DataFolderError(f"cannot use the data folder: {error}") from error
 

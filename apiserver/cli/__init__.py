@@ -1,5 +1,4 @@
-"""The command line: `apiserver serve`, `config`, `migrate`, `copy`, `import`, `export`, `logs`, `link`, `doctor`,
-`audit` and `user`.
+"""The command line: `apiserver serve`, `config`, `migrate`, `backup`, `restore`, `doctor`, `copy`, `import` and others.
 
 Each command has its flags beside what it does, in the module of its kind. What a command needs is imported when it
 runs, so that each starts fast. Exit codes: 0 success, 1 the command failed, 2 wrong usage or settings.
@@ -13,7 +12,7 @@ import sys
 from collections.abc import Sequence
 
 from apiserver import __version__
-from apiserver.cli import auditing, operations, schemas, serving, transfers, users
+from apiserver.cli import auditing, backups, operations, schemas, serving, transfers, users
 from apiserver.cli.command import CommandError, Run
 from apiserver.engines import check
 from apiserver.settings import SettingsError, load, setting_fields
@@ -51,6 +50,6 @@ def command_line() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="apiserver", description="A self-hosted, ClearML-compatible events server.")
     parser.add_argument("--version", action="version", version=f"apiserver {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    for module in (serving, schemas, transfers, operations, auditing, users):
+    for module in (serving, schemas, backups, transfers, operations, auditing, users):
         module.add(commands)
     return parser

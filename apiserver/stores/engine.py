@@ -11,6 +11,7 @@ from apiserver.data_folder import DataFolder
 from apiserver.settings import Settings
 from apiserver.stores.inspection import Inspection
 from apiserver.stores.migrations import Step, Target
+from apiserver.stores.snapshots import Snapshot
 
 Store_co = TypeVar("Store_co", covariant=True)
 
@@ -38,6 +39,13 @@ class Engine(ABC, Generic[Store_co]):
     @abstractmethod
     def store(self, folder: DataFolder) -> Store_co:
         """The store, not open yet."""
+
+    def snapshot(self, folder: DataFolder) -> Snapshot | None:
+        """A moment of what the engine keeps in the folder, for backups; None if it keeps nothing there.
+
+        Raises SnapshotError. A process whose own stores are open must not call it (`stores/pages.py` says why).
+        """
+        return None
 
     async def move(self, say: Callable[[str], None], *, checking: bool) -> bool:
         """Move what older versions kept in another form, for `apiserver migrate`; or only say what is to be moved.

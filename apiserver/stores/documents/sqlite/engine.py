@@ -10,6 +10,7 @@ from apiserver.stores.documents.base import DocumentStore
 from apiserver.stores.engine import Engine
 from apiserver.stores.inspection import Inspection
 from apiserver.stores.reserve import Reserve
+from apiserver.stores.snapshots import Snapshot
 
 
 class SqliteEngine(Engine[DocumentStore]):
@@ -30,3 +31,8 @@ class SqliteEngine(Engine[DocumentStore]):
         from apiserver.stores.documents.sqlite.inspection import looking_at
 
         return looking_at(folder.documents)
+
+    def snapshot(self, folder: DataFolder) -> Snapshot:
+        from apiserver.stores.documents.sqlite.snapshot import DocumentsSnapshot
+
+        return DocumentsSnapshot(folder.documents)

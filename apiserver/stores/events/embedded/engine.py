@@ -9,6 +9,7 @@ from apiserver.data_folder import DataFolder
 from apiserver.settings import Settings
 from apiserver.stores.engine import Engine
 from apiserver.stores.reserve import Reserve
+from apiserver.stores.snapshots import Snapshot
 
 if TYPE_CHECKING:
     from apiserver.stores.events.base import EventStore
@@ -39,3 +40,8 @@ class EmbeddedEngine(Engine["EventStore"]):
         from apiserver.stores.events.embedded.inspection import looking_at
 
         return looking_at(folder.events)
+
+    def snapshot(self, folder: DataFolder) -> Snapshot:
+        from apiserver.stores.events.embedded.snapshot import EventsSnapshot
+
+        return EventsSnapshot(folder.events)

@@ -1,0 +1,90 @@
+"""`backup` and `restore`."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from apiserver.cli.command import CommandError, Commands, add_command, say
+from apiserver.settings import Settings, SettingsError
+
+if TYPE_CHECKING:
+    from apiserver.operating.backup.manifest import Named
+
+
+def add(commands: Commands[argparse.ArgumentParser]) -> None:
+    """Add the commands."""
+    about = "back up the data folder, also while a server uses it"
+    backup = add_command(commands, "backup", _backup, about, ("data", "events", "documents"))
+    backup.add_argument("destination", metavar="DEST", help="the folder of backups")
+    instead = backup.add_mutually_exclusive_group()
+    instead.add_argument("--check", action="store_true", help="instead, read and check all that is at DEST")
+    instead.add_argument("--list", action="store_true", help="instead, list the backups that are at DEST")
+    backup.add_argument("--keep", type=int, metavar="N", help="afterwards, delete all backups but the newest N")
+    backup.add_argument("--fast", action="store_true", help="take all the time of a processor, and leave servers less")
+    restore = add_command(commands, "restore", _restore, "make a data folder of a backup", ("data",))
+    restore.add_argument("destination", metavar="DEST", help="the folder of backups")
+    restore.add_argument("--at", metavar="TIME", help="the backup whose time begins so; else the newest one")
+    restore.add_argument("--verify", action="store_true", help="afterwards, read and count all that was restored")
+
+
+def _backup(settings: Settings, options: argparse.Namespace) -> None:
+    from apiserver.operating.backup import checking
+    from apiserver.operating.backup.making import make
+    from apiserver.operating.backup.progress import GENTLY, Progress, shown_bytes
+    from apiserver.operating.backup.storage import BackupError, storage
+
+    if options.keep is not None and options.keep < 1:
+        raise SettingsError("--keep: at least one backup has to be kept")
+    try:
+        place = storage(options.destination)
+        if options.list:
+            for found in checking.all_of(place):
+                say(found if isinstance(found, str) else _line(found))
+        elif options.check:
+            _fail_for(checking.check(place, Progress()))
+            say("all backups are well")
+        else:
+            if not options.fast:
+                os.nice(19)
+            made = make(settings, place, Progress(share=1.0 if options.fast else GENTLY))
+            say(_line(made))
+            say(f"{shown_bytes(made.manifest.copied)} were copied")
+            if options.keep is not None:
+                backups, pieces = checking.forget(place, options.keep)
+                say(f"{backups} older backups and {pieces} pieces were deleted")
+    except BackupError as error:
+        raise CommandError(str(error)) from error
+
+
+def _line(found: Named) -> str:
+    """A backup for people, in a line."""
+    from apiserver.operating.backup.progress import shown_bytes
+
+    counts = ", ".join(f"{count:,} {name}" for name, count in found.manifest.counts.items())
+    return f"{found.id}  {shown_bytes(found.manifest.size)}: {counts}"
+
+
+def _restore(settings: Settings, options: argparse.Namespace) -> None:
+    from apiserver.operating.backup import manifest, restoring
+    from apiserver.operating.backup.progress import Progress
+    from apiserver.operating.backup.storage import BackupError, storage
+
+    try:
+        place = storage(options.destination)
+        chosen = manifest.choose(place, options.at)
+        restoring.restore(place, chosen.manifest, settings.data, Progress())
+        say(f"restored: {_line(chosen)}")
+        if options.verify:
+            _fail_for(restoring.verify(settings, chosen.manifest, settings.data, Progress()))
+            say("all of it was read, and is what the backup says")
+    except BackupError as error:
+        raise CommandError(str(error)) from error
+
+
+def _fail_for(problems: Iterable[str]) -> None:
+    """CommandError if there are problems."""
+    if found := list(problems):
+        raise CommandError("\n".join(["it is damaged:", *found]))

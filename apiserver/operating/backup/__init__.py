@@ -1,0 +1,24 @@
+"""Backups of a data folder, taken while a server uses it.
+
+A backup is a *manifest*: the list of all files, as they are at one moment, and where their contents are. These are in
+*pieces*, which backups have in common. So the next backup adds only what has changed. At the destination lie
+
+    manifests/20261124T153000.125Z-<SHA-256 of the manifest>.json
+    pieces/3f/3fa1…          each is named by the SHA-256 of its content
+
+A piece holds up to 16 MB of *blocks*, one after another, and says where each begins and what its SHA-256 is:
+
+    events.db, day 1    blocks a b c d    piece 3f: a b c d
+    events.db, day 2    blocks a x c d    piece 77: x           manifest: 3f block 0, 77 block 0, 3f blocks 2 and 3
+
+| module | what it does |
+|---|---|
+| `storage.py`, `folder.py` | where backups are kept |
+| `pieces.py`, `known.py` | pieces, and which blocks are in them |
+| `manifest.py` | manifests, their names, and what is refused in one |
+| `moment.py` | the one moment of events, documents and files |
+| `making.py` | makes a backup |
+| `checking.py` | lists backups, checks them, and deletes old ones |
+| `restoring.py` | makes a data folder of a backup, and reads all of it |
+| `progress.py` | says how far the work is, and leaves time to the server |
+"""

@@ -1,0 +1,78 @@
+"""Lists backups, checks them without restoring them, and deletes old ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from apiserver.operating.backup import manifest as manifests
+from apiserver.operating.backup import pieces
+from apiserver.operating.backup.manifest import Named
+from apiserver.operating.backup.progress import Progress
+from apiserver.operating.backup.storage import BackupError, Storage
+
+
+def all_of(storage: Storage) -> Iterator[Named | str]:
+    """Each backup, oldest first, or what is wrong with its manifest."""
+    for name in manifests.names(storage):
+        try:
+            yield manifests.read(storage, name)
+        except BackupError as error:
+            yield str(error)
+
+
+def check(storage: Storage, progress: Progress) -> list[str]:
+    """Read every manifest and every piece; what is wrong, in a line each."""
+    wrong = []
+    backups = []
+    for found in all_of(storage):
+        if isinstance(found, str):
+            wrong.append(found)
+        else:
+            backups.append(found)
+    if not backups and not wrong:
+        wrong.append("there is no backup")
+    sizes = {name.rpartition("/")[2]: size for name, size in storage.sizes("pieces").items()}
+    progress.step("pieces", sum(sizes.values()))
+    tables = {}
+    for sha256, size in sizes.items():
+        try:
+            tables[sha256] = pieces.read(storage, sha256).starts
+        except BackupError as error:
+            wrong.append(str(error))
+        progress.advance(size)
+    progress.end()
+    for backup in backups:
+        for piece in backup.manifest.pieces:
+            if piece.sha256 not in sizes:
+                wrong.append(f"the piece {piece.sha256} is missing, which {backup.id} needs")
+            elif piece.sha256 not in tables:
+                wrong.append(f"the backup {backup.id} is damaged with the piece {piece.sha256}")
+        for file in backup.manifest.files:
+            for extent in file.extents:
+                starts = tables.get(backup.manifest.pieces[extent.piece].sha256)
+                end = extent.first + extent.count
+                if starts is not None and not (
+                    end < len(starts) and starts[end] - starts[extent.first] == extent.bytes
+                ):
+                    wrong.append(f"{file.path} of {backup.id} refers to blocks that a piece does not have")
+                    break
+    return wrong
+
+
+def forget(storage: Storage, keep: int) -> tuple[int, int]:
+    """Delete all but the newest `keep` backups, and pieces that none of these needs; how many backups and pieces.
+
+    No piece is deleted while a manifest that stays cannot be read: nobody knows which pieces it needs.
+    """
+    with storage.owned():
+        names = manifests.names(storage)
+        old = names[: max(len(names) - keep, 0)]
+        needed: set[str] = set()
+        for name in names[len(old) :]:
+            needed.update(pieces.name_of(piece.sha256) for piece in manifests.read(storage, name).manifest.pieces)
+        for name in old:
+            storage.delete(name)
+        unneeded = [name for name in storage.sizes("pieces") if name not in needed]
+        for name in unneeded:
+            storage.delete(name)
+        return len(old), len(unneeded)

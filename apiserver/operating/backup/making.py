@@ -1,0 +1,213 @@
+"""Makes a backup: what is at the destination already is not written again, and the manifest comes last.
+
+If the process is killed anywhere, there are some more pieces, and no manifest that names one that is missing. The next
+backup uses these pieces. A piece of which the newest backup needs less than half is not used any more: what is needed
+of it is written again. So a destination never takes much more than twice of what it has to.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections import Counter
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass, field
+
+from apiserver import __version__
+from apiserver.data_folder import DataFolder
+from apiserver.operating.backup import manifest as manifests
+from apiserver.operating.backup import pieces
+from apiserver.operating.backup.folder import Folder
+from apiserver.operating.backup.known import Known
+from apiserver.operating.backup.manifest import Extent, File, Manifest, Named, PieceUsed
+from apiserver.operating.backup.moment import Found, Moment, find_files
+from apiserver.operating.backup.progress import Progress, Say
+from apiserver.operating.backup.storage import BackupError, Storage
+from apiserver.settings import Settings
+from apiserver.stores.snapshots import SnapshotError
+
+#: Bytes that are read at a time.
+_READ = 2**20
+
+
+def make(settings: Settings, storage: Storage, progress: Progress) -> Named:
+    """Make a backup of the data folder; BackupError if that does not work."""
+    folder = DataFolder(settings.data)
+    if isinstance(storage, Folder) and storage.root.resolve().is_relative_to(folder.root.resolve()):
+        raise BackupError(f"{storage.root} lies in the data folder: a backup belongs elsewhere")
+    started = time.monotonic()
+    try:
+        with closing(Moment(settings)) as moment, storage.owned():
+            there = _look(storage, progress.say)
+            moment.begin()
+            made = manifests.moment()
+            found = find_files(folder, there.has, progress.say)
+            writer = _Writer(storage, there, progress)
+            counts = moment.counts()
+            kept = [
+                writer.keep(part.path, part.read, part.size, small=part.changes_in_place) for part in moment.parts()
+            ]
+            moment.close()
+            progress.step("files", sum(file.size for file in found))
+            files = [file for one in found if (file := _keep_file(one, there, writer, progress))]
+            counts["files"] = len(files)
+            writer.flush()
+            used, kept = writer.used(kept + files)
+            seconds = round(time.monotonic() - started, 3)
+            manifest = Manifest(manifests.FORMAT, __version__, made, seconds, writer.written, counts, used, kept)
+            return manifests.write(storage, manifest)
+    except (SnapshotError, OSError) as error:
+        raise BackupError(str(error)) from error
+    finally:
+        progress.end()
+
+
+@dataclass(slots=True)
+class _There:
+    """What is at the destination that a new backup may use."""
+
+    pieces: list[PieceUsed]
+    known: Known
+    files: dict[str, File]
+    """By path, the files of the newest backup all of whose pieces may be used. Numbers are places in `pieces`."""
+
+    def has(self, found: Found) -> bool:
+        """Whether a file has not changed since the newest backup."""
+        file = self.files.get(found.path)
+        return file is not None and (file.size, file.stamp) == (found.size, found.stamp)
+
+
+def _look(storage: Storage, say: Say) -> _There:
+    backups = []
+    for name in manifests.names(storage):
+        try:
+            backups.append(manifests.read(storage, name).manifest)
+        except BackupError as error:  # `--check` fails for it; a new backup is needed all the more
+            say(f"not used: {error}")
+    newest = backups[-1] if backups else None
+    needed = {piece.sha256 for backup in backups for piece in backup.pieces}
+    may_use = set(_mostly_live(newest)) if newest else set()
+    sizes = {name.rpartition("/")[2]: size for name, size in storage.sizes("pieces").items()}
+    usable: list[PieceUsed] = []
+    tables = []
+    for sha256, size in sizes.items():
+        if sha256 in may_use or sha256 not in needed:
+            try:
+                entries = pieces.read_entries(storage, sha256, size)
+            except BackupError as error:
+                say(f"not used: {error}")
+                continue
+            tables.append((len(usable), entries))
+            usable.append(PieceUsed(sha256, size, len(entries)))
+    return _There(usable, Known(tables), _files_of(newest, usable) if newest else {})
+
+
+def _mostly_live(manifest: Manifest) -> list[str]:
+    """The pieces of which the backup needs at least half."""
+    needs: Counter[int] = Counter()
+    for file in manifest.files:
+        for extent in file.extents:
+            needs[extent.piece] += extent.bytes
+    return [piece.sha256 for number, piece in enumerate(manifest.pieces) if 2 * needs[number] >= piece.size]
+
+
+def _files_of(manifest: Manifest, usable: list[PieceUsed]) -> dict[str, File]:
+    """The files of a backup of which all pieces are usable."""
+    places = {piece: number for number, piece in enumerate(usable)}
+    numbers = [places.get(piece) for piece in manifest.pieces]
+    return {
+        file.path: _renumbered(file, numbers)
+        for file in manifest.files
+        if all(numbers[extent.piece] is not None for extent in file.extents)
+    }
+
+
+def _renumbered(file: File, numbers: list[int | None]) -> File:
+    """The file, with other numbers for its pieces."""
+    extents = [Extent(numbers[one.piece] or 0, one.first, one.count, one.bytes) for one in file.extents]
+    return File(file.path, file.size, file.stamp, extents)
+
+
+def _keep_file(found: Found, there: _There, writer: _Writer, progress: Progress) -> File | None:
+    """Keep a file that lies in the data folder; None if it was deleted before it could be opened."""
+    if there.has(found):
+        progress.advance(found.size)
+        return there.files[found.path]
+    if not found.open():
+        return None
+    try:
+        file = writer.keep(found.path, found.read, found.size)
+        return File(file.path, file.size, found.stamp, file.extents)
+    finally:
+        found.close()
+
+
+@dataclass(slots=True)
+class _Writer:
+    """Writes blocks that are not at the destination yet, in new pieces."""
+
+    storage: Storage
+    there: _There
+    progress: Progress
+    written: int = 0
+    """Bytes of all new pieces."""
+    _mine: dict[bytes, tuple[int, int]] = field(default_factory=dict)
+    """Where large blocks are that this backup has written."""
+    _blocks: list[bytes] = field(default_factory=list)
+    _digests: list[bytes] = field(default_factory=list)
+    _size: int = 0
+
+    def keep(self, path: str, read: Callable[[int, int], bytes], size: int, *, small: bool = False) -> File:
+        """Keep a file of about this size. It may end sooner, if it became shorter."""
+        if small:
+            self.progress.step(path, size)
+        step = pieces.SMALL_BLOCK if small else pieces.LARGE_BLOCK
+        extents: list[Extent] = []
+        at = 0
+        while at < size and (content := read(at, min(_READ, size - at))):
+            blocks = [content[start : start + step] for start in range(0, len(content), step)]
+            digests = [hashlib.sha256(block).digest() for block in blocks]
+            places = self.there.known.find(digests).tolist()
+            for block, digest, place in zip(blocks, digests, places, strict=True):
+                piece, number = place if place[0] >= 0 else self._place(block, digest, shared=not small)
+                last = extents[-1] if extents else None
+                if last is not None and (last.piece, last.first + last.count) == (piece, number):
+                    extents[-1] = Extent(piece, last.first, last.count + 1, last.bytes + len(block))
+                else:
+                    extents.append(Extent(piece, number, 1, len(block)))
+            at += len(content)
+            self.progress.advance(len(content))
+        return File(path, at, manifests.Stamp(), extents)
+
+    def flush(self) -> None:
+        """Write the piece that has been begun."""
+        if self._blocks:
+            content = pieces.encode(self._blocks, self._digests)
+            sha256 = hashlib.sha256(content).hexdigest()
+            self.storage.write(pieces.name_of(sha256), content)
+            self.there.pieces.append(PieceUsed(sha256, len(content), len(self._blocks)))
+            self.written += len(content)
+            self._blocks, self._digests, self._size = [], [], 0
+
+    def used(self, files: list[File]) -> tuple[list[PieceUsed], list[File]]:
+        """The pieces that the files need, and the files with the numbers of these pieces."""
+        needed = sorted({extent.piece for file in files for extent in file.extents})
+        numbers: list[int | None] = [None] * len(self.there.pieces)
+        for number, piece in enumerate(needed):
+            numbers[piece] = number
+        return [self.there.pieces[piece] for piece in needed], [_renumbered(file, numbers) for file in files]
+
+    def _place(self, block: bytes, digest: bytes, *, shared: bool) -> tuple[int, int]:
+        """Where a new block will be. If it is `shared`, it is written once, however often it comes."""
+        if shared and (place := self._mine.get(digest)):
+            return place
+        if self._size >= pieces.PIECE_BYTES or len(self._blocks) == pieces.PIECE_BLOCKS:
+            self.flush()
+        place = (len(self.there.pieces), len(self._blocks))
+        self._blocks.append(block)
+        self._digests.append(digest)
+        self._size += len(block)
+        if shared:
+            self._mine[digest] = place
+        return place

@@ -1,0 +1,161 @@
+"""A manifest: what a backup has, as JSON. Its name has the moment and the SHA-256 of the content.
+
+What a manifest says is believed only as far as it can do no harm: whoever can write to the destination could have made
+it. A file lies below the data folder, under a name that no other file has, and is as large as its blocks.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+import msgspec
+
+from apiserver.operating.backup.storage import BackupError, Storage
+
+FORMAT = 1
+_LARGEST = 2**31
+_NAME = re.compile(r"manifests/(\d{8}T\d{6}\.\d{3}Z)-([0-9a-f]{64})\.json")
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+
+
+class Extent(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """Adjacent blocks of a piece, and their bytes."""
+
+    piece: int
+    """The piece's place in the list of the manifest."""
+    first: int
+    count: int
+    bytes: int
+
+
+class Stamp(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """By what a file is known not to have changed. Times are in nanoseconds since 1970."""
+
+    modified: int = 0
+    changed: int = 0
+    inode: int = 0
+
+
+class File(msgspec.Struct, array_like=True, frozen=True):
+    """A file in the data folder."""
+
+    path: str
+    size: int
+    stamp: Stamp
+    extents: list[Extent]
+
+
+class PieceUsed(msgspec.Struct, array_like=True, frozen=True):
+    """A piece that the backup needs, how large it is, and how many blocks it has."""
+
+    sha256: str
+    size: int
+    blocks: int
+
+
+class Manifest(msgspec.Struct, frozen=True):
+    """A backup."""
+
+    format: int
+    version: str
+    """The version of the server that made it."""
+    made: str
+    """Its moment: 2026-11-24T15:30:00.125Z."""
+    seconds: float
+    """How long it took."""
+    copied: int
+    """Bytes that it added to the destination, without the manifest."""
+    counts: dict[str, int]
+    """How much there is: points, lines, files and the like."""
+    pieces: list[PieceUsed]
+    files: list[File]
+
+    @property
+    def size(self) -> int:
+        """Bytes of all files."""
+        return sum(file.size for file in self.files)
+
+
+class Named(NamedTuple):
+    """A manifest at the destination."""
+
+    name: str
+    id: str
+    """Its moment: 20261124T153000.125Z."""
+    manifest: Manifest
+
+
+_decoder = msgspec.json.Decoder(Manifest)
+
+
+def names(storage: Storage) -> list[str]:
+    """The names of all manifests, oldest first."""
+    return list(storage.sizes("manifests"))
+
+
+def write(storage: Storage, manifest: Manifest) -> Named:
+    """Keep a manifest: from now on, the backup is there."""
+    content = msgspec.json.encode(manifest)
+    id = re.sub("[-:]", "", manifest.made)
+    name = f"manifests/{id}-{hashlib.sha256(content).hexdigest()}.json"
+    storage.write(name, content)
+    return Named(name, id, manifest)
+
+
+def read(storage: Storage, name: str) -> Named:
+    """The manifest of this name; BackupError says what is wrong with it."""
+    parts = _NAME.fullmatch(name)
+    if parts is None:
+        raise BackupError(f"{name} is not the name of a manifest")
+    content = storage.read(name, 0, _LARGEST)
+    if hashlib.sha256(content).hexdigest() != parts[2]:
+        raise BackupError(f"the manifest {name} is damaged: its content has another SHA-256")
+    try:
+        manifest = _decoder.decode(content)
+    except msgspec.MsgspecError as error:
+        raise BackupError(f"{name} is not a manifest that this version can read: {error}") from error
+    if manifest.format != FORMAT:
+        raise BackupError(f"{name} has the format {manifest.format}; this version reads format {FORMAT}")
+    for problem in _problems(manifest):
+        raise BackupError(f"{name} is refused: {problem}")
+    return Named(name, parts[1], manifest)
+
+
+def choose(storage: Storage, at: str | None) -> Named:
+    """The newest backup, or the one whose moment (or file name) begins with `at`."""
+    found = [name for name in names(storage) if at is None or name.removeprefix("manifests/").startswith(at)]
+    if not found:
+        raise BackupError("there is no such backup" if at else "there is no backup")
+    if at is not None and len(found) > 1:
+        raise BackupError(f"{len(found)} backups begin with {at}: say more of it")
+    return read(storage, found[-1])
+
+
+def moment() -> str:
+    """Now, as manifests say it."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _problems(manifest: Manifest) -> list[str]:
+    seen: set[str] = set()
+    for piece in manifest.pieces:
+        if not _SHA256.fullmatch(piece.sha256) or piece.blocks < 1:
+            return [f"{piece.sha256[:80]!r} does not name a piece"]
+    for file in manifest.files:
+        parts = file.path.split("/")
+        if any(part in ("", ".", "..") for part in parts) or "\0" in file.path or file.path in seen:
+            return [f"a file has the path {file.path[:80]!r}"]
+        seen.add(file.path)
+        if not 0 <= file.stamp.modified < 2**62:
+            return [f"{file.path[:80]!r} has no possible time"]
+        for extent in file.extents:
+            if not (0 <= extent.piece < len(manifest.pieces) and extent.count > 0 and extent.bytes >= 0):
+                return [f"{file.path[:80]!r} refers to no piece"]
+            if not 0 <= extent.first <= manifest.pieces[extent.piece].blocks - extent.count:
+                return [f"{file.path[:80]!r} refers to blocks that its piece does not have"]
+        if file.size != sum(extent.bytes for extent in file.extents):
+            return [f"{file.path[:80]!r} is not as large as its blocks"]
+    return []

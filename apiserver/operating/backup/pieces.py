@@ -1,0 +1,90 @@
+"""A piece: blocks one after another, and a table of them. Its name is the SHA-256 of all of it.
+
+    EVPIECE1 | block 0 | block 1 | … | SHA-256 and size of block 0, of block 1, … | number of blocks (4 bytes)
+
+So a piece tells by itself what is in it. A backup that was killed had written pieces, but no manifest: the next one
+finds them, and writes none of their blocks again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from apiserver.events.model import Int64Array
+from apiserver.operating.backup.storage import BackupError, Storage
+
+MAGIC = b"EVPIECE1"
+#: Bytes of blocks in a piece, and how many blocks it has at most: the block with which it exceeds either is its last.
+PIECE_BYTES, PIECE_BLOCKS = 16 * 2**20, 4096
+#: Bytes of a block of files that change in place, and of other files. Small ones find more that has not changed.
+SMALL_BLOCK, LARGE_BLOCK = 16 * 2**10, 2**20
+#: No piece is larger: what claims to be one is not read.
+LARGEST = 2 * PIECE_BYTES
+
+ENTRY = np.dtype([("digest", "V32"), ("size", "<u4")])
+_COUNT = struct.Struct("<I")
+
+Entries = npt.NDArray[np.void]
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A piece that was read and checked."""
+
+    content: bytes
+    starts: Int64Array
+    """Where each block begins, and where the last one ends."""
+
+    def blocks(self, first: int, count: int) -> memoryview:
+        """Adjacent blocks."""
+        return memoryview(self.content)[int(self.starts[first]) : int(self.starts[first + count])]
+
+
+def name_of(digest: str) -> str:
+    """The name of a piece at the destination."""
+    return f"pieces/{digest[:2]}/{digest}"
+
+
+def encode(blocks: Sequence[bytes], digests: Sequence[bytes]) -> bytes:
+    """The piece of these blocks."""
+    entries = np.empty(len(blocks), ENTRY)
+    entries["digest"] = np.frombuffer(b"".join(digests), "V32")
+    entries["size"] = [len(block) for block in blocks]
+    return b"".join((MAGIC, *blocks, entries.tobytes(), _COUNT.pack(len(blocks))))
+
+
+def read(storage: Storage, digest: str) -> Piece:
+    """The piece of this name; BackupError if it is not what it was, or was never one."""
+    content = storage.read(name_of(digest), 0, LARGEST + 1)
+    if hashlib.sha256(content).hexdigest() != digest:
+        raise BackupError(f"the piece {digest} is damaged: its content has another SHA-256")
+    entries = _entries(content, digest)
+    starts = _starts(entries)
+    if content[: len(MAGIC)] != MAGIC or starts[-1] + entries.nbytes + _COUNT.size != len(content):
+        raise BackupError(f"the piece {digest} is not a piece of a backup")
+    return Piece(content, starts)
+
+
+def read_entries(storage: Storage, digest: str, size: int) -> Entries:
+    """The table of a piece of this size, without the blocks. It is not checked."""
+    most = PIECE_BLOCKS * ENTRY.itemsize + _COUNT.size
+    return _entries(storage.read(name_of(digest), max(size - most, 0), most), digest)
+
+
+def _entries(tail: bytes, digest: str) -> Entries:
+    if len(tail) >= _COUNT.size:
+        (count,) = _COUNT.unpack_from(tail, len(tail) - _COUNT.size)
+        start = len(tail) - _COUNT.size - count * ENTRY.itemsize
+        if start >= 0 and 0 < count <= PIECE_BLOCKS:
+            return np.frombuffer(tail, ENTRY, count, start)
+    raise BackupError(f"the piece {digest} is damaged: it has no table")
+
+
+def _starts(entries: Entries) -> Int64Array:
+    return len(MAGIC) + np.concatenate([[0], np.cumsum(entries["size"], dtype=np.int64)])

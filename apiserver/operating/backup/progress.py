@@ -1,0 +1,81 @@
+"""Says how far the work is: a bar on a terminal, else a line for each step. And rests, so that others can work."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from typing import TextIO
+
+#: The share of the time that a backup works while others may need the processor and the disk.
+GENTLY = 0.5
+_BAR = 30
+_SECONDS = 0.2
+#: Bytes in the units that people read.
+_UNITS = ("B", "KB", "MB", "GB", "TB")
+
+
+class Progress:
+    """How far a step is. With a `share` below 1, it works only for that share of the time, and sleeps in the rest."""
+
+    def __init__(self, out: TextIO | None = None, *, share: float = 1.0) -> None:
+        self._out = out or sys.stderr
+        self._is_terminal = self._out.isatty()
+        self._rest = 1 / share - 1
+        self._working_since = time.monotonic()
+        self._shown_at = 0.0
+        self._what, self._total, self._done = "", 0, 0
+        self._open = False
+
+    def step(self, what: str, total: int = 0) -> None:
+        """Begin a step of so many bytes."""
+        self.end()
+        self._what, self._total, self._done = what, total, 0
+        if self._is_terminal:
+            self._open = True
+            self._show()
+        else:
+            self.say(f"{what} ({shown_bytes(total)})" if total else what)
+
+    def advance(self, bytes: int) -> None:
+        """So many bytes more are done; rest a little."""
+        self._done += bytes
+        if self._open and time.monotonic() - self._shown_at >= _SECONDS:
+            self._show()
+        if self._rest:
+            time.sleep((time.monotonic() - self._working_since) * self._rest)
+            self._working_since = time.monotonic()
+
+    def say(self, line: str) -> None:
+        """Print a line."""
+        self.end()
+        self._out.write(f"{line}\n")
+        self._out.flush()
+
+    def end(self) -> None:
+        """End the step."""
+        if self._open:
+            self._done = self._total
+            self._show()
+            self._out.write("\n")
+            self._open = False
+
+    def _show(self) -> None:
+        self._shown_at = time.monotonic()
+        share = min(self._done / self._total, 1) if self._total else 1.0
+        bar = "#" * int(share * _BAR)
+        self._out.write(f"\r{self._what:<24.24} [{bar:<{_BAR}}] {share:4.0%} of {shown_bytes(self._total):<10}")
+        self._out.flush()
+
+
+#: What takes lines about the work.
+Say = Callable[[str], None]
+
+
+def shown_bytes(size: float) -> str:
+    """A size for people: 1.5 GB."""
+    for unit in _UNITS:
+        if size < 1024 or unit == _UNITS[-1]:
+            return f"{size:.1f} {unit}" if unit != "B" else f"{size:.0f} B"
+        size /= 1024
+    raise AssertionError

@@ -1,0 +1,96 @@
+"""The events of a data folder as they are at one moment: the database's pages, and the whole records of the journal.
+
+A merge commits to the database that it has merged a segment, and then deletes the segment. So if nothing was committed
+from before the moment until the segments were opened, all segments that the database has not merged were still there.
+A segment that grows is cut at the end of a record: what is acknowledged later, or half written, is not of the moment.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+
+from apiserver.stores.events.embedded import journal
+from apiserver.stores.events.embedded.names import state
+from apiserver.stores.pages import Pages
+from apiserver.stores.snapshots import Part, Snapshot, SnapshotError
+
+_COUNTED = {
+    "points": "SELECT (SELECT coalesce(sum(count), 0) FROM chunk_index) + (SELECT coalesce(sum(tail), 0) FROM scalars)",
+    "log lines": "SELECT coalesce(sum(count), 0) FROM log_blocks",
+    "samples": "SELECT count(*) FROM samples",
+}
+
+
+class EventsSnapshot(Snapshot):
+    """The moment of an events folder. Points, lines and samples that wait in the journal are counted apart."""
+
+    def __init__(self, folder: Path) -> None:
+        if not (folder / "events.db").exists():
+            raise SnapshotError(f"there are no events in {folder}")
+        self._folder = folder
+        self._pages = Pages(folder / "events.db")
+        self._segments: dict[Path, tuple[int, int]] = {}
+        """Of each segment that is not merged, its descriptor and size."""
+
+    def begin(self) -> None:
+        self._close_segments()
+        self._pages.begin()
+        merged = state(self._pages.connection, "merged_journal")
+        for number, path in journal.segments(self._folder):
+            if number > merged:
+                with suppress(FileNotFoundError):  # then a merge has committed since, and the moment does not hold
+                    self._segments[path] = (os.open(path, os.O_RDONLY | os.O_CLOEXEC), 0)
+        for path, (descriptor, _) in self._segments.items():
+            self._segments[path] = (descriptor, os.fstat(descriptor).st_size)
+
+    def holds(self) -> bool:
+        return self._pages.holds()
+
+    def close(self) -> None:
+        self._close_segments()
+        self._pages.close()
+
+    def parts(self) -> list[Part]:
+        parts = [Part("events/events.db", self._pages.size, self._pages.read, changes_in_place=True)]
+        for path, (descriptor, _) in self._segments.items():
+            if size := max((stop for _, stop in _whole(self._content(path))), default=0):
+                parts.append(Part(f"events/{path.name}", size, partial(_read, descriptor)))
+        return parts
+
+    def counts(self) -> dict[str, int]:
+        connection = self._pages.connection
+        counts = Counter({name: int(connection.execute(sql).fetchone()[0]) for name, sql in _COUNTED.items()})
+        for path in self._segments:
+            content = self._content(path)
+            for start, stop in _whole(content):
+                record = journal.parsed(content, start, stop)
+                counts["points in the journal"] += sum(record.scalars.lengths)
+                counts["log lines in the journal"] += record.lines
+                counts["samples in the journal"] += len(record.samples)
+        return dict(counts)
+
+    def _content(self, path: Path) -> memoryview:
+        descriptor, size = self._segments[path]
+        return memoryview(_read(descriptor, 0, size))
+
+    def _close_segments(self) -> None:
+        for descriptor, _ in self._segments.values():
+            os.close(descriptor)
+        self._segments.clear()
+
+
+def _read(descriptor: int, start: int, size: int) -> bytes:
+    return os.pread(descriptor, size, start)
+
+
+def _whole(content: memoryview) -> Iterator[tuple[int, int]]:
+    """Where each whole record of a segment begins and ends."""
+    at = len(journal.MAGIC)
+    while content[: len(journal.MAGIC)] == journal.MAGIC and (end := journal.end_of_whole(content, at)) is not None:
+        yield at, end
+        at = end

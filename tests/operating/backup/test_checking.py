@@ -1,0 +1,76 @@
+"""Checks find every flipped byte, and old backups go with the pieces that only they needed."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from apiserver.operating.backup import manifest, pieces
+from apiserver.operating.backup.checking import all_of, check, forget
+from apiserver.operating.backup.folder import Folder
+from apiserver.operating.backup.storage import BackupError
+from tests.operating.backup.conftest import backed_up, quiet
+
+
+def test_a_flipped_byte_in_any_piece_and_manifest_is_found_and_named(destination: Path, dice: random.Random) -> None:
+    folder = Folder(destination)
+    assert check(folder, quiet()) == []
+    contents = [path for path in destination.rglob("*") if path.is_file() and path.name != "lock"]
+    assert len(contents) >= 2
+    for path in contents:
+        whole = path.read_bytes()
+        for at in (0, len(whole) - 1, *(dice.randrange(len(whole)) for _ in range(8))):
+            path.write_bytes(whole[:at] + bytes([whole[at] ^ 1 << dice.randrange(8)]) + whole[at + 1 :])
+            assert any(path.name in line for line in check(folder, quiet())), at
+        path.write_bytes(whole[:-1])
+        assert any(path.name in line for line in check(folder, quiet()))
+        path.write_bytes(whole)
+    assert check(folder, quiet()) == []
+
+
+def test_a_missing_piece_is_named_with_the_backup_that_needs_it(destination: Path) -> None:
+    folder = Folder(destination)
+    (name, *_) = folder.sizes("pieces")
+    folder.delete(name)
+    assert any(name.rpartition("/")[2] in line and "is missing" in line for line in check(folder, quiet()))
+
+
+def test_nothing_at_all_is_no_backup(tmp_path: Path) -> None:
+    assert check(Folder(tmp_path), quiet()) == ["there is no backup"]
+
+
+def test_old_backups_go_with_pieces_that_nobody_needs(data: Path, destination: Path) -> None:
+    folder = Folder(destination)
+    (large,) = data.glob("files/**/large.bin")
+    large.write_bytes(random.Random(1).randbytes(2_000_000))
+    newest = backed_up(data, destination)
+    folder.write(pieces.name_of("ab" * 32), b"of a backup that was killed")
+    assert forget(folder, 2) == (0, 1)
+    assert len(list(all_of(folder))) == 2
+    assert forget(folder, 1)[0] == 1
+    assert [one.name for one in all_of(folder) if not isinstance(one, str)] == [newest.name]
+    assert set(folder.sizes("pieces")) == {pieces.name_of(piece.sha256) for piece in newest.manifest.pieces}
+    assert check(folder, quiet()) == []
+
+
+def test_nothing_is_deleted_while_a_manifest_cannot_be_read(data: Path, destination: Path) -> None:
+    (first,) = manifest.names(Folder(destination))
+    backed_up(data, destination)
+    (destination / first).write_bytes(b"{}")
+    before = Folder(destination).sizes("pieces")
+    with pytest.raises(BackupError, match="damaged"):
+        forget(Folder(destination), 2)
+    assert Folder(destination).sizes("pieces") == before
+
+
+def test_a_manifest_that_lies_about_blocks_is_found(destination: Path) -> None:
+    folder = Folder(destination)
+    (name,) = manifest.names(folder)
+    found = manifest.read(folder, name).manifest
+    wrong = manifest.Extent(0, 0, 1, 2**40)
+    lying = manifest.File("file", wrong.bytes, manifest.Stamp(), [wrong])
+    manifest.write(folder, msgspec.structs.replace(found, files=[lying]))
+    assert any("file of" in line and "refers to blocks" in line for line in check(folder, quiet()))

@@ -1,0 +1,162 @@
+"""A restored folder is what was backed up, and nothing is written outside of it, whatever a backup says."""
+
+from __future__ import annotations
+
+import hashlib
+import stat
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from apiserver.data_folder import DataFolder, DataFolderError
+from apiserver.operating.backup import manifest, pieces
+from apiserver.operating.backup.folder import Folder
+from apiserver.operating.backup.manifest import Extent, File, Manifest, PieceUsed, Stamp
+from apiserver.operating.backup.restoring import restore, verify
+from apiserver.operating.backup.storage import BackupError
+from apiserver.settings import Settings
+from tests.operating.backup.conftest import backed_up, quiet
+
+
+def restored(destination: Path, root: Path) -> Manifest:
+    """The newest backup, after it was restored."""
+    chosen = manifest.choose(Folder(destination), None).manifest
+    restore(Folder(destination), chosen, root, quiet())
+    return chosen
+
+
+def test_a_restored_folder_has_every_file_and_is_well(data: Path, destination: Path, tmp_path: Path) -> None:
+    new = tmp_path / "new"
+    made = restored(destination, new)
+    for path in (new, *new.rglob("*")):
+        assert stat.S_IMODE(path.stat().st_mode) == (0o700 if path.is_dir() else 0o600), path
+    for path in data.rglob("files/**/*.*"):
+        copy = new / path.relative_to(data)
+        assert copy.read_bytes() == path.read_bytes()
+        assert copy.stat().st_mtime_ns == path.stat().st_mtime_ns
+    assert (new / "token_secret").read_text() == (data / "token_secret").read_text()
+    assert verify(Settings(), made, new, quiet()) == []
+
+
+def test_what_is_missing_or_damaged_is_found_when_it_is_read(destination: Path, tmp_path: Path) -> None:
+    new = tmp_path / "new"
+    made = restored(destination, new)
+    (new / "token_secret").unlink()
+    (journal,) = new.glob("events/journal-*")
+    content = bytearray(journal.read_bytes())
+    content[-1] ^= 1
+    journal.write_bytes(content)
+    wrong = verify(Settings(), made, new, quiet())
+    assert "are torn" in wrong[0]
+    assert [line.partition(":")[0] for line in wrong] == [
+        *("events", "points in the journal", "log lines in the journal", "samples in the journal", "files"),
+    ]
+
+
+def test_a_folder_that_is_not_empty_stays_as_it_is(destination: Path, tmp_path: Path) -> None:
+    (tmp_path / "new").mkdir()
+    (tmp_path / "new" / "mine").write_text("mine")
+    with pytest.raises(BackupError, match="is not empty"):
+        restored(destination, tmp_path / "new")
+    assert [path.name for path in (tmp_path / "new").iterdir()] == ["mine"]
+
+
+def test_no_server_starts_on_a_folder_that_was_not_restored_to_the_end(destination: Path, tmp_path: Path) -> None:
+    (name, *_) = Folder(destination).sizes("pieces")
+    (destination / name).write_bytes(b"damaged")
+    with pytest.raises(BackupError, match="is damaged"):
+        restored(destination, tmp_path / "new")
+    with pytest.raises(DataFolderError, match="was not restored to the end"):
+        DataFolder(tmp_path / "new").make()
+
+
+def of_an_attacker(destination: Path, files: list[File], blocks: list[bytes]) -> Folder:
+    """A destination with a manifest and a piece that an attacker made, with right checksums."""
+    folder = Folder(destination)
+    content = pieces.encode(blocks, [hashlib.sha256(block).digest() for block in blocks])
+    sha256 = hashlib.sha256(content).hexdigest()
+    folder.write(pieces.name_of(sha256), content)
+    used = [PieceUsed(sha256, len(content), len(blocks))]
+    manifest.write(folder, Manifest(1, "0", manifest.moment(), 0.0, 0, {}, used, files))
+    return folder
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["../outside", "a/../../outside", "/outside", "a//outside", ".", "", "a/./b", "..", "a/..", "nul\0nul", "a/"],
+)
+def test_a_path_that_leads_elsewhere_is_refused(tmp_path: Path, path: str) -> None:
+    folder = of_an_attacker(tmp_path / "backups", [File(path, 4, Stamp(), [Extent(0, 0, 1, 4)])], [b"evil"])
+    with pytest.raises(BackupError, match="has the path"):
+        restored(folder.root, tmp_path / "new")
+    assert {one.name for one in tmp_path.iterdir()} == {"backups"}
+
+
+@pytest.mark.parametrize(
+    ("files", "error"),
+    [
+        ([File("a", 4, Stamp(), [Extent(0, 0, 1, 4)])] * 2, "has the path"),
+        (
+            [File("a", 4, Stamp(), [Extent(0, 0, 1, 4)]), File("a/b", 4, Stamp(), [Extent(0, 0, 1, 4)])],
+            "cannot be written",
+        ),
+        ([File("a", 5, Stamp(), [Extent(0, 0, 1, 4)])], "is not as large as its blocks"),
+        ([File("a", 5, Stamp(), [Extent(0, 0, 1, 5)])], "is not as large as its blocks"),
+        ([File("a", 2**62, Stamp(), [Extent(0, 0, 1, 2**62)])], "there is no room"),
+        ([File("a", 4, Stamp(), [Extent(1, 0, 1, 4)])], "refers to no piece"),
+        ([File("a", 4, Stamp(), [Extent(-1, 0, 1, 4)])], "refers to no piece"),
+        ([File("a", 4, Stamp(), [Extent(0, 0, 2, 4)])], "blocks that its piece does not have"),
+        ([File("a", 4, Stamp(), [Extent(0, -1, 1, 4)])], "blocks that its piece does not have"),
+        ([File("a", -4, Stamp(), [Extent(0, 0, 1, -4)])], "refers to no piece"),
+        ([File("a", 4, Stamp(2**63 - 1), [Extent(0, 0, 1, 4)])], "has no possible time"),
+        ([File("x" * 5000, 4, Stamp(), [Extent(0, 0, 1, 4)])], "cannot be written"),
+    ],
+)
+def test_a_manifest_that_makes_no_sense_is_refused(tmp_path: Path, files: list[File], error: str) -> None:
+    folder = of_an_attacker(tmp_path / "backups", files, [b"evil"])
+    with pytest.raises(BackupError, match=error):
+        restored(folder.root, tmp_path / "new")
+    assert {one.name for one in tmp_path.iterdir()} <= {"backups", "new"}
+
+
+@pytest.mark.parametrize("content", [b"", b"{}", b"[1]", b"\xff", b'{"format": 1}', b"[" * 10_000])
+def test_what_is_no_manifest_is_refused(tmp_path: Path, content: bytes) -> None:
+    name = f"manifests/20260101T000000.000Z-{hashlib.sha256(content).hexdigest()}.json"
+    Folder(tmp_path / "backups").write(name, content)
+    with pytest.raises(BackupError, match="is not a manifest that this version can read"):
+        restored(tmp_path / "backups", tmp_path / "new")
+
+
+def test_a_manifest_of_a_later_format_is_refused(destination: Path, tmp_path: Path) -> None:
+    folder = Folder(destination)
+    newest = manifest.choose(folder, None)
+    folder.delete(newest.name)
+    manifest.write(folder, msgspec.structs.replace(newest.manifest, format=2))
+    with pytest.raises(BackupError, match="has the format 2"):
+        restored(destination, tmp_path / "new")
+
+
+@pytest.mark.parametrize("content", [b"", b"EVPIECE1", b"EVPIECE1\xff\xff\xff\xff", b"text" * 100])
+def test_what_is_no_piece_is_refused(tmp_path: Path, content: bytes) -> None:
+    folder = Folder(tmp_path / "backups")
+    sha256 = hashlib.sha256(content).hexdigest()
+    folder.write(pieces.name_of(sha256), content)
+    files = [File("a", 4, Stamp(), [Extent(0, 0, 1, 4)])]
+    used = [PieceUsed(sha256, len(content), 1)]
+    manifest.write(folder, Manifest(1, "0", manifest.moment(), 0.0, 0, {}, used, files))
+    with pytest.raises(BackupError, match=sha256):
+        restored(folder.root, tmp_path / "new")
+
+
+def test_a_backup_is_chosen_by_the_beginning_of_its_time(destination: Path, data: Path) -> None:
+    folder = Folder(destination)
+    newest = backed_up(data, destination)
+    assert manifest.choose(folder, None).name == newest.name
+    assert manifest.choose(folder, newest.id).name == newest.name
+    oldest = manifest.names(folder)[0].removeprefix("manifests/")
+    assert manifest.choose(folder, oldest).name == f"manifests/{oldest}"
+    with pytest.raises(BackupError, match="2 backups begin with 2"):
+        manifest.choose(folder, "2")
+    with pytest.raises(BackupError, match="there is no such backup"):
+        manifest.choose(folder, "1999")

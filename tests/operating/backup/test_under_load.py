@@ -1,0 +1,130 @@
+"""A backup that is taken while clients write, and killed now and then, and restored elsewhere, has all that was
+acknowledged before it began, and nothing by half.
+
+`EVENTS_KILLS=100 pytest tests/operating/backup/test_under_load.py` takes and kills more.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Event, Thread
+from typing import Any
+
+import pytest
+
+from tests.harness import PATIENCE, Served, served, wait_until
+from tests.robustness.writers import LINES, Task, Writer, new_task, writing
+
+BACKUPS = int(os.environ.get("EVENTS_KILLS", "3"))
+
+
+def apiserver(*arguments: object) -> subprocess.Popen[str]:
+    """A command line, in a process of its own: one that serves must not take a backup."""
+    command = [sys.executable, "-m", "apiserver", *map(str, arguments)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+def run(*arguments: object) -> str:
+    """What a command says that must succeed."""
+    process = apiserver(*arguments)
+    said, _ = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 0, said
+    return said
+
+
+@dataclass
+class Uploader:
+    """Uploads files, and then makes tasks that name them."""
+
+    server: Served
+    made: list[str] = field(default_factory=list)
+    """The ids of the tasks that were acknowledged."""
+
+    def run(self, stop: Event) -> None:
+        """Upload until told to stop."""
+        with self.server.client() as client:
+            while not stop.is_set():
+                uri = f"{self.server.files_url}/project/{len(self.made)}.bin"
+                assert client.put(uri, content=content(len(self.made))).status_code == 200
+                execution = {"artifacts": [{"key": "file", "type": "custom", "uri": uri}]}
+                request = {"name": f"file {len(self.made)}", "type": "training", "execution": execution}
+                answer = client.post("/v2.34/tasks.create", json=request)
+                assert answer.status_code == 200, answer.text
+                self.made.append(answer.json()["data"]["id"])
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Uploads while the block is open."""
+        stop = Event()
+        thread = Thread(target=self.run, args=(stop,))
+        thread.start()
+        try:
+            yield
+        finally:
+            stop.set()
+            thread.join()
+
+
+def content(number: int) -> bytes:
+    return f"{number} ".encode() * (number % 50 + 1) * 100
+
+
+def assert_a_moment(server: Served, writers: Sequence[Writer], before: Sequence[int], after: Sequence[int]) -> None:
+    """Each writer's batches up to one that was sent while the backup was taken are there, wholly; and summaries fit."""
+    for writer, least, most in zip(writers, before, after, strict=True):
+        task = Task(server, writer.task)
+        stored = task.stored(writer)
+        count = len(stored.lines) // LINES
+        assert least <= count <= most + 1
+        assert stored == writer.expected(count)
+        last = {metric: values["count"] for metric, values in task.last_metrics(writer).items()}
+        assert last == {metric: len(points) for metric, points in stored.points.items()}
+
+
+def assert_files(server: Served, ids: Sequence[str]) -> None:
+    """The tasks are there, and each that is there has its file."""
+    found = server.call("tasks.get_all", {"name": "^file ", "only_fields": ["id", "name", "execution"]})["tasks"]
+    assert set(ids) <= {task["id"] for task in found}
+    with server.client() as client:
+        for task in found:
+            uri: str = task["execution"]["artifacts"][0]["uri"]
+            answer = client.get(f"{server.files_url}{uri[uri.index('/project') :]}")
+            assert (answer.status_code, answer.content) == (200, content(int(task["name"].removeprefix("file "))))
+
+
+@pytest.mark.parametrize("durability", ["process", "fsync"])
+def test_a_backup_under_load_is_one_moment(tmp_path: Path, dice: random.Random, durability: str) -> None:
+    destination = tmp_path / "backups"
+    settings: dict[str, Any] = {"durability": durability, "merge_events": 200}  # so that merges go on all the time
+    with served(tmp_path / "data", **settings) as server:
+        writers = [Writer(server, new_task(server), name) for name in ("one", "two")]
+        uploader = Uploader(server)
+        with writing(writers), uploader.running():
+            for number in range(BACKUPS):
+                goal = writers[0].acknowledged + dice.randrange(20, 60)
+                wait_until(lambda goal=goal: writers[0].acknowledged >= goal)  # type: ignore[misc]
+                if dice.random() < 0.5:
+                    killed = apiserver("backup", destination, "--data", server.data)
+                    try:
+                        killed.wait(dice.uniform(0.5, 4))
+                    except subprocess.TimeoutExpired:
+                        killed.kill()
+                    killed.communicate()
+                before, tasks = [writer.acknowledged for writer in writers], list(uploader.made)
+                run("backup", destination, "--data", server.data, *(["--fast"] if number % 2 else []))
+                after = [writer.acknowledged for writer in writers]
+                assert "all backups are well" in run("backup", destination, "--check")
+                new = tmp_path / f"new{number}"
+                run("restore", destination, "--data", new)
+                with served(new) as restored:
+                    assert_a_moment(restored, writers, before, after)
+                    assert_files(restored, tasks)
+        assert "Traceback" not in server.log.read_text()
+    assert "is what the backup says" in run("restore", destination, "--data", tmp_path / "last", "--verify")
