@@ -1,24 +1,30 @@
 """The documents of an index of blocks: as items of bulk requests, and as hits of searches.
 
 An item is an action and its document: two lines of JSON.
+
+Columns with few bytes are columns of the index (doc values). The others are stored. Whatever is stored of a document is
+read together, also if only its `_id` is asked for. So documents have their `id` as a column of the index, too, and
+searches for blocks read nothing that is stored.
 """
 
 from __future__ import annotations
 
-from binascii import b2a_base64
-from collections.abc import Mapping
+from binascii import a2b_base64, b2a_base64
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import orjson
 
 from apiserver.events.model import JsonObject, Owner
-from apiserver.stores.events.columnar.blocks import Block, NewBlock, Statement, Version
+from apiserver.stores.events.columnar.blocks import Block, Columns, NewBlock, Statement, Version
 from apiserver.stores.events.elasticsearch import names
 
 _OF_CHUNKS = ("up_to", "newest", "shift")
 _OF_LINES = ("begin", "end", "size")
-#: What a hit has to have.
-FIELDS = ("owner", "metric", "variant", "first", "last", "count", *_OF_CHUNKS, *_OF_LINES)
+#: What a hit of a block has to have, and that of a deletion.
+FIELDS = ("id", "owner", "metric", "variant", "first", "last", "count", *_OF_CHUNKS, *_OF_LINES, "deleted")
+#: Columns that are stored.
+_STORED = frozenset({"curve", "details", "lines"})
 
 
 def deletion_id(owner: Owner) -> str:
@@ -41,6 +47,7 @@ def item(block: NewBlock, **version: int) -> str:
     """The item that puts a block."""
     key = names.owner_key(block.owner)
     document: JsonObject = {
+        "id": block.id,
         "owner": key,
         "series": names.series_key(names.series_hash(key, *block.series)),
         **dict(zip(("metric", "variant"), block.series, strict=True)),
@@ -61,6 +68,18 @@ def events_in(item: str) -> int:
     return int(document.get("count", 0))
 
 
+def asking_for(columns: Iterable[str]) -> JsonObject:
+    """What a search says for its hits to have these columns, and the ids of their blocks."""
+    stored = [name for name in columns if name in _STORED]
+    return {
+        "_source": False,
+        "track_total_hits": False,
+        "seq_no_primary_term": True,
+        "stored_fields": stored or "_none_",
+        "docvalue_fields": ["id", *(name for name in columns if name not in _STORED)],
+    }
+
+
 def block_of(hit: JsonObject, owners: Mapping[str, Owner]) -> Block:
     """The block of a hit, whose owner is one of these by their keys."""
     fields = {name: values[0] for name, values in hit["fields"].items()}
@@ -68,4 +87,16 @@ def block_of(hit: JsonObject, owners: Mapping[str, Owner]) -> Block:
     series, version = (fields["metric"], fields["variant"]), Version(hit["_seq_no"], hit["_primary_term"])
     ends = fields["first"], fields["last"]
     of_lines = (fields.get(name, 0) for name in _OF_LINES)
-    return Block(owners[fields["owner"]], series, hit["_id"], version, *ends, fields["count"], statement, *of_lines)
+    return Block(owners[fields["owner"]], series, fields["id"], version, *ends, fields["count"], statement, *of_lines)
+
+
+def deletion_of(hit: JsonObject) -> str | None:
+    """The key of the owner whose deletion a hit notes; None: it is a block."""
+    key: str | None = hit["fields"].get("deleted", (None,))[0]
+    return key
+
+
+def columns_of(hit: JsonObject, columns: Sequence[str]) -> Columns:
+    """These columns of a hit. An answer in JSON has them in base64, one in CBOR only those that are not stored."""
+    found = ((name, hit["fields"][name][0]) for name in columns)
+    return {name: a2b_base64(value) if isinstance(value, str) else value for name, value in found}

@@ -1,7 +1,7 @@
 """A BlockStore on Elasticsearch: a document a block, routed by owner, so that all blocks of an owner are in one shard.
 
-What is known of a block is in columns of the index (doc values). The block's own columns are stored binaries, which a
-search does not touch. There is no `_source`.
+What is known of a block is in columns of the index (doc values), and so are its smaller columns. The larger ones are
+stored binaries, which a search for blocks does not touch (`block_documents.py`). There is no `_source`.
 
 A place is the number that the shard gave to a write (`_seq_no`), and a write has ended once the shard's global
 checkpoint has come to it. `find` walks in the order of places, so that it needs no snapshot of the index: a block that
@@ -16,7 +16,6 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
-from binascii import a2b_base64
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -46,23 +45,30 @@ from apiserver.stores.events.elasticsearch import bulk, names
 from apiserver.stores.events.elasticsearch.block_documents import (
     FIELDS,
     action,
+    asking_for,
     block_of,
+    columns_of,
     deletion_id,
+    deletion_of,
     events_in,
     item,
     note,
 )
 from apiserver.stores.events.elasticsearch.cluster import Cluster, errors
-from apiserver.stores.events.elasticsearch.queries import all_of, any_of, blocks_since, inside, of, of_each, without
+from apiserver.stores.events.elasticsearch.queries import (
+    all_of,
+    any_of,
+    between,
+    blocks_since,
+    inside,
+    of,
+    of_each,
+    without,
+)
 from apiserver.stores.events.parts import in_parts
 
 #: What a search answers of each block.
-_BARE: JsonObject = {
-    "_source": False,
-    "track_total_hits": False,
-    "seq_no_primary_term": True,
-    "docvalue_fields": list(FIELDS),
-}
+_BARE = asking_for(FIELDS)
 _PAGE = 5000
 #: Series that are found at once because they have many fragments, and what tells whose they are.
 _CROWDED = 1000
@@ -70,8 +76,10 @@ _WHOSE = (("index", "_index"), ("owner", "owner"))
 #: Owners whose blocks are deleted by one request: a node may allow a thousand conditions.
 _AT_ONCE = 300
 #: Bytes that one request fetches, about; bytes of a block without its columns, and of a point in each column.
-_FETCHED, _BLOCK = 8 * 2**20, 256
+_FETCHED, _BLOCK = 8 * 2**20, 2048
 _POINT = {"curve": 12, "details": 12, "sums": 1}
+#: From so many bytes a block on, columns are fetched as bytes.
+_LARGE = 2 * _BLOCK
 #: Seconds between questions whether a write has ended, and how often this is asked.
 _PAUSE, _QUESTIONS = 0.05, 100
 
@@ -113,7 +121,7 @@ class ElasticsearchBlocks:
         """
         index, ids = self._index(owner), [deletion_id(owner), *(block.id for block in blocks)]
         docs = [{"_index": index, "_id": id, "routing": names.owner_key(owner), "_source": False} for id in ids]
-        deletion, *found = await self._cluster.get_each(docs, writing=True)
+        deletion, *found = await self._cluster.get_each(docs)
         place, items = -1, []
         for block, known in zip(blocks, found, strict=True):
             if not known.get("found"):  # it was removed meanwhile
@@ -206,9 +214,11 @@ class ElasticsearchBlocks:
 
     # --- reading -----------------------------------------------------------------------------------
 
-    async def find(self, series: SeriesQuery, range: Range = EVERYWHERE, since: int | None = None) -> Found:
-        """The blocks of the series with iterations in the range; with `since`, those whose `newest` lies behind it."""
-        conditions = _with_something_in(range)
+    async def find(
+        self, series: SeriesQuery, range: Range = EVERYWHERE, since: int | None = None, place: int = 0
+    ) -> Found:
+        """The blocks of the series with iterations in the range that were put at a place or behind it."""
+        conditions = [*_with_something_in(range), *(between("_seq_no", place, None) if place else ())]
         if since is not None:
             conditions.append(blocks_since(since))
         found = await self._found([series.owner], of(series, *conditions))
@@ -227,33 +237,35 @@ class ElasticsearchBlocks:
     async def _found(self, owners: Collection[Owner], query: JsonObject) -> dict[Owner, Found]:
         """The blocks of these owners of one company that match the query, and their deletions."""
         by_key = {names.owner_key(owner): owner for owner in owners}
-        deletions = {deletion_id(owner): owner for owner in owners}
-        walk = self._hits(owners, any_of([query, {"ids": {"values": [*deletions]}}]))
-        hits = {hit["_id"]: hit async for hit in walk}  # if a block was put again between two pages, it is there twice
-        deleted = {owner: hits[id]["_seq_no"] for id, owner in deletions.items() if id in hits}
-        found = {owner: Found([], deleted.get(owner, 0)) for owner in owners}
-        for id, hit in hits.items():
-            if id not in deletions:
+        deleted: dict[str, int] = {}
+        blocks: dict[str, Block] = {}  # if a block was put again between two pages, it is there twice
+        async for hit in self._hits(owners, any_of([query, {"ids": {"values": [*map(deletion_id, owners)]}}])):
+            if (key := deletion_of(hit)) is not None:
+                deleted[key] = hit["_seq_no"]
+            else:
                 block = block_of(hit, by_key)
-                found[block.owner].blocks.append(block)
+                blocks[block.id] = block
+        found = {owner: Found([], deleted.get(key, 0)) for key, owner in by_key.items()}
+        for block in blocks.values():
+            found[block.owner].blocks.append(block)
         return found
 
     async def near(self, owner: Owner, range: Range, most: int, *, descending: bool) -> Near:
         """Up to `most` blocks with something in the range: those of least `first`, or else of greatest `last`."""
         blocks = of(SeriesQuery(owner, self.type), *_with_something_in(range))
-        deletion, end = deletion_id(owner), "last" if descending else "first"
+        end = "last" if descending else "first"
         body = {
             **_BARE,
             "size": most + 1,
-            "query": any_of([blocks, {"ids": {"values": [deletion]}}]),
+            "query": any_of([blocks, {"ids": {"values": [deletion_id(owner)]}}]),
             "sort": [{end: {"order": "desc" if descending else "asc", "missing": "_first"}}],
         }
         routing = names.owner_key(owner)
         answer = await self._cluster.search(self._index(owner), body, routing=routing, preference=self._copies)
         hits = answer["hits"]["hits"]
         found = Found(
-            [block_of(hit, {routing: owner}) for hit in hits if hit["_id"] != deletion][:most],
-            max((hit["_seq_no"] for hit in hits if hit["_id"] == deletion), default=0),
+            [block_of(hit, {routing: owner}) for hit in hits if deletion_of(hit) is None][:most],
+            max((hit["_seq_no"] for hit in hits if deletion_of(hit) is not None), default=0),
         )
         return near(found, range, most, descending=descending)
 
@@ -299,29 +311,34 @@ class ElasticsearchBlocks:
 
     async def fetch(self, wanted: Sequence[tuple[Block, Sequence[str]]]) -> list[Columns]:
         """The named columns of each block, of any owners. Gone: one of them is no longer there, or was put again."""
-        found: list[Columns] = []
+        found: dict[tuple[str, tuple[str, ...]], Columns] = {}
         for some in in_parts(wanted, _bytes_of, _FETCHED):
-            found += await self._fetch(some)
-        return found
+            alike: dict[tuple[str, tuple[str, ...]], list[Block]] = {}
+            for block, columns in some:
+                alike.setdefault((self._index(block.owner), (*columns,)), []).append(block)
+            for (index, some_names), blocks in alike.items():
+                for id, fetched in (await self._fetch(index, blocks, some_names)).items():
+                    found[id, some_names] = fetched
+        return [found[block.id, (*columns,)] for block, columns in wanted]
 
-    async def _fetch(self, wanted: Sequence[tuple[Block, Sequence[str]]]) -> list[Columns]:
-        docs = [
-            {
-                "_index": self._index(block.owner),
-                "_id": block.id,
-                "routing": names.owner_key(block.owner),
-                "stored_fields": list(columns),
-            }
-            for block, columns in wanted
-        ]
-        wanted_parts = "docs._seq_no,docs.fields,docs.error"
+    async def _fetch(self, index: str, blocks: Sequence[Block], columns: Sequence[str]) -> dict[str, Columns]:
+        """The columns of the blocks, by their ids. Large ones come as bytes, as base64 in JSON takes much longer."""
+        places = {block.id: block.version.place for block in blocks}
+        body = {**asking_for(columns), "query": {"ids": {"values": [*places]}}, "size": len(places), "sort": ["_doc"]}
+        owners = {names.owner_key(block.owner) for block in blocks}
+        are_large = sum([_bytes_of((block, columns)) for block in blocks]) > len(blocks) * _LARGE
         with reading():  # the answer is in memory no longer than that
-            found = await self._cluster.get_each(
-                docs, preference=self._copies, realtime=False, filter_path=wanted_parts
+            answer = await self._cluster.visible(
+                index,
+                body,
+                routing=owners.pop() if len(owners) == 1 else None,
+                preference=self._copies,
+                binary=are_large,
             )
-        if [doc.get("_seq_no") for doc in found] != [block.version.place for block, _ in wanted]:
+        hits = {hit["fields"]["id"][0]: hit for hit in answer["hits"]["hits"]}
+        if {id: hit["_seq_no"] for id, hit in hits.items()} != places:
             raise Gone
-        return [{name: a2b_base64(values[0]) for name, values in doc["fields"].items()} for doc in found]
+        return {id: columns_of(hit, columns) for id, hit in hits.items()}
 
     async def ended(self, owner: Owner) -> int:
         """The global checkpoint of the owner's shard. A `find` after this sees all up to there."""
@@ -375,4 +392,5 @@ def _selected(found: Found, selection: Selection) -> Found:
 def _bytes_of(wanted: tuple[Block, Sequence[str]]) -> int:
     """About how many bytes the named columns of a block have."""
     block, columns = wanted
-    return _BLOCK + block.size + block.count * sum([_POINT.get(name, 0) for name in columns])
+    of_lines = block.size if "lines" in columns else 0
+    return _BLOCK + of_lines + block.count * sum([_POINT.get(name, 0) for name in columns])

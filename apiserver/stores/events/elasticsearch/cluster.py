@@ -25,7 +25,7 @@ from elasticsearch import ApiError
 from apiserver.events.model import JsonObject
 from apiserver.stores.events.base import EventStoreBusy, EventStoreError
 from apiserver.stores.events.elasticsearch.address import ElasticsearchAddress
-from apiserver.stores.events.elasticsearch.node import TOO_LARGE, client_of
+from apiserver.stores.events.elasticsearch.node import CBOR, TOO_LARGE, client_of
 
 log = logging.getLogger(__name__)
 
@@ -205,6 +205,19 @@ class Cluster:
             )
         return _NOTHING if missing else dict(answer.body)
 
+    async def visible(
+        self, index: str, body: JsonObject, *, routing: str | None, preference: str, binary: bool
+    ) -> JsonObject:
+        """The answer to a search of what is visible already. `binary`: stored bytes come as bytes, not as base64."""
+        params = {"preference": preference, "allow_partial_search_results": "false"}
+        params |= {"routing": routing} if routing is not None else {}
+        headers = {"accept": CBOR if binary else "application/json", "content-type": "application/json"}
+        with errors(), _no_index() as missing:
+            answer = await self.client.perform_request(
+                "POST", f"/{index}/_search", params=params, headers=headers, body=body
+            )
+        return _NOTHING if missing else dict(answer.body)
+
     async def search_shard(self, index: str, shard: int, body: JsonObject) -> JsonObject:
         """The aggregations of one shard, as it was when it was last refreshed; {} if there is no such index."""
         with errors(), _no_index() as missing:
@@ -244,13 +257,12 @@ class Cluster:
             self._has_one_shard[index] = found[index]["settings"][name] == "1"
         return self._has_one_shard[index]
 
-    async def get_each(self, docs: Sequence[JsonObject], *, writing: bool = False, **how: Any) -> list[JsonObject]:
-        """The answers to gets of several documents; `how` as the client's `mget` takes it. A missing index is empty."""
-        with errors(writing=writing):
-            found: list[JsonObject] = (await self.client.mget(docs=docs, **how)).get("docs", [])
+    async def get_each(self, docs: Sequence[JsonObject]) -> list[JsonObject]:
+        """The answers to gets of several documents, for a write."""
+        with errors(writing=True):
+            found: list[JsonObject] = (await self.client.mget(docs=docs)).get("docs", [])
         for error in (doc["error"] for doc in found if "error" in doc):
-            if error["type"] != _MISSING:
-                raise busy(503, error["type"], error.get("reason"), writing=writing)
+            raise busy(503, error["type"], error.get("reason"), writing=True)
         return found
 
     async def searches(self, index: str, bodies: Sequence[JsonObject], *, routing: str) -> list[JsonObject]:

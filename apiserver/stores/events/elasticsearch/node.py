@@ -14,16 +14,20 @@ from typing import Any, ClassVar, cast
 
 import orjson
 from aiohttp import ClientResponse
-from elastic_transport import AiohttpHttpNode, HttpHeaders
+from elastic_transport import AiohttpHttpNode, HttpHeaders, SerializationError, Serializer
 from elastic_transport.client_utils import DEFAULT, DefaultType
 from elasticsearch import AsyncElasticsearch, OrjsonSerializer
 
 from apiserver.answers import will_read
 from apiserver.events.model import JsonObject
 from apiserver.stores.events.base import EventStoreError
+from apiserver.stores.events.elasticsearch import cbor
 from apiserver.stores.events.elasticsearch.address import ElasticsearchAddress
 
 TOO_LARGE = "answer_too_large"
+#: What a request accepts whose answer has many bytes.
+CBOR = "application/vnd.elasticsearch+cbor; compatible-with=8"
+_CBOR = CBOR.partition(";")[0]
 #: Bytes of the largest answer that is read. An event of 16 MB takes up to 32 MB.
 LARGEST_ANSWER = 64 * 2**20
 
@@ -89,6 +93,22 @@ class _Serializer(OrjsonSerializer):
         return super().loads(data)
 
 
+class _Cbor(Serializer):
+    """The same of answers in CBOR. An error may be JSON nevertheless: it begins as no answer in CBOR does."""
+
+    mimetype = _CBOR
+
+    def loads(self, data: bytes) -> Any:
+        will_read(len(data))
+        try:
+            return orjson.loads(data) if data.startswith(b"{") else cbor.loads(data)
+        except (ValueError, IndexError) as error:
+            raise SerializationError(f"an answer of a node is no CBOR: {error}") from error
+
+    def dumps(self, data: Any) -> bytes:
+        raise NotImplementedError
+
+
 def client_of(address: ElasticsearchAddress) -> AsyncElasticsearch:
     """A client of the nodes of an address, which is not connected yet. EventStoreError: its certificates are no use."""
     secure: JsonObject = {}
@@ -106,7 +126,7 @@ def client_of(address: ElasticsearchAddress) -> AsyncElasticsearch:
             request_timeout=_TIMEOUT,
             retry_on_timeout=False,
             retry_on_status=(502, 503, 504),  # not 429, as the client does not pause
-            serializer=_Serializer(),
+            serializers={"application/json": _Serializer(), _CBOR: _Cbor()},
             **secure,
         )
     except (OSError, ValueError) as error:
