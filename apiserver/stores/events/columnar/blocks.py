@@ -181,8 +181,13 @@ class BlockStore(Protocol):
     async def put(self, blocks: Sequence[NewBlock]) -> None:
         """Keep the blocks. All of these writes have ended once this returns, or raises Refused."""
 
-    async def find(self, series: SeriesQuery, range: Range = EVERYWHERE, since: int | None = None) -> Found:
-        """The blocks of the series with iterations in the range; with `since`, those whose `newest` lies behind it."""
+    async def find(
+        self, series: SeriesQuery, range: Range = EVERYWHERE, since: int | None = None, place: int = 0
+    ) -> Found:
+        """The blocks of the series with iterations in the range that were put at a place or behind it.
+
+        With `since`, only those whose `newest` lies behind it.
+        """
 
     async def find_of_each(self, queries: Sequence[SeriesQuery]) -> list[Found]:
         """As `find` of each query, in order: for the few series of many owners."""

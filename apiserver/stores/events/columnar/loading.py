@@ -29,6 +29,7 @@ from apiserver.stores.events.columnar.encoding import (
     spans_of,
     timed_curves_of,
 )
+from apiserver.stores.events.columnar.finding import Finder
 from apiserver.stores.events.columnar.stretches import BlockPart, Numbered, Stretch
 from apiserver.stores.events.columns.chunks import POINTS_AT_A_TIME
 from apiserver.stores.events.columns.points import (
@@ -55,13 +56,13 @@ Loaded = dict[str, Columns]
 Spans = dict[str, list[tuple[str, Span]]]
 
 
-async def until_nothing_is_gone(read: Callable[[], Awaitable[Result]]) -> Result:
-    """What `read` returns, which begins again when a block is gone."""
+async def until_nothing_is_gone(finder: Finder, read: Callable[[], Awaitable[Result]]) -> Result:
+    """What `read` returns, which begins again when a block is gone that `finder` found."""
     for _ in range(TRIES):
         try:
             return await read()
         except Gone:
-            continue
+            finder.forget()
     raise EventStoreBusy("these events are compacted again and again", overloaded=False)
 
 

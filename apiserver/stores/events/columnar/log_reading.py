@@ -17,6 +17,7 @@ from apiserver.events.model import EventType, LogPosition, Owner
 from apiserver.events.queries import EVERYWHERE, Range, SeriesQuery
 from apiserver.stores.events.base import PAGE_BYTES, EventStoreBusy
 from apiserver.stores.events.columnar.blocks import Block, BlockStore, Columns, Found, Gone
+from apiserver.stores.events.columnar.finding import Finder
 from apiserver.stores.events.columnar.loading import TRIES, Loaded, Loader
 from apiserver.stores.events.columnar.log_blocks import (
     ABOUT,
@@ -46,6 +47,7 @@ class LogLoader:
 
     def __init__(self, store: BlockStore, cache: int) -> None:
         self.store = store
+        self.finder = Finder(store)
         self._loader = Loader(store, cache)
 
     async def load(self, blocks: Iterable[Block], column: str) -> Loaded:
@@ -68,7 +70,7 @@ class LogLoader:
 
     async def stretches(self, owner: Owner) -> Sequence[Stretch]:
         """All stretches of the owner's log, ascending."""
-        found, _ = await self.seen(await self.store.find(SeriesQuery(owner, EventType.LOG)))
+        found, _ = await self.seen(await self.finder.find(SeriesQuery(owner, EventType.LOG)))
         return stretches(found).get(NO_SERIES, ())
 
     async def walk(
@@ -79,14 +81,20 @@ class LogLoader:
         lines: int,
         descending: bool = False,
         may_be_in: Callable[[Columns], bool] | None = None,
+        whole: Sequence[Stretch] | None = None,
     ) -> AsyncIterator[tuple[list[Stretch], Loaded]]:
         """The stretches behind a position in walking order, cut there, some at a time; first so many `lines`.
 
-        `may_be_in` says by the column `about` of a block whether it may have any lines that are wanted.
+        `may_be_in` says by the column `about` of a block whether it may have any lines that are wanted. If all
+        stretches of the log are known, they are `whole`. Then Gone is raised if one of their blocks is not there.
         """
         first, last = places_of(EVERYWHERE).least, places_of(EVERYWHERE).greatest
         if after is not None:
             first, last = (first, place_of(after) - 1) if descending else (place_of(after) + 1, last)
+        if whole is not None:
+            async for some, loaded in self._loaded(whole, first, last, lines, descending, may_be_in):
+                yield some, loaded
+            return
         most, tries = _FIRST, 0
         while first <= last and tries < TRIES:
             rest = Range(position_at(first).timestamp, position_at(last).timestamp)
@@ -95,12 +103,8 @@ class LogLoader:
             begin, end = max(first, places_of(known).least), min(last, places_of(known).greatest)
             try:
                 found, _ = await self.seen(near)
-                inside = [cut(one, begin, end) for one in stretches(found).get(NO_SERIES, ())]
-                left = [one for one in inside if one.parts]
-                if may_be_in is not None:
-                    about = await self.load(blocks_of(left), ABOUT)
-                    left = [one for one in left if any(may_be_in(about[part.block.id]) for part in one.parts)]
-                async for some, loaded in self._loaded(left[::-1] if descending else left, lines):
+                inside = stretches(found).get(NO_SERIES, ())
+                async for some, loaded in self._loaded(inside, begin, end, lines, descending, may_be_in):
                     yield some, loaded
                     first, last, tries = (first, some[-1].first - 1, 0) if descending else (some[-1].last + 1, last, 0)
                     lines -= sum([one.size for one in some])
@@ -120,8 +124,23 @@ class LogLoader:
         only = Range(end, end)
         return await self.store.find(SeriesQuery(owner, EventType.LOG), only), only
 
-    async def _loaded(self, left: Sequence[Stretch], lines: int) -> AsyncIterator[tuple[list[Stretch], Loaded]]:
-        """The stretches with their columns: first those that have so many lines."""
+    async def _loaded(
+        self,
+        inside: Sequence[Stretch],
+        first: int,
+        last: int,
+        lines: int,
+        descending: bool,
+        may_be_in: Callable[[Columns], bool] | None,
+    ) -> AsyncIterator[tuple[list[Stretch], Loaded]]:
+        """The stretches between two places, cut there, with their columns: first those that have so many lines."""
+        left = [
+            part for one in inside if one.first <= last and first <= one.last and (part := cut(one, first, last)).parts
+        ]
+        if may_be_in is not None:
+            about = await self.load(blocks_of(left), ABOUT)
+            left = [one for one in left if any(may_be_in(about[part.block.id]) for part in one.parts)]
+        left = left[::-1] if descending else left
         enough = bisect_left([*accumulate(one.size for one in left)], lines) + 1 if lines > 0 else 0
         for some in chain(in_parts(left[:enough], bytes_of, PAGE_BYTES), in_parts(left[enough:], bytes_of, PAGE_BYTES)):
             yield some, await self.load(blocks_of(some), LINES)

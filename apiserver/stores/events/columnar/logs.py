@@ -121,18 +121,30 @@ class ColumnarLogs:
         self, series: SeriesQuery, page: PageQuery[LogPosition], workers: Collection[str] | None = None
     ) -> list[LogLine]:
         """A page of lines in (timestamp, sequence) order, of these workers (None: all)."""
-        wanted = WantedLines.of(series, page, workers)
-        found, is_large = await self._page(series.owner, wanted)
+        return await self._lines_of(series.owner, WantedLines.of(series, page, workers))
+
+    async def _lines_of(
+        self, owner: Owner, wanted: WantedLines, whole: Sequence[Stretch] | None = None
+    ) -> list[LogLine]:
+        """The lines of a page; of the `whole` log, if it is known."""
+        found, is_large = await self._page(owner, wanted, whole)
         if is_large and wanted.whole:
-            whole = wanted._replace(most=TIMESTAMP_BYTES, limit=1)
-            return whole_timestamps_of(found) or (await self._page(series.owner, whole))[0]
+            of_one = wanted._replace(most=TIMESTAMP_BYTES, limit=1)
+            return whole_timestamps_of(found) or (await self._page(owner, of_one, whole))[0]
         return found
 
-    async def _page(self, owner: Owner, wanted: WantedLines) -> tuple[list[LogLine], bool]:
+    async def _page(
+        self, owner: Owner, wanted: WantedLines, whole: Sequence[Stretch] | None
+    ) -> tuple[list[LogLine], bool]:
         """The page, and whether it was cut because of its bytes."""
         page = PageOfLines(wanted)
         walk = self._loader.walk(
-            owner, wanted.after, descending=wanted.descending, lines=wanted.limit, may_be_in=_may_be_in(wanted)
+            owner,
+            wanted.after,
+            descending=wanted.descending,
+            lines=wanted.limit,
+            may_be_in=_may_be_in(wanted),
+            whole=whole,
         )
         async for some, loaded in walk:
             if await off_loop(size_of(some), partial(_add, page, some, loaded)):
@@ -142,8 +154,17 @@ class ColumnarLogs:
         return (page_of(lines, wanted.most) if is_large else lines), is_large
 
     async def log_page(self, series: SeriesQuery, page: PageQuery[LogPosition]) -> tuple[list[LogLine], int]:
-        """What `log_lines` and `log_count` answer."""
-        return await self.log_lines(series, page), await self.log_count(series)
+        """What `log_lines` and `log_count` answer. If no series are selected, blocks are found once for both."""
+        if series.selection:
+            return await self.log_lines(series, page), await self.log_count(series)
+        wanted = WantedLines.of(series, page, None)
+
+        async def read() -> tuple[list[LogLine], int]:
+            counted = await self._counted(series.owner)
+            total = sum([count for _, count in counted])
+            return await self._lines_of(series.owner, wanted, [one for one, _ in counted]), total
+
+        return await until_nothing_is_gone(self._loader.finder, read)
 
     def whole_lines(self, owner: Owner) -> AsyncIterator[Lines]:
         """All lines of the owner in their order, some at a time."""
@@ -187,7 +208,7 @@ class ColumnarLogs:
                     worker_sizes.add(sizes, worker_sizes.of_lines(lines))
             return counts, sizes
 
-        return await until_nothing_is_gone(read)
+        return await until_nothing_is_gone(self._loader.finder, read)
 
     async def _counted(self, owner: Owner) -> list[tuple[Stretch, int]]:
         """All stretches of the log, ascending, and how many lines each has."""
@@ -197,7 +218,7 @@ class ColumnarLogs:
             others = iter(await self._lines([one for one in found if not is_whole(one)]))
             return [(one, one.size if is_whole(one) else len(next(others))) for one in found]
 
-        return await until_nothing_is_gone(read)
+        return await until_nothing_is_gone(self._loader.finder, read)
 
     async def _lines(self, some: Sequence[Stretch]) -> list[Lines]:
         """The lines of each of the stretches."""
@@ -227,7 +248,7 @@ class ColumnarLogs:
                     break
             return page_of(found), total
 
-        return await until_nothing_is_gone(read)
+        return await until_nothing_is_gone(self._loader.finder, read)
 
     async def log_number(self, owner: Owner, position: LogPosition) -> int:
         """How many lines lie before the position."""
@@ -242,7 +263,7 @@ class ColumnarLogs:
                     before += lines_in(one, loaded).before(position)
             return before
 
-        return await until_nothing_is_gone(read)
+        return await until_nothing_is_gone(self._loader.finder, read)
 
     # --- searches ----------------------------------------------------------------------------------
 

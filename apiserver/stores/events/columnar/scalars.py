@@ -31,6 +31,7 @@ from apiserver.stores.events.columnar.blocks import BlockStore
 from apiserver.stores.events.columnar.compaction import FEWEST, PointsMaker, compact
 from apiserver.stores.events.columnar.earliest import earliest
 from apiserver.stores.events.columnar.encoding import fragments
+from apiserver.stores.events.columnar.finding import Finder
 from apiserver.stores.events.columnar.loading import Loader, until_nothing_is_gone
 from apiserver.stores.events.columnar.stretches import OfSeries, stretches
 from apiserver.stores.events.columnar.whole_points import put_points, whole_points
@@ -48,6 +49,7 @@ class ColumnarScalars:
 
     def __init__(self, store: BlockStore, *, cache: int = CACHE) -> None:
         self._store = store
+        self._finder = Finder(store)
         self._loader = Loader(store, cache)
         self._name = uuid.uuid4().hex
 
@@ -74,7 +76,7 @@ class ColumnarScalars:
 
     async def series(self, owner: Owner) -> list[SeriesName]:
         """Every series of the owner, sorted."""
-        found = stretches(await self._store.find(SeriesQuery(owner, EventType.SCALAR)))
+        found = stretches(await self._finder.find(SeriesQuery(owner, EventType.SCALAR)))
         return [SeriesName(EventType.SCALAR, *name) for name in found]
 
     async def count(self, series: SeriesQuery) -> int:
@@ -123,10 +125,10 @@ class ColumnarScalars:
         """A page of points in (iter, metric, variant) order. A `whole` page never ends inside an iteration."""
 
         async def read() -> ScalarPoints:
-            found = await self._store.find(series, pages.range_of(page))
+            found = await self._finder.find(series, pages.range_of(page))
             return await pages.page(self._loader, stretches(found), page)
 
-        return await until_nothing_is_gone(read)
+        return await until_nothing_is_gone(self._finder, read)
 
     async def last_values(self, series: SeriesQuery, n: int) -> dict[Name, list[float]]:
         """The last `n` values by iteration of each series, oldest first."""
@@ -156,9 +158,9 @@ class ColumnarScalars:
         """What `work` makes of each query's series, which are found by one request."""
 
         async def read() -> Result:
-            return await work([stretches(found) for found in await self._store.find_of_each(queries)])
+            return await work([stretches(found) for found in await self._finder.find_of_each(queries)])
 
-        return await until_nothing_is_gone(read)
+        return await until_nothing_is_gone(self._finder, read)
 
     def whole_points(self, series: SeriesQuery) -> AsyncIterator[list[WholePoints]]:
         """All points of the series, some at a time."""

@@ -138,10 +138,12 @@ class WithOldDocuments:
         """Keep the blocks. All of these writes have ended once this returns."""
         await self._blocks.put(blocks)
 
-    async def find(self, series: SeriesQuery, range: Range = EVERYWHERE, since: int | None = None) -> Found:
+    async def find(
+        self, series: SeriesQuery, range: Range = EVERYWHERE, since: int | None = None, place: int = 0
+    ) -> Found:
         """The blocks of the series with iterations in the range. Old documents have not changed since any place."""
-        if since is not None:
-            return await self._blocks.find(series, range, since)
+        if since is not None or place:
+            return await self._blocks.find(series, range, since, place)
         old = await self._old_blocks([series.owner])  # before others, as they may be moved meanwhile
         return _with(await self._blocks.find(series, range), old[series.owner], series.selection, range)
 

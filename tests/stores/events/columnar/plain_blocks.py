@@ -130,7 +130,9 @@ class PlainBlocks:
             await self.pause()
             await self.end([self.of(owner).begin(removed=block)])
 
-    async def find(self, series: SeriesQuery, range: Range = EVERYWHERE, since: int | None = None) -> Found:
+    async def find(
+        self, series: SeriesQuery, range: Range = EVERYWHERE, since: int | None = None, place: int = 0
+    ) -> Found:
         await self.pause()
         owner = self.of(series.owner)
         blocks = [one.block.at(Version(one.place, 1)) for one in owner.kept().values() if one.block is not None]
@@ -141,6 +143,7 @@ class PlainBlocks:
             and one.first <= range.greatest
             and range.least <= one.last
             and (since is None or one.newest > since)
+            and one.version.place >= place
         ]
         return Found(wanted, owner.deleted)
 

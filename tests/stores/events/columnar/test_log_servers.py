@@ -22,7 +22,19 @@ from tests.chance import examples
 from tests.contract.event_stores import LOGS, OWNER, batch, lines, select
 from tests.contract.plain_event_store import selects
 from tests.stores.events.columnar.plain_blocks import PlainBlocks, Write
-from tests.stores.events.columnar.servers import NUMBER, STEPS, Allowed, Call, Contents, Servers, ShakyBlocks, finish
+from tests.stores.events.columnar.servers import (
+    NUMBER,
+    STEPS,
+    Allowed,
+    Call,
+    Contents,
+    Servers,
+    ShakyBlocks,
+    finish,
+    remembers_few,
+)
+
+__all__ = ["remembers_few"]
 
 #: Bodies by their digests: the metric and the timestamps of their lines.
 BODIES = {
@@ -45,7 +57,8 @@ def sent(body: str) -> EventBatch:
 
 async def read(server: ColumnarLogs) -> dict[str, LogPosition]:
     """The positions of the lines that are there."""
-    everything = await server.log_lines(LOGS, PageQuery(1000))
+    everything, count = await server.log_page(LOGS, PageQuery(1000))
+    assert len(everything) == count
     positions = [line.position for line in everything]
     assert positions == sorted(set(positions))
     found = {line.message: line.position for line in everything}

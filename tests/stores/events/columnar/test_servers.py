@@ -24,7 +24,18 @@ from apiserver.stores.events.columns.whole import WholePoints
 from tests.chance import examples
 from tests.contract.event_stores import OWNER, SCALARS, batch, scalars
 from tests.stores.events.columnar.plain_blocks import PlainBlocks, Write
-from tests.stores.events.columnar.servers import NUMBER, STEPS, Call, Contents, Servers, ShakyBlocks, finish
+from tests.stores.events.columnar.servers import (
+    NUMBER,
+    STEPS,
+    Call,
+    Contents,
+    Servers,
+    ShakyBlocks,
+    finish,
+    remembers_few,
+)
+
+__all__ = ["remembers_few"]
 
 Points = dict[int, float]
 NAME = ("loss", "train")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 
-from apiserver.events.queries import SeriesQuery
+from apiserver.events.queries import EVERYWHERE, Range, SeriesQuery
 from apiserver.stores.events.columnar.blocks import Block, Columns, Found
 from tests.stores.events.columnar.plain_blocks import PlainBlocks
 
@@ -13,6 +13,8 @@ class WatchedBlocks(PlainBlocks):
     def __init__(self) -> None:
         super().__init__()
         self.searches = 0
+        self.found: list[Found] = []
+        """What was found by each request."""
         self.fetches: list[list[tuple[Block, Sequence[str]]]] = []
         """What each request fetched."""
         self.before_fetch: Callable[[], Awaitable[None]] | None = None
@@ -20,6 +22,7 @@ class WatchedBlocks(PlainBlocks):
 
     def forget(self) -> None:
         self.searches = 0
+        self.found.clear()
         self.fetches.clear()
 
     @property
@@ -32,9 +35,19 @@ class WatchedBlocks(PlainBlocks):
         """The columns that were fetched."""
         return {name for _, names in self.fetched for name in names}
 
-    async def find_of_each(self, queries: Sequence[SeriesQuery]) -> list[Found]:
+    async def find(
+        self, series: SeriesQuery, range: Range = EVERYWHERE, since: int | None = None, place: int = 0
+    ) -> Found:
         self.searches += 1
-        return await super().find_of_each(queries)
+        found = await super().find(series, range, since, place)
+        self.found.append(found)
+        return found
+
+    async def find_of_each(self, queries: Sequence[SeriesQuery]) -> list[Found]:
+        before = self.searches
+        found = await super().find_of_each(queries)
+        self.searches = before + 1
+        return found
 
     async def fetch(self, wanted: Sequence[tuple[Block, Sequence[str]]]) -> list[Columns]:
         before, self.before_fetch = self.before_fetch, None

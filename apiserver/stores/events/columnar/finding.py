@@ -1,0 +1,112 @@
+"""Finds blocks, and remembers those of queries that come again: then the store is asked only for what came since.
+
+A query with many blocks is answered so:
+
+1. The first time, the store is asked for all blocks.
+2. The second time, too, but for a place first up to which all writes have ended. The blocks up to this place are
+   remembered.
+3. From then on, the store is asked for blocks from the place of the last one that is remembered. They have to begin
+   with this one. If they do not, its place is not what it was, and everything is asked anew, as the second time. So it
+   is if they have become many.
+
+For example, writes have ended up to place 9, and blocks a, b and c of places 3, 5 and 8 are found and remembered. Then
+a chunk d of all of them is put at place 12, and a and b are removed:
+
+    asked from place 8        c and d
+    the answer                a, b, c and d, of which only d counts
+    c is removed
+    asked from place 8        d: c is missing, so all blocks are asked for
+
+Blocks never change, and those that were removed do no harm beside those that replaced them. These, and deletions, were
+put later: the store tells of them as it does to whoever remembers nothing. A write that has not ended may be undone,
+and other writes may come to lie before it. So it is not remembered.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from apiserver.events.model import EventType, Owner
+from apiserver.events.queries import EVERYWHERE, Range, SeriesQuery
+from apiserver.stores.events.columnar.blocks import OLD, Block, BlockStore, Found
+
+#: Blocks that are many: asking the store for fewer takes no longer than asking it what has ended.
+MANY = 20
+#: Blocks that are remembered, of all queries together: about half a kilobyte each.
+REMEMBERED = 50_000
+
+#: A query of one owner: its type, and the series and the range that it asks for.
+_Key = tuple[Owner, EventType, tuple[tuple[str, tuple[str, ...]], ...], Range]
+
+
+class _Known(NamedTuple):
+    """What is known of a query that found many blocks."""
+
+    blocks: dict[str, Block]
+    """By their ids."""
+    last: Block | None
+    """The one of the last place. None: nothing is remembered yet."""
+
+
+_MANY = _Known({}, None)
+
+
+class Finder:
+    """Finds blocks of a store for readers."""
+
+    def __init__(self, store: BlockStore, remembered: int = REMEMBERED) -> None:
+        self._store = store
+        self._room = remembered
+        self._known: OrderedDict[_Key, _Known] = OrderedDict()
+        """The queries that were asked last."""
+
+    async def find(self, series: SeriesQuery, range: Range = EVERYWHERE) -> Found:
+        """As `BlockStore.find`. There may be blocks that were removed, beside those that replaced them."""
+        selection = tuple((one.metric, tuple(one.variants)) for one in series.selection)
+        key = series.owner, series.type, selection, range
+        known = self._forget(key)
+        if known is None:
+            found = await self._store.find(series, range)
+            if len(found.blocks) >= MANY:
+                self._remember(key, _MANY)
+            return found
+        if known.last is not None:
+            place = known.last.version.place
+            newer = await self._store.find(series, range, place=place)
+            if any(one.id == known.last.id and one.version == known.last.version for one in newer.blocks):
+                are_many = len(newer.blocks) > MANY + len(known.blocks) // 4
+                self._remember(key, _MANY if are_many else known)
+                return Found([*(known.blocks | {one.id: one for one in newer.blocks}).values()], newer.deleted)
+        ended = await self._store.ended(series.owner)
+        found = await self._store.find(series, range)
+        lasting = [one for one in found.blocks if one.version.place <= ended]
+        last = max(lasting, key=lambda one: one.version, default=None)
+        if last is not None and last.version != OLD:
+            self._remember(key, _Known({one.id: one for one in lasting}, last))
+        return found
+
+    async def find_of_each(self, queries: Sequence[SeriesQuery]) -> list[Found]:
+        """As `BlockStore.find_of_each`. Only single queries are remembered."""
+        if len(queries) == 1:
+            return [await self.find(queries[0])]
+        return await self._store.find_of_each(queries)
+
+    def forget(self) -> None:
+        """Remember nothing any more: a block that counts is not there."""
+        while self._known:
+            self._forget(next(iter(self._known)))
+
+    def _forget(self, key: _Key) -> _Known | None:
+        known = self._known.pop(key, None)
+        if known is not None:
+            self._room += 1 + len(known.blocks)
+        return known
+
+    def _remember(self, key: _Key, known: _Known) -> None:
+        self._forget(key)
+        self._known[key] = known
+        self._room -= 1 + len(known.blocks)
+        while self._room < 0:
+            self._forget(next(iter(self._known)))
