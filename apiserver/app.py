@@ -62,6 +62,7 @@ from apiserver.services.older_metadata import with_older_metadata
 from apiserver.services.older_tags import with_older_tags
 from apiserver.services.series_limit import SeriesLimit
 from apiserver.services.store_errors import STORE_ERRORS
+from apiserver.services.usage import Usages
 from apiserver.settings import Settings, changed
 from apiserver.stores.files.disk import FileStore
 from apiserver.vendors import baseten, modelarts, pai
@@ -249,6 +250,7 @@ def _backend(settings: Settings, folder: DataFolder, files: FileStore) -> Backen
         file_deletions=FileDeletions(files, documents),
         file_links=FileLinks(settings.token_secret),
         counters=Counters(),
+        usages=Usages(events, documents),
         live=Hub(events, documents, scrolls, most_streams=min(MOST_STREAMS, connections // 2)),
     )
 

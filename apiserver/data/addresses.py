@@ -16,6 +16,7 @@ from apiserver.data import (
     sharing,
     statistics,
     task_documents,
+    usage,
     views,
 )
 from apiserver.data.routes import router
@@ -37,6 +38,7 @@ ROUTERS = (
     sharing.routes,
     views.routes,
     audit.routes,
+    usage.routes,
 )
 _METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]
 

@@ -20,6 +20,7 @@ from apiserver.services.document_cache import DocumentCache
 from apiserver.services.history.store import History
 from apiserver.services.last_metrics import LastMetrics
 from apiserver.services.series_limit import SeriesLimit
+from apiserver.services.usage import Usages
 from apiserver.settings import Settings
 from apiserver.stores.documents.base import DocumentStore
 from apiserver.stores.documents.scoped import CompanyDocuments, VisibleDocuments
@@ -45,6 +46,7 @@ class Backend:
     file_links: FileLinks
     counters: Counters
     live: Hub
+    usages: Usages
 
     def documents_of(self, company: str) -> CompanyDocuments:
         """The documents that a company may change."""

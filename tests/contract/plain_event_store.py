@@ -53,6 +53,7 @@ from apiserver.stores.events.base import TIMESTAMP_BYTES, hits_in_page, page_of,
 from apiserver.stores.events.columns.lines import Column, Lines
 from apiserver.stores.events.columns.points import Points
 from apiserver.stores.events.columns.whole import WholePoints
+from apiserver.stores.events.usage import TYPES, Usage
 from tests.events.plain_smoothing import smoothed
 
 Name = tuple[str, str]
@@ -476,6 +477,17 @@ class PlainEventStore:
 
     async def events_count(self, owner: Owner, types: Sequence[EventType] | None = None) -> int:
         return sum(self._of(owner).count(type) for type in set(EventType if types is None else types))
+
+    async def usage(self, company: str) -> Usage:
+        owners = [owner async for owner in self.owners() if owner.company == company]
+        found = Usage.of(owners)
+        for row, owner in enumerate(owners):
+            names = await self.series(owner)
+            for column, type in enumerate(TYPES):
+                found.series[row, column] = sum(name.type is type for name in names)
+                found.events[row, column] = self._of(owner).count(type)
+        found.bytes[:] = found.events
+        return found
 
     def gauges(self) -> Mapping[str, float]:
         return {"batches": len(self._history)}

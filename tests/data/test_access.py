@@ -46,7 +46,7 @@ def test_every_address_is_tried_here() -> None:
         *(f"/data/tasks/{{task:path}}/{name}" for name in TASK),
         *(f"/data/tasks/{{task:path}}/log/{name}" for name in OF_LOGS),
         *(f"/data/projects/{{project:path}}/{name}" for name in PROJECT),
-        *("/data/projects", "/data/links"),
+        *("/data/projects", "/data/links", "/data/usage"),
         "/data/file",  # in test_files.py
         *("/data/live", "/data/tasks/{task:path}/live"),  # in test_live.py
         "/data/metrics",  # in tests/metrics
@@ -58,7 +58,7 @@ def test_every_address_is_tried_here() -> None:
 def addresses(data: Data) -> list[str]:
     of_tasks = [f"/tasks/{data.task}/{name}" for name in TASK]
     by_name = [f"/tasks/ex/amples/first try/{name}" for name in TASK]
-    return [*of_tasks, *by_name, *(f"/projects/{data.project}/{name}" for name in PROJECT), "/projects"]
+    return [*of_tasks, *by_name, *(f"/projects/{data.project}/{name}" for name in PROJECT), "/projects", "/usage"]
 
 
 async def company(data: Data, role: str = "user") -> tuple[str, str]:
@@ -102,7 +102,7 @@ async def test_a_browser_asks_for_a_password_in_tabs_and_not_over_pages(
 async def test_other_companies_find_nothing(data: Data) -> None:
     other = await company(data, "admin")
     for address in addresses(data):
-        if address == "/projects":
+        if address in ("/projects", "/usage"):
             assert (await data.get(address, auth=other)).json() == []
         else:
             await data.error(address, auth=other, expect=404)

@@ -47,6 +47,7 @@ from apiserver.events.queries import (
     SeriesQuery,
 )
 from apiserver.off_loop import off_loop
+from apiserver.stores.events.usage import Usage
 
 if TYPE_CHECKING:
     from apiserver.stores.events.columns.lines import Lines
@@ -356,6 +357,13 @@ class EventStore(Protocol):
         """
 
     # about the store itself
+
+    async def usage(self, company: str) -> Usage:
+        """How much is kept of each owner of a company. It takes long if they are many; EventStoreBusy if too long.
+
+        Numbers of events and series may be estimates (`Usage.estimated`). An event that is to replace another one may
+        count beside it until it is merged.
+        """
 
     def gauges(self) -> Mapping[str, float]:
         """Numbers about the store as of now, by name, for monitoring; it may have none."""

@@ -11,6 +11,9 @@ import numpy as np
 from apiserver.events.model import EventType, Int64Array, Owner
 
 TYPES = tuple(EventType)
+#: Seconds that a server may take to tell how much is kept of a company.
+LONGEST = 20.0
+TOO_LONG = f"telling how much is kept takes longer than {LONGEST:g} seconds here: `apiserver doctor` tells it"
 
 
 class Used(NamedTuple):

@@ -66,8 +66,10 @@ from apiserver.stores.events.elasticsearch.old_scalars import OldScalars
 from apiserver.stores.events.elasticsearch.queries import of, of_owners
 from apiserver.stores.events.elasticsearch.samples import Samples
 from apiserver.stores.events.elasticsearch.series import SeriesIndex
+from apiserver.stores.events.elasticsearch.usage import usage_in_time
 from apiserver.stores.events.elasticsearch.writing import index_of, items, repeats
 from apiserver.stores.events.parts import in_parts
+from apiserver.stores.events.usage import Usage
 
 Result = TypeVar("Result")
 
@@ -421,7 +423,11 @@ class ElasticsearchEventStore:
         await self._add_documents((), [owner])
         await self._opened.logs.put_lines(owner, lines)
 
-    # --- changes -----------------------------------------------------------------------------------
+    # --- about the store itself --------------------------------------------------------------------
+
+    async def usage(self, company: str) -> Usage:
+        """How much is kept of each owner of a company, in part estimated."""
+        return await usage_in_time(self._opened.cluster, company)
 
     def gauges(self) -> Mapping[str, float]:
         """How many owners wait for compaction."""

@@ -7,15 +7,17 @@ was overwritten counts twice, and so does all that a chunk has taken over whose 
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from apiserver.events.model import SAMPLE_TYPES, EventType, JsonObject, Owner
+from apiserver.stores.events.base import EventStoreBusy
 from apiserver.stores.events.elasticsearch import names
 from apiserver.stores.events.elasticsearch.cluster import Cluster, errors
-from apiserver.stores.events.usage import TYPES, Usage
+from apiserver.stores.events.usage import LONGEST, TOO_LONG, TYPES, Usage
 
 ESTIMATED = (
     "Elasticsearch tells bytes of indices only: they are shared out by numbers of events",
@@ -28,6 +30,8 @@ FRAGMENTS, CHUNKS, OLD = "fragments", "chunks", "old documents"
 #: Up to so many series of an owner are counted exactly.
 _PRECISION = 3000
 _OWNERS_AT_ONCE = 2000
+#: Seconds until a caller may ask again for what took too long.
+_AGAIN = 600
 
 
 class IndexSize(NamedTuple):
@@ -73,6 +77,15 @@ async def usage(cluster: Cluster, company: str | None = None) -> Usage:
                 owners = [one._replace(parts={OLD: one.events}) for one in owners]
             found.append((type, index.bytes, owners))
     return _joined(found)
+
+
+async def usage_in_time(cluster: Cluster, company: str) -> Usage:
+    """The usage of a company; EventStoreBusy, also if it takes too long."""
+    try:
+        async with asyncio.timeout(LONGEST):
+            return await usage(cluster, company)
+    except TimeoutError:
+        raise EventStoreBusy(TOO_LONG, retry_after=_AGAIN, overloaded=False) from None
 
 
 def _joined(found: Sequence[tuple[EventType, int, Sequence[_Found]]]) -> Usage:

@@ -84,8 +84,10 @@ from apiserver.stores.events.embedded.names import TYPES, Registrar, owner_id, s
 from apiserver.stores.events.embedded.samples import Samples
 from apiserver.stores.events.embedded.scalar_merge import merge_whole
 from apiserver.stores.events.embedded.series import VIEW_BYTES, Series, views
+from apiserver.stores.events.embedded.usage import usage_in_time
 from apiserver.stores.events.embedded.watches import Watch
 from apiserver.stores.events.lock import FolderLock
+from apiserver.stores.events.usage import Usage
 from apiserver.stores.reserve import Reserve, free_bytes
 
 _READERS = 4
@@ -575,6 +577,10 @@ class EmbeddedEventStore:
         await self._in_thread(parts.changer, run)
 
     # --- about the store itself --------------------------------------------------------------------
+
+    async def usage(self, company: str) -> Usage:
+        """How much is kept of each owner of a company."""
+        return await self._read_tables(lambda table: table, lambda conn, hot: usage_in_time(conn, hot, company))
 
     def gauges(self) -> Mapping[str, float]:
         """How much is not merged, whether merging works, and how many merges there were."""

@@ -8,6 +8,7 @@ without the pages around them, and without indexes.
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
@@ -15,16 +16,19 @@ from typing import NamedTuple
 import numpy as np
 
 from apiserver.events.model import EventType, Int64Array, Owner
+from apiserver.stores.events.base import EventStoreBusy
 from apiserver.stores.events.columns.names import Name
 from apiserver.stores.events.embedded import tail
 from apiserver.stores.events.embedded.hot import HotOwner, Memtable
 from apiserver.stores.events.embedded.logs import names_of
 from apiserver.stores.events.embedded.names import CODES, TYPES, owner_id
-from apiserver.stores.events.usage import Usage
+from apiserver.stores.events.usage import LONGEST, TOO_LONG, Usage
 
 #: Bytes of a row beside its values, about, and of a point in the journal.
 _ROW, _POINT = 16, 24
 _ROWS_AT_ONCE = 8192
+#: Steps of SQLite's virtual machine between two looks at the clock, and seconds until a caller may ask again.
+_STEPS, _AGAIN = 100_000, 600
 _SCALAR, _LOG = CODES[EventType.SCALAR], CODES[EventType.LOG]
 
 _OF_SERIES = (
@@ -65,6 +69,20 @@ def usage(conn: sqlite3.Connection, tables: Sequence[Memtable], company: str | N
     _add_tails(found, ids, conn)
     _add_hot(found, conn, hot)
     return found
+
+
+def usage_in_time(conn: sqlite3.Connection, tables: Sequence[Memtable], company: str) -> Usage:
+    """The usage of a company; EventStoreBusy if it takes too long."""
+    until = time.monotonic() + LONGEST
+    conn.set_progress_handler(lambda: time.monotonic() > until, _STEPS)
+    try:
+        return usage(conn, tables, company)
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode != sqlite3.SQLITE_INTERRUPT:
+            raise
+        raise EventStoreBusy(TOO_LONG, retry_after=_AGAIN, overloaded=False) from None
+    finally:
+        conn.set_progress_handler(None, 0)
 
 
 def _add(found: Usage, ids: Int64Array, rows: Iterable[tuple[int, int, int, int, int]]) -> None:

@@ -1,0 +1,85 @@
+"""How much is kept, by task, by project, or in all: a row for each of them and type of event."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
+from enum import StrEnum
+from itertools import islice
+from typing import Annotated, Any
+
+from fastapi import Query, Response
+
+from apiserver.data.calls import DataCall, TheCall
+from apiserver.data.formats.writers import Options
+from apiserver.data.parameters import PlainCsv
+from apiserver.data.routes import router, table
+from apiserver.data.sending import answer
+from apiserver.data.tables import Batch, Column, Kind, Table
+from apiserver.events.model import EventType
+from apiserver.rpc.errors import ApiError
+from apiserver.services.usage import CompanyUsage
+
+routes = router()
+
+_ROWS_AT_ONCE = 5000
+
+
+class By(StrEnum):
+    """What there is a row of."""
+
+    TASK = "task"
+    PROJECT = "project"
+    TYPE = "type"
+
+
+_PROJECT = (Column("project", Kind.TEXT), Column("project_name", Kind.TEXT))
+_OWNER = (Column("kind", Kind.TEXT), Column("id", Kind.TEXT), Column("name", Kind.TEXT))
+_AMOUNTS = (
+    *(Column("type", Kind.TEXT), Column("bytes", Kind.INT), Column("series", Kind.INT)),
+    *(Column("points", Kind.INT), Column("lines", Kind.INT), Column("samples", Kind.INT)),
+)
+_COLUMNS = {By.TASK: (*_PROJECT, *_OWNER, *_AMOUNTS), By.PROJECT: (*_PROJECT, *_AMOUNTS), By.TYPE: _AMOUNTS}
+
+
+@table(routes, "/usage")
+async def usage(
+    call: TheCall,
+    by: Annotated[By, Query(description="A row for each task (or model), project, or only type of event.")] = By.TASK,
+    csv: PlainCsv = None,
+) -> Response:
+    """How many events of which type the tasks and models of the caller's company have, and how many bytes they take.
+
+    It is up to a minute old. Events that are to replace others may count beside them for some seconds. On
+    Elasticsearch, numbers and bytes are estimates. If adding up takes longer than 20 seconds, the answer is 503.
+    """
+    if call.link is not None:
+        raise ApiError(403, 0, "The link is for one task or project")
+    found = await call.backend.usages.of(call.caller.company)
+
+    def make() -> Table:
+        return Table(_COLUMNS[by], _batches(call, found, by))
+
+    return await answer(call, f"usage-by-{by}", make, options=Options(csv == "plain"))
+
+
+async def _batches(call: DataCall, found: CompanyUsage, by: By) -> AsyncGenerator[Batch, None]:
+    rows = _rows(found, by)
+    while some := await asyncio.to_thread(lambda: list(islice(rows, _ROWS_AT_ONCE))):
+        yield Batch(len(some), [list(column) for column in zip(*some, strict=True)])
+
+
+def _rows(found: CompanyUsage, by: By) -> Any:
+    usage = {By.TASK: lambda: found.usage, By.PROJECT: found.by_project, By.TYPE: found.in_all}[by]()
+    place = {owner: n for n, owner in enumerate(usage.owners)} if by is not By.TYPE else {}
+    for owner, type, series, events, bytes in usage.rows():
+        about: Sequence[Any] = ()
+        if by is By.PROJECT:
+            about = found.projects[place[owner]]
+        elif by is By.TASK:
+            n = place[owner]
+            kind = "model" if owner.is_model else "task" if owner.has_document else "history"
+            about = (*found.projects[found.project_of[n]], kind, owner.id, found.names[n])
+        points, lines = type is EventType.SCALAR, type is EventType.LOG
+        counted = (events if points else 0, events if lines else 0, 0 if points or lines else events)
+        yield (*about, type.plural, bytes, series, *counted)
