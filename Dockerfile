@@ -11,7 +11,7 @@ WORKDIR /source
 RUN python -m venv /opt/apiserver
 COPY requirements requirements
 RUN /opt/apiserver/bin/pip install --no-cache-dir --require-hashes \
-    -r requirements/build.txt -r requirements/core.txt
+    -r requirements/build.txt -r requirements/core.txt -r requirements/oidc.txt
 COPY . .
 COPY --from=pages /viewer/dist viewer/dist
 RUN /opt/apiserver/bin/pip install --no-cache-dir --no-deps --no-build-isolation . \

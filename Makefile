@@ -15,7 +15,7 @@ FIND_OLD_PYTHON = for minor in 9 10 11; do \
 OLD_PYTHON ?= $(shell $(FIND_OLD_PYTHON))
 OLD_CLIENTS = $(patsubst requirements/old-clients/%.txt,%,$(wildcard requirements/old-clients/[0-9]*.txt))
 
-.PHONY: run test longer viewer check-viewer accelerator parquet lint types check-format fmt docs bench bench-engines lock clean
+.PHONY: run test longer viewer check-viewer accelerator parquet oidc provider lint types check-format fmt docs bench bench-engines lock clean
 
 # npm of this machine, or else of a Node.js from PyPI in .venv-node.
 HAS_NODE = command -v npm >/dev/null && node -e 'process.exit(parseInt(process.versions.node) < 18 ? 1 : 0)' 2>/dev/null
@@ -47,7 +47,8 @@ run: .venv/core.stamp
 # processes that run tests starts its own.
 PROCESSES ?= 2
 test: lint check-format types check-viewer .venv/accelerator.stamp .venv/docs.stamp \
-		.venv-clients/stamp .venv-readers/stamp .venv-trackers/stamp $(OLD_CLIENTS:%=.venv-old-clients/%/stamp)
+		.venv-clients/stamp .venv-readers/stamp .venv-trackers/stamp $(OLD_CLIENTS:%=.venv-old-clients/%/stamp) \
+		tests/provider/node_modules/.package-lock.json
 	$(BIN)/python -m pytest -n $(PROCESSES) --dist worksteal
 
 # All pages on Elasticsearch and MongoDB, and a cluster whose nodes fail; then what is left to chance, with new seeds, one
@@ -119,6 +120,7 @@ lock: .venv/dev.stamp .venv-old-clients/shared/stamp
 	$(LOCK) --output-file requirements/clients.txt requirements/clients.in
 	$(LOCK) --output-file requirements/zig.txt requirements/zig.in
 	$(LOCK) --output-file requirements/node.txt requirements/node.in
+	$(LOCK) --output-file requirements/oidc.txt requirements/oidc.in
 	$(LOCK) --output-file requirements/parquet.txt requirements/parquet.in
 	$(LOCK) --output-file requirements/readers.txt requirements/readers.in
 	$(LOCK) --output-file requirements/trackers.txt requirements/trackers.in
@@ -128,7 +130,8 @@ lock: .venv/dev.stamp .venv-old-clients/shared/stamp
 
 clean:
 	rm -rf .venv .venv-clients .venv-old-clients .venv-readers .venv-trackers .venv-peers .venv-node build dist site \
-		viewer/node_modules viewer/dist viewer/build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+		tests/provider/node_modules viewer/node_modules viewer/dist viewer/build *.egg-info .mypy_cache .ruff_cache \
+		.pytest_cache .hypothesis
 
 .venv/bin/python:
 	$(PYTHON) -m venv .venv
@@ -151,6 +154,10 @@ clean:
 parquet: .venv/core.stamp
 	$(BIN)/$(PIP) install --require-hashes -r requirements/parquet.txt
 
+# The optional extra that verifies who signed in at a provider of OpenID Connect.
+oidc: .venv/core.stamp
+	$(BIN)/$(PIP) install --require-hashes -r requirements/oidc.txt
+
 # Built by the machine's C++ compiler, or else by one from PyPI.
 .venv/accelerator.stamp: requirements/zig.txt $(wildcard accelerator/*.*) .venv/core.stamp
 	$(HAS_COMPILER) || $(BIN)/$(PIP) install --require-hashes -r requirements/zig.txt
@@ -166,6 +173,14 @@ $(PAGES): viewer/node_modules/.package-lock.json $(wildcard viewer/*.*) $(shell 
 viewer/node_modules/.package-lock.json: viewer/package-lock.json viewer/.npmrc
 	$(HAS_NODE) || $(MAKE) --no-print-directory .venv-node/stamp
 	cd viewer && $(NPM) ci
+	touch $@
+
+# The provider of OpenID Connect at which tests sign in.
+provider: tests/provider/node_modules/.package-lock.json
+
+tests/provider/node_modules/.package-lock.json: tests/provider/package-lock.json tests/provider/.npmrc
+	$(HAS_NODE) || $(MAKE) --no-print-directory .venv-node/stamp
+	cd tests/provider && $(NPM) ci
 	touch $@
 
 # In the package from PyPI, what should be links to npm are copies, which do not find npm.

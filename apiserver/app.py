@@ -54,6 +54,7 @@ from apiserver.services.access import defaults, fixed_users, identities, roles
 from apiserver.services.access.attempts import Attempts
 from apiserver.services.access.credentials import Credential
 from apiserver.services.access.key_uses import KeyUses
+from apiserver.services.access.oidc.provider import Provider
 from apiserver.services.backend import Backend, registry
 from apiserver.services.document_cache import DocumentCache
 from apiserver.services.history.store import History
@@ -245,6 +246,7 @@ def _backend(settings: Settings, folder: DataFolder, files: FileStore) -> Backen
         ),
         key_uses=key_uses,
         attempts=Attempts(),
+        provider=Provider(settings) if settings.oidc_issuer else None,
         scrolls=scrolls,
         document_cache=DocumentCache(documents),
         file_deletions=FileDeletions(files, documents),

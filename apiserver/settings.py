@@ -9,33 +9,19 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Callable, Mapping
-from dataclasses import Field, asdict, dataclass, field, fields
-from ipaddress import ip_network
+from collections.abc import Mapping
+from dataclasses import Field, asdict, dataclass, field, fields, is_dataclass
 from pathlib import Path
 from typing import Any, get_type_hints
 
-from apiserver import addresses, passwords
+from apiserver import addresses
 from apiserver.ip_addresses import Network
+from apiserver.setting_values import PARSERS, Domain, FixedUser, GroupRole
+from apiserver.urls import is_private
 
 ENVIRONMENT_PREFIX = "APISERVER_"
 #: What `events` and `documents` are for stores in the data folder, instead of an address.
 EMBEDDED = "embedded"
-
-
-@dataclass(frozen=True, slots=True)
-class FixedUser:
-    """A user in the settings, who logs in with a password."""
-
-    name: str
-    password: str = field(repr=False)
-    """The hash of the password, as `apiserver user hash` prints it."""
-    role: str = "user"
-    given_name: str = ""
-    family_name: str = ""
-    email: str = ""
-    id: str = ""
-    """The id of an existing user who gets this name and password."""
 
 
 class SettingsError(ValueError):
@@ -129,6 +115,35 @@ class Settings:
         choices=("password", "simple"),
     )
     users: tuple[FixedUser, ...] = _setting((), "users with passwords, as the guide on users says")
+    oidc_issuer: str = _setting(
+        "",
+        "address of a provider of OpenID Connect where people sign in, such as https://id.example.org/realms/lab; see "
+        "the guide on users",
+        web=True,
+    )
+    oidc_client_id: str = _setting("", "id that the provider knows this server by")
+    oidc_client_secret: str = _setting("", "secret that the provider gave this server, if it gave one", secret=True)
+    oidc_name: str = _setting("single sign-on", "what the sign-in page calls the provider", filled=True)
+    oidc_scopes: str = _setting("openid email profile", "scopes that the provider is asked for, with spaces between")
+    oidc_groups_claim: str = _setting(
+        "groups", "claim that lists a person's groups; of a claim in another one the path, such as realm_access.roles"
+    )
+    oidc_groups: tuple[GroupRole, ...] = _setting(
+        (), "which groups of the provider may sign in, and as what; if it is empty, everybody may, as a user"
+    )
+    oidc_email_domains: tuple[Domain, ...] = _setting(
+        (), "only people with a verified e-mail address in one of these domains may sign in; if it is empty, all may"
+    )
+    oidc_session_seconds: int = _setting(
+        12 * 3600,
+        "seconds after which somebody who signed in at the provider has to do so again",
+        min=3600,
+        max=365 * 86400,
+    )
+    oidc_sign_out: bool = _setting(True, "whether signing out here also signs out at the provider")
+    sign_up: bool = _setting(
+        True, "whether somebody who comes by way of the provider for the first time becomes a user"
+    )
     guest: bool = _setting(False, "whether anybody may log in as a guest, who may only read")
     viewer: bool = _setting(True, "whether browsers get pages, which show what runs report")
     web_url: str = _setting(
@@ -245,13 +260,24 @@ def load(
         if value is not None:
             values[name] = _parsed(name, value, f"--{name.replace('_', '-')}")
     settings = Settings(**values)
+    _check(settings)
+    return settings
+
+
+def _check(settings: Settings) -> None:
+    """SettingsError if two settings do not go together."""
     if bool(settings.admin_key) != bool(settings.admin_secret):
         raise SettingsError("admin_key and admin_secret: give both or neither")
     if bool(settings.tls_cert) != bool(settings.tls_key):
         raise SettingsError("tls_cert and tls_key: give both or neither")
     if settings.port == settings.files_port:
         raise SettingsError("port and files_port: give two different ports, or files_port 0 for files below the API")
-    return settings
+    if bool(settings.oidc_issuer) != bool(settings.oidc_client_id):
+        raise SettingsError("oidc_issuer and oidc_client_id: give both or neither")
+    if settings.oidc_issuer and not is_private(settings.oidc_issuer):
+        raise SettingsError("oidc_issuer: give an address of https; http is for a provider on this machine only")
+    if settings.oidc_issuer and "openid" not in settings.oidc_scopes.split():
+        raise SettingsError("oidc_scopes: openid must be among them")
 
 
 def masked(settings: Settings) -> dict[str, str]:
@@ -278,7 +304,7 @@ def shown(value: object) -> str:
     """A value as text, in the form in which the environment gives it."""
     if isinstance(value, bool):
         return str(value).lower()
-    if isinstance(value, tuple) and any(isinstance(item, FixedUser) for item in value):
+    if isinstance(value, tuple) and any(is_dataclass(item) for item in value):
         return json.dumps([asdict(item) for item in value])
     return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
@@ -302,7 +328,7 @@ def _parsed(name: str, value: object, source: str) -> Any:
     if item is None:
         raise SettingsError(f"{source}: there is no such setting")
     try:
-        parsed = _PARSERS[get_type_hints(Settings)[name]](value)
+        parsed = PARSERS[get_type_hints(Settings)[name]](value)
     except ValueError as error:
         raise SettingsError(f"{source}: {error}") from None
     problem = _outside(item.metadata, parsed)
@@ -331,96 +357,5 @@ def _is_web_address(text: str) -> bool:
     return re.fullmatch(r"https?://[^\s/?#@\\\"<>]+(/[\w./~-]*)?", text, re.ASCII) is not None
 
 
-def _text(value: object) -> str:
-    if not isinstance(value, str):
-        raise ValueError(f"{value!r} is not text")
-    return value
-
-
-def _whole_number(value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, (int, str)):
-        raise ValueError(f"{value!r} is not a whole number")
-    try:
-        return int(value)
-    except ValueError:
-        raise ValueError(f"{value!r} is not a whole number") from None
-
-
-def _yes_or_no(value: object) -> bool:
-    if value not in (True, False, "true", "false"):
-        raise ValueError(f"{value!r} is neither true nor false")
-    return value in (True, "true")
-
-
-def _path(value: object) -> Path:
-    if isinstance(value, Path):
-        return value
-    if not _text(value):
-        raise ValueError("the path is empty")
-    return Path(_text(value))
-
-
-def _origins(value: object) -> tuple[str, ...]:
-    """Web origins: comma-separated text, or a list of texts."""
-    items = value.split(",") if isinstance(value, str) else value
-    if not isinstance(items, (list, tuple)):
-        raise ValueError(f"{value!r} is not a list of origins")
-    origins = tuple(_text(item).strip().rstrip("/") for item in items if item != "")
-    for origin in origins:
-        scheme, separator, host = origin.partition("://")
-        if scheme not in ("http", "https") or not separator or not host or "/" in host or "*" in host:
-            raise ValueError(f"{origin!r} is not an origin such as https://ui.example.org")
-    return origins
-
-
-def _networks(value: object) -> tuple[Network, ...]:
-    """Addresses and networks: comma-separated text, or a list of texts."""
-    items = value.split(",") if isinstance(value, str) else value
-    if not isinstance(items, (list, tuple)):
-        raise ValueError(f"{value!r} is not a list of addresses and networks")
-    return tuple(ip_network(_text(item).strip()) for item in items if item != "")
-
-
-def _users(value: object) -> tuple[FixedUser, ...]:
-    """Users with passwords: a list of tables, or the same as JSON text."""
-    if isinstance(value, tuple):
-        return value
-    try:
-        items = json.loads(value or "[]") if isinstance(value, str) else value
-    except json.JSONDecodeError as error:
-        raise ValueError(f"not a list of users in JSON: {error}") from None
-    if not isinstance(items, list):
-        raise ValueError("not a list of users")
-    users = tuple(_user(item) for item in items)
-    if len({user.name for user in users}) < len(users):
-        raise ValueError("two users have the same name")
-    return users
-
-
-def _user(item: object) -> FixedUser:
-    known = {known.name for known in fields(FixedUser)}
-    if not isinstance(item, dict) or not all(isinstance(value, str) for value in item.values()):
-        raise ValueError("a user is a table of texts, such as {name = …, password = …}")
-    if unknown := item.keys() - known:
-        raise ValueError(f"a user has no field {min(unknown)}")
-    passwords.check_name(item.get("name", ""))
-    if item.get("role", "user") not in ("user", "admin"):
-        raise ValueError(f"{item['name']}: role: neither user nor admin")
-    try:
-        passwords.check_hash(item.get("password", ""))
-    except ValueError as error:
-        raise ValueError(f"{item['name']}: password: {error}") from None
-    return FixedUser(**item)
-
-
 #: By name, the default of each setting, as text.
 _DEFAULTS = masked(Settings())
-_PARSERS: dict[Any, Callable[[object], Any]] = {
-    str: _text,
-    int: _whole_number,
-    bool: _yes_or_no,
-    Path: _path,
-    tuple[str, ...]: _origins,
-    tuple[Network, ...]: _networks,
-    tuple[FixedUser, ...]: _users,
-}

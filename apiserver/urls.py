@@ -7,7 +7,7 @@ the page would make that call in their name.
 from __future__ import annotations
 
 import re
-from urllib.parse import unquote
+from urllib.parse import unquote, urlsplit
 
 #: What `is_of_file` allows, for error messages.
 FILE_ADDRESSES = "an address of http, https, s3, gs, azure or file, or a path below /files/"
@@ -50,3 +50,14 @@ def is_name_of_file(text: str) -> bool:
 def is_script(url: str) -> bool:
     """Whether a browser that follows the text as a link would run a script, or show the text itself as a page."""
     return bool(_SCRIPT.match(_IGNORED.sub("", url)))
+
+
+def is_private(url: str) -> bool:
+    """Whether nobody on the way reads or changes what is sent to the address: https, or a program on this machine."""
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname or ""
+    except ValueError:
+        return False
+    here = host in ("localhost", "::1") or re.fullmatch(r"127(\.\d{1,3}){3}", host) is not None
+    return bool(host) and (parts.scheme == "https" or (parts.scheme == "http" and here))

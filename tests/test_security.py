@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from apiserver import passwords
-from apiserver.settings import FixedUser
+from apiserver.setting_values import FixedUser
 from tests.harness import ADMIN_SECRET, running_api
 
 pytestmark = pytest.mark.anyio

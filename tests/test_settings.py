@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from apiserver.setting_values import FixedUser, GroupRole
 from apiserver.settings import (
-    FixedUser,
     Settings,
     SettingsError,
     load,
@@ -54,6 +54,16 @@ def test_paths_and_origins_are_parsed() -> None:
 HASH = "scrypt$16$8$3$AAAAAAAAAAAAAAAAAAAAAA==$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
 
 
+def test_groups_and_domains_are_parsed(tmp_path: Path) -> None:
+    config = tmp_path / "apiserver.toml"
+    config.write_text('oidc_email_domains = ["Example.org"]\n[[oidc_groups]]\ngroup = "boss"\nrole = "admin"\n')
+    settings = load(config=config)
+    assert settings.oidc_groups == (GroupRole("boss", "admin"),)
+    assert settings.oidc_email_domains == ("example.org",)
+    environ = {name: shown(getattr(settings, name)) for name in ("oidc_groups", "oidc_email_domains")}
+    assert load(environ={f"APISERVER_{name.upper()}": value for name, value in environ.items()}) == settings
+
+
 def test_users_come_from_tables_or_json(tmp_path: Path) -> None:
     config = tmp_path / "apiserver.toml"
     config.write_text(f'[[users]]\nname = "alice"\npassword = "{HASH}"\nrole = "admin"\n')
@@ -92,6 +102,28 @@ def test_users_that_cannot_be_are_refused(users: str, message: str) -> None:
 @pytest.mark.parametrize(
     ("environ", "message"),
     [
+        ({"APISERVER_OIDC_ISSUER": "https://id.example.org"}, "oidc_issuer and oidc_client_id: give both or neither"),
+        (
+            {"APISERVER_OIDC_ISSUER": "http://id.example.org", "APISERVER_OIDC_CLIENT_ID": "x"},
+            "oidc_issuer: give an address of https",
+        ),
+        (
+            {
+                "APISERVER_OIDC_ISSUER": "https://id.example.org",
+                "APISERVER_OIDC_CLIENT_ID": "x",
+                "APISERVER_OIDC_SCOPES": "email",
+            },
+            "oidc_scopes: openid must be among them",
+        ),
+        ({"APISERVER_OIDC_GROUPS": '[{"role": "admin"}]'}, "APISERVER_OIDC_GROUPS: a group needs its name"),
+        (
+            {"APISERVER_OIDC_GROUPS": '[{"group": "x", "role": "root"}]'},
+            "APISERVER_OIDC_GROUPS: x: role: neither user nor admin",
+        ),
+        (
+            {"APISERVER_OIDC_EMAIL_DOMAINS": "a@b"},
+            "APISERVER_OIDC_EMAIL_DOMAINS: 'a@b' is not a domain such as example.org",
+        ),
         ({"APISERVER_PORT": "many"}, "APISERVER_PORT: 'many' is not a whole number"),
         ({"APISERVER_PORT": "70000"}, "APISERVER_PORT: 70000 is more than 65535"),
         ({"APISERVER_MAX_BODY_BYTES": "1"}, "APISERVER_MAX_BODY_BYTES: 1 is less than 1048576"),

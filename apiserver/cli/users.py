@@ -43,6 +43,11 @@ def add(commands: Commands[argparse.ArgumentParser]) -> None:
     sessions = add_command(actions, "sessions", _user_sessions, "list logins that go on, and end them", DATA_FLAGS)
     sessions.add_argument("name", nargs="?", help="name of the user; everybody's if it is left out")
     sessions.add_argument("--end", nargs="*", metavar="ID", help="end these logins; all that are listed, without an id")
+    link = add_command(actions, "link", _user_link, "let a person at the provider sign in as a user", DATA_FLAGS)
+    link.add_argument("name")
+    link.add_argument("subject", help="the person's id at the provider (sub)")
+    unlink = add_command(actions, "unlink", _user_unlink, "let nobody at the provider sign in as a user", DATA_FLAGS)
+    unlink.add_argument("name")
     add_command(actions, "hash", _user_hash, "ask for a password and print its hash, for the setting users")
 
 
@@ -68,9 +73,7 @@ def _user_key(settings: Settings, options: argparse.Namespace) -> None:
     async def make(documents: DocumentStore) -> Credential:
         from apiserver.services.access.credentials import create_credential
 
-        user = await documents.find_one("users", {"company": settings.company, "name": options.name})
-        if user is None:
-            raise CommandError(f"there is no user '{options.name}'")
+        user = await _named(documents, settings, options.name)
         return await create_credential(documents, user, options.label, grant)
 
     grant = _grant(options)
@@ -197,6 +200,37 @@ def _session_line(session: Document, name: str) -> str:
     times = " ".join(f"{field} {session[field][:19]}" for field in ("created", "last_used", "expires"))
     where = f"{session['address']} {session['worker']} {session['agent']}".strip()
     return f"{session['id']} {_printable(name)}: {times} from {_printable(where)}"
+
+
+def _user_link(settings: Settings, options: argparse.Namespace) -> None:
+    async def link(documents: DocumentStore) -> None:
+        from apiserver.services.access.oidc.people import link_user
+
+        user = await _named(documents, settings, options.name)
+        if user.get("service"):
+            raise CommandError(f"'{options.name}' is a service account, as which nobody signs in")
+        await link_user(documents, user, settings.oidc_issuer, options.subject)
+
+    if not settings.oidc_issuer:
+        raise CommandError("there is no provider: the setting oidc_issuer names it")
+    with_documents(settings, link)
+
+
+def _user_unlink(settings: Settings, options: argparse.Namespace) -> None:
+    async def unlink(documents: DocumentStore) -> int:
+        from apiserver.services.access.oidc.people import unlink_user
+
+        return await unlink_user(documents, settings.company, (await _named(documents, settings, options.name))["id"])
+
+    if not with_documents(settings, unlink):
+        raise CommandError(f"nobody at a provider signs in as '{options.name}'")
+
+
+async def _named(documents: DocumentStore, settings: Settings, name: str) -> Document:
+    user = await documents.find_one("users", {"company": settings.company, "name": name})
+    if user is None:
+        raise CommandError(f"there is no user '{name}'")
+    return user
 
 
 def _printable(text: str) -> str:

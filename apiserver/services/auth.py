@@ -11,7 +11,8 @@ from apiserver.rpc.call import ANONYMOUS, Grant
 from apiserver.rpc.errors import ApiError, forbidden, invalid_id, validation_error
 from apiserver.services.access import credentials
 from apiserver.services.access.fixed_users import login_modes
-from apiserver.services.access.identities import PASSWORD_KEY, of_user
+from apiserver.services.access.identities import is_access_key, of_user
+from apiserver.services.access.oidc import sign_in
 from apiserver.services.access.password_login import caller_of
 from apiserver.services.access.roles import ASSIGNABLE, LOGIN_PAGE, USER, is_admin
 from apiserver.services.access.scopes import SCOPES, fields_of
@@ -27,7 +28,7 @@ async def login(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     caller = call.identity if call.identity != ANONYMOUS else await caller_of(call)
     token, seconds = await log_in(call, caller, request.get("expiration_sec"))
     call.identity = caller
-    if caller.key and not caller.key.startswith(PASSWORD_KEY):
+    if caller.key and is_access_key(caller.key):
         await call.backend.key_uses.logged_in(caller.key, call.worker or call.client)
     set_cookie(call, token, seconds)
     return {"token": token}
@@ -39,6 +40,20 @@ async def login_by_link(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     token, seconds = await log_in(call, call.identity, None)
     set_cookie(call, token, seconds)
     return {}
+
+
+@endpoint("auth.begin_provider_login", "2.34", anonymous=True)
+async def begin_provider_login(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    return {"url": await sign_in.begin(call, request["next"])}
+
+
+@endpoint("auth.finish_provider_login", "2.34", anonymous=True)
+async def finish_provider_login(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    call.identity, id_token, next = await sign_in.finish(call, request)
+    token, seconds = await log_in(call, call.identity, None)
+    await sign_in.keep_id_token(call, token, id_token)
+    set_cookie(call, token, seconds)
+    return {"next": next}
 
 
 @endpoint("auth.logout", "1.0")

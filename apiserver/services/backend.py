@@ -16,6 +16,7 @@ from apiserver.rpc.call import Call as RpcCall
 from apiserver.rpc.registry import Registry
 from apiserver.services.access.attempts import Attempts
 from apiserver.services.access.key_uses import KeyUses
+from apiserver.services.access.oidc.provider import Provider
 from apiserver.services.document_cache import DocumentCache
 from apiserver.services.history.store import History
 from apiserver.services.last_metrics import LastMetrics
@@ -40,6 +41,7 @@ class Backend:
     auth: Authenticator
     key_uses: KeyUses
     attempts: Attempts
+    provider: Provider | None
     scrolls: Scrolls
     document_cache: DocumentCache
     file_deletions: FileDeletions

@@ -7,6 +7,7 @@ from typing import Any
 from apiserver.rpc.call import ANONYMOUS
 from apiserver.rpc.errors import ApiError
 from apiserver.services.access.fixed_users import login_modes
+from apiserver.services.access.oidc.sign_in import provider_modes, sign_out_address
 from apiserver.services.access.sessions import end_session
 from apiserver.services.backend import Call, endpoint
 
@@ -16,6 +17,7 @@ async def supported_modes(call: Call, request: dict[str, Any]) -> dict[str, Any]
     return {
         "authenticated": call.identity != ANONYMOUS,
         "basic": login_modes(call.backend.settings),
+        "provider": provider_modes(call.backend.settings),
         "sso": {},
         "sso_providers": [],
         "server_errors": {},
@@ -32,5 +34,6 @@ async def logout(call: Call, request: dict[str, Any]) -> dict[str, Any]:
             # caller without a valid login may have the cookie cleared.
             if error.code == 403:
                 raise
+    address = await sign_out_address(call)
     await end_session(call)
-    return {}
+    return {} if address is None else {"url": address}

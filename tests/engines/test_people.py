@@ -10,7 +10,7 @@ import pytest
 from apiserver import passwords
 from apiserver.passwords import hash_password
 from apiserver.services.access import identities
-from apiserver.settings import FixedUser
+from apiserver.setting_values import FixedUser
 from tests.harness import Api, bearer, running_api
 
 pytestmark = pytest.mark.anyio

@@ -177,8 +177,8 @@ async def bad_credentials(api: Api) -> dict[str, str | None]:
     }
 
 
-#: Anybody may call them, but from a page of this server, with what only the owner of the machine knows.
-ONLY_FOR_PAGES = {"auth.login_by_link"}
+#: Anybody may call them, but from a page of this server, with what only the owner of the machine or a provider knows.
+ONLY_FOR_PAGES = {"auth.login_by_link", "auth.begin_provider_login", "auth.finish_provider_login"}
 
 
 def anonymous() -> set[str]:

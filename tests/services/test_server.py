@@ -8,7 +8,7 @@ import pytest
 
 from apiserver import __version__
 from apiserver.passwords import nobodys_hash
-from apiserver.settings import FixedUser
+from apiserver.setting_values import FixedUser
 from apiserver.stores.documents.query import Update
 from apiserver.times import now_ms
 from tests.harness import ADMIN_SECRET, Api, new_user, running_api

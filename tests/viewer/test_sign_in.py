@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from apiserver.passwords import hash_password
-from apiserver.settings import FixedUser
+from apiserver.setting_values import FixedUser
 from tests.harness import ADMIN_KEY, ADMIN_SECRET, Served, served
 from tests.viewer.browser import DESKTOP, Faults, keeping_browser, opened_page, require_pages
 from tests.viewer.lab import Lab

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { basic, pathAfter } from "../src/state/signing";
+import { basic, cameBackWith, pathAfter } from "../src/state/signing";
 
 const ORIGIN = "http://127.0.0.1:8008";
 
@@ -32,4 +32,10 @@ test("nobody is sent to another server, or to sign in again", () => {
 test("names and passwords of any characters are sent", () => {
   const text = Buffer.from(basic("Zoë", "pässwörd 🔑").slice(6), "base64").toString("utf8");
   assert.equal(text, "Zoë:pässwörd 🔑");
+});
+
+test("what a provider sends the browser back with is read, and nothing else is taken for it", () => {
+  assert.deepEqual(cameBackWith("?code=c&state=s&iss=i&session_state=x"), { state: "s", code: "c", iss: "i" });
+  assert.deepEqual(cameBackWith("?error=access_denied&error_description=no&state=s"), { state: "s", error: "access_denied" });
+  for (const query of ["", "?next=/x", "?code=c", "?state=s", "?state=&code=c"]) assert.equal(cameBackWith(query), null);
 });

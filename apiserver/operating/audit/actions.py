@@ -15,6 +15,7 @@ ACTIONS: Mapping[str, tuple[str, ...]] = {
     # sign-ins, and what they lead to
     "auth.login": (),
     "auth.login_by_link": (),
+    "auth.finish_provider_login": (),
     "auth.logout": (),
     "login.logout": (),
     "auth.get_token_for_user": ("user", "expiration_sec"),

@@ -27,8 +27,8 @@ _REFUSED = (401, 403)
 #: Types of answers of `/data` that are files to take away: pages do not ask for them.
 _EXPORTS = ("text/csv", "application/x-ndjson", "application/vnd.apache.")
 _OUR_KEY = re.compile(r"[0-9A-F]{20}")
-#: What the keys of sessions begin with that began with a password.
-_PASSWORD = "password-"
+#: What the keys of sessions begin with that began without an access key. The first word says with what.
+_WITHOUT_KEY = ("password-", "provider-")
 
 
 class RequestAudit:
@@ -96,7 +96,7 @@ def _entry(action: str, scope: Scope, status: int, caller: Identity, what: Mappi
         company=caller.company,
         user=caller.user,
         name=caller.user_name,
-        key="password" if key.startswith(_PASSWORD) else key,
+        key=key.partition("-")[0] if key.startswith(_WITHOUT_KEY) else key,
         address=(scope.get("client") or ("",))[0],
         what=what,
     )

@@ -12,7 +12,7 @@ from uuid import uuid4
 
 from apiserver.rpc.call import FULL, Grant
 from apiserver.rpc.versions import SERVER_VERSION
-from apiserver.services.access.identities import PASSWORDS, SESSIONS, digest, forget
+from apiserver.services.access.identities import PASSWORDS, PROVIDER_LINKS, SESSIONS, digest, forget
 from apiserver.services.access.roles import ASSIGNABLE, USER
 from apiserver.services.access.scopes import fields_of, grant_of
 from apiserver.stores.documents.base import DocumentStore, DuplicateDocument
@@ -73,7 +73,7 @@ async def delete_user(documents: DocumentStore, company: str, user: str) -> int:
     """Delete a user with their access keys, password, logins and own views, so their tokens end; returns 0 or 1."""
     deleted = await documents.delete("users", {"company": company, "id": user})
     if deleted:
-        for kept in ("credentials", PASSWORDS, SESSIONS):
+        for kept in ("credentials", PASSWORDS, PROVIDER_LINKS, SESSIONS):
             await documents.delete(kept, {"company": company, "user": user})
         await documents.delete("views", {"company": company, "user": user, "shared": False})
     forget(documents)

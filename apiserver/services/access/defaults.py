@@ -18,12 +18,21 @@ ADMIN_NAME = "admin"
 
 
 async def ensure_defaults(documents: DocumentStore, settings: Settings) -> None:
-    """Make the company and its default queue if they do not exist. If they do, nothing is written."""
-    if await documents.find_one("companies", {"id": settings.company}) is None:
-        company = {"id": settings.company, "company": settings.company, "name": "default", "created": utc_now()}
+    """Make the companies that the settings name, each with a default queue, if they do not exist.
+
+    If they do, nothing is written.
+    """
+    await _ensure_company(documents, settings.company, "default")
+    for company in {rule.company for rule in settings.oidc_groups} - {"", settings.company}:
+        await _ensure_company(documents, company, company)
+
+
+async def _ensure_company(documents: DocumentStore, id: str, name: str) -> None:
+    if await documents.find_one("companies", {"id": id}) is None:
+        company = {"id": id, "company": id, "name": name, "created": utc_now()}
         await insert_if_new(documents, "companies", {**company, "server_uid": uuid4().hex})
-    if await documents.find_one("queues", {"company": settings.company, "system_tags": "default"}) is None:
-        queue = new_queue("default", user=None, company=settings.company, system_tags=["default"])
+    if await documents.find_one("queues", {"company": id, "system_tags": "default"}) is None:
+        queue = new_queue("default", user=None, company=id, system_tags=["default"])
         await insert_if_new(documents, "queues", queue)
 
 

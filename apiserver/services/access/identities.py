@@ -37,6 +37,10 @@ NOTED_SECONDS = 3600
 #: password has a new key, so tokens from the old one end.
 PASSWORDS = "passwords"
 PASSWORD_KEY = "password-"
+#: Collection of people at a provider, and as which users they sign in here. Tokens of these sign-ins name their link,
+#: `provider-<link>`, as their key, and end with it.
+PROVIDER_LINKS = "provider_links"
+PROVIDER_KEY = "provider-"
 #: Thousands of SDKs report at the same time, each with a token of its own.
 MOST_CACHED = 8192
 #: How old what was found may be. Tokens are found with the help of keys and users that were found before, so if another
@@ -91,7 +95,7 @@ def current(documents: DocumentStore, uses: KeyUses) -> Current:
         found: Identity | None = await cache.get(token, lambda: _of_token(documents, claimed))
         if found is None or found.grant.expires <= time.time():
             return None
-        if found.key is not None and not found.key.startswith(PASSWORD_KEY):
+        if found.key is not None and is_access_key(found.key):
             uses.note(found.key)
         return found
 
@@ -170,11 +174,19 @@ async def _note_use(documents: DocumentStore, session: str) -> None:
             await documents.update(SESSIONS, {"id": session}, Update(set={"last_used": utc_now()}))
 
 
+def is_access_key(key: str) -> bool:
+    """Whether the key of an identity is an access key, and does not stand for a password or a link."""
+    return not key.startswith((PASSWORD_KEY, PROVIDER_KEY))
+
+
 async def _grant(documents: DocumentStore, key: str) -> Grant | None:
-    """What an access key allows, or the password that `key` stands for; None if it is not valid any more."""
+    """What an access key allows, or the password or link that `key` stands for; None if it is not valid any more."""
     if key.startswith(PASSWORD_KEY):
         owner = key.removeprefix(PASSWORD_KEY).rpartition("-")[0]
         return FULL if await documents.find_one(PASSWORDS, {"id": owner, "key": key}) is not None else None
+    if key.startswith(PROVIDER_KEY):
+        link = {"id": key.removeprefix(PROVIDER_KEY)}
+        return FULL if await documents.find_one(PROVIDER_LINKS, link) is not None else None
     known: _Key | None = await _cache_of(documents).get(("key", key), lambda: _of_key(documents, key))
     return None if known is None else known.identity.grant
 

@@ -38,6 +38,7 @@ ADMINS_ONLY = frozenset(
 FOR_ALL_ROLES = frozenset(
     {
         *("auth.fixed_users_mode", "auth.login", "auth.login_by_link", "auth.logout"),
+        *("auth.begin_provider_login", "auth.finish_provider_login"),
         *("debug.ping", "login.logout", "login.supported_modes"),
     }
 )

@@ -16,8 +16,9 @@ from secrets import token_hex
 from apiserver.rpc.auth import TOKEN_COOKIE
 from apiserver.rpc.call import Identity
 from apiserver.rpc.tokens import bad_token
-from apiserver.services.access.identities import ENDED_SESSIONS, SESSIONS, forget
+from apiserver.services.access.identities import ENDED_SESSIONS, PROVIDER_KEY, SESSIONS, forget
 from apiserver.services.backend import Call
+from apiserver.settings import Settings
 from apiserver.stores.documents.base import DocumentStore, DuplicateDocument
 from apiserver.stores.documents.query import AtLeast, Document, In, Less, Update
 from apiserver.times import from_now, utc_now
@@ -33,21 +34,32 @@ async def log_in(call: Call, identity: Identity, asked: int | None) -> tuple[str
     """A token for `identity`, and for how many seconds it is valid: as many as asked for, within limits.
 
     A caller with a token stays in its session. A session can be renewed for `token_renewal_days` after its login; later
-    it is 401/30.
+    it is 401/30. One that began at a provider ends after `oidc_session_seconds`.
     """
     settings, now = call.backend.settings, int(time.time())
     seconds = settings.token_lifetime if asked is None else asked
     seconds = min(max(seconds, SHORTEST_TOKEN), LONGEST_TOKEN)
     if identity.session is None or identity.logged_in is None:
         identity = replace(identity, session=token_hex(16), logged_in=now)
+        if _is_of_provider(identity):
+            seconds = min(seconds, settings.oidc_session_seconds)
         await _begin(call, identity, from_now(seconds))
     else:
-        seconds = min(seconds, identity.logged_in + settings.token_renewal_days * 86400 - now)
+        seconds = min(seconds, identity.logged_in + _renewable_seconds(settings, identity) - now)
         if seconds <= 0:
             raise bad_token("its login was too long ago to be renewed", expired=True)
         ends_before = {"id": identity.session, "expires": Less(from_now(seconds))}
         await call.backend.documents.update(SESSIONS, ends_before, Update(set={"expires": from_now(seconds)}))
     return call.backend.auth.issue(identity, seconds), seconds
+
+
+def _renewable_seconds(settings: Settings, identity: Identity) -> int:
+    """For how long after its login a session can get further tokens."""
+    return settings.oidc_session_seconds if _is_of_provider(identity) else settings.token_renewal_days * 86400
+
+
+def _is_of_provider(identity: Identity) -> bool:
+    return identity.key is not None and identity.key.startswith(PROVIDER_KEY)
 
 
 async def _begin(call: Call, identity: Identity, expires: str) -> None:

@@ -31,7 +31,7 @@ pytestmark = pytest.mark.anyio
 Line = dict[str, Any]
 
 #: Their names are like those of calls that are told, but they only read, prepare, or choose how pages look.
-NOT_TOLD = {"organization.prepare_download_for_get_all", "users.set_preferences"}
+NOT_TOLD = {"auth.begin_provider_login", "organization.prepare_download_for_get_all", "users.set_preferences"}
 
 
 @pytest.fixture

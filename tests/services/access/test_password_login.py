@@ -15,7 +15,8 @@ from apiserver.passwords import hash_password
 from apiserver.services.access import credentials, password_login
 from apiserver.services.access.fixed_users import WEB_UI, ensure_fixed_users
 from apiserver.services.access.password_login import set_password
-from apiserver.settings import FixedUser, SettingsError
+from apiserver.setting_values import FixedUser
+from apiserver.settings import SettingsError
 from tests.harness import ADMIN_KEY, Api, bearer, running_api
 
 pytestmark = pytest.mark.anyio

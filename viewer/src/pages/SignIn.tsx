@@ -6,7 +6,18 @@ import { useEffect, useState } from "preact/hooks";
 import { ServerError } from "../api/client";
 import { wordsOf } from "../parts/Notice";
 import { query } from "../state/address";
-import { findModes, pathAfter, signIn, signInByLink, signInByName, type Modes } from "../state/signing";
+import {
+  cameBackWith,
+  findModes,
+  leaveForProvider,
+  pathAfter,
+  signIn,
+  signInByLink,
+  signInByName,
+  signInByProvider,
+  type CameBack,
+  type Modes,
+} from "../state/signing";
 import css from "./SignIn.module.css";
 
 const WRONG_PASSWORD = "No user has this name and password, and no access key this secret.";
@@ -21,26 +32,36 @@ export function SignIn(): JSX.Element {
   const [failure, setFailure] = useState("");
   const [wait, setWait] = useCountdown();
 
-  /** Run one way of signing in, and leave this page if it succeeds. */
-  async function attempt(way: () => Promise<void>, wrong: string): Promise<void> {
+  /** Run one way of signing in. If it fails, say why: of 401 what is `wrong`, or else what the server says. */
+  async function attempt(way: () => Promise<void>, wrong?: string): Promise<void> {
     setBusy(true);
     setFailure("");
     setWait(0);
     try {
       await way();
-      location.replace(pathAfter(query.value.get("next"), location.origin)); // loads anew, as this user
     } catch (error) {
       setBusy(false);
       setPassword("");
       if (!(error instanceof Error)) throw error;
-      if (error instanceof ServerError && error.retryAfter !== null) setWait(Math.ceil(error.retryAfter) || 1);
-      else setFailure(error instanceof ServerError && error.status === 401 ? wrong : wordsOf(error));
+      if (error instanceof ServerError && error.status === 429) setWait(Math.ceil(error.retryAfter ?? 1) || 1);
+      else setFailure(wrong && error instanceof ServerError && error.status === 401 ? wrong : wordsOf(error));
     }
   }
 
+  /** Sign in one way, and go on. */
+  function signInBy(way: () => Promise<void>, wrong: string): void {
+    void attempt(async () => {
+      await way();
+      goTo(next);
+    }, wrong);
+  }
+
+  const next = query.value.get("next");
   useEffect(() => {
     const link = takeLink();
-    if (link) void attempt(() => signInByLink(link), WRONG_LINK);
+    const cameBack = takeCameBack();
+    if (link) signInBy(() => signInByLink(link), WRONG_LINK);
+    else if (cameBack) void attempt(async () => goTo(await signInByProvider(cameBack)));
     findModes().then(setModes, (error: Error) => setFailure(wordsOf(error)));
   }, []);
 
@@ -52,7 +73,7 @@ export function SignIn(): JSX.Element {
         class={css["form"]}
         onSubmit={(event) => {
           event.preventDefault();
-          void attempt(() => (needsPassword ? signIn(name, password) : signInByName(name.trim())), WRONG_PASSWORD);
+          signInBy(() => (needsPassword ? signIn(name, password) : signInByName(name.trim())), WRONG_PASSWORD);
         }}
       >
         <h1>Sign in</h1>
@@ -83,11 +104,25 @@ export function SignIn(): JSX.Element {
         <button class="primary" disabled={busy || wait > 0}>
           {busy ? "Signing in…" : "Sign in"}
         </button>
+        {modes?.provider && (
+          <button
+            type="button"
+            disabled={busy}
+            onClick={() =>
+              void attempt(async () => {
+                await leaveForProvider(pathAfter(next, location.origin));
+                setBusy(false); // who comes back without signing in finds this page as it was
+              })
+            }
+          >
+            Sign in with {modes.provider}
+          </button>
+        )}
         {guest && (
           <button
             type="button"
             disabled={busy}
-            onClick={() => void attempt(() => signIn(guest.name, guest.password), WRONG_PASSWORD)}
+            onClick={() => signInBy(() => signIn(guest.name, guest.password), WRONG_PASSWORD)}
           >
             Look around as a guest
           </button>
@@ -110,6 +145,18 @@ function takeLink(): string | null {
   const link = new URLSearchParams(location.hash.slice(1)).get("link");
   if (link !== null) history.replaceState(null, "", location.pathname + location.search);
   return link;
+}
+
+/** What the provider sent the browser back with. It is taken out of the address at once, too. */
+function takeCameBack(): CameBack | null {
+  const cameBack = cameBackWith(location.search);
+  if (cameBack !== null) history.replaceState(null, "", location.pathname);
+  return cameBack;
+}
+
+/** Load the pages anew, as the user who has signed in. */
+function goTo(next: string | null): void {
+  location.replace(pathAfter(next, location.origin));
 }
 
 /** Seconds that become fewer by themselves. */

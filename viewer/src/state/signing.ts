@@ -8,6 +8,16 @@ export interface Modes {
   readonly password: boolean;
   /** Who looks around without a name, if the server allows it. */
   readonly guest: { readonly name: string; readonly password: string } | null;
+  /** What the provider is called at which people sign in; null without one. */
+  readonly provider: string | null;
+}
+
+/** What a provider sends the browser back with, behind the "?" of the sign-in page. */
+export interface CameBack {
+  readonly state: string;
+  readonly code?: string;
+  readonly error?: string;
+  readonly iss?: string;
 }
 
 /** The access key by which a page lists and adds users where a name is enough. Every copy of ClearML's web UI has it. */
@@ -15,6 +25,7 @@ const PAGES_KEY = "EYVQ385RW7Y2QQUH88CZ7DWIQ1WUHP";
 const PAGES_SECRET = "XhkH6a6ds9JBnM_MrahYyYdO-wS2bqFSm8gl-V0UZXH26Ydd6Eyi28TeBEoSr6Z3Bes";
 
 interface SupportedModes {
+  readonly provider: { readonly name?: string };
   readonly basic: {
     readonly enabled: boolean;
     readonly guest: { readonly enabled: boolean; readonly username?: string; readonly password?: string };
@@ -23,9 +34,14 @@ interface SupportedModes {
 
 /** Ask the server how people sign in. Throws ServerError. */
 export async function findModes(): Promise<Modes> {
-  const { enabled, guest } = (await apiOnce<SupportedModes>("login.supported_modes", {})).basic;
+  const { basic, provider } = await apiOnce<SupportedModes>("login.supported_modes", {});
+  const { enabled, guest } = basic;
   const isOpen = guest.enabled && guest.username !== undefined && guest.password !== undefined;
-  return { password: enabled, guest: isOpen ? { name: guest.username!, password: guest.password! } : null };
+  return {
+    password: enabled,
+    guest: isOpen ? { name: guest.username!, password: guest.password! } : null,
+    provider: provider.name ?? null,
+  };
 }
 
 /** By a name and its password, or an access key and its secret. Throws ServerError. */
@@ -48,10 +64,36 @@ export async function signInByLink(link: string): Promise<void> {
   await apiOnce("auth.login_by_link", { link });
 }
 
-/** The cookie and this sign-in end. The pages are loaded anew, so that nothing of this user stays. */
+/** Most characters of an address that is kept while one is at the provider. */
+const LONGEST_NEXT = 2000;
+
+/** Leave for the provider, which sends the browser back to the sign-in page; `next`: where to go then. Throws ServerError. */
+export async function leaveForProvider(next: string): Promise<void> {
+  const kept = next.length <= LONGEST_NEXT ? next : "/";
+  const { url } = await apiOnce<{ url: string }>("auth.begin_provider_login", { next: kept });
+  location.assign(url);
+}
+
+/** Finish what `leaveForProvider` began, and return where to go. Throws ServerError. */
+export async function signInByProvider(cameBack: CameBack): Promise<string> {
+  return (await apiOnce<{ next: string }>("auth.finish_provider_login", cameBack)).next;
+}
+
+/** What a provider sent the browser back with, if it did, by the query of the sign-in page. */
+export function cameBackWith(query: string): CameBack | null {
+  const said = new URLSearchParams(query);
+  const [state, code, error, iss] = ["state", "code", "error", "iss"].map((name) => said.get(name));
+  if (!state || !(code || error)) return null;
+  return { state, ...(code ? { code } : { error: error!.slice(0, 200) }), ...(iss && { iss }) };
+}
+
+/**
+ * The cookie and this sign-in end, also at the provider if the server says so. The pages are loaded anew, so that
+ * nothing of this user stays.
+ */
 export async function signOut(): Promise<void> {
-  await api("login.logout");
-  location.assign("/sign-in");
+  const { url } = await api<{ url?: string }>("login.logout");
+  location.assign(url ?? "/sign-in");
 }
 
 /** Where to go after signing in: only to a path of this server, otherwise to the start. */

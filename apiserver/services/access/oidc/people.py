@@ -1,0 +1,121 @@
+"""Finds the user whom the provider signed in, or adds them, if they may come in at all.
+
+A person is who the provider says by its own name and the person's id there (issuer and sub), which never change hands.
+An e-mail address or a name does: somebody may choose the address of an admin at the provider, or get the address of
+somebody who left. So these never lead to a user who is here already. An admin links such a user by a command.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from uuid import NAMESPACE_OID, uuid5
+
+from apiserver.rpc.call import Identity
+from apiserver.rpc.errors import ApiError
+from apiserver.services.access.credentials import insert_if_new, new_user, update_user
+from apiserver.services.access.identities import PROVIDER_KEY, PROVIDER_LINKS, digest, forget, of_user
+from apiserver.services.access.oidc.id_tokens import Claims
+from apiserver.services.access.oidc.provider import claim
+from apiserver.setting_values import GroupRole
+from apiserver.settings import Settings
+from apiserver.stores.documents.base import DocumentStore
+from apiserver.stores.documents.query import Document, Update
+from apiserver.times import utc_now
+
+_LONGEST_NAME = 200
+EVERYBODY = GroupRole("*")
+
+
+async def user_of(documents: DocumentStore, settings: Settings, claims: Claims) -> Identity:
+    """The user of a person whom the provider signed in. 403 if they may not come in."""
+    place = _place_of(settings, claims)
+    company = place.company or settings.company
+    issuer, subject = settings.oidc_issuer, str(claims["sub"])
+    link = _link_id(company, issuer, subject)
+    known = await documents.find_one(PROVIDER_LINKS, {"id": link})
+    user = known["user"] if known else _user_id(link)
+    found = await documents.find_one("users", {"id": user, "company": company})
+    if found is None:
+        if not settings.sign_up:
+            raise _refused(f"you are no user here yet. An admin can add you, by your id at the provider: {subject}")
+        found = await _add(documents, {**new_user(company, "", place.role), "id": user}, claims)
+    elif found.get("service"):
+        raise _refused("your user here is an account for programs")
+    elif settings.oidc_groups and found["role"] != place.role and not found.get("fixed"):
+        await update_user(documents, company, user, {"role": place.role})
+    await link_user(documents, found, issuer, subject)
+    identity = await of_user(documents, user)
+    if identity is None:
+        raise _refused("your user has just been deleted")
+    return replace(identity, key=f"{PROVIDER_KEY}{link}")
+
+
+async def link_user(documents: DocumentStore, user: Document, issuer: str, subject: str) -> None:
+    """Let a person sign in as this user, and as no other user of the company."""
+    id = _link_id(user["company"], issuer, subject)
+    kept = {"user": user["id"], "company": user["company"], "issuer": issuer, "subject": subject}
+    fields = {**kept, "last_used": utc_now()}
+    if not await documents.update(PROVIDER_LINKS, {"id": id}, Update(set=fields)):
+        await insert_if_new(documents, PROVIDER_LINKS, {"id": id, **fields})
+    forget(documents)
+
+
+async def unlink_user(documents: DocumentStore, company: str, user: str) -> int:
+    """Let nobody sign in at the provider as this user, and end their sessions from there; how many links there were."""
+    unlinked = await documents.delete(PROVIDER_LINKS, {"company": company, "user": user})
+    forget(documents)
+    return unlinked
+
+
+def _place_of(settings: Settings, claims: Claims) -> GroupRole:
+    """The role and company that a person's groups give: those of the first group in the settings. 403 without any."""
+    if settings.oidc_email_domains:
+        _check_email(settings.oidc_email_domains, claims)
+    if not settings.oidc_groups:
+        return EVERYBODY
+    groups = claim(claims, settings.oidc_groups_claim)
+    own = [group for group in (groups if isinstance(groups, list) else [groups]) if isinstance(group, str)]
+    place = next((rule for rule in settings.oidc_groups if rule.group in own or rule.group == EVERYBODY.group), None)
+    if place is None:
+        raise _refused("you are in none of the groups that may use this server")
+    return place
+
+
+def _check_email(domains: Sequence[str], claims: Claims) -> None:
+    email, is_verified = claims.get("email"), claims.get("email_verified")
+    if not isinstance(email, str) or is_verified not in (True, "true"):
+        raise _refused("the provider does not say that your e-mail address was verified")
+    if not email.lower().endswith(tuple(f"@{domain}" for domain in domains)):
+        raise _refused("your e-mail address is in none of the domains that may use this server")
+
+
+async def _add(documents: DocumentStore, user: Document, claims: Claims) -> Document:
+    """Add a user, named as the provider says; if others have these names, with a part of their id behind it."""
+    given = {name: _text(claims, name) for name in ("given_name", "family_name", "email")}
+    names = [name for key in ("preferred_username", "email", "name") if (name := _text(claims, key))]
+    for name in (*names, f"{(names or ['user'])[0][: _LONGEST_NAME - 9]} {user['id'][:8]}"):
+        await insert_if_new(documents, "users", {**user, **given, "name": name})
+        # By another server, too, at the same moment.
+        if (found := await documents.find_one("users", {"id": user["id"]})) is not None:
+            return found
+    raise _refused("there are users of your names here already")
+
+
+def _text(claims: Claims, name: str) -> str:
+    """A claim that is text, without what cannot be printed."""
+    text = claims.get(name)
+    return "".join(filter(str.isprintable, text)).strip()[:_LONGEST_NAME] if isinstance(text, str) else ""
+
+
+def _link_id(company: str, issuer: str, subject: str) -> str:
+    return digest(f"{company}\n{issuer}\n{subject}")
+
+
+def _user_id(link: str) -> str:
+    """The id of the user who is added for a link: always the same, so that of two servers one adds them."""
+    return uuid5(NAMESPACE_OID, link).hex
+
+
+def _refused(reason: str) -> ApiError:
+    return ApiError(403, 21, f"The provider knows you, but {reason}.")

@@ -1,0 +1,1 @@
+"""The real provider of OpenID Connect at which tests sign in."""
