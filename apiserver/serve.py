@@ -45,6 +45,7 @@ from apiserver.signals import heard
 from apiserver.stores.documents.base import DocumentStore, DocumentStoreError
 from apiserver.stores.events.base import EventStoreError
 from apiserver.stores.files.disk import FileStoreError
+from apiserver.systemd import passed_sockets, told
 from apiserver.viewer.server import is_built
 from apiserver.watchdog import watched
 
@@ -78,7 +79,7 @@ def run(settings: Settings) -> None:
     descriptors.raise_limit()
     give_back_large_blocks()
     os.umask(0o077)  # other users may not read the files that the server makes, whatever folder they are in
-    sockets = [take_port(settings.host, port) for port in ports]
+    sockets = listeners(settings.host, ports)
     if settings.workers == 1:
         return serve_on(settings, sockets)
     patience = settings.shutdown_seconds + _CLOSING + _ENDING
@@ -113,6 +114,19 @@ def _work(settings: Settings, sockets: list[socket.socket], worker: Child) -> in
         log.error("a worker cannot serve: %s", error)
         return 1
     return 0
+
+
+def listeners(host: str, ports: list[int]) -> list[socket.socket]:
+    """A socket for each port: one that a supervisor holds and has passed to this process, or a new one."""
+    try:
+        passed = passed_sockets()
+    except ValueError as error:
+        raise CannotServe(f"the supervisor passes sockets that cannot be used: {error}") from error
+    sockets = [passed.pop(port) if port in passed else take_port(host, port) for port in ports]
+    if passed:
+        others = ", ".join(map(str, passed))
+        raise CannotServe(f"the supervisor passes sockets of ports that the settings do not name: {others}")
+    return sockets
 
 
 def take_port(host: str, port: int) -> socket.socket:
@@ -171,10 +185,10 @@ async def _serve(settings: Settings, sockets: list[socket.socket], worker: Child
             async with _protocol(certificate, slots, app.metrics) as protocol:
                 servers = [_Server(_config(settings, protocol, served.pop(0)), app.end_streams) for _ in sockets]
                 until_closed.enter_context(heard(partial(_stop, servers), settings.shutdown_seconds + _CLOSING))
+                serving = (server.serve(copies(one)) for server, one in zip(servers, sockets, strict=True))
                 with watched(settings.slow_loop_ms, app.held), _tied_to_parent(worker, servers):
-                    await asyncio.gather(
-                        *(server.serve(copies(one)) for server, one in zip(servers, sockets, strict=True))
-                    )
+                    async with told():
+                        await asyncio.gather(*serving)
 
 
 @contextlib.asynccontextmanager

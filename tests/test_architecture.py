@@ -93,6 +93,7 @@ ALLOWED = {
         *("stores.reserve", "stores.snapshots", "stores.syncing"),
     },
     "signals": set(),
+    "systemd": {"repeating"},
     "processes": {"signals"},
     "connections": {"ip_addresses"},
     "data": {

@@ -27,6 +27,8 @@ class ConnectionBounds:
     """How long the rest of a body may take after its request was answered."""
     linger_seconds: float = 2
     """How long a refused connection stays open. Were it closed while its client sends, the answer would be lost."""
+    parting_seconds: float = 0.1
+    """How long a server that stops waits for a request on a connection that has none. uvicorn waits as long anyway."""
     grace_seconds: float = 1
     """A connection that has waited for a request for less than this keeps its slot."""
     kept_bytes: int = 32 * 2**20

@@ -74,7 +74,19 @@ class Protocol(asyncio.Protocol):
 
     __slots__ = (
         *("_app", "_at", "_body", "_bounds", "_chunked", "_continues", "_drained", "_forwarded", "_headers", "_kept"),
-        *("_length", "_loop", "_of_proxy", "_parser", "_received", "_scheme", "_scope", "_since", "_slots", "_socket"),
+        *(
+            "_length",
+            "_loop",
+            "_of_proxy",
+            "_parser",
+            "_parting",
+            "_received",
+            "_scheme",
+            "_scope",
+            "_since",
+            "_slots",
+            "_socket",
+        ),
         *("_state", "_to_send", "_to_take", "_unsent", "_url", "_uvicorn", "_whole"),
         *("client", "exchange", "flow", "transport"),
     )
@@ -92,6 +104,7 @@ class Protocol(asyncio.Protocol):
             config.load()
         self._app = config.loaded_app
         self._scheme = scheme
+        self._parting = False  # whether the server stops
         self._loop = _loop or asyncio.get_running_loop()
         self._uvicorn = server_state
         self._slots = slots
@@ -144,11 +157,20 @@ class Protocol(asyncio.Protocol):
         self._parser = None  # it has this connection, and only the garbage collector would free both
 
     def shutdown(self) -> None:
-        """The server stops: close the connection now, or when its request is answered."""
+        """The server stops: close the connection when its request is answered.
+
+        If it has none, one may be on its way, which is waited for a moment. Where another server takes over the port,
+        so no client sees a connection that was closed before it could ask.
+        """
+        self._parting = True
         if self.exchange is None or self.exchange.response_complete:
-            self.transport.close()
+            self._loop.call_later(self._bounds.parting_seconds, self._part)
         else:
             self.exchange.keep_alive = False
+
+    def _part(self) -> None:
+        if self.exchange is None or self.exchange.response_complete:
+            self.transport.close()
 
     def eof_received(self) -> None:
         """The client sends no more. It may still wait for an answer."""
@@ -325,7 +347,7 @@ class Protocol(asyncio.Protocol):
             self.flow,
             self._on_answered,
             self._uvicorn.default_headers,
-            keep_alive=self._scope["http_version"] != "1.0" and self._parser.should_keep_alive(),
+            keep_alive=not self._parting and self._scope["http_version"] != "1.0" and self._parser.should_keep_alive(),
             waits_for_100=self._continues,
         )
         self._scope["extensions"] = {

@@ -587,6 +587,21 @@ async def test_a_shutdown_waits_for_answers_alone() -> None:
         await wait_until(lambda: not server.state.connections)
 
 
+async def test_a_request_that_was_on_its_way_at_a_shutdown_is_answered() -> None:
+    bounds = short(parting_seconds=PATIENCE)
+    async with serving(bounds) as server, server.connect() as new, server.connect(GET) as idle:
+        assert await idle.status() == 200
+        await wait_until(lambda: len(server.state.connections) == 2)
+        for connection in list(server.state.connections):
+            connection.shutdown()
+        for client in (new, idle):
+            await client.send(GET)
+            answer = await client.rest()
+            assert answer.startswith(b"HTTP/1.1 200")
+            assert b"\r\nconnection: close\r\n" in answer
+        assert not server.state.connections
+
+
 # --- proxies ------------------------------------------------------------------------------------------
 
 FORWARDED = b"X-Forwarded-For: 6.6.6.6, 198.51.100.7\r\nX-Forwarded-Proto: https\r\nX-Forwarded-Host: ui\r\n"
