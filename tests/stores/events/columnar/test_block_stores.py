@@ -204,6 +204,49 @@ async def test_all_acknowledged_writes_have_ended(blocks: BlockStore) -> None:
     assert ended >= found.deleted
 
 
+async def test_blocks_of_a_place_and_behind_it_are_found(blocks: BlockStore) -> None:
+    for id in "fgh":
+        await blocks.put([fragment(id), fragment(f"{id} of another", owner=MODEL)])
+    place = (await one(blocks, "g")).version.place
+
+    async def found(range: Range = EVERYWHERE) -> list[str]:
+        return sorted(block.id for block in (await blocks.find(SERIES, range, place=place)).blocks)
+
+    assert await found() == ["g", "h"]
+    await blocks.put([fragment("f"), fragment("i", 20, 29)])
+    assert await found() == ["f", "g", "h", "i"]
+    assert await found(Range(20, 20)) == ["i"]
+    await blocks.delete([OWNER])
+    for one_place in (place, (await blocks.find(SERIES)).deleted + 1):
+        assert (await blocks.find(SERIES, place=one_place)).deleted > place
+
+
+async def test_columns_of_all_kinds_and_sizes_are_fetched(blocks: BlockStore) -> None:
+    sizes = {
+        "curve": 100_000,
+        "details": 1,
+        "sums": 40_000,
+        "spans": 0,
+        "stats": 3,
+        "lines": 0,
+        "about": 7,
+        "batches": 9,
+    }
+    columns = {name: bytes(range(256)) * (size // 256) + bytes(size % 256) for name, size in sizes.items()}
+    chunk = replace(fragment("c"), count=10_000, columns=columns, statement=Statement(3, 2, 1))
+    await blocks.put([chunk, replace(chunk, id="d"), fragment("f")])
+    c, d, f = [await one(blocks, id) for id in "cdf"]
+    for names in (["curve"], ["sums", "curve"], ["stats"], [*sizes], ["lines", "about"]):
+        assert await blocks.fetch([(c, names)]) == [{name: columns[name] for name in names}]
+    found = await blocks.fetch([(c, ["sums"]), (d, ["curve"]), (f, ["curve"]), (c, ["stats", "spans"])])
+    assert [sorted(one) for one in found] == [["sums"], ["curve"], ["curve"], ["spans", "stats"]]
+    assert [one[name] for one, name in zip(found, ("sums", "curve"), strict=False)] == [
+        columns["sums"],
+        columns["curve"],
+    ]
+    assert found[2] == {"curve": b"f"}
+
+
 async def test_what_came_since_a_place_is_found(blocks: BlockStore) -> None:
     await blocks.put([fragment("old")])
     since = await blocks.ended(OWNER)
