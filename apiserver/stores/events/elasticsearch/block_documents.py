@@ -23,6 +23,7 @@ _OF_CHUNKS = ("up_to", "newest", "shift")
 _OF_LINES = ("begin", "end", "size")
 #: What a hit of a block has to have, and that of a deletion.
 FIELDS = ("id", "owner", "metric", "variant", "first", "last", "count", *_OF_CHUNKS, *_OF_LINES, "deleted")
+_NOTHING, _ZERO = (None,), (0,)
 #: Columns that are stored.
 _STORED = frozenset({"curve", "details", "lines"})
 
@@ -81,18 +82,27 @@ def asking_for(columns: Iterable[str]) -> JsonObject:
 
 
 def block_of(hit: JsonObject, owners: Mapping[str, Owner]) -> Block:
-    """The block of a hit, whose owner is one of these by their keys."""
-    fields = {name: values[0] for name, values in hit["fields"].items()}
-    statement = Statement(fields["up_to"], fields.get("newest"), fields["shift"]) if "up_to" in fields else None
-    series, version = (fields["metric"], fields["variant"]), Version(hit["_seq_no"], hit["_primary_term"])
-    ends = fields["first"], fields["last"]
-    of_lines = (fields.get(name, 0) for name in _OF_LINES)
-    return Block(owners[fields["owner"]], series, fields["id"], version, *ends, fields["count"], statement, *of_lines)
+    """The block of a hit, whose owner is one of these by their keys. There may be thousands: this has to be quick."""
+    fields: Mapping[str, Sequence[Any]] = hit["fields"]
+    statement = None
+    if "up_to" in fields:
+        statement = Statement(fields["up_to"][0], fields.get("newest", _NOTHING)[0], fields["shift"][0])
+    return Block(
+        owners[fields["owner"][0]],
+        (fields["metric"][0], fields["variant"][0]),
+        fields["id"][0],
+        Version(hit["_seq_no"], hit["_primary_term"]),
+        fields["first"][0],
+        fields["last"][0],
+        fields["count"][0],
+        statement,
+        *(fields.get(name, _ZERO)[0] for name in _OF_LINES),
+    )
 
 
 def deletion_of(hit: JsonObject) -> str | None:
     """The key of the owner whose deletion a hit notes; None: it is a block."""
-    key: str | None = hit["fields"].get("deleted", (None,))[0]
+    key: str | None = hit["fields"].get("deleted", _NOTHING)[0]
     return key
 
 
