@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ast
 import json
+import os
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 from docs.site.pages import DOCS, ROOT
@@ -36,17 +38,19 @@ def test_messages_are_those_of_the_server() -> None:
     assert {part for part in parts if part not in known} == set()
 
 
-def test_a_copy_of_the_data_folder_is_a_backup(server: Served, tmp_path: Path) -> None:
-    """The command of the page copies it, and another server goes on with the copy."""
+def test_a_backup_is_restored_by_the_commands_of_the_page(server: Served, tmp_path: Path) -> None:
+    """And another server goes on with what was restored."""
     task = server.call("tasks.create", {"name": "kept", "type": "training"})["id"]
     point = {"type": "training_stats_scalar", "task": task, "metric": "m", "variant": "v", "iter": 1, "value": 5}
     server.call("events.add", point)
     token = server.call("auth.login")["token"]
-    server.stop()
-    command = next(block.text for block in blocks(OPERATIONS / "backup.md") if block.language == "sh")
-    places = {"DATA": str(server.data), "BACKUP": str(tmp_path / "backup")}
-    subprocess.run(["sh", "-euc", command], env=places, check=True)
-    with served(tmp_path / "backup") as restored:
+    backup, restore, *_ = (block.text for block in blocks(OPERATIONS / "backup.md") if block.language == "sh")
+    for given, place in (("/mnt/backups", "backups"), ("/srv/new", "new")):
+        backup, restore = (text.replace(given, str(tmp_path / place)) for text in (backup, restore))
+    [restore] = [line for line in restore.splitlines() if " restore " in line]  # the other one serves
+    environment = {"DATA": str(server.data), "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    subprocess.run(["sh", "-euc", f"{backup}\n{restore}"], env=environment, check=True)
+    with served(tmp_path / "new") as restored:
         curve = restored.call("events.scalar_metrics_iter_histogram", {"task": task})["m"]["v"]
         assert curve["y"] == [5]
         assert restored.call("auth.validate_token", {"token": token})["valid"]
@@ -56,3 +60,9 @@ def test_health_is_as_it_is_shown(server: Served) -> None:
     [shown] = [block.text for block in blocks(OPERATIONS / "monitoring.md") if block.language == "json"]
     with server.client() as client:
         assert client.get("/health", auth=None).json() == json.loads(shown)
+
+
+def test_tests_that_pages_name_are_there() -> None:
+    named = {name for page in DOCS.rglob("*.md") for name in re.findall(r"`(tests/[\w/.]+)`", page.read_text("utf-8"))}
+    assert len(named) > 20
+    assert {name for name in named if not (ROOT / name).exists()} == set()

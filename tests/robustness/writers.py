@@ -47,6 +47,8 @@ class Writer:
     """In most batches, and 50 times as many in some."""
     first_time: int = FIRST_TIME
     """The time of batch 0, in ms. Each batch is 1 ms later."""
+    pause: float = 0.0
+    """Seconds between two batches."""
     acknowledged: int = 0
     refusals: list[int] = field(default_factory=list)
     """The statuses of the answers that told it to come back."""
@@ -57,6 +59,7 @@ class Writer:
         try:
             while not stop.is_set():
                 self._send_next(connection, stop)
+                stop.wait(self.pause)
         except (ConnectionError, http.client.HTTPException):
             return
         finally:
