@@ -37,6 +37,7 @@ from apiserver.metrics.sharing import SECONDS, SharedCounters
 from apiserver.operating.audit.entries import Entry
 from apiserver.operating.audit.log import AuditLog
 from apiserver.operating.audit.requests import RequestAudit
+from apiserver.operating.doctor.scrub import Scrub
 from apiserver.otlp import server as otlp
 from apiserver.repeating import Repeating
 from apiserver.rpc.admission import Admission
@@ -187,7 +188,14 @@ def create_app(settings: Settings) -> App:
     metrics = Metrics(backend, folder, counters)
     metrics.gauges["audit_waiting"] = ("Lines of the audit log that wait to be written.", lambda: audit_log.waiting)
     metrics.gauges["audit_lost"] = ("Lines of the audit log that were lost.", lambda: audit_log.lost)
-    health = Health(backend, store)
+    scrub = _scrub(settings, folder, backend.counters)
+    if scrub is not None:
+        metrics.gauges["scrub_findings"] = ("What is damaged, as far as scrubbing knows.", scrub.findings)
+        metrics.gauges["scrub_ended_seconds"] = (
+            "When all was last read, in seconds since 1970; 0: never.",
+            scrub.ended,
+        )
+    health = Health(backend, store, scrub)
     others.router.routes += [
         *ROUTES,
         Route("/health", health),
@@ -205,7 +213,7 @@ def create_app(settings: Settings) -> App:
     others.state.data_links = DataLinks(settings.token_secret)
     return App(
         backend,
-        _lifespan(backend, store, folder, exports, counters, audit_log),
+        _lifespan(backend, store, folder, exports, counters, audit_log, scrub),
         api=dispatcher,
         files=file_server(prefix=FILES),
         viewer=_viewer(settings),
@@ -215,6 +223,15 @@ def create_app(settings: Settings) -> App:
         audit=audit,
         allowed_origins=settings.allowed_origins,
     )
+
+
+def _scrub(settings: Settings, folder: DataFolder, counters: Counters) -> Scrub | None:
+    """What reads the events again and again to find damage; None if nobody wants that, or the engine does it itself."""
+    step = event_engine(settings).scrub(folder) if settings.scrub_days else None
+    if step is None:
+        return None
+    path = folder.root / "scrub.json"
+    return Scrub(step, path, days=settings.scrub_days, requests=lambda: counters.answered)
 
 
 def _viewer(settings: Settings) -> Viewer | Elsewhere | None:
@@ -318,6 +335,7 @@ def _lifespan(
     exports: Exports,
     counters: SharedCounters,
     audit: AuditLog,
+    scrub: Scrub | None,
 ) -> Lifespan:
     @asynccontextmanager
     async def lifespan() -> AsyncIterator[Credential | None]:
@@ -357,6 +375,9 @@ def _lifespan(
                 opened.push_async_callback(backend.last_metrics.restating.close)
                 backend.last_metrics.restating.start(at_once=False)
             opened.callback(backend.live.close)
+            if scrub is not None:
+                opened.push_async_callback(scrub.close)
+                scrub.start()
             yield new_credential
 
     return lifespan

@@ -10,6 +10,7 @@ from starlette.responses import JSONResponse
 from starlette.types import Receive, Scope, Send
 
 from apiserver import __version__
+from apiserver.operating.doctor.scrub import Scrub
 from apiserver.rpc.reply import SAFE_HEADERS
 from apiserver.services.backend import Backend
 from apiserver.stores.files.disk import FileStore
@@ -23,12 +24,15 @@ PATIENCE_SECONDS = 2
 class Health:
     """The ASGI app: 200 if each store answers in time, else 503; the body says which store does not.
 
+    It also says how much the scrub has found, which is no reason to send nobody here.
+
     Requests that come at the same time share one check of the stores.
     """
 
-    def __init__(self, backend: Backend, files: FileStore) -> None:
+    def __init__(self, backend: Backend, files: FileStore, scrub: Scrub | None = None) -> None:
         self._backend = backend
         self._files = files
+        self._scrub = scrub
         self._asking: asyncio.Task[dict[str, str]] | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -36,7 +40,9 @@ class Health:
             self._asking = asyncio.create_task(self._stores(), name="health")
         stores = await asyncio.shield(self._asking)
         well = all(state == "ok" for state in stores.values())
-        body = {"status": "ok" if well else "unavailable", "version": __version__, "stores": stores}
+        body: dict[str, object] = {"status": "ok" if well else "unavailable", "version": __version__, "stores": stores}
+        if self._scrub is not None:
+            body["scrub"] = self._scrub.about()
         response = JSONResponse(body, 200 if well else 503)
         response.raw_headers += SAFE_HEADERS
         await response(scope, receive, send)

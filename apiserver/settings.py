@@ -199,6 +199,13 @@ class Settings:
         "uses that room; 0: no such file",
         min=0,
     )
+    scrub_days: int = _setting(
+        30,
+        "days in which the server reads all events of the data folder once, a little at a time, to find damage; 0: it "
+        "never does",
+        min=0,
+        max=36500,
+    )
     max_series_per_task: int = _setting(
         20_000,
         "about how many scalar series, and metrics of plots, images and vectors, a task may have; events "

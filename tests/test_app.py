@@ -37,6 +37,7 @@ async def test_health_is_for_anyone(api: Api) -> None:
         "status": "ok",
         "version": apiserver.__version__,
         "stores": {"documents": "ok", "events": "ok", "files": "ok"},
+        "scrub": {"findings": 0, "ended": None},
     }
 
 

@@ -90,7 +90,7 @@ ALLOWED = {
     "operating": {
         *("__version__", "data_folder", "engines", "events", "files", "operating.audit", "settings"),
         *("stores.documents", "stores.events", "stores.files", "stores.inspection"),
-        *("stores.reserve", "stores.snapshots", "stores.syncing"),
+        *("stores.reserve", "stores.snapshots", "stores.syncing", "times"),
     },
     "signals": set(),
     "systemd": {"repeating"},

@@ -24,6 +24,8 @@ def add(commands: Commands[argparse.ArgumentParser]) -> None:
     doctor.add_argument("--json", action="store_true", help="print one JSON object")
     doctor.add_argument("--top", type=_number, default=10, metavar="N", help="how many projects and tasks; 0: all")
     doctor.add_argument("--usage", action="store_true", help="only say what is kept, which is quicker")
+    doctor.add_argument("--repair", action="store_true", help="mend what can be mended; no server may use the folder")
+    doctor.add_argument("--yes", action="store_true", help="repair without asking")
 
 
 def _number(text: str) -> int:
@@ -44,8 +46,28 @@ def _doctor(settings: Settings, options: argparse.Namespace) -> None:
     except (CannotLook, EventStoreError, DocumentStoreError) as error:
         raise CommandError(str(error), _CANNOT_LOOK) from error
     _print(examined, as_json=options.json)
+    if options.repair and examined.repairable and (options.yes or _agrees(len(examined.repairable))):
+        examined = _repaired(settings, examined)
     if not examined.well:
         raise CommandError("something is not well", _FINDINGS)
+
+
+def _agrees(number: int) -> bool:
+    say_progress(f"Mend {number:,} of these, as the lines behind --repair say? [y/N]")
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+def _repaired(settings: Settings, examined: Examined) -> Examined:
+    """Repair what was found, and look again."""
+    from apiserver.operating.doctor.examination import CannotLook
+    from apiserver.operating.doctor.mending import mend
+    from apiserver.stores.documents.base import DocumentStoreError
+    from apiserver.stores.events.base import EventStoreError
+
+    try:
+        return asyncio.run(mend(settings, examined.repairable, say_progress))
+    except (CannotLook, EventStoreError, DocumentStoreError, OSError) as error:
+        raise CommandError(str(error), _CANNOT_LOOK) from error
 
 
 def _print(examined: Examined, *, as_json: bool) -> None:

@@ -29,6 +29,11 @@ class Counters:
         durations[bisect_left(BOUNDS, seconds)] += 1
         durations[-1] += seconds
 
+    @property
+    def answered(self) -> int:
+        """How many requests were answered."""
+        return self._requests.total()
+
     def count(self, name: str, by: float = 1) -> None:
         """Count something else."""
         self._counts[name] += by  # type: ignore[assignment]

@@ -9,7 +9,7 @@ from typing import ClassVar, Generic, TypeVar
 
 from apiserver.data_folder import DataFolder
 from apiserver.settings import Settings
-from apiserver.stores.inspection import Inspection
+from apiserver.stores.inspection import Inspection, Scrubbed
 from apiserver.stores.migrations import Step, Target
 from apiserver.stores.snapshots import Snapshot
 
@@ -60,6 +60,13 @@ class Engine(ABC, Generic[Store_co]):
 
         An engine of events shows a `stores/events/inspection.py:EventInspection`, one of documents a
         `stores/documents/inspection.py:DocumentInspection`. Entering it raises the errors of the engine's store.
+        """
+        return None
+
+    def scrub(self, folder: DataFolder) -> Callable[[str], Scrubbed] | None:
+        """Checks a little of what is kept, in a thread, behind a place that it answered before; "": from the beginning.
+
+        It raises the errors of the engine's store. None: the engine watches over its files itself.
         """
         return None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Collection
+from pathlib import Path
 from typing import NamedTuple
 
 
@@ -26,7 +27,8 @@ class Finding(NamedTuple):
     @property
     def line(self) -> str:
         """All of it in a line, for people."""
-        return f"{self.store}: {self.thing}: {self.meaning}"
+        repair = f". --repair: {self.repair}" if self.repair else ""
+        return f"{self.store}: {self.thing}: {self.meaning}{repair}"
 
 
 class Held(NamedTuple):
@@ -51,6 +53,20 @@ class Inspection(ABC):
     def findings(self) -> AsyncIterator[Finding]:
         """What is not as it should be, as it is found."""
 
-    async def repair(self, findings: Collection[Finding]) -> list[str]:
-        """Do what these findings say about `repair`; return what was done, in a line each. The caller has the lock."""
+    async def repair(self, findings: Collection[Finding], kept: Path) -> list[str]:
+        """Do what these findings say about `repair`; return what was done, in a line each.
+
+        No server uses the store meanwhile. What is taken out is kept in the folder `kept`, which is made for it.
+        """
         return []
+
+
+class Scrubbed(NamedTuple):
+    """A little that was checked beside a server."""
+
+    place: str
+    """Behind which to go on; "": all has been checked."""
+    checked: int
+    share: float
+    """Which part of all this was, about."""
+    findings: list[Finding]

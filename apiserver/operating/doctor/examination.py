@@ -53,6 +53,11 @@ class Examined:
         """Whether nothing is wrong, as far as was looked."""
         return not self.findings
 
+    @property
+    def repairable(self) -> list[Finding]:
+        """What a repair can mend."""
+        return [finding for finding in self.findings if finding.repair]
+
     def add(self, finding: Finding) -> None:
         """Note a finding."""
         if sum(one.kind == finding.kind for one in self.findings) < MOST_OF_A_KIND:

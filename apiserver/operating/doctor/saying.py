@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from apiserver.operating.doctor.escaping import shown
 from apiserver.operating.doctor.examination import Examined
 from apiserver.operating.doctor.kept import Amount
 from apiserver.stores.events.usage import TYPES
@@ -24,17 +25,17 @@ def lines_of(examined: Examined) -> Iterator[str]:
         for part in parts:
             counted = f"{part.number:,} {part.what}" if part.number is not None else ""
             size = size_of(part.bytes) if part.bytes is not None else ""
-            yield f"  {shown(part.name):<28} {size:>12} {counted:>24}".rstrip()
+            yield f"  {shown(part.name, longest=_LONGEST):<28} {size:>12} {counted:>24}".rstrip()
     if examined.total is not None:
         yield from _of_usage(examined, examined.total)
     if examined.is_checked:
         yield ""
-        yield from (shown(finding.line, longest=0) for finding in examined.findings)
+        yield from (shown(finding.line) for finding in examined.findings)
         for kind, number in examined.more.items():
             yield f"and {number:,} more findings of the kind {kind}"
         count = len(examined.findings) + sum(examined.more.values())
         yield "all well" if not count else f"{count:,} findings" if count > 1 else "1 finding"
-    yield from (f"note: {shown(note, longest=0)}" for note in examined.notes)
+    yield from (f"note: {shown(note)}" for note in examined.notes)
 
 
 def _of_usage(examined: Examined, total: Amount) -> Iterator[str]:
@@ -57,10 +58,10 @@ def _table(title: str, amounts: Sequence[Amount]) -> Iterator[str]:
     for one in amounts:
         points, lines, samples = numbers_of(one)
         name = one.name or ("no project" if one.kind == "project" and not one.id else "no name")
-        which = f" ({one.kind} {shown(one.id)})" if one.id else ""
+        which = f" ({one.kind} {shown(one.id, longest=_LONGEST)})" if one.id else ""
         yield (
             f"  {size_of(one.bytes):>12} {size_of(one.files):>12} {points:>16,} {lines:>14,} {samples:>12,}"
-            f" {sum(one.series):>10,}  {shown(name)}{which}{_parts(one)}"
+            f" {sum(one.series):>10,}  {shown(name, longest=_LONGEST)}{which}{_parts(one)}"
         )
 
 
@@ -84,13 +85,6 @@ def size_of(bytes: int) -> str:
             break
         size /= 1000
     return f"{bytes} {unit}" if unit == _UNITS[0] else f"{size:.1f} {unit}"
-
-
-def shown(text: str, *, longest: int = _LONGEST) -> str:
-    """The text with everything escaped that is not printed as it is, and shortened; `longest` 0: whole."""
-    if longest and len(text) > longest:
-        text = f"{text[: longest - 1]}…"
-    return "".join([one if one.isprintable() else one.encode("unicode_escape").decode() for one in text])
 
 
 def report_of(examined: Examined) -> dict[str, Any]:

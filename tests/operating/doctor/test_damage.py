@@ -97,7 +97,7 @@ def test_a_chunk_in_the_place_of_another_is_found(folder: Path, tmp_path: Path) 
         ("DELETE FROM tail_pages", {"missing-page"}),
         ("UPDATE tail_pages SET live = live + 1", {"miscounted-page"}),
         ("DELETE FROM sample_documents", {"missing-samples"}),
-        ("DELETE FROM samples", {"lost-rows"}),
+        ("DELETE FROM samples", {"lost-content"}),
         ("UPDATE chunk_index SET first = first - 1000 WHERE first > 0", {"damaged-chunk", "overlapping-chunks"}),
         ("UPDATE log_blocks SET count = count + 1", {"damaged-log"}),
     ],

@@ -12,7 +12,8 @@ import pytest
 
 from apiserver.cli import main
 from apiserver.events.model import EventType, Owner
-from apiserver.operating.doctor.saying import numbers_of, shown, size_of
+from apiserver.operating.doctor.escaping import shown
+from apiserver.operating.doctor.saying import numbers_of, size_of
 from tests.contract.event_stores import batch, scalars
 from tests.harness import running_api
 from tests.operating.doctor.filled import BATCHES, COMPANY, PLOTS, POINTS, examined, filled, killed
@@ -184,4 +185,4 @@ def test_sizes_are_short(bytes: int, text: str) -> None:
 
 def test_a_terminal_gets_only_what_it_shows() -> None:
     assert shown("a\tb\x9b1m\ud800é") == r"a\tb\x9b1m\ud800é"
-    assert shown("x" * 100) == "x" * 59 + "…"
+    assert shown("x" * 100, longest=60) == "x" * 59 + "…"

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Collection, Iterator, Sequence
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
 
@@ -102,6 +102,29 @@ class FileInspection(DocumentInspection):
         while (finding := await asyncio.to_thread(next, found, None)) is not None:
             yield finding
 
+    async def repair(self, findings: Collection[Finding], kept: Path) -> list[str]:
+        """Mend what the file repeats of its documents; DocumentStoreError if that fails: the file is as it was."""
+        wrong = [one for one in findings if one.kind in ("wrong-key", "wrong-side-table", "damaged-index")]
+        try:
+            return await asyncio.to_thread(self._mend, wrong) if wrong else []
+        except sqlite_files.ERRORS as error:
+            raise DocumentStoreError(f"{self._path} cannot be repaired: {error}") from error
+
+    def _mend(self, findings: Collection[Finding]) -> list[str]:
+        with closing(sqlite3.connect(self._path, isolation_level=None)) as conn:
+            conn.execute("BEGIN IMMEDIATE")
+            for finding in findings:
+                if finding.kind == "damaged-index":
+                    conn.execute("REINDEX")
+                elif finding.kind == "wrong-side-table":
+                    conn.execute(f'DROP TABLE "{finding.place}"')
+                    number = finding.place.partition(":")[2]
+                    conn.execute('DELETE FROM "side:tables" WHERE number = ?', (int(number),))
+                else:
+                    _write_keys(conn, *finding.place.split("/", 1))
+            conn.execute("COMMIT")
+        return [f"{finding.thing}: mended" for finding in findings]
+
     def _findings(self) -> Iterator[Finding]:
         problems = sqlite_files.problems_of(self._conn)
         if problems:
@@ -113,7 +136,7 @@ class FileInspection(DocumentInspection):
             yield sqlite_files.unreadable("documents", self._path.name, "documents", error)
 
     def _of_collection(self, name: str) -> Iterator[Finding]:
-        table = Table.of(name, INDEXES, APART.get(name, ()), NUMERIC.get(name, ()), LISTS.get(name, ()))
+        table = _table(name)
         is_current = {"row", *(column.strip('"') for column in table.columns)} == set(self._columns(name))
         sides = self._sides(name)
         wrong = dict.fromkeys(sides, 0)
@@ -159,6 +182,21 @@ class FileInspection(DocumentInspection):
         query = "SELECT number, holds FROM \"side:tables\" WHERE collection = ? AND state = 'ready'"
         sides = {f"side:{number}": parse_side(holds) for number, holds in self._conn.execute(query, (collection,))}
         return {name: (side, ", ".join(side.columns)) for name, side in sides.items()}
+
+
+def _table(name: str) -> Table:
+    return Table.of(name, INDEXES, APART.get(name, ()), NUMERIC.get(name, ()), LISTS.get(name, ()))
+
+
+def _write_keys(conn: sqlite3.Connection, collection: str, id: str) -> None:
+    """Write the indexed fields of a document anew from the document."""
+    table = _table(collection)
+    columns = ", ".join(["doc", *(f'"apart.{name}"' for name in table.apart)])
+    doc, *apart = conn.execute(f'SELECT {columns} FROM "{collection}" WHERE id = ?', (id,)).fetchone()
+    encoded = dict(zip(table.columns, table.encode(decode(doc, table.apart, apart)), strict=True))
+    keys = [column_of(path) for path in table.keys]
+    changes = ", ".join(f"{key} = ?" for key in keys)
+    conn.execute(f'UPDATE "{collection}" SET {changes} WHERE id = ?', (*(encoded[key] for key in keys), id))
 
 
 def _document(values: dict[str, Any], apart: Sequence[str]) -> Document | None:

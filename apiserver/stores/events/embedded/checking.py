@@ -49,6 +49,8 @@ class Step(NamedTuple):
     last: int | None
     """The id of the last one; None: there were no more."""
     checked: int
+    bytes: int
+    """Of their encoded values."""
     findings: list[Finding]
 
 
@@ -66,13 +68,14 @@ class Part:
     check: Check
     at_once: int
 
-    def step(self, conn: sqlite3.Connection, after: int) -> Step:
-        """Check the next rows behind the row with the id `after`."""
+    def step(self, conn: sqlite3.Connection, after: int, most: int = 0) -> Step:
+        """Check the next rows (`most`, or as many as usual) behind the row with the id `after`."""
         found: list[Finding] = []
-        rows = conn.execute(self.query, (after, self.at_once)).fetchall()
+        rows = conn.execute(self.query, (after, most or self.at_once)).fetchall()
         for row in rows:
             found += self.check(conn, row)
-        return Step(rows[-1][0] if rows else None, len(rows), found)
+        size = sum(len(value) for row in rows for value in row if isinstance(value, bytes))
+        return Step(rows[-1][0] if rows else None, len(rows), size, found)
 
     def count(self, conn: sqlite3.Connection) -> int:
         """How many rows there are."""
@@ -149,7 +152,7 @@ def _check_block(conn: sqlite3.Connection, row: tuple[Any, ...]) -> Iterator[Fin
     id, owner, *positions, count, names, sizes, body = row
 
     def is_block() -> bool:
-        lines = codec.decode(body, _SAME)
+        lines = codec.decode(body, SAME)
         ends = [*lines.position(0), *lines.position(-1)] == positions
         order = np.lexsort((lines.sequences, lines.timestamps))
         right = len(lines) == count and ends and bool((np.diff(order) > 0).all())
@@ -190,7 +193,8 @@ class _Same(dict[int, Name]):
         return id
 
 
-_SAME: Mapping[int, Name] = _Same()
+#: For `lines.decode`, if series need no names.
+SAME: Mapping[int, Name] = _Same()
 
 PARTS = (
     Part("chunks", "chunk_index", _CHUNKS, _check_chunk, 32),

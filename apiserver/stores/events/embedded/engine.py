@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
+from functools import partial
 from typing import TYPE_CHECKING
 
 from apiserver.data_folder import DataFolder
@@ -13,7 +15,7 @@ from apiserver.stores.snapshots import Snapshot
 
 if TYPE_CHECKING:
     from apiserver.stores.events.base import EventStore
-    from apiserver.stores.inspection import Inspection
+    from apiserver.stores.inspection import Inspection, Scrubbed
 
 
 class EmbeddedEngine(Engine["EventStore"]):
@@ -35,6 +37,11 @@ class EmbeddedEngine(Engine["EventStore"]):
             max_unmerged_bytes=self.settings.max_unmerged_bytes,
             reserve=Reserve(folder.reserve, self.settings.reserve_bytes),
         )
+
+    def scrub(self, folder: DataFolder) -> Callable[[str], Scrubbed]:
+        from apiserver.stores.events.embedded.scrubbing import scrub
+
+        return partial(scrub, folder.events)
 
     def inspection(self, folder: DataFolder) -> AbstractAsyncContextManager[Inspection]:
         from apiserver.stores.events.embedded.inspection import looking_at

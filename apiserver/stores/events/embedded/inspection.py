@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Collection, Iterator
 from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -19,11 +19,13 @@ import zstandard
 from apiserver.stores import sqlite_files
 from apiserver.stores.events.base import EventStoreError
 from apiserver.stores.events.columns import compression
+from apiserver.stores.events.columns.checked import Damaged
 from apiserver.stores.events.embedded import journal, references
 from apiserver.stores.events.embedded.checking import PARTS
 from apiserver.stores.events.embedded.hot import Memtable, Workers
 from apiserver.stores.events.embedded.journal_gaps import Contents, contents_of
 from apiserver.stores.events.embedded.names import state
+from apiserver.stores.events.embedded.repair import Repair
 from apiserver.stores.events.embedded.usage import usage
 from apiserver.stores.events.inspection import EventInspection
 from apiserver.stores.events.usage import Usage
@@ -131,6 +133,13 @@ class FolderInspection(EventInspection):
         while (finding := await asyncio.to_thread(next, found, None)) is not None:
             yield finding
 
+    async def repair(self, findings: Collection[Finding], kept: Path) -> list[str]:
+        """Mend the folder; EventStoreError if that fails: the database is as it was."""
+        try:
+            return await asyncio.to_thread(Repair(self._folder, kept).run, findings)
+        except (OSError, Damaged, *sqlite_files.ERRORS) as error:
+            raise EventStoreError(f"{self._folder} cannot be repaired: {error}") from error
+
     def _findings(self) -> Iterator[Finding]:
         for segment in self._segments:
             yield from segment.findings
@@ -141,8 +150,9 @@ class FolderInspection(EventInspection):
             try:
                 after: int | None = -(2**63)
                 while after is not None:
-                    after, _, found = part.step(self._snapshot, after)
-                    yield from found
+                    step = part.step(self._snapshot, after)
+                    yield from step.findings
+                    after = step.last
             except sqlite_files.ERRORS as error:
                 yield sqlite_files.unreadable("events", "events.db", part.name, error)
         try:

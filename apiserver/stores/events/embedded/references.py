@@ -19,6 +19,9 @@ _NAMED = (
     *(("series", "owner", "owners", "id"), ("log_blocks", "owner", "owners", "id")),
     *(("scalars", "series", "series", "id"), ("chunk_index", "series", "series", "id")),
     *(("log_series", "series", "series", "id"), ("samples", "series", "series", "id")),
+)
+#: The same of tables of contents.
+_CONTENTS = (
     *(("chunk_curves", "id", "chunk_index", "id"), ("chunk_details", "id", "chunk_index", "id")),
     ("sample_documents", "id", "samples", "document"),
 )
@@ -31,19 +34,18 @@ _OVERLAPPING = (
 def findings(conn: sqlite3.Connection) -> Iterator[Finding]:
     """Rows that name what is not there, and numbers that are wrong."""
     for table, column, other, key in _NAMED:
-        ids = np.unique(_numbers(conn, f"SELECT {column} FROM {table}"))
-        lost = np.setdiff1d(ids, _numbers(conn, f"SELECT {key} FROM {other}"), assume_unique=False)
-        if len(lost):
-            some = ", ".join(map(str, lost[:5].tolist()))
+        if lost := _lost(conn, table, column, other, key):
             yield Finding(
-                *(
-                    "events",
-                    "lost-rows",
-                    f"{table}.{column}",
-                    f"{len(lost):,} of {table} belong to no {other} ({some})",
-                ),
-                "nothing shows them, and they take room",
-                "they are deleted; nobody can read them",
+                *("events", "lost-rows", f"{table}.{column}", lost),
+                "nobody sees these events, as it is not known whose they are",
+                "they get an owner with a made-up name, so that they can be seen" if other == "owners" else "",
+            )
+    for table, column, other, key in _CONTENTS:
+        if lost := _lost(conn, table, column, other, key):
+            yield Finding(
+                *("events", "lost-content", table, lost),
+                "nobody sees these events, as it is not known what they are",
+                "they are taken out of the database; their bytes are kept",
             )
     missing = np.setdiff1d(
         _numbers(conn, "SELECT document FROM samples"), _numbers(conn, "SELECT id FROM sample_documents")
@@ -60,6 +62,14 @@ def findings(conn: sqlite3.Connection) -> Iterator[Finding]:
             "some points of the series may be shown twice",
         )
     yield from _pages(conn)
+
+
+def _lost(conn: sqlite3.Connection, table: str, column: str, other: str, key: str) -> str:
+    """Which values of a column are not in another table, for people; "" if all are."""
+    ids = np.unique(_numbers(conn, f"SELECT {column} FROM {table}"))
+    lost = np.setdiff1d(ids, _numbers(conn, f"SELECT {key} FROM {other}"))
+    some = ", ".join(map(str, lost[:5].tolist()))
+    return f"rows of {table} name {len(lost):,} of {other} that are not there ({some})" if len(lost) else ""
 
 
 def _pages(conn: sqlite3.Connection) -> Iterator[Finding]:

@@ -104,6 +104,13 @@ def pages_of(tails: Sequence[bytes]) -> Int64Array:
     return (np.frombuffer(b"".join(tails), _LISTED) & _PAGE).astype(np.int64)
 
 
+def without_page(tail: bytes, page: int) -> bytes:
+    """The tail without its runs in a page."""
+    listed = np.frombuffer(tail, _LISTED)
+    left: bytes = listed[(listed & _PAGE) != page].tobytes()
+    return left
+
+
 def order(tails: Sequence[bytes]) -> Int64Array:
     """The numbers of the tails in the order of their last runs' pages, so that neighbours share pages."""
     last = b"".join([tail[-_LISTED.itemsize :] or bytes(_LISTED.itemsize) for tail in tails])
