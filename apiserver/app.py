@@ -62,6 +62,7 @@ from apiserver.services.history.store import History
 from apiserver.services.last_metrics import LastMetrics
 from apiserver.services.older_metadata import with_older_metadata
 from apiserver.services.older_tags import with_older_tags
+from apiserver.services.project_files import may_use_file
 from apiserver.services.series_limit import SeriesLimit
 from apiserver.services.store_errors import STORE_ERRORS
 from apiserver.services.usage import Usages
@@ -181,7 +182,9 @@ def create_app(settings: Settings) -> App:
     audit_log = AuditLog(settings, folder.audit)
     audit = RequestAudit(audit_log)
     dispatcher = _dispatcher(routes, backend, limits, in_flight, admission, audit)
-    file_server = partial(FileServer, store, backend.auth, backend.file_deletions, backend.file_links, rules=roles)
+    may_use = partial(may_use_file, backend)
+    deletions, links = backend.file_deletions, backend.file_links
+    file_server = partial(FileServer, store, backend.auth, deletions, links, rules=roles, may_use=may_use)
 
     others = FastAPI(title="apiserver", version=__version__, openapi_url=None)
     counters = SharedCounters(backend.counters, folder.metrics, settings.workers)

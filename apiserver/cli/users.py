@@ -53,6 +53,7 @@ def add(commands: Commands[argparse.ArgumentParser]) -> None:
 
 def _add_grant(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--scopes", metavar="SCOPE,…", help="what the key allows: read, events, files, write, all")
+    parser.add_argument("--project", metavar="ID", help="the project, with those below it, that the key is limited to")
     parser.add_argument("--days", type=float, help="days after which the key ends")
 
 
@@ -66,7 +67,7 @@ def _grant(options: argparse.Namespace) -> Grant:
         raise CommandError(f"--scopes: name some of {', '.join(SCOPES)}")
     if options.days is not None and not 0 < options.days <= 36500:
         raise CommandError("--days: give a number above 0, and at most 36500")
-    return Grant(asked, math.inf if options.days is None else time.time() + options.days * 86400)
+    return Grant(asked, options.project, math.inf if options.days is None else time.time() + options.days * 86400)
 
 
 def _user_key(settings: Settings, options: argparse.Namespace) -> None:
@@ -120,6 +121,8 @@ def _key_said(key: Document) -> str:
     said = [_printable(key["label"])] if key["label"] else []
     if key.get("scopes") is not None:
         said.append(f"for {', '.join(key['scopes'])}")
+    if key.get("project"):
+        said.append(f"in the project {_printable(key['project'])}")
     if key.get("expires"):
         said.append(f"until {key['expires'][:10]}")
     return f"{key['key']} ({'; '.join(said)})" if said else str(key["key"])

@@ -164,9 +164,9 @@ def _delete(kept: _Kept) -> None:
 
 
 def _key(call: DataCall, name: str) -> bytes:
-    """What a file is for: the company, what the address means, and its parameters, without a link's token."""
+    """What a file is for: the company (or a project), what the address means, its parameters without a link's token."""
     query = parse_qsl(call.request.scope.get("query_string", b"").decode("latin-1"), keep_blank_values=True)
-    said = [call.caller.company, name, *(pair for pair in query if pair[0] != "token")]
+    said = [call.caller.company, call.caller.grant.project, name, *(pair for pair in query if pair[0] != "token")]
     return blake2b(repr(said).encode(), digest_size=16).digest()
 
 

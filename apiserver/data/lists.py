@@ -93,7 +93,7 @@ async def projects(call: TheCall, csv: PlainCsv = None) -> Response:
 
 
 async def _project_rows(call: DataCall) -> AsyncGenerator[Batch, None]:
-    documents = call.backend.visible_to(call.caller.company)
+    documents = call.backend.visible_to(call.caller)
     hidden = hide_hidden({})
     counts = await documents.count_by(TASKS, hidden, ["project"])
     fields = ["id", "name", "description", "tags", "created", "last_update"]
@@ -126,7 +126,7 @@ async def tasks(
     fields = [field_of(name) for name in dict.fromkeys(names)]
     order = sort_fields(split_names("sort", sort or "-created", _MOST_SORTED))
     wanted = await wanted_tasks(call, found["id"], where, recursive=recursive)
-    documents = call.backend.visible_to(call.caller.company)
+    documents = call.backend.visible_to(call.caller)
     ids = await _ids(documents, wanted, sort=order, skip=offset, limit=limit)
 
     def make() -> Table:
@@ -165,7 +165,7 @@ async def groups(
 
 
 async def _group_rows(call: DataCall, wanted: Filter, field: Field) -> AsyncGenerator[Batch, None]:
-    documents = call.backend.visible_to(call.caller.company)
+    documents = call.backend.visible_to(call.caller)
     counting = partial(documents.count_items, TASKS, wanted, field.path, longest=_LONGEST_VALUE)
     read = partial(counting, counted=answers.counter())
     counts = await answers.held_page(read, lambda _: 0, first=True)  # reading has counted them already
@@ -217,7 +217,7 @@ async def find_tasks(
     wanted = await wanted_tasks(call, project, where, recursive=recursive)
     if among:
         wanted = AllOf([{"id": In(list(among))}, wanted])
-    return await _ids(call.backend.visible_to(call.caller.company), wanted, sort=sort)
+    return await _ids(call.backend.visible_to(call.caller), wanted, sort=sort)
 
 
 async def wanted_tasks(call: DataCall, project: str, where: str | None, *, recursive: bool) -> Filter:
@@ -276,7 +276,7 @@ def _is_filter(name: str) -> bool:
 
 async def _task_rows(call: DataCall, ids: list[str], fields: Sequence[Field]) -> AsyncGenerator[Batch, None]:
     """The rows of tasks in the order of their ids; those that were deleted meanwhile are left out."""
-    documents = call.backend.visible_to(call.caller.company)
+    documents = call.backend.visible_to(call.caller)
     paths = [*dict.fromkeys(["id", *(path for field in fields for path in field.needed)])]
     place, size = 0, _PAGE
     while place < len(ids):

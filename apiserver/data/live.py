@@ -29,6 +29,9 @@ from apiserver.rpc.errors import ApiError, overloaded, unavailable
 from apiserver.rpc.reply import SAFE_HEADERS
 from apiserver.rpc.sending import pieces_of
 from apiserver.services.access.roles import check
+from apiserver.services.project_tree import PROJECTS
+from apiserver.services.tasks.task_documents import TASKS
+from apiserver.stores.documents.query import In
 
 routes = router()
 
@@ -127,6 +130,10 @@ async def _ids(call: DataCall, tasks: Sequence[str]) -> frozenset[str]:
         raise bad_parameter("task", f"at most {_MOST_PATHS} may be paths: name others by id")
     found = {(await find_owner(call, address)).id for address in one_by_one}
     found.update(set(tasks) - one_by_one)
+    if call.caller.grant.project is not None:
+        found = set(await call.backend.visible_to(call.caller).distinct(TASKS, "id", {"id": In(list(found))}))
+        if tasks and not found:
+            raise not_found("task", tasks[0])
     return frozenset(found)
 
 
@@ -134,7 +141,7 @@ async def _answer(call: DataCall, asked: Subscription, since: str | None, wait: 
     parameter = "Last-Event-ID" if call.headers.get("last-event-id") else "since"
     hub = call.backend.live
     try:
-        watcher = await hub.join(_reader(call), asked, call.headers.get("last-event-id") or since)
+        watcher = await hub.join(_reader(call, asked), asked, call.headers.get("last-event-id") or since)
     except InvalidScroll:
         raise bad_parameter(parameter, "it is none that this server gave; leave it out to begin anew") from None
     except NothingToFollow:
@@ -149,18 +156,23 @@ async def _answer(call: DataCall, asked: Subscription, since: str | None, wait: 
     return StreamResponse(hub, watcher) if wait is None else PollResponse(hub, watcher, wait)
 
 
-def _reader(call: DataCall) -> Reader:
-    state, company = call.request.app.state, call.caller.company
+def _reader(call: DataCall, asked: Subscription) -> Reader:
+    state, company, caller_documents = call.request.app.state, call.caller.company, call.backend.visible_to
     token = call.request.query_params.get("token")
     kept = _credentials(call.headers) if token is None else {}
 
     async def may_go_on() -> bool:
-        """Whether the credentials of the request are valid still."""
+        """Whether the credentials of the request are valid still, for all that it asks for."""
         try:
             caller, _ = await caller_of(state, kept, token)
             check(caller, ENDPOINT, reads=True)
         except ApiError:
             return False
+        if caller.grant.project is not None:
+            seen = caller_documents(caller)
+            for kind, ids in ((TASKS, asked.tasks), (PROJECTS, asked.projects)):
+                if ids and await seen.count(kind, {"id": In(list(ids))}) < len(ids):
+                    return False
         return caller.company == company
 
     return Reader(company, call.reader.user, may_go_on)

@@ -27,7 +27,7 @@ async def find_task(call: DataCall, address: str, fields: Sequence[str]) -> Docu
     """These fields of the task, its id and its `company`, as of now; 404 if there is none that the caller may read."""
     owner = await find_owner(call, address)
     await call.backend.last_metrics.settle(owner.company, ids=[owner.id])
-    found = await call.backend.visible_to(call.caller.company).find_kept(TASKS, [owner.id], [*fields, "id"])
+    found = await call.backend.visible_to(call.caller).find_kept(TASKS, [owner.id], [*fields, "id"])
     if not found:
         raise not_found("task", address)
     known: Document = unescape_keys(found[0])
@@ -36,7 +36,7 @@ async def find_task(call: DataCall, address: str, fields: Sequence[str]) -> Docu
 
 async def find_owner(call: DataCall, address: str) -> Owner:
     """The owner of the events of the task; 404 if there is none that the caller may read."""
-    documents = call.backend.visible_to(call.caller.company)
+    documents = call.backend.visible_to(call.caller)
     known = await call.backend.document_cache.find_one(documents, TASKS, address, _FIELDS)
     if known is None and "/" in address:
         known = await _by_name(documents, address)
@@ -63,7 +63,7 @@ async def find_project(call: DataCall, address: str) -> Document:
     """The project's id and name, which both are `*` for all projects; 404 if there is none that the caller may read."""
     if address == ALL and call.link is None:
         return {"id": ALL, "name": ALL}
-    documents = call.backend.visible_to(call.caller.company)
+    documents = call.backend.visible_to(call.caller)
     found = await documents.find(PROJECTS, {"id": address}, projection=["id", "name"]) or await documents.find(
         PROJECTS, {"name": address}, projection=["id", "name"], limit=1
     )

@@ -124,7 +124,7 @@ async def _owners(
         ids = list(dict.fromkeys(tasks))
     if len(ids) > _MOST_TASKS:
         raise bad_parameter("task", f"these are {len(ids)} tasks; at most {_MOST_TASKS} are possible: use 'where'")
-    documents = call.backend.visible_to(call.caller.company)
+    documents = call.backend.visible_to(call.caller)
     found = {one["id"]: one["company"] for one in await documents.find_kept(TASKS, ids, ("id",))}
     return [Owner(found[id], id) for id in ids if id in found]
 
@@ -134,7 +134,7 @@ async def _groups(call: DataCall, owners: Sequence[Owner], by: str, bins: int | 
     if by == "*":
         return {"*": list(owners)}
     field = field_of(by, "group")
-    documents = call.backend.visible_to(call.caller.company)
+    documents = call.backend.visible_to(call.caller)
     found = await documents.find_kept(TASKS, [owner.id for owner in owners], ("id", field.path))
     values = {one["id"]: field.value(one) for one in found}
     texts = {owner.id: _text(values.get(owner.id)) for owner in owners}

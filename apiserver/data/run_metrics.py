@@ -89,7 +89,7 @@ async def _running(call: DataCall, project: str | None) -> list[Document]:
         running = {**running, "project": (await find_project(call, project))["id"]}
     elif call.link is not None:
         raise ApiError(403, 0, "The link is for one task or project: name the project")
-    documents = call.backend.visible_to(call.caller.company)
+    documents = call.backend.visible_to(call.caller)
     ids = [one["id"] for one in await documents.find(TASKS, running, projection=["id"], limit=_MOST_RUNS + 1)]
     if len(ids) > _MOST_RUNS:
         raise bad_parameter("project", f"more than {_MOST_RUNS} tasks are running: name a project")
@@ -98,5 +98,5 @@ async def _running(call: DataCall, project: str | None) -> list[Document]:
 
 async def _project_names(call: DataCall, tasks: Sequence[Document]) -> dict[str | None, str]:
     ids = {one["project"] for one in tasks if one.get("project")}
-    documents = call.backend.visible_to(call.caller.company)
+    documents = call.backend.visible_to(call.caller)
     return {one["id"]: one["name"] for one in await documents.find(PROJECTS, {"id": In(list(ids))})}

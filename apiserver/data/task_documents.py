@@ -41,7 +41,7 @@ async def artifacts(call: TheCall, task: str, csv: PlainCsv = None) -> Response:
     found = await find_task(call, task, ("execution.artifacts", "models"))
     models = found.get("models") or {}
     used = [(kind, one) for kind in ("input", "output") for one in models.get(kind) or ()]
-    documents = await call.backend.visible_to(call.caller.company).find_kept(
+    documents = await call.backend.visible_to(call.caller).find_kept(
         "models", [one["model"] for _, one in used], ("id", "name", "uri", "framework")
     )
     by_id = {one["id"]: one for one in documents}

@@ -17,7 +17,7 @@ from apiserver.data.routes import router, table
 from apiserver.data.sending import answer
 from apiserver.data.tables import Batch, Column, Kind, Table
 from apiserver.events.model import EventType
-from apiserver.rpc.errors import ApiError
+from apiserver.rpc.errors import ApiError, out_of_project
 from apiserver.services.usage import CompanyUsage
 
 routes = router()
@@ -55,6 +55,8 @@ async def usage(
     """
     if call.link is not None:
         raise ApiError(403, 0, "The link is for one task or project")
+    if call.caller.grant.project is not None:
+        raise out_of_project("an access key that is limited to a project does not tell what the company keeps")
     found = await call.backend.usages.of(call.caller.company)
 
     def make() -> Table:

@@ -25,7 +25,7 @@ class Version:
     def __init__(self, call: DataCall, format: Format, owners: list[Owner]) -> None:
         self._events = call.backend.events
         self._scrolls = call.backend.scrolls
-        self._documents = call.backend.visible_to(call.caller.company)
+        self._documents = call.backend.visible_to(call.caller)
         self._owners = owners
         asked = call.request.scope["path"], call.request.scope.get("query_string", b"")
         self._query = ("data", *asked, format.ending, sorted(owners))

@@ -68,7 +68,7 @@ async def delete(call: TheCall, id: str) -> Any:
 def _documents(call: DataCall) -> CompanyDocuments:
     if call.link is not None:
         raise ApiError(403, 0, "The link is for one task or project")
-    return call.backend.documents_of(call.caller.company)
+    return call.backend.documents_of(call.caller)
 
 
 def _shown(view: Document) -> Document:

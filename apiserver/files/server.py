@@ -8,7 +8,8 @@ Callers need credentials, and see only the files of their company. A link (`link
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from urllib.parse import unquote_to_bytes
 
 import orjson
@@ -24,7 +25,7 @@ from apiserver.rpc.body import Body, Limits
 from apiserver.rpc.call import Identity, Rules
 from apiserver.rpc.disconnects import ClientDisconnected
 from apiserver.rpc.envelope import Meta
-from apiserver.rpc.errors import ApiError, bad_request, unavailable
+from apiserver.rpc.errors import ApiError, bad_request, out_of_project, unavailable
 from apiserver.rpc.origins import SAFE_METHODS
 from apiserver.rpc.reply import Reply, must_close, refusal
 from apiserver.stores.documents.base import DocumentStoreBusy
@@ -39,10 +40,15 @@ _ANY_PAGE = (b"access-control-allow-origin", b"*")
 LIMITS = Limits(least_rate=4 * 2**10)
 
 
+#: Whether a caller may read, write and delete the file of a name.
+MayUse = Callable[[Identity, str], Awaitable[bool]]
+
+
 class FileServer:
     """Serves `store` to callers that `authenticator` knows, below the path `prefix`; `rules` say what roles allow.
 
-    `deletions` know which files the server deletes by itself, and `links` which file a link opens.
+    `may_use` says whether a caller may use a file, `deletions` know which files the server deletes by itself, and
+    `links` which file a link opens.
     """
 
     def __init__(
@@ -54,10 +60,12 @@ class FileServer:
         *,
         prefix: str = "",
         rules: Rules | None = None,
+        may_use: MayUse | None = None,
     ) -> None:
         self._store = store
         self._rules = rules
         self._authenticator = authenticator
+        self._may_use = may_use
         self._deletions = deletions
         self._links = links
         self._prefix = prefix
@@ -89,13 +97,15 @@ class FileServer:
             incoming.known()
             match scope["method"]:
                 case "GET" | "HEAD" as method:
+                    await self._check(caller, name)
                     await self._read(caller.company, name, headers, incoming, send, body=method == "GET")
                     return None
                 case "POST" | "PUT" as method:
-                    sizes = await self._upload(caller.company, method, name, headers, incoming)
+                    sizes = await self._upload(caller, method, name, headers, incoming)
                     await self._deletions.note_host(caller.company, headers.get("host", ""))
                     return _json({"files": [{"path": path, "size": size} for path, size in sizes.items()]})
                 case "DELETE":
+                    await self._check(caller, name)
                     deleted = await self._store.delete(caller.company, name)
                     if not deleted and not await self._deletions.covers(caller.company, name):
                         raise _not_found(name)
@@ -117,6 +127,10 @@ class FileServer:
             self._rules.check(caller, "files.get_file" if reads else "files.change", reads=reads)
         return caller
 
+    async def _check(self, caller: Identity, name: str) -> None:
+        if self._may_use is not None and not await self._may_use(caller, name):
+            raise out_of_project("the access key is limited to a project, and the file belongs to no task of it")
+
     async def _read(
         self, company: str, name: str, headers: Mapping[str, str], incoming: Body, send: Send, *, body: bool
     ) -> None:
@@ -130,14 +144,15 @@ class FileServer:
             file.close()
 
     async def _upload(
-        self, company: str, method: str, name: str, headers: Mapping[str, str], incoming: Body
+        self, caller: Identity, method: str, name: str, headers: Mapping[str, str], incoming: Body
     ) -> dict[str, int]:
         """Store what is uploaded; returns the sizes of the files by name."""
+        company, check = caller.company, partial(self._check, caller)
         if method == "PUT":
-            return {name: await store_body(self._store, company, name, incoming)}
+            return {name: await store_body(self._store, company, name, incoming, check)}
         if name not in ("", "/"):
             raise bad_request("Forms are posted to the root of the file server")
-        return await store_form(self._store, company, headers, incoming)
+        return await store_form(self._store, company, headers, incoming, check)
 
 
 def _path(scope: Scope) -> str:

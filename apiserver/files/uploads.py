@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 
@@ -22,8 +22,13 @@ _MAX_OTHERS = 1000
 _SMALL = 16 * 2**10
 
 
-async def store_body(store: FileStore, company: str, name: str, body: Body) -> int:
+#: Raises ApiError if the caller may not store a file of this name.
+Check = Callable[[str], Awaitable[None]]
+
+
+async def store_body(store: FileStore, company: str, name: str, body: Body, check: Check) -> int:
     """Store the body as the file `name`; returns its size."""
+    await check(name)
     async with store.upload(company, name) as upload:
         await body.each(upload.write)
         await upload.finish()
@@ -31,7 +36,9 @@ async def store_body(store: FileStore, company: str, name: str, body: Body) -> i
         return upload.size
 
 
-async def store_form(store: FileStore, company: str, headers: Mapping[str, str], body: Body) -> dict[str, int]:
+async def store_form(
+    store: FileStore, company: str, headers: Mapping[str, str], body: Body, check: Check
+) -> dict[str, int]:
     """Store each file of a multipart form under the name of its form field; returns their sizes by name."""
     form = _Form(_boundary(headers))
     uploads: dict[str, Upload] = {}
@@ -43,6 +50,7 @@ async def store_form(store: FileStore, company: str, headers: Mapping[str, str],
             for step in await form.read(data):
                 match step:
                     case Begin(name):
+                        await check(name)
                         current = uploads[name] = await stack.enter_async_context(store.upload(company, name))
                     case End():
                         await current.finish()

@@ -19,6 +19,8 @@ class Grant:
 
     scopes: tuple[str, ...] | None = None
     """What calls with the key may do: see services/access/scopes.py. None: whatever the owner may."""
+    project: str | None = None
+    """The project, by id, beyond which the key sees and changes nothing."""
     expires: float = math.inf
     """When the key ends, in epoch seconds."""
 

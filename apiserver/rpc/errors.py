@@ -112,6 +112,11 @@ def scope_not_allowed(scopes: Sequence[str], endpoint: str) -> ApiError:
     return ApiError(403, 20, f"Forbidden (an access key for {', '.join(scopes)} does not allow {endpoint})")
 
 
+def out_of_project(what: str) -> ApiError:
+    """The caller's access key is limited to a project."""
+    return ApiError(403, 20, f"Forbidden ({what})")
+
+
 def impersonation_error(user: str) -> ApiError:
     """The caller wants to act for a user, but there is no such user or the caller may not."""
     return ApiError(400, 6, f"Impersonation error (not allowed, or there is no such user): user={user[:200]}")

@@ -98,24 +98,26 @@ async def create_credentials(call: Call, request: dict[str, Any]) -> dict[str, A
     user = await documents(call).find_one("users", {"id": call.identity.user})
     if user is None:
         raise invalid_id("user", call.identity.user)
-    label, grant = request.get("label"), _asked_grant(call, request)
+    label, grant = request.get("label"), await _asked_grant(call, request)
     made = await credentials.create_credential(call.backend.documents, user, label, grant)
     answer = {"access_key": made.key, "secret_key": made.secret, "label": label}
     return {"credentials": {**answer, **fields_of(grant)}}
 
 
-def _asked_grant(call: Call, request: dict[str, Any]) -> Grant:
+async def _asked_grant(call: Call, request: dict[str, Any]) -> Grant:
     """What a new key is to allow. It ends with the key that the caller has, or earlier."""
-    asked, seconds = request.get("scopes"), request.get("expiration_sec")
+    asked, seconds, project = request.get("scopes"), request.get("expiration_sec"), request.get("project")
+    if project is not None and not await documents(call).count("projects", {"id": project}):
+        raise invalid_id("project", project)
     scopes = None if asked is None else tuple(scope for scope in SCOPES if scope in asked)
     ends = min(math.inf if seconds is None else time.time() + seconds, call.identity.grant.expires)
-    return Grant(scopes, ends)
+    return Grant(scopes, project, ends)
 
 
 @endpoint("auth.get_credentials", "1.0")
 async def get_credentials(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     keys = await documents(call).find("credentials", {"user": call.identity.user}, sort=[("created", 1)])
-    shown = ("label", "last_used", "last_used_from", "created", "scopes", "expires")
+    shown = ("label", "last_used", "last_used_from", "created", "scopes", "project", "expires")
     return {"credentials": [{"access_key": key["key"], **{name: key.get(name) for name in shown}} for key in keys]}
 
 

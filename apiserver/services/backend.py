@@ -13,6 +13,7 @@ from apiserver.live.hub import Hub
 from apiserver.metrics.counters import Counters
 from apiserver.rpc.auth import Authenticator
 from apiserver.rpc.call import Call as RpcCall
+from apiserver.rpc.call import Identity
 from apiserver.rpc.registry import Registry
 from apiserver.services.access.attempts import Attempts
 from apiserver.services.access.key_uses import KeyUses
@@ -24,7 +25,8 @@ from apiserver.services.series_limit import SeriesLimit
 from apiserver.services.usage import Usages
 from apiserver.settings import Settings
 from apiserver.stores.documents.base import DocumentStore
-from apiserver.stores.documents.scoped import CompanyDocuments, VisibleDocuments
+from apiserver.stores.documents.scoped import CompanyDocuments, PartOfStore, VisibleDocuments
+from apiserver.stores.documents.within import WithinProject
 from apiserver.stores.events.base import EventStore
 
 
@@ -50,13 +52,19 @@ class Backend:
     live: Hub
     usages: Usages
 
-    def documents_of(self, company: str) -> CompanyDocuments:
-        """The documents that a company may change."""
-        return CompanyDocuments(self.documents, company)
+    def documents_of(self, caller: Identity) -> CompanyDocuments:
+        """The documents that a caller may change: those of their company, or of the project that their key is for."""
+        return CompanyDocuments(self._store_of(caller), caller.company)
 
-    def visible_to(self, company: str) -> VisibleDocuments:
-        """The documents that a company may read."""
-        return VisibleDocuments(self.documents, company)
+    def visible_to(self, caller: Identity) -> VisibleDocuments:
+        """The documents that a caller may read."""
+        return VisibleDocuments(self._store_of(caller), caller.company)
+
+    def _store_of(self, caller: Identity) -> PartOfStore:
+        project = caller.grant.project
+        return (
+            self.documents if project is None else WithinProject(self.documents, caller.company, project, caller.user)
+        )
 
 
 Call: TypeAlias = RpcCall[Backend]
@@ -67,11 +75,11 @@ endpoint = registry.endpoint
 
 def documents(call: Call) -> CompanyDocuments:
     """The documents the caller may change."""
-    return call.backend.documents_of(call.identity.company)
+    return call.backend.documents_of(call.identity)
 
 
 def visible(call: Call, request: Mapping[str, Any] | None = None) -> VisibleDocuments:
     """The documents the caller may read. Public ones are left out if the request says `allow_public: false`."""
     if request is not None and not request.get("allow_public", True):
         return documents(call)
-    return call.backend.visible_to(call.identity.company)
+    return call.backend.visible_to(call.identity)

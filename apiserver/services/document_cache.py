@@ -38,6 +38,8 @@ class DocumentCache:
         self, documents: VisibleDocuments, collection: str, id: str, fields: tuple[str, ...]
     ) -> Document | None:
         """These top-level fields of the document with this id, as it is stored. The caller must not change it."""
+        if not documents.whole:  # which documents are within a project depends on others
+            return next(iter(await documents.find_kept(collection, [id], fields)), None)
         # The number is read before the document, so that a change meanwhile makes the document outdated.
         changes = self._store.changes(collection, (*fields, "company", PUBLIC))
         now = time.monotonic() if self._store.shared else 0.0

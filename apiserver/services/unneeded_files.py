@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Iterable, Sequence
+from urllib.parse import unquote, urlsplit
 
 import orjson
 
 from apiserver.events.model import EventType, Owner, Sample, SamplePosition
 from apiserver.events.queries import PageQuery, SeriesQuery
 from apiserver.rpc.reply import is_sdk
-from apiserver.services.backend import Call, documents
+from apiserver.services.backend import Call
+from apiserver.services.project_files import may_use_file
 from apiserver.stores.documents.query import In, NotIn
+from apiserver.stores.documents.scoped import CompanyDocuments
 
 #: How many images, and how many plots, are read at once. A plot may have megabytes.
 _PAGES = ((EventType.IMAGE, 1000), (EventType.PLOT, 50))
@@ -41,10 +44,13 @@ async def delete_files(
     Files of other models than `models`, which are being deleted, stay. The deletions are stored when this returns, so
     they are done even after a crash.
     """
+    company = CompanyDocuments(call.backend.documents, call.identity.company)
     urls = set(shown)
     if made and not is_sdk(call.headers):  # the SDK deletes them itself, if its user wants that
         others = {"uri": In(sorted(made)), "id": NotIn(sorted(models))}
-        urls |= set(made) - {model["uri"] for model in await documents(call).find("models", others, projection=["uri"])}
+        urls |= set(made) - {model["uri"] for model in await company.find("models", others, projection=["uri"])}
+    if call.identity.grant.project is not None:
+        urls = {url for url in urls if await may_use_file(call.backend, call.identity, unquote(urlsplit(url).path))}
     if urls:
         await call.backend.file_deletions.add(call.identity.company, urls, call.headers.get("host", ""))
 

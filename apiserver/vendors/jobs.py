@@ -106,7 +106,7 @@ async def find_job(backend: Backend, caller: Identity, id: str, *, project: str 
 
     Raises Refused (NO_PROJECT or NO_JOB).
     """
-    documents = backend.visible_to(caller.company)
+    documents = backend.visible_to(caller)
     in_project = None if project is None else await _find_project(documents, project)
     await backend.last_metrics.settle(caller.company, ids=_ids(id))
     task = next(iter(await documents.find_kept("tasks", _ids(id), _FIELDS)), None)

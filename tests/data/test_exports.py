@@ -14,6 +14,7 @@ import pytest
 from apiserver.data import exports
 from apiserver.data.calls import DataCall
 from apiserver.data.exports import Exports
+from apiserver.rpc.call import FULL
 from apiserver.rpc.errors import ApiError
 from apiserver.stores.events.base import EventStoreBusy
 from tests.data.conftest import Data, scalar
@@ -96,6 +97,7 @@ class Kept:
 def call(*, part: bool = False) -> DataCall:
     class Anything:
         company = "c"
+        grant = FULL
         scope: dict[str, Any] = {}  # noqa: RUF012
         caller: Any
         request: Any

@@ -33,8 +33,11 @@ SCOPE_SETS: tuple[tuple[str, ...] | None, ...] = (None, *((scope,) for scope in 
 #: What everybody may call, whatever their key.
 OPEN = {
     *("auth.fixed_users_mode", "auth.login", "auth.login_by_link", "auth.logout"),
+    *("auth.begin_provider_login", "auth.finish_provider_login"),
     *("debug.ping", "login.logout", "login.supported_modes"),
 }
+#: They want a link or what a provider says, not a caller.
+SIGN_INS = {"auth.login_by_link", "auth.begin_provider_login", "auth.finish_provider_login"}
 #: Services in which runs and their pages live.
 OF_RUNS = {
     *("events", "models", "organization", "pipelines", "projects", "queues", "reports", "serving", "tasks", "workers"),
@@ -117,11 +120,34 @@ async def test_every_endpoint_by_scope_and_role(world: World, role: str, scopes:
     world.api.client.cookies.clear()
     forms = [{"authorization": basic(*key)}, bearer(token), bearer(renewed), by_cookie(token)]
     for endpoint in ENDPOINTS:
-        if endpoint.name == "auth.login_by_link":
-            continue  # it wants a link, not a caller
+        if endpoint.name in SIGN_INS:
+            continue
         for headers in forms:
             is_refused = await refused(world.api, endpoint, headers)
             assert is_refused is not allowed(endpoint, scopes, role), (endpoint.name, scopes, role, list(headers))
+
+
+#: What a key that is limited to a project may ask for at all.
+OF_A_PROJECT = {"debug", "events", "models", "projects", "reports", "tasks"}
+SINGLE_OF_A_PROJECT = {
+    *("server.endpoints", "server.info", "server.report_stats_option"),
+    *("users.get_current_user", "users.get_preferences"),
+}
+
+
+@pytest.mark.parametrize("scopes", SCOPE_SETS, ids=lambda scopes: "+".join(scopes or ("unlimited",)))
+async def test_every_endpoint_by_keys_of_a_project(world: World, scopes: tuple[str, ...] | None) -> None:
+    project = (await world.api.call("projects.create", {"name": f"{scopes}", "description": ""}))["id"]
+    key = await world.key("admin", Grant(scopes, project))
+    token = await world.token(key)
+    for endpoint in ENDPOINTS:
+        if endpoint.name in SIGN_INS:
+            continue
+        known = endpoint.name.partition(".")[0] in OF_A_PROJECT or endpoint.name in SINGLE_OF_A_PROJECT
+        may = endpoint.name in OPEN or (known and not endpoint.name.endswith(".make_public"))
+        for headers in ({"authorization": basic(*key)}, bearer(token), by_cookie(token)):
+            is_refused = await refused(world.api, endpoint, headers)
+            assert is_refused is not (may and allowed(endpoint, scopes, "admin")), (endpoint.name, scopes)
 
 
 async def test_acting_for_another_user_keeps_the_scopes(world: World) -> None:
@@ -130,7 +156,7 @@ async def test_acting_for_another_user_keeps_the_scopes(world: World) -> None:
     world.api.client.cookies.clear()
     for endpoint in ENDPOINTS:
         for headers in ({"authorization": basic(*key), "x-clearml-impersonate-as": other}, bearer(token)):
-            if endpoint.name != "auth.login_by_link":
+            if endpoint.name not in SIGN_INS:
                 is_refused = await refused(world.api, endpoint, headers)
                 assert is_refused is not allowed(endpoint, ("read",), "user"), endpoint.name
 
@@ -138,7 +164,8 @@ async def test_acting_for_another_user_keeps_the_scopes(world: World) -> None:
 async def ended(world: World) -> dict[str, dict[str, str]]:
     """Credentials that were good, by what has become of them."""
     api, documents = world.api, world.api.backend.documents
-    expired, revoked, logged_out = [await world.key("admin", Grant(("all",), time.time() + 3600)) for _ in range(3)]
+    grant = Grant(("all",), expires=time.time() + 3600)
+    expired, revoked, logged_out = [await world.key("admin", grant) for _ in range(3)]
     tokens = [await world.token(key) for key in (expired, revoked, logged_out)]
     await documents.update("credentials", {"key": expired[0]}, Update(set={"expires": from_now(-1)}))
     identities.forget(documents)
@@ -155,7 +182,7 @@ async def test_what_has_ended_opens_nothing(world: World) -> None:
     anonymous = {"auth.fixed_users_mode", "debug.ping", "login.logout", "login.supported_modes"}
     for name, headers in (await ended(world)).items():
         for endpoint in ENDPOINTS:
-            if endpoint.name not in ("auth.login_by_link", "auth.login"):
+            if endpoint.name not in SIGN_INS | {"auth.login"}:
                 status, text = await ask(world.api, endpoint, {}, None, headers=headers, body=b"[")
                 assert status == (400 if endpoint.name in anonymous else 401), (endpoint.name, name, text)
         status, text = await ask(world.api, LOGIN, {}, None, headers=headers)
@@ -196,6 +223,7 @@ ADDRESSES = [
     Address("GET", "/data/views?project=none", READ),
     Address("GET", "/data/metrics", READ),
     Address("GET", "/data/audit", {"all"}, only=("admin",)),
+    Address("GET", "/data/usage", READ),
     Address("POST", "/data/links", WRITE, b"{}", only=USERS),
     Address("POST", "/data/views", WRITE, b"{}", only=USERS),
     Address("POST", "/data/views/none/delete", WRITE, b"{}", only=USERS),
@@ -249,7 +277,7 @@ async def test_a_key_makes_no_wider_one(world: World) -> None:
         ):
             await api.call(endpoint, request, auth=key, expect=200 if wide else 403)
     ends = time.time() + 3600
-    brief = await world.key("user", Grant(("all",), ends))
+    brief = await world.key("user", Grant(("all",), expires=ends))
     asked_for: list[dict[str, Any]] = [{}, {"expiration_sec": 10**8}]
     for request in asked_for:
         made = (await api.call("auth.create_credentials", request, auth=brief))["credentials"]

@@ -21,7 +21,7 @@ ACTIONS: Mapping[str, tuple[str, ...]] = {
     "auth.get_token_for_user": ("user", "expiration_sec"),
     "users.end_sessions": ("user", "sessions", "all", "others"),
     # access keys
-    "auth.create_credentials": ("label", "scopes", "expiration_sec"),
+    "auth.create_credentials": ("label", "scopes", "project", "expiration_sec"),
     "auth.edit_credentials": ("access_key", "label"),
     "auth.revoke_credentials": ("access_key",),
     # users

@@ -63,7 +63,7 @@ async def list_users(documents: DocumentStore, company: str) -> list[Document]:
     keys = await documents.find(
         "credentials",
         {"company": company},
-        projection=("user", "key", "label", "created", "last_used", "scopes", "expires"),
+        projection=("user", "key", "label", "created", "last_used", "scopes", "project", "expires"),
         sort=[("created", 1)],
     )
     return [{**user, "credentials": [key for key in keys if key["user"] == user["id"]]} for user in users]

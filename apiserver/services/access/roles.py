@@ -10,7 +10,7 @@ An access key may allow less than its owner's role does: see `scopes.py`. `check
 from __future__ import annotations
 
 from apiserver.rpc.call import Identity
-from apiserver.rpc.errors import role_not_allowed, scope_not_allowed
+from apiserver.rpc.errors import out_of_project, role_not_allowed, scope_not_allowed
 from apiserver.services.access import scopes
 from apiserver.services.backend import Call
 
@@ -52,6 +52,8 @@ def check(caller: Identity, endpoint: str, *, reads: bool) -> None:
     allowed = caller.grant.scopes
     if allowed is not None and endpoint not in FOR_ALL_ROLES and not scopes.allow(allowed, endpoint, reads=reads):
         raise scope_not_allowed(allowed, endpoint)
+    if caller.grant.project is not None and endpoint not in FOR_ALL_ROLES and not scopes.allow_within_project(endpoint):
+        raise out_of_project(f"an access key that is limited to a project does not allow {endpoint}")
 
 
 def _allows(role: str, endpoint: str, reads: bool) -> bool:

@@ -9,6 +9,9 @@ A key without scopes allows everything that its owner may do. A key with scopes 
   training run, an agent or a pipeline needs;
 - `all`: everything, also users, access keys and settings.
 
+A key may also be limited to a project and those below it: `stores/documents/within.py` says what it sees. Services
+whose answers are of the whole company are closed to it.
+
 The tokens, cookies and links that were got with a key allow what the key does. For example, a token of a key with the
 scope `read` may call `tasks.get_all`, but neither `tasks.edit` nor `auth.create_credentials`.
 """
@@ -37,6 +40,14 @@ _WRITTEN = frozenset(
 )
 #: Services whose calls that change nothing are allowed by `read`. `auth` and `storage` tell keys and secrets.
 _READ = _WRITTEN | {"debug", "login", "server", "users", "vendors"}
+#: What keys that are limited to a project may call, if their scopes allow it: services, and single endpoints.
+_OF_PROJECTS = frozenset({"data", "debug", "events", "files", "models", "projects", "reports", "tasks", "vendors"})
+_ALSO_OF_PROJECTS = frozenset(
+    {
+        *("server.endpoints", "server.info", "server.report_stats_option"),
+        *("users.get_current_user", "users.get_preferences"),
+    }
+)
 #: What `write` does not allow, although it is of these services: only admins may call it.
 _PUBLISHING = frozenset({"models.make_public", "projects.make_public", "tasks.make_public"})
 
@@ -53,12 +64,19 @@ def allow(scopes: Sequence[str], endpoint: str, *, reads: bool) -> bool:
     return (EVENTS in scopes and endpoint in _SENDING) or (FILES in scopes and endpoint in _FILES)
 
 
+def allow_within_project(endpoint: str) -> bool:
+    """Whether a key that is limited to a project may call the endpoint at all."""
+    service = endpoint.partition(".")[0]
+    return endpoint in _ALSO_OF_PROJECTS or (service in _OF_PROJECTS and endpoint not in _PUBLISHING)
+
+
 def grant_of(credential: Document) -> Grant:
     """What the document of an access key says that the key allows."""
     scopes, expires = credential.get("scopes"), epoch_millis(credential.get("expires"))
-    if scopes is None and expires is None:
+    project = credential.get("project")
+    if scopes is None and expires is None and project is None:
         return FULL
-    return Grant(None if scopes is None else tuple(scopes), math.inf if expires is None else expires / 1000)
+    return Grant(None if scopes is None else tuple(scopes), project, math.inf if expires is None else expires / 1000)
 
 
 def fields_of(grant: Grant) -> Document:
@@ -66,6 +84,8 @@ def fields_of(grant: Grant) -> Document:
     fields: Document = {}
     if grant.scopes is not None:
         fields["scopes"] = list(grant.scopes)
+    if grant.project is not None:
+        fields["project"] = grant.project
     if grant.expires != math.inf:
         fields["expires"] = utc_text(datetime.fromtimestamp(round(grant.expires, 3), UTC))
     return fields

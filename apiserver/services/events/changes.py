@@ -18,7 +18,8 @@ from apiserver.services.events import owners
 async def get_changes(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     ids, model = list(dict.fromkeys(request["tasks"])), request["model_events"]
     since = _cursor(call, request.get("cursor"))
-    if since is None or await visible(call).sees_others("models" if model else "tasks"):
+    seen = visible(call)
+    if since is None or not seen.whole or await seen.sees_others("models" if model else "tasks"):
         changes, known = await _of_documents(call, ids, model, since)
     else:
         changes, known = await _of_own(call, ids, model, since)

@@ -12,10 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias
 
 from apiserver.stores.documents.base import Counted, DocumentStore, InvalidFilter
 from apiserver.stores.documents.query import AllOf, AnyOf, Document, Filter, In, Sort, Unequal, Update
+from apiserver.stores.documents.within import WithinProject
 
 #: The field of a public document that is true.
 PUBLIC = "public"
@@ -26,12 +27,18 @@ _IS_PUBLIC: Document = {PUBLIC: True}
 _IS_PRIVATE: Document = {PUBLIC: Unequal(True)}
 
 
+#: A store, or a part of one that looks like a store.
+PartOfStore: TypeAlias = "DocumentStore | WithinProject"
+
+
 class VisibleDocuments:
     """The documents that a company may read. Each call is that of the store, narrowed to these documents."""
 
-    def __init__(self, store: DocumentStore, company: str) -> None:
+    def __init__(self, store: PartOfStore, company: str) -> None:
         self._store = store
         self.company = company
+        self.whole = not isinstance(store, WithinProject)
+        """Whether these are all of the company's documents, not only those within a project."""
 
     async def _allowed(self, collection: str, filter: Filter) -> Filter:
         """The condition for documents that the company may read, to be used together with `filter`."""
