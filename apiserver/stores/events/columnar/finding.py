@@ -66,18 +66,19 @@ class Finder:
         """As `BlockStore.find`. There may be blocks that were removed, beside those that replaced them."""
         selection = tuple((one.metric, tuple(one.variants)) for one in series.selection)
         key = series.owner, series.type, selection, range
-        known = self._forget(key)
+        known = self._known.get(key)
         if known is None:
             found = await self._store.find(series, range)
-            if len(found.blocks) >= MANY:
+            if len(found.blocks) >= MANY and key not in self._known:
                 self._remember(key, _MANY)
             return found
+        self._known.move_to_end(key)
         if known.last is not None:
             place = known.last.version.place
             newer = await self._store.find(series, range, place=place)
             if any(one.id == known.last.id and one.version == known.last.version for one in newer.blocks):
-                are_many = len(newer.blocks) > MANY + len(known.blocks) // 4
-                self._remember(key, _MANY if are_many else known)
+                if len(newer.blocks) > MANY + len(known.blocks) // 4:
+                    self._remember(key, _MANY)
                 return Found([*(known.blocks | {one.id: one for one in newer.blocks}).values()], newer.deleted)
         ended = await self._store.ended(series.owner)
         found = await self._store.find(series, range)
@@ -85,6 +86,8 @@ class Finder:
         last = max(lasting, key=lambda one: one.version, default=None)
         if last is not None and last.version != OLD:
             self._remember(key, _Known({one.id: one for one in lasting}, last))
+        else:
+            self._forget(key)
         return found
 
     async def find_of_each(self, queries: Sequence[SeriesQuery]) -> list[Found]:
@@ -98,11 +101,10 @@ class Finder:
         while self._known:
             self._forget(next(iter(self._known)))
 
-    def _forget(self, key: _Key) -> _Known | None:
+    def _forget(self, key: _Key) -> None:
         known = self._known.pop(key, None)
         if known is not None:
             self._room += 1 + len(known.blocks)
-        return known
 
     def _remember(self, key: _Key, known: _Known) -> None:
         self._forget(key)

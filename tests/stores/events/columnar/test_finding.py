@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from apiserver.events.model import EventType, MetricSelection, Owner
@@ -130,6 +132,20 @@ async def test_a_block_that_is_not_there_lets_a_read_ask_for_everything(blocks: 
     writes = blocks.of(OWNER).writes
     del writes[0]  # as nobody may do
     assert (await reader.scalar_points(SCALARS, PageQuery(1000))).iters.tolist() == [*range(1, MANY)]
+
+
+async def test_reads_at_the_same_time_remember_together(monkeypatch: pytest.MonkeyPatch, blocks: WatchedBlocks) -> None:
+    finder = Finder(blocks)
+
+    async def pause() -> None:
+        await asyncio.sleep(0)
+
+    monkeypatch.setattr(blocks, "pause", pause)
+    await add(blocks, *range(MANY))
+    for expected in (MANY, MANY, 1, 1):
+        blocks.forget()
+        await asyncio.gather(*(finder.find(SCALARS) for _ in range(3)))
+        assert [len(found.blocks) for found in blocks.found] == [expected] * 3
 
 
 async def test_queries_are_remembered_apart(finder: Finder, blocks: WatchedBlocks) -> None:
