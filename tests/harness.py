@@ -117,6 +117,8 @@ class Served:
     """How many files the process may open, if not as many as this one."""
     tree: Path | None = None
     """The folder of the sources, if not those that Python finds."""
+    python: Path = Path(sys.executable)
+    """The Python that runs it."""
     process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -156,7 +158,7 @@ class Served:
         with open(self.log, "ab") as output:
             limited = ["sh", "-c", f'ulimit -n {self.open_files} && exec "$@"', "sh"] if self.open_files else []
             self.process = subprocess.Popen(
-                [*limited, sys.executable, "-m", "apiserver", "serve", "--data", str(self.data)],
+                [*limited, self.python, "-m", "apiserver", "serve", "--data", str(self.data)],
                 env={**os.environ, **self.environment},
                 cwd=self.tree,  # Python looks for modules here first
                 stdout=output,

@@ -1,0 +1,1 @@
+"""What it takes to run the server elsewhere, and to release it."""
