@@ -65,7 +65,7 @@ class EventCopy:
         """Copy the events of these owners that are missing, and compare the counts."""
         wanted = await self._counts(self.source, owners)
         there = await self._counts(self.target, owners)
-        missing = [key for key, count in wanted.items() if there[key] != count]
+        missing = [key for key, count in wanted.items() if there[key] != count or _may_have_more(key[1], count)]
         turns = asyncio.Semaphore(_COPIED_AT_ONCE)
         try:
             async with asyncio.TaskGroup() as group:
@@ -114,6 +114,9 @@ class EventCopy:
         return replace(series, selection=selection_of(name for name in wanted if counts.get(name) != wanted[name]))
 
     async def _copy_lines(self, series: SeriesQuery) -> None:
+        bodies = await patiently(self.say, self.source.known_bodies, series.owner)
+        if bodies:  # before the lines: if the copy is interrupted, the numbers of lines tell it
+            await patiently(self.say, self.target.know_bodies, series.owner, bodies)
         number = 0
         async for lines in self.source.whole_lines(series.owner):
             numbered = replace(lines, sequences=np.arange(number, number + len(lines)))
@@ -134,3 +137,8 @@ class EventCopy:
         if time.monotonic() > self._say_at:
             self.say(f"events: {self._sent:,} sent")
             self._say_at = time.monotonic() + _SAY_SECONDS
+
+
+def _may_have_more(type: EventType, count: int) -> bool:
+    """Whether there may be something to copy without any event: bodies of lines that were deleted are known."""
+    return type is EventType.LOG and count == 0

@@ -50,6 +50,7 @@ from apiserver.events.queries import (
     SeriesQuery,
 )
 from apiserver.stores.events.base import TIMESTAMP_BYTES, hits_in_page, page_of, whole_timestamps_of
+from apiserver.stores.events.columns.bodies import BODY_ID, body_id
 from apiserver.stores.events.columns.lines import Column, Lines
 from apiserver.stores.events.columns.points import Points
 from apiserver.stores.events.columns.whole import WholePoints
@@ -154,7 +155,8 @@ class PlainEventStore:
             self._note(sample.owner, OwnerChanges({name: Range(sample.iter, sample.iter)}))
         sent_before = {owner: set(events.digests) for owner, events in self._owners.items()}
         for logs in batch.logs:
-            if logs.digest is not None and logs.digest in sent_before.get(logs.owner, ()):
+            before = sent_before.get(logs.owner, set())
+            if logs.digest is not None and not before.isdisjoint({logs.digest, body_id(logs.digest)}):
                 continue
             events = self._made(logs.owner)
             self._note(logs.owner, OwnerChanges(log_lines=len(logs.messages)))
@@ -212,6 +214,13 @@ class PlainEventStore:
         taken = {line.position for line in events.logs}
         events.logs += [line for line in lines.log_lines() if line.position not in taken]
         self._sequence = max(self._sequence, int(lines.sequences.max()))
+
+    async def known_bodies(self, owner: Owner) -> Collection[bytes]:
+        return {digest if len(digest) == BODY_ID else body_id(digest) for digest in self._of(owner).digests}
+
+    async def know_bodies(self, owner: Owner, ids: Collection[bytes]) -> None:
+        self._note(owner, OwnerChanges(everything=True))
+        self._made(owner).digests.update(ids)
 
     async def delete(self, owners: Sequence[Owner], types: Sequence[EventType] | None = None) -> int:
         for owner in owners:

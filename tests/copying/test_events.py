@@ -169,6 +169,34 @@ async def test_to_and_from_every_store(case: Case) -> None:
     ]
 
 
+async def test_bodies_that_are_sent_again_add_no_line(case: Case) -> None:
+    source, back = PlainEventStore(), PlainEventStore()
+    sent = [batch(lines([f"{n}", "next"], timestamps=[n, 7], digest=bytes([n]) * 16)) for n in range(6)]
+    deleted = batch(lines(["gone"], digest=b"gone" * 4, owner=OTHER), scalars([1.0], owner=OTHER))
+    for one in (*sent, deleted):
+        await source.add(one)
+    await source.delete_logs(SeriesQuery(OTHER, EventType.LOG), None)
+    await copy(source, case.store)
+    await case.settle()
+    await copy(case.store, back)
+    fresh = batch(lines(["fresh"], timestamps=[3], digest=b"fresh"))
+    for store in (source, case.store, back):
+        for one in (*sent, deleted, fresh, fresh):
+            await store.add(one)
+        await case.settle()
+        assert [await content(store, owner) for owner in (OWNER, OTHER)] == [
+            await content(source, owner) for owner in (OWNER, OTHER)
+        ]
+        assert await store.log_count(SeriesQuery(OWNER, EventType.LOG)) == 13
+        assert await store.log_count(SeriesQuery(OTHER, EventType.LOG)) == 0
+        await store.delete([OWNER])
+        await store.add(sent[0])
+        assert await store.log_count(SeriesQuery(OWNER, EventType.LOG)) == 2
+        await store.delete([OWNER])
+        for one in (*sent, fresh):
+            await store.add(one)
+
+
 async def test_a_page_that_is_sent_again_adds_no_line() -> None:
     source, target = PlainEventStore(), PlainEventStore()
     await source.add(batch(lines([str(n) for n in range(10)], timestamps=[1] * 10)))

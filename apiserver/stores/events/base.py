@@ -356,6 +356,15 @@ class EventStore(Protocol):
         come behind those of their timestamp.
         """
 
+    async def known_bodies(self, owner: Owner) -> Collection[bytes]:
+        """The ids (`body_id`) of all bodies of log lines that add nothing if they are sent again, perhaps with others.
+
+        A body of which only a part is kept is not among them.
+        """
+
+    async def know_bodies(self, owner: Owner, ids: Collection[bytes]) -> None:
+        """Take no lines of these bodies if they are sent from now on, until the owner's lines are deleted."""
+
     # about the store itself
 
     async def usage(self, company: str) -> Usage:

@@ -21,13 +21,15 @@ async def source_of(batch: EventBatch) -> PlainEventStore:
 
 
 async def put_all(source: EventStore, *targets: EventStore) -> None:
-    """Put all points of the source into the targets, and the lines of owners who have none in the first of these."""
+    """Put all points of the source into the targets, and the logs of owners who have none in the first of these."""
     async for owner in source.owners():
         async for some in source.whole_points(SeriesQuery(owner, EventType.SCALAR)):
             for target in targets:
                 await target.put_points(owner, some)
         if await targets[0].events_count(owner, [EventType.LOG]) == 0:
+            bodies = await source.known_bodies(owner)
             for target in targets:
+                await target.know_bodies(owner, bodies)
                 await put_lines(source, target, owner)
 
 

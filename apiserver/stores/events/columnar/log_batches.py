@@ -11,7 +11,7 @@ made anew, each one gets the fragments of its own times. For example, of a body 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -20,14 +20,25 @@ import numpy.typing as npt
 
 from apiserver.events.model import Int64Array
 from apiserver.stores.events.columns import integers
+from apiserver.stores.events.columns.bodies import BODY_ID, body_id
 
-#: Bytes of the part of a fragment's id that says which batch it is of.
-BATCH_ID = 12
+#: Bytes of the part of a fragment's id that says which batch it is of: the id of a body, and which part of the body.
+BATCH_ID = BODY_ID + 2
 #: Bytes of memory that a fragment takes here.
 _BYTES = BATCH_ID + 3 * 8
 _IDS = f"V{BATCH_ID}"
 
 _decoder = msgspec.msgpack.Decoder(tuple[bytes, bytes, bytes, bytes])
+
+
+def batch_of(body: bytes, number: int, *, is_last: bool) -> bytes:
+    """What says that a fragment has this part of a body with this digest. Parts are put one after another."""
+    return body_id(body) + (2 * number + is_last).to_bytes(2, "big")
+
+
+def whole_bodies(batches: Iterable[bytes]) -> set[bytes]:
+    """The ids of bodies whose last part is among these batches, so that all of their parts are kept."""
+    return {batch[:BODY_ID] for batch in batches if batch[-1] & 1}
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ On the *axis* of logs, where blocks begin and end, a position is one whole numbe
 several chunks. A block store knows the timestamps, and of a chunk also the sequences.
 
 Beside its lines, an owner may have a *note*: a block without lines, which says by the name of its series whether lines
-are being deleted (`log_deletion.py`).
+are being deleted (`log_deletion.py`). Other blocks without lines name bodies that a copy brought (`log_bodies.py`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import hashlib
 import os
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby, pairwise, zip_longest
 
@@ -34,9 +34,10 @@ import orjson
 from apiserver.events.model import EventBatch, Int64Array, LogColumns, LogPosition, Owner
 from apiserver.events.queries import Range
 from apiserver.stores.events.columnar.blocks import Block, Columns, NewBlock, Statement
-from apiserver.stores.events.columnar.log_batches import BATCH_ID, Batches
+from apiserver.stores.events.columnar.log_batches import BATCH_ID, Batches, batch_of
 from apiserver.stores.events.columns import lines as codec
 from apiserver.stores.events.columns import worker_sizes
+from apiserver.stores.events.columns.bodies import BODY_ID
 from apiserver.stores.events.columns.checked import Kind, Place, decoder, unwrap, wrap
 from apiserver.stores.events.columns.lines import Column, Lines, LogPart, Texts
 from apiserver.stores.events.columns.names import Name
@@ -45,6 +46,9 @@ from apiserver.stores.events.columns.worker_sizes import Sizes
 LINES, ABOUT, BATCHES = "lines", "about", "batches"
 #: A block has lines of any series.
 NO_SERIES: Name = ("", "")
+
+#: The series of blocks that name bodies of lines which a copy brought.
+OF_BODIES: Name = ("bodies", "")
 
 #: Bytes of memory that the lines of a chunk take, and those of a fragment, unless it is a single line.
 LARGEST, LARGEST_FRAGMENT = 2**20, 4 * 2**20
@@ -141,10 +145,10 @@ def _fragments(owner: Owner, some: Sequence[LogColumns], received: int) -> Itera
             parts.append(LogPart(first, received, columns))
             first += len(columns.messages)
         body = os.urandom(BATCH_ID) if digest is None else digest
-        for together in _apart(codec.of_parts(parts)):
-            for lines in _in_parts(together, LARGEST_FRAGMENT):
-                yield _fragment(owner, body, numbers[body], lines)
-                numbers[body] += 1
+        together = [lines for apart in _apart(codec.of_parts(parts)) for lines in _in_parts(apart, LARGEST_FRAGMENT)]
+        for number, lines in enumerate(together, numbers[body]):
+            yield _fragment(owner, batch_of(body, number, is_last=lines is together[-1]), lines)
+        numbers[body] += len(together)
 
 
 def _apart(lines: Lines) -> list[Lines]:
@@ -160,10 +164,9 @@ def _apart(lines: Lines) -> list[Lines]:
     return [lines.slice(*ends) for ends in pairwise([0, *cuts.tolist(), len(lines)])]
 
 
-def _fragment(owner: Owner, body: bytes, number: int, lines: Lines) -> NewBlock:
+def _fragment(owner: Owner, batch: bytes, lines: Lines) -> NewBlock:
     lines.sequences = np.arange(len(lines))
-    of_part = hashlib.blake2b(body + number.to_bytes(4, "big"), digest_size=BATCH_ID).digest()
-    id, ends = _id(owner, of_part), (int(lines.timestamps[0]), int(lines.timestamps[-1]))
+    id, ends = _id(owner, batch), (int(lines.timestamps[0]), int(lines.timestamps[-1]))
     return NewBlock(owner, NO_SERIES, id, *ends, len(lines), columns_of(id, lines), size=lines.bytes, once=True)
 
 
@@ -243,7 +246,26 @@ def note(owner: Owner, deletion: str) -> NewBlock:
 
 def note_in(blocks: Iterable[Block]) -> Block | None:
     """The note among an owner's blocks."""
-    return next((block for block in blocks if block.series != NO_SERIES), None)
+    return next((block for block in blocks if block.series[0] == _NOTE), None)
+
+
+def bodies(owner: Owner, ids: Collection[bytes], up_to: int) -> NewBlock:
+    """A block that names bodies which add nothing if they are sent again; its statement says that it is so far right.
+
+    The same ids make the same block, so that it is there once, however often it is put.
+    """
+    content = b"".join(sorted(ids))
+    id = _id(owner, hashlib.blake2b(content, digest_size=BATCH_ID).digest())
+    statement = Statement(up_to, None, 0)
+    column = {BATCHES: wrap(content, _named(id))}
+    return NewBlock(owner, OF_BODIES, id, 0, 0, 0, column, statement, size=len(content))
+
+
+@decoder
+def bodies_of(columns: Columns) -> list[bytes]:
+    """The ids of bodies that such a block names."""
+    content = bytes(unwrap(columns[BATCHES]))
+    return [content[at : at + BODY_ID] for at in range(0, len(content), BODY_ID)]
 
 
 def _named(id: str) -> Place:

@@ -57,6 +57,7 @@ from apiserver.stores.events.columnar.log_blocks import (
     place_of,
     position_at,
 )
+from apiserver.stores.events.columnar.log_bodies import KnownBodies, know_bodies, known_bodies
 from apiserver.stores.events.columnar.log_compaction import LinesMaker
 from apiserver.stores.events.columnar.log_deletion import delete_lines
 from apiserver.stores.events.columnar.log_reading import (
@@ -87,12 +88,14 @@ class ColumnarLogs:
     def __init__(self, store: BlockStore, *, cache: int = CACHE) -> None:
         self._store = store
         self._loader = LogLoader(store, cache)
+        self._bodies = KnownBodies(self._loader)
         self._name = uuid.uuid4().hex
 
     # --- writing -----------------------------------------------------------------------------------
 
     async def add(self, batch: EventBatch) -> None:
         """Keep the batch's lines. Adding it again changes nothing if they have digests."""
+        batch = await self._bodies.without(batch)
         lines = sum([len(columns.messages) for columns in batch.logs])
         for blocks in await off_loop(lines, lambda: fragments(batch)):
             await self._store.put(blocks)
@@ -100,6 +103,11 @@ class ColumnarLogs:
     async def put_lines(self, owner: Owner, lines: Lines) -> None:
         """Keep lines at their positions."""
         await put_lines(self._loader, self._name, owner, lines)
+
+    async def know_bodies(self, owner: Owner, ids: Collection[bytes]) -> None:
+        """Take no lines of these bodies if they are sent from now on."""
+        await know_bodies(self._loader, self._name, owner, ids)
+        self._bodies.forget(owner)
 
     async def delete(self, owners: Sequence[Owner]) -> int:
         """Delete the owners' lines; return how many there were."""
@@ -169,6 +177,10 @@ class ColumnarLogs:
     def whole_lines(self, owner: Owner) -> AsyncIterator[Lines]:
         """All lines of the owner in their order, some at a time."""
         return whole_lines(self._loader, owner)
+
+    async def known_bodies(self, owner: Owner) -> Collection[bytes]:
+        """The ids of all bodies that add nothing if they are sent again."""
+        return await known_bodies(self._loader, owner)
 
     # --- what there is -----------------------------------------------------------------------------
 

@@ -423,6 +423,14 @@ class ElasticsearchEventStore:
         await self._add_documents((), [owner])
         await self._opened.logs.put_lines(owner, lines)
 
+    async def known_bodies(self, owner: Owner) -> Collection[bytes]:
+        """The ids of all bodies of log lines that add nothing if they are sent again."""
+        return await self._opened.logs.known_bodies(owner)
+
+    async def know_bodies(self, owner: Owner, ids: Collection[bytes]) -> None:
+        """Take no lines of these bodies if they are sent from now on."""
+        await self._opened.logs.know_bodies(owner, ids)
+
     # --- about the store itself --------------------------------------------------------------------
 
     async def usage(self, company: str) -> Usage:

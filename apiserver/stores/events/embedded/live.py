@@ -28,6 +28,7 @@ from typing import TypeVar
 from apiserver.events.changes import ChangesQuery
 from apiserver.events.model import Owner
 from apiserver.stores.events.base import EventStoreBusy
+from apiserver.stores.events.columns.bodies import body_id
 from apiserver.stores.events.embedded import journal, records
 from apiserver.stores.events.embedded.database import Database
 from apiserver.stores.events.embedded.feed import Feed, Look
@@ -164,8 +165,8 @@ class Live:
                 return True
         found = self._database.reader().execute(
             "SELECT 1 FROM owners JOIN log_digests ON owner = id"
-            " WHERE company = ? AND name = ? AND is_model = ? AND digest = ?",
-            (owner.company, owner.id, int(owner.is_model), digest),
+            " WHERE company = ? AND name = ? AND is_model = ? AND digest IN (?, ?)",
+            (owner.company, owner.id, int(owner.is_model), digest, body_id(digest)),
         )
         return found.fetchone() is not None
 

@@ -55,6 +55,7 @@ from apiserver.events.queries import (
 from apiserver.off_loop import in_thread
 from apiserver.stores.events.base import EventStoreBusy, EventStoreError
 from apiserver.stores.events.columns import stats
+from apiserver.stores.events.columns.bodies import BODY_ID, body_id
 from apiserver.stores.events.columns.checked import Damaged, Kind, Place
 from apiserver.stores.events.columns.lines import Lines, LogPart
 from apiserver.stores.events.columns.log_pages import WantedLines
@@ -562,6 +563,26 @@ class EmbeddedEventStore:
 
         def work(conn: sqlite3.Connection, registrar: Registrar) -> list[int]:
             log_merge.merge_whole(conn, owner, lines, registrar)
+            return []
+
+        await self._put(owner, work)
+
+    async def known_bodies(self, owner: Owner) -> Collection[bytes]:
+        """The ids of all bodies of log lines that add nothing if they are sent again."""
+
+        def work(conn: sqlite3.Connection, hot: list[set[bytes]]) -> set[bytes]:
+            rows = conn.execute("SELECT digest FROM log_digests WHERE owner = ?", (owner_id(conn, owner),))
+            digests = {digest for (digest,) in rows}.union(*hot)
+            return {digest if len(digest) == BODY_ID else body_id(digest) for digest in digests}
+
+        return await self._read(owner, lambda hot: hot.digests.copy(), work)
+
+    async def know_bodies(self, owner: Owner, ids: Collection[bytes]) -> None:
+        """Keep the ids among the digests of bodies that were sent."""
+
+        def work(conn: sqlite3.Connection, registrar: Registrar) -> list[int]:
+            number = registrar.owner(owner)
+            conn.executemany("INSERT OR IGNORE INTO log_digests VALUES (?, ?)", ((number, id) for id in ids))
             return []
 
         await self._put(owner, work)

@@ -30,7 +30,7 @@ operations = st.lists(
         st.tuples(st.just("add"), batches),
         st.tuples(st.just("add"), batches),
         st.tuples(st.just("add_twice"), batches),
-        st.tuples(st.just("put"), batches),
+        st.tuples(st.sampled_from(["put", "put_and_add"]), batches),
         st.tuples(st.sampled_from(["reopen", "tell"])),
         st.tuples(st.just("compact"), owners),
         st.tuples(st.just("restated"), st.sets(owners)),
@@ -85,8 +85,10 @@ async def _do(store: ElasticsearchEventStore, plain: PlainEventStore, operations
         elif name == "add_twice":
             for _ in range(2):
                 assert await store.add(*arguments) == await plain.add(*arguments)
-        elif name == "put":
+        elif name in ("put", "put_and_add"):
             await put_all(await source_of(*arguments), plain, store)
+            if name == "put_and_add":
+                assert await store.add(*arguments) == await plain.add(*arguments)
         elif name == "reopen":
             for one in (store, plain):
                 await one.close()

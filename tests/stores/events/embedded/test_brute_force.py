@@ -39,7 +39,7 @@ operations = st.lists(
         st.tuples(st.just("add"), batches),
         st.tuples(st.just("add"), batches),
         st.tuples(st.just("again"), st.integers(0, 5)),
-        st.tuples(st.just("put"), batches),
+        st.tuples(st.sampled_from(["put", "put_and_add"]), batches),
         st.tuples(st.just("merge")),
         st.tuples(st.just("merge")),
         st.tuples(st.just("merge_meanwhile"), batches),
@@ -86,6 +86,10 @@ class Both:
 
     async def do_put(self, batch: EventBatch) -> None:
         await put_all(await source_of(batch), self._plain, self._store)
+
+    async def do_put_and_add(self, batch: EventBatch) -> None:
+        await self.do_put(batch)
+        await self.do_add(batch)
 
     async def do_merge(self) -> None:
         await self._store.merge()

@@ -1,0 +1,108 @@
+"""Bodies of log lines that were known where a copy came from: they add nothing if they are sent again.
+
+A client may have sent a body that a server kept and had no time to acknowledge. Then servers were stopped, and all was
+copied. The client sends the body again, and its lines are there.
+
+Lines that a copy brought came with no fragment. So blocks of the owner name the bodies, and whoever adds lines asks for
+these blocks once for each owner. If a body seems to be known, they are read anew: lines may have been deleted since,
+and then the body is new.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Collection
+from dataclasses import replace
+
+from apiserver.events.model import EventBatch, EventType, LogColumns, MetricSelection, Owner
+from apiserver.events.queries import SeriesQuery
+from apiserver.stores.events.columnar.blocks import Block, Found
+from apiserver.stores.events.columnar.loading import until_nothing_is_gone
+from apiserver.stores.events.columnar.log_batches import whole_bodies
+from apiserver.stores.events.columnar.log_blocks import (
+    BATCHES,
+    NO_SERIES,
+    OF_BODIES,
+    batch_id,
+    batches_of,
+    bodies,
+    bodies_of,
+)
+from apiserver.stores.events.columnar.log_reading import LogLoader
+from apiserver.stores.events.columnar.whole_points import ended
+from apiserver.stores.events.columns.bodies import body_id
+from apiserver.stores.events.parts import in_parts
+
+#: Owners and ids that are remembered, ids in a block, and blocks whose ids are read at once.
+_REMEMBERED, _IDS, _AT_ONCE = 200_000, 10_000, 1000
+
+
+class KnownBodies:
+    """The bodies that copies brought, as one server knows them."""
+
+    def __init__(self, loader: LogLoader) -> None:
+        self._loader = loader
+        self._known: OrderedDict[Owner, frozenset[bytes]] = OrderedDict()
+        self._room = _REMEMBERED
+
+    async def without(self, batch: EventBatch) -> EventBatch:
+        """The batch without lines of known bodies."""
+        seem_known = {columns.owner for columns in batch.logs if await self._knows(columns)}
+        for owner in seem_known:
+            self.forget(owner)
+        if not seem_known:
+            return batch
+        return replace(batch, logs=[columns for columns in batch.logs if not await self._knows(columns)])
+
+    async def _knows(self, columns: LogColumns) -> bool:
+        owner = columns.owner
+        if columns.digest is None:
+            return False
+        known = self._known.get(owner)
+        if known is None:
+            known = await until_nothing_is_gone(self._loader.finder, lambda: self._read(owner))
+            self.forget(owner)
+            self._known[owner] = known
+            self._room -= 1 + len(known)
+            while self._room < 0:
+                self.forget(next(iter(self._known)))
+        return body_id(columns.digest) in known
+
+    def forget(self, owner: Owner) -> None:
+        """Ask again next time."""
+        known = self._known.pop(owner, None)
+        self._room += 0 if known is None else 1 + len(known)
+
+    async def _read(self, owner: Owner) -> frozenset[bytes]:
+        found = await self._loader.store.find(
+            SeriesQuery(owner, EventType.LOG, [MetricSelection(OF_BODIES[0], (OF_BODIES[1],))])
+        )
+        loaded = await self._loader.load(_counting(found), BATCHES)
+        return frozenset(id for columns in loaded.values() for id in bodies_of(columns))
+
+
+async def known_bodies(loader: LogLoader, owner: Owner) -> set[bytes]:
+    """The ids of all bodies that add nothing if they are sent again: they were sent, or a copy brought them."""
+
+    async def read() -> set[bytes]:
+        found = _counting(await loader.store.find(SeriesQuery(owner, EventType.LOG)))
+        lines = [block for block in found if block.series == NO_SERIES]
+        ids = whole_bodies(batch_id(block) for block in lines if not block.lasts)
+        for some in in_parts([block for block in lines if block.statement is not None], lambda block: 1, _AT_ONCE):
+            for columns in (await loader.load(some, BATCHES)).values():
+                ids |= whole_bodies(map(bytes, batches_of(columns).ids.tolist()))
+        for columns in (await loader.load([block for block in found if block.series == OF_BODIES], BATCHES)).values():
+            ids.update(bodies_of(columns))
+        return ids
+
+    return await until_nothing_is_gone(loader.finder, read)
+
+
+async def know_bodies(loader: LogLoader, holder: str, owner: Owner, ids: Collection[bytes]) -> None:
+    """Put blocks that name these bodies."""
+    up_to = await ended(loader.store, holder, owner)
+    await loader.store.put([bodies(owner, some, up_to) for some in in_parts(sorted(ids), lambda id: 1, _IDS)])
+
+
+def _counting(found: Found) -> list[Block]:
+    return [block for block in found.blocks if block.reaches >= found.deleted]
