@@ -51,7 +51,7 @@ from apiserver.rpc.routes import Routes, build_routes
 from apiserver.rpc.schema import EndpointTable, load_schemas
 from apiserver.rpc.sending import LargeResponse
 from apiserver.rpc.validate import compile_request
-from apiserver.services.access import defaults, fixed_users, identities, roles
+from apiserver.services.access import defaults, fixed_users, identities, proxy_users, roles
 from apiserver.services.access.attempts import Attempts
 from apiserver.services.access.credentials import Credential
 from apiserver.services.access.key_uses import KeyUses
@@ -262,6 +262,8 @@ def _backend(settings: Settings, folder: DataFolder, files: FileStore) -> Backen
             identities.lookup(documents, key_uses),
             current=identities.current(documents, key_uses),
             become=identities.become(documents),
+            proxy_header=settings.proxy_user_header.lower(),
+            of_proxy=proxy_users.of_proxy(documents, settings) if settings.proxy_user_header else None,
             allowed_origins=settings.allowed_origins,
         ),
         key_uses=key_uses,

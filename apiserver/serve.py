@@ -178,7 +178,7 @@ async def _serve(settings: Settings, sockets: list[socket.socket], worker: Child
             slots = Slots(  # for connections of this process, on both ports together
                 total=limit,
                 per_address=settings.max_connections_per_address,
-                proxies=Proxies(settings.trusted_proxies),
+                proxies=Proxies(settings.trusted_proxies, settings.proxy_user_header),
             )
             app.metrics.gauges["connections"] = ("Connections that are open.", lambda: len(slots))
             app.metrics.gauges["connections_limit"] = ("Most connections of this process.", lambda: limit)

@@ -22,6 +22,13 @@ from apiserver.urls import is_private
 ENVIRONMENT_PREFIX = "APISERVER_"
 #: What `events` and `documents` are for stores in the data folder, instead of an address.
 EMBEDDED = "embedded"
+#: Names that a header with the name of a user may have: none that means something else to this server.
+_HEADER_OF_PROXY = re.compile(
+    r"(?!(accept|authorization|connection|content|cookie|host|origin|range|referer|sec|transfer|x-(auth|clearml|trains))"
+    r"|x-forwarded-(for|host|proto)$)[a-z][a-z0-9-]+",
+    re.IGNORECASE | re.ASCII,
+)
+_PATH = re.compile(r"/(?!/)[\w./?=&%~-]*", re.ASCII)
 
 
 class SettingsError(ValueError):
@@ -141,8 +148,16 @@ class Settings:
         max=365 * 86400,
     )
     oidc_sign_out: bool = _setting(True, "whether signing out here also signs out at the provider")
+    proxy_user_header: str = _setting(
+        "",
+        "header in which one of `trusted_proxies` says who has signed in there, such as X-Forwarded-User; it is taken "
+        "from all other requests",
+    )
+    proxy_sign_out: str = _setting(
+        "", "where pages go to sign out at that proxy: a path, such as /oauth2/sign_out, or an address"
+    )
     sign_up: bool = _setting(
-        True, "whether somebody who comes by way of the provider for the first time becomes a user"
+        True, "whether somebody who comes by way of the provider or the proxy for the first time becomes a user"
     )
     guest: bool = _setting(False, "whether anybody may log in as a guest, who may only read")
     viewer: bool = _setting(True, "whether browsers get pages, which show what runs report")
@@ -285,6 +300,14 @@ def _check(settings: Settings) -> None:
         raise SettingsError("oidc_issuer: give an address of https; http is for a provider on this machine only")
     if settings.oidc_issuer and "openid" not in settings.oidc_scopes.split():
         raise SettingsError("oidc_scopes: openid must be among them")
+    if settings.proxy_user_header and not settings.trusted_proxies:
+        raise SettingsError("proxy_user_header: trusted_proxies must say which proxies may send it")
+    if settings.proxy_user_header and not _HEADER_OF_PROXY.fullmatch(settings.proxy_user_header):
+        raise SettingsError("proxy_user_header: give the name of a header that means nothing else")
+    if settings.proxy_sign_out and not (
+        _PATH.fullmatch(settings.proxy_sign_out) or _is_web_address(settings.proxy_sign_out)
+    ):
+        raise SettingsError("proxy_sign_out: give a path such as /oauth2/sign_out, or an address")
 
 
 def masked(settings: Settings) -> dict[str, str]:

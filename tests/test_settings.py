@@ -115,6 +115,26 @@ def test_users_that_cannot_be_are_refused(users: str, message: str) -> None:
             },
             "oidc_scopes: openid must be among them",
         ),
+        ({"APISERVER_PROXY_USER_HEADER": "X-Forwarded-User"}, "proxy_user_header: trusted_proxies must say"),
+        *(
+            (
+                {"APISERVER_TRUSTED_PROXIES": "10.0.0.1", "APISERVER_PROXY_USER_HEADER": header},
+                "proxy_user_header: give the name of a header",
+            )
+            for header in (
+                "Authorization",
+                "cookie",
+                "X-Forwarded-For",
+                "X-ClearML-Impersonate-As",
+                "a b",
+                "x:",
+                "Host",
+            )
+        ),
+        *(
+            ({"APISERVER_PROXY_SIGN_OUT": address}, "proxy_sign_out: give a path")
+            for address in ("//evil.example", "javascript:alert(1)", "sign_out")
+        ),
         ({"APISERVER_OIDC_GROUPS": '[{"role": "admin"}]'}, "APISERVER_OIDC_GROUPS: a group needs its name"),
         (
             {"APISERVER_OIDC_GROUPS": '[{"group": "x", "role": "root"}]'},

@@ -43,10 +43,15 @@ def add(commands: Commands[argparse.ArgumentParser]) -> None:
     sessions = add_command(actions, "sessions", _user_sessions, "list logins that go on, and end them", DATA_FLAGS)
     sessions.add_argument("name", nargs="?", help="name of the user; everybody's if it is left out")
     sessions.add_argument("--end", nargs="*", metavar="ID", help="end these logins; all that are listed, without an id")
-    link = add_command(actions, "link", _user_link, "let a person at the provider sign in as a user", DATA_FLAGS)
+    link = add_command(
+        actions, "link", _user_link, "let a person at the provider, or at the proxy, sign in as a user", DATA_FLAGS
+    )
     link.add_argument("name")
-    link.add_argument("subject", help="the person's id at the provider (sub)")
-    unlink = add_command(actions, "unlink", _user_unlink, "let nobody at the provider sign in as a user", DATA_FLAGS)
+    link.add_argument("subject", help="the person's id at the provider (sub), or their name at the proxy")
+    link.add_argument("--proxy", action="store_true", help="for the proxy of the setting proxy_user_header")
+    unlink = add_command(
+        actions, "unlink", _user_unlink, "let nobody at the provider or the proxy sign in as a user", DATA_FLAGS
+    )
     unlink.add_argument("name")
     add_command(actions, "hash", _user_hash, "ask for a password and print its hash, for the setting users")
 
@@ -207,14 +212,14 @@ def _session_line(session: Document, name: str) -> str:
 
 def _user_link(settings: Settings, options: argparse.Namespace) -> None:
     async def link(documents: DocumentStore) -> None:
-        from apiserver.services.access.oidc.people import link_user
+        from apiserver.services.access.oidc.people import PROXY, link_user
 
         user = await _named(documents, settings, options.name)
         if user.get("service"):
             raise CommandError(f"'{options.name}' is a service account, as which nobody signs in")
-        await link_user(documents, user, settings.oidc_issuer, options.subject)
+        await link_user(documents, user, PROXY if options.proxy else settings.oidc_issuer, options.subject)
 
-    if not settings.oidc_issuer:
+    if not settings.oidc_issuer and not options.proxy:
         raise CommandError("there is no provider: the setting oidc_issuer names it")
     with_documents(settings, link)
 
@@ -226,7 +231,7 @@ def _user_unlink(settings: Settings, options: argparse.Namespace) -> None:
         return await unlink_user(documents, settings.company, (await _named(documents, settings, options.name))["id"])
 
     if not with_documents(settings, unlink):
-        raise CommandError(f"nobody at a provider signs in as '{options.name}'")
+        raise CommandError(f"nobody at a provider or proxy signs in as '{options.name}'")
 
 
 async def _named(documents: DocumentStore, settings: Settings, name: str) -> Document:

@@ -318,7 +318,7 @@ class Protocol(asyncio.Protocol):
 
     def on_header(self, name: bytes, value: bytes) -> None:
         name = name.lower()
-        if name not in _NOTED or self._note(name, value):
+        if (name not in _NOTED and name != self._slots.proxies.user_header) or self._note(name, value):
             self._headers.append((name, value))
 
     def _note(self, name: bytes, value: bytes) -> bool:
@@ -334,7 +334,20 @@ class Protocol(asyncio.Protocol):
                 return not self._slots.proxies  # if proxies are set, nobody else may say where a request comes from
             case b"x-forwarded-for":
                 self._forwarded.append(value)
+            case self._slots.proxies.user_header:
+                return not self._joined(name, value)
         return True
+
+    def _joined(self, name: bytes, value: bytes) -> bool:
+        """Add a value to that of the same header, with a comma between; False if it is the first one.
+
+        So one that the client sent does not pass for the one that the proxy added, wherever the proxy adds it.
+        """
+        for at, (known, before) in enumerate(self._headers):
+            if known == name:
+                self._headers[at] = name, before + b", " + value
+                return True
+        return False
 
     def on_headers_complete(self) -> None:
         if self._parser.should_upgrade():

@@ -20,10 +20,11 @@ _REMEMBERED = 10_000
 
 
 class Proxies:
-    """The networks of trusted proxies."""
+    """The networks of trusted proxies, and the header in which they say who has signed in there, if they do."""
 
-    def __init__(self, networks: Iterable[Network] = ()) -> None:
+    def __init__(self, networks: Iterable[Network] = (), user_header: str = "") -> None:
         self._networks = tuple(networks)
+        self.user_header = user_header.lower().encode()
         self.trusts = lru_cache(_REMEMBERED)(self._trusts)
 
     def __bool__(self) -> bool:

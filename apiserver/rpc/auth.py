@@ -1,6 +1,7 @@
-"""Finds out who is calling: by an access key (Basic) or a token (Bearer, or the web UI's cookie).
+"""Finds out who is calling: by an access key (Basic), a token (Bearer, or the web UI's cookie), or a trusted proxy.
 
-The cookie counts only without an Authorization header, and only for requests that no foreign page can have made.
+The cookie, and the header in which a proxy says who has signed in there, count only without an Authorization header,
+and only for requests that no foreign page can have made.
 """
 
 from __future__ import annotations
@@ -26,14 +27,18 @@ Lookup = Callable[[str, str, str], Awaitable[Identity | None]]
 Current = Callable[[Identity], Awaitable[Identity | None]]
 #: (caller, user id) → the identity of that user, or None if there is no such user or the caller may not act for them.
 Become = Callable[[Identity, str], Awaitable[Identity | None]]
+#: What a trusted proxy says of who has signed in there → the identity of that user. Raises 401 if it names nobody, 403
+#: if they may not come in.
+OfProxy = Callable[[str], Awaitable[Identity]]
 
 
 class Authenticator:
     """Finds the caller of a request by its headers.
 
-    `lookup` checks access keys. `current` ends tokens early. `become` lets callers act for other users.
-    `allowed_origins`, such as `http://ui.example:8080`, are those of other pages that may use the cookie. ValueError
-    if `token_secret` is shorter than 32 bytes.
+    `lookup` checks access keys. `current` ends tokens early. `become` lets callers act for other users. `of_proxy`
+    takes what a trusted proxy says in the header `proxy_header` (in lower case). `allowed_origins`, such as
+    `http://ui.example:8080`, are those of other pages that may use the cookie. ValueError if `token_secret` is shorter
+    than 32 bytes.
     """
 
     def __init__(
@@ -43,12 +48,16 @@ class Authenticator:
         *,
         current: Current | None = None,
         become: Become | None = None,
+        proxy_header: str = "",
+        of_proxy: OfProxy | None = None,
         allowed_origins: Collection[str] = (),
     ) -> None:
         self._tokens = Tokens(token_secret)
         self._lookup = lookup
         self._current = current
         self._become = become
+        self._proxy_header = proxy_header
+        self._of_proxy = of_proxy
         self.origins = Origins(allowed_origins)
 
     def issue(self, identity: Identity, lifetime_s: int) -> str:
@@ -87,10 +96,11 @@ class Authenticator:
                 return await self.by_token(credentials.strip())
             case "":
                 token = cookie(headers.get("cookie", ""), TOKEN_COOKIE)
-                if not token:
+                named = headers.get(self._proxy_header)
+                if not token and not named:
                     raise unauthorized(20, "Unauthorized (missing credentials)")
                 self.origins.check(method, headers, changes=changes, forms=forms)
-                return await self.by_token(token)
+                return await (self._of_proxy(named) if named and self._of_proxy else self.by_token(token or ""))
         raise unauthorized(10, "Unauthorized (bad authentication header type)")
 
     async def _by_key(self, credentials: str, client: str) -> Identity:

@@ -632,6 +632,20 @@ async def test_nobody_else_does() -> None:
         assert b"x-forwarded-proto" in headers
 
 
+async def test_only_a_trusted_proxy_says_who_has_signed_in() -> None:
+    async def said(server: Server, headers: bytes) -> list[bytes]:
+        async with server.connect(post(headers=headers)) as client:
+            assert await client.status() == 200
+        return [value for name, value in server.app.scopes[-1]["headers"] if name == b"remote-user"]
+
+    async with serving(proxies=Proxies([ip_network("127.0.0.1")], "Remote-User")) as server:
+        assert await said(server, b"") == []
+        assert await said(server, b"Remote-User: ada\r\n") == [b"ada"]
+        assert await said(server, b"remote-user: ada\r\nX-Other: x\r\nREMOTE-USER: eve\r\n") == [b"ada, eve"]
+    async with serving(proxies=Proxies([ip_network("10.0.0.1")], "Remote-User")) as server:
+        assert await said(server, b"Remote-User: ada\r\nREMOTE-USER: eve\r\n") == []
+
+
 async def test_a_request_is_freed_with_its_connection_and_not_by_the_garbage_collector() -> None:
     gc.disable()
     try:

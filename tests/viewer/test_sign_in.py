@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator
+from typing import Any
 
 import httpx
 import pytest
@@ -218,6 +219,25 @@ def test_where_a_name_is_enough_no_password_is_asked_for(
             expect(page.get_by_role("button", name="Menu")).to_contain_text("Grace")
             page.context.clear_cookies()
         assert [user["name"] for user in server.call("users.get_all")["users"]].count("Grace") == 1
+
+
+def test_whom_a_proxy_has_signed_in_sees_no_sign_in_page(
+    browser: Browser, faults: Faults, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    settings: dict[str, Any] = {
+        "trusted_proxies": "127.0.0.1",
+        "proxy_user_header": "Remote-User",
+        "proxy_sign_out": "/search?out=1",
+    }
+    by_proxy: dict[str, Any] = {"extra_http_headers": {"Remote-User": "ada"}}
+    with (
+        served(tmp_path_factory.mktemp("proxied") / "data", **settings) as server,
+        opened_page(browser, server, faults, key=None, **by_proxy, **DESKTOP) as page,
+    ):
+        page.goto("/settings")
+        page.get_by_role("button", name="ada menu").click()
+        page.get_by_role("menuitem", name="Sign out").click()
+        page.wait_for_url("**/search?out=1")
 
 
 def _link(server: Served) -> str:

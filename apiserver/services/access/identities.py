@@ -11,7 +11,7 @@ import hmac
 import math
 import time
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Hashable
 from dataclasses import dataclass, replace
 from typing import Any
 from weakref import WeakKeyDictionary, ref
@@ -189,6 +189,11 @@ async def _grant(documents: DocumentStore, key: str) -> Grant | None:
         return FULL if await documents.find_one(PROVIDER_LINKS, link) is not None else None
     known: _Key | None = await _cache_of(documents).get(("key", key), lambda: _of_key(documents, key))
     return None if known is None else known.identity.grant
+
+
+async def remembered(documents: DocumentStore, key: Hashable, read: Callable[[], Awaitable[Any]]) -> Any:
+    """What `read` found a short time ago under this key, or finds now."""
+    return await _cache_of(documents).get(key, read)
 
 
 def digest(secret: str) -> str:

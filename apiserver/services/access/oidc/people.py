@@ -21,30 +21,41 @@ from apiserver.setting_values import GroupRole
 from apiserver.settings import Settings
 from apiserver.stores.documents.base import DocumentStore
 from apiserver.stores.documents.query import Document, Update
-from apiserver.times import utc_now
 
 _LONGEST_NAME = 200
 EVERYBODY = GroupRole("*")
+#: What stands for the issuer of people whom a trusted proxy names.
+PROXY = "proxy"
 
 
 async def user_of(documents: DocumentStore, settings: Settings, claims: Claims) -> Identity:
     """The user of a person whom the provider signed in. 403 if they may not come in."""
-    place = _place_of(settings, claims)
-    company = place.company or settings.company
-    issuer, subject = settings.oidc_issuer, str(claims["sub"])
+    return await _user_at(documents, settings, _place_of(settings, claims), settings.oidc_issuer, claims)
+
+
+async def user_of_proxy(documents: DocumentStore, settings: Settings, name: str) -> Identity:
+    """The user of a person whom a trusted proxy names. 403 if they may not come in."""
+    return await _user_at(documents, settings, EVERYBODY, PROXY, {"sub": name, "preferred_username": name})
+
+
+async def _user_at(
+    documents: DocumentStore, settings: Settings, place: GroupRole, issuer: str, claims: Claims
+) -> Identity:
+    company, subject = place.company or settings.company, str(claims["sub"])
     link = _link_id(company, issuer, subject)
     known = await documents.find_one(PROVIDER_LINKS, {"id": link})
     user = known["user"] if known else _user_id(link)
     found = await documents.find_one("users", {"id": user, "company": company})
     if found is None:
         if not settings.sign_up:
-            raise _refused(f"you are no user here yet. An admin can add you, by your id at the provider: {subject}")
+            raise _refused(f"you are no user here yet. An admin can add you, by your id there: {subject}")
         found = await _add(documents, {**new_user(company, "", place.role), "id": user}, claims)
     elif found.get("service"):
         raise _refused("your user here is an account for programs")
-    elif settings.oidc_groups and found["role"] != place.role and not found.get("fixed"):
+    elif place is not EVERYBODY and found["role"] != place.role and not found.get("fixed"):
         await update_user(documents, company, user, {"role": place.role})
-    await link_user(documents, found, issuer, subject)
+    if known is None:
+        await link_user(documents, found, issuer, subject)
     identity = await of_user(documents, user)
     if identity is None:
         raise _refused("your user has just been deleted")
@@ -54,8 +65,7 @@ async def user_of(documents: DocumentStore, settings: Settings, claims: Claims) 
 async def link_user(documents: DocumentStore, user: Document, issuer: str, subject: str) -> None:
     """Let a person sign in as this user, and as no other user of the company."""
     id = _link_id(user["company"], issuer, subject)
-    kept = {"user": user["id"], "company": user["company"], "issuer": issuer, "subject": subject}
-    fields = {**kept, "last_used": utc_now()}
+    fields = {"user": user["id"], "company": user["company"], "issuer": issuer, "subject": subject}
     if not await documents.update(PROVIDER_LINKS, {"id": id}, Update(set=fields)):
         await insert_if_new(documents, PROVIDER_LINKS, {"id": id, **fields})
     forget(documents)
@@ -118,4 +128,4 @@ def _user_id(link: str) -> str:
 
 
 def _refused(reason: str) -> ApiError:
-    return ApiError(403, 21, f"The provider knows you, but {reason}.")
+    return ApiError(403, 21, f"You have signed in, but {reason}.")

@@ -106,9 +106,15 @@ async def keep_id_token(call: Call, token: str, id_token: str) -> None:
 
 
 async def sign_out_address(call: Call) -> str | None:
-    """Where the page sends the browser to sign out at the provider, too; None if it need not. It ends nothing here."""
-    provider, session, origin = call.backend.provider, call.identity.session, call.headers.get("origin")
-    if provider is None or session is None or not origin or not call.backend.settings.oidc_sign_out:
+    """Where the page sends the browser to sign out at the provider or the proxy, too; None if it need not.
+
+    It ends nothing here.
+    """
+    settings, session, origin = call.backend.settings, call.identity.session, call.headers.get("origin")
+    if settings.proxy_sign_out and call.headers.get(settings.proxy_user_header.lower()):
+        return settings.proxy_sign_out
+    provider = call.backend.provider
+    if provider is None or session is None or not origin or not settings.oidc_sign_out:
         return None
     kept = await call.backend.documents.find_one(ID_TOKENS, {"id": session})
     if kept is None:

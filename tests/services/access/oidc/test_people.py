@@ -133,7 +133,7 @@ async def test_only_verified_addresses_of_the_domains_come_in(browser: Browser) 
 
 @pytest.mark.parametrize("settings", [{"sign_up": False}])
 async def test_where_nobody_is_added_an_admin_links_people(browser: Browser, api: Api) -> None:
-    assert "by your id at the provider: 8f2a" in await refused(browser)
+    assert "by your id there: 8f2a" in await refused(browser)
     id, _ = await new_user(api, "Ada L.")
     [user] = await api.backend.documents.find("users", {"id": id})
     await link_user(api.backend.documents, user, browser.liar.issuer, "8f2a")
