@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 from benchmarks import report
-from benchmarks.distributed import disk, engines, reading, writing
+from benchmarks.distributed import copying, disk, engines, reading, writing
 from benchmarks.distributed.figures import FIGURES
 from benchmarks.distributed.plain import Plain
 from benchmarks.distributed.run import QUICK, Run, Sizes
@@ -49,6 +49,7 @@ def _measure(folder: Path, sizes: Sizes, table: Table) -> None:
         points, lines = reading.measure(run)
         disk.measure(run, points, lines)
         writing.measure(run)
+        copying.measure(run, folder)
 
 
 def _options() -> argparse.Namespace:

@@ -30,6 +30,8 @@ class Sizes:
     other_bodies: int = 25
     """Bodies for each of four other tasks."""
     log_bodies: int = 100
+    copied_points: int = 5_000_000
+    copied_lines: int = 1_000_000
     watched_tasks: int = 1000
     waits: bool = True
     """Whether what servers and nodes do in the background ends before a figure that it is a part of."""
@@ -46,6 +48,8 @@ QUICK = Sizes(
     wide_bodies=1,
     other_bodies=1,
     log_bodies=1,
+    copied_points=20_000,
+    copied_lines=2_000,
     watched_tasks=10,
     waits=False,
 )
