@@ -37,6 +37,7 @@ from apiserver.metrics.sharing import SECONDS, SharedCounters
 from apiserver.operating.audit.entries import Entry
 from apiserver.operating.audit.log import AuditLog
 from apiserver.operating.audit.requests import RequestAudit
+from apiserver.operating.backup.schedule import ScheduledBackups
 from apiserver.operating.doctor.scrub import Scrub
 from apiserver.otlp import server as otlp
 from apiserver.repeating import Repeating
@@ -191,6 +192,7 @@ def create_app(settings: Settings) -> App:
     metrics = Metrics(backend, folder, counters)
     metrics.gauges["audit_waiting"] = ("Lines of the audit log that wait to be written.", lambda: audit_log.waiting)
     metrics.gauges["audit_lost"] = ("Lines of the audit log that were lost.", lambda: audit_log.lost)
+    backups = ScheduledBackups(settings) if settings.backup_to else None
     scrub = _scrub(settings, folder, backend.counters)
     if scrub is not None:
         metrics.gauges["scrub_findings"] = ("What is damaged, as far as scrubbing knows.", scrub.findings)
@@ -198,7 +200,10 @@ def create_app(settings: Settings) -> App:
             "When all was last read, in seconds since 1970; 0: never.",
             scrub.ended,
         )
-    health = Health(backend, store, scrub)
+    health = Health(backend, store, scrub, backups)
+    if backups is not None:
+        metrics.gauges["backup_newest_seconds"] = ("When the newest backup was made.", lambda: backups.newest or 0)
+        metrics.gauges["backup_well"] = ("0 if a backup failed or is late.", lambda: float(backups.state == "ok"))
     others.router.routes += [
         *ROUTES,
         Route("/health", health),
@@ -216,7 +221,7 @@ def create_app(settings: Settings) -> App:
     others.state.data_links = DataLinks(settings.token_secret)
     return App(
         backend,
-        _lifespan(backend, store, folder, exports, counters, audit_log, scrub),
+        _lifespan(backend, store, folder, exports, counters, audit_log, scrub, backups),
         api=dispatcher,
         files=file_server(prefix=FILES),
         viewer=_viewer(settings),
@@ -341,6 +346,7 @@ def _lifespan(
     counters: SharedCounters,
     audit: AuditLog,
     scrub: Scrub | None,
+    backups: ScheduledBackups | None,
 ) -> Lifespan:
     @asynccontextmanager
     async def lifespan() -> AsyncIterator[Credential | None]:
@@ -379,6 +385,9 @@ def _lifespan(
             if backend.documents.shared:  # other servers may use them, too
                 opened.push_async_callback(backend.last_metrics.restating.close)
                 backend.last_metrics.restating.start(at_once=False)
+            if backups is not None:
+                opened.push_async_callback(backups.job.close)
+                backups.job.start()
             opened.callback(backend.live.close)
             if scrub is not None:
                 opened.push_async_callback(scrub.close)

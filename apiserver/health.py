@@ -10,6 +10,7 @@ from starlette.responses import JSONResponse
 from starlette.types import Receive, Scope, Send
 
 from apiserver import __version__
+from apiserver.operating.backup.schedule import ScheduledBackups
 from apiserver.operating.doctor.scrub import Scrub
 from apiserver.rpc.reply import SAFE_HEADERS
 from apiserver.services.backend import Backend
@@ -24,13 +25,21 @@ PATIENCE_SECONDS = 2
 class Health:
     """The ASGI app: 200 if each store answers in time, else 503; the body says which store does not.
 
-    It also says how much the scrub has found, which is no reason to send nobody here.
+    It also says how much the scrub has found, and whether the backups work that the server makes by itself. Neither is
+    a reason to send nobody here.
 
     Requests that come at the same time share one check of the stores.
     """
 
-    def __init__(self, backend: Backend, files: FileStore, scrub: Scrub | None = None) -> None:
+    def __init__(
+        self,
+        backend: Backend,
+        files: FileStore,
+        scrub: Scrub | None = None,
+        backups: ScheduledBackups | None = None,
+    ) -> None:
         self._backend = backend
+        self._backups = backups
         self._files = files
         self._scrub = scrub
         self._asking: asyncio.Task[dict[str, str]] | None = None
@@ -43,6 +52,8 @@ class Health:
         body: dict[str, object] = {"status": "ok" if well else "unavailable", "version": __version__, "stores": stores}
         if self._scrub is not None:
             body["scrub"] = self._scrub.about()
+        if self._backups is not None:
+            body["backup"] = self._backups.report()
         response = JSONResponse(body, 200 if well else 503)
         response.raw_headers += SAFE_HEADERS
         await response(scope, receive, send)

@@ -228,6 +228,12 @@ class Settings:
         min=100,
     )
     multi_task_limit: int = _setting(100, "most tasks in one call about several tasks", min=1)
+    backup_to: str = _setting(
+        "",
+        "folder to which the server by itself backs up the data folder; empty: it does not; for embedded stores only",
+    )
+    backup_every: int = _setting(24, "hours from one backup to the next", min=1, max=8760)
+    backup_keep: int = _setting(7, "number of backups that are kept in `backup_to`; older ones are deleted", min=1)
     history_days: int = _setting(
         60, "days that reports of workers, queues and serving containers are kept, at least", min=1, max=36500
     )
@@ -292,6 +298,8 @@ def _check(settings: Settings) -> None:
         raise SettingsError("admin_key and admin_secret: give both or neither")
     if bool(settings.tls_cert) != bool(settings.tls_key):
         raise SettingsError("tls_cert and tls_key: give both or neither")
+    if settings.backup_to and not settings.events == settings.documents == EMBEDDED:
+        raise SettingsError("backup_to: events or documents are not in the data folder; back up their engines")
     if settings.port == settings.files_port:
         raise SettingsError("port and files_port: give two different ports, or files_port 0 for files below the API")
     if bool(settings.oidc_issuer) != bool(settings.oidc_client_id):

@@ -88,7 +88,7 @@ ALLOWED = {
     },
     "engines": {"data_folder", "engine", "settings", "stores.documents", "stores.events"},
     "operating": {
-        *("__version__", "data_folder", "engines", "events", "files", "operating.audit", "settings"),
+        *("__version__", "data_folder", "engines", "events", "files", "operating.audit", "repeating", "settings"),
         *("stores.documents", "stores.events", "stores.files", "stores.inspection"),
         *("stores.reserve", "stores.snapshots", "stores.syncing", "times"),
     },

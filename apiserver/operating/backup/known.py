@@ -19,8 +19,8 @@ class Known:
         order = np.argsort(_key(digests), kind="stable")
         self._digests = digests[order]
         self._keys = _key(self._digests)
-        places = [np.stack([np.full(len(e), n), np.arange(len(e))], axis=1) for n, e in pieces]
-        self._places = np.concatenate([np.empty((0, 2), np.int64), *places])[order]
+        places = [np.stack([np.full(len(e), n, "i4"), np.arange(len(e), dtype="i4")], axis=1) for n, e in pieces]
+        self._places = np.concatenate([np.empty((0, 2), np.int32), *places])[order]
 
     def find(self, digests: Sequence[bytes]) -> Int64Array:
         """The piece of each block, and the block's place in it, as two columns; -1 where the block is not known."""

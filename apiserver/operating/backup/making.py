@@ -162,7 +162,7 @@ class _Writer:
         """Keep a file of about this size. It may end sooner, if it became shorter."""
         if small:
             self.progress.step(path, size)
-        step = pieces.SMALL_BLOCK if small else pieces.LARGE_BLOCK
+        step = pieces.small_block(size) if small else pieces.LARGE_BLOCK
         extents: list[Extent] = []
         at = 0
         while at < size and (content := read(at, min(_READ, size - at))):

@@ -124,6 +124,14 @@ def read(storage: Storage, name: str) -> Named:
     return Named(name, parts[1], manifest)
 
 
+def time_of(name: str) -> float:
+    """The moment of the backup with this name, in seconds since 1970; BackupError if it is not the name of one."""
+    parts = _NAME.fullmatch(name)
+    if parts is None:
+        raise BackupError(f"{name} is not the name of a manifest")
+    return datetime.fromisoformat(parts[1]).timestamp()
+
+
 def choose(storage: Storage, at: str | None) -> Named:
     """The newest backup, or the one whose moment (or file name) begins with `at`."""
     found = [name for name in names(storage) if at is None or name.removeprefix("manifests/").startswith(at)]

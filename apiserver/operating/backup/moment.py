@@ -32,8 +32,8 @@ from apiserver.stores.snapshots import Part, Snapshot, SnapshotError
 #: In the data folder, what belongs to the engines, to the running server, or to nobody.
 _NOT_FILES = ("events", "exports", "metrics", "reserve", "restoring")
 _DOCUMENTS = "documents.db"
-#: In the folder of files, what belongs to the running server.
-_NOT_UPLOADED = ("incoming", "lock")
+#: Further down, what belongs to the running server.
+_OF_THE_SERVER = ("files/incoming", "files/lock", "audit/lock")
 _TRIES = 10_000
 #: Files that are left for all else that the process opens.
 _SPARE = 64
@@ -161,7 +161,7 @@ def walk(folder: DataFolder, say: Say) -> Iterator[Found]:
 def _is_left_out(path: str, name: str) -> bool:
     if path == "":
         return name in _NOT_FILES or name.startswith((_DOCUMENTS, "."))
-    return path == "files/" and name in _NOT_UPLOADED
+    return f"{path}{name}" in _OF_THE_SERVER
 
 
 def _most_open() -> int:

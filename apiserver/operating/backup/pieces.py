@@ -22,8 +22,11 @@ from apiserver.operating.backup.storage import BackupError, Storage
 MAGIC = b"EVPIECE1"
 #: Bytes of blocks in a piece, and how many blocks it has at most: the block with which it exceeds either is its last.
 PIECE_BYTES, PIECE_BLOCKS = 16 * 2**20, 4096
-#: Bytes of a block of files that change in place, and of other files. Small ones find more that has not changed.
-SMALL_BLOCK, LARGE_BLOCK = 16 * 2**10, 2**20
+#: Bytes of a block of files that change in place, and of other files. Small blocks find more that has not changed: 1 %
+#: more points in each series change 2.4 % of all pages of SQLite (4 KB), but 4.2 % of blocks of four pages.
+SMALL_BLOCK, LARGE_BLOCK = 4 * 2**10, 2**20
+#: Small blocks that a file has at most: larger files have larger ones. Each takes some 60 bytes of memory.
+MOST_SMALL_BLOCKS = 4 * 2**20
 #: No piece is larger: what claims to be one is not read.
 LARGEST = 2 * PIECE_BYTES
 
@@ -49,6 +52,14 @@ class Piece:
 def name_of(digest: str) -> str:
     """The name of a piece at the destination."""
     return f"pieces/{digest[:2]}/{digest}"
+
+
+def small_block(size: int) -> int:
+    """Bytes of a block of a file of this size that changes in place."""
+    block = SMALL_BLOCK
+    while size > block * MOST_SMALL_BLOCKS and block < LARGE_BLOCK:
+        block *= 2
+    return block
 
 
 def encode(blocks: Sequence[bytes], digests: Sequence[bytes]) -> bytes:

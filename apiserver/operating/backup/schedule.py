@@ -1,0 +1,93 @@
+"""Backups that the server makes by itself, as the settings `backup_to`, `backup_every` and `backup_keep` say.
+
+Each is made by `apiserver backup` in a process of its own: a process that serves must not read its own databases in
+this way (`stores/pages.py` says why), and would answer slowly meanwhile.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+import time
+from datetime import UTC, datetime
+
+from apiserver.operating.backup import manifest
+from apiserver.operating.backup.storage import BackupError, storage
+from apiserver.repeating import Repeating
+from apiserver.settings import EMBEDDED, Settings
+
+#: Seconds between two looks at the clock.
+_LOOK = 30.0
+#: Seconds until a backup that failed is tried again.
+RETRY = 600.0
+_ENDING = 10.0
+
+log = logging.getLogger(__name__)
+
+
+class ScheduledBackups:
+    """Makes a backup whenever the newest one is `backup_every` hours old, also over restarts."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._every = settings.backup_every * 3600.0
+        self._begun = time.time()
+        self._next_try = 0.0
+        self.newest: float | None = None
+        """The moment of the newest backup, in seconds since 1970; None if there is none, or nobody has looked."""
+        self.failed = False
+        """Whether the last attempt failed."""
+        self.job = Repeating("a backup", self._make_if_due, _LOOK, expected=(BackupError, OSError))
+
+    @property
+    def state(self) -> str:
+        """For people: "ok", "failed", or "late": the newest backup is older than twice `backup_every`."""
+        if self.failed:
+            return "failed"
+        since = self.newest if self.newest is not None else self._begun
+        return "late" if time.time() - since > 2 * self._every else "ok"
+
+    def report(self) -> dict[str, str | None]:
+        """What `/health` tells."""
+        newest = datetime.fromtimestamp(self.newest, UTC).isoformat(timespec="seconds") if self.newest else None
+        return {"state": self.state, "newest": newest}
+
+    async def _make_if_due(self) -> None:
+        if time.time() < self._next_try:
+            return
+        try:
+            if self.newest is None:
+                self.newest = await asyncio.to_thread(self._look)
+            if self.newest is None or time.time() - self.newest >= self._every:
+                log.info("a backup was made: %s", await self._make())
+                self.newest = await asyncio.to_thread(self._look)
+            self.failed = False
+        except (BackupError, OSError):
+            self.failed, self._next_try = True, time.time() + RETRY
+            raise
+
+    def _look(self) -> float | None:
+        names = manifest.names(storage(self._settings.backup_to))
+        return manifest.time_of(names[-1]) if names else None
+
+    async def _make(self) -> str:
+        """Make a backup, and return what is said of it; BackupError with what is said if it fails."""
+        settings = self._settings
+        options = ["--data", str(settings.data), "--events", EMBEDDED, "--documents", EMBEDDED]
+        arguments = ["backup", settings.backup_to, *options, "--keep", str(settings.backup_keep)]
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "apiserver", *arguments),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        try:
+            said, errors = await process.communicate()
+        except BaseException:  # the server stops; the next start goes on with this backup
+            process.kill()
+            await asyncio.wait_for(process.wait(), _ENDING)
+            raise
+        if process.returncode != 0:
+            raise BackupError(errors.decode(errors="replace").strip() or f"it ended with {process.returncode}")
+        return "; ".join(said.decode(errors="replace").splitlines())
