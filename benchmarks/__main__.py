@@ -14,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks import (
+    backups,
     changes,
     data,
     deleting,
@@ -54,6 +55,7 @@ SECTIONS: dict[str, Callable[[Run], None]] = {
     "viewer-peers": pages.measure,
     "importing": importing.measure,
     "deleting": deleting.measure,
+    "backups": backups.measure,
     "memory": memory.measure,
     "peers": peers.measure,
     "documents": documents.measure,

@@ -31,6 +31,8 @@ class Load:
     batch: int
     metric: str = "m"
     seed: int = 0
+    first: int = 0
+    """The first iteration."""
 
 
 def variant(number: int) -> str:
@@ -44,7 +46,7 @@ def batches(load: Load) -> Iterator[EventBatch]:
     a_series = min(max(1, load.batch // load.series), load.points // load.series)
     together = min(load.series, load.batch // a_series)
     for first in range(0, load.points // load.series, a_series):
-        iters = np.tile(np.arange(first, first + a_series), together)
+        iters = load.first + np.tile(np.arange(first, first + a_series), together)
         for start in range(0, load.series, together):
             times = START_MS + iters * 50 + random.integers(0, 5, len(iters))
             scalars = Scalars(

@@ -17,6 +17,7 @@ MLFLOW = "MLflow"
 TENSORBOARD = "TensorBoard data server"
 WITHOUT = "without the scanner"
 BEFORE = "before growth"
+NO_BACKUP = "without a backup"
 FIRST = "the first time"
 PING_EACH = "debug.ping for each task"
 UNWATCHED = "nobody watches"
@@ -268,6 +269,9 @@ FIGURES: tuple[Figure, ...] = (
     Figure("import.cpu", "the same: CPU of the importer, a point", "ns"),
     Figure("delete", "delete_for_task of 1 M points", "ms", (Bar(200),)),
     Figure("delete.returned", "space given back when 10 of 11 M points go", "%", (least(80),)),
+    Figure("backup.writing", "writing while backups are made", "points/s", (Bar(0.8, NO_BACKUP, at_least=True),)),
+    Figure("backup.again", "backup after 1 % more points, in a new task: copied", "%", (Bar(3),)),
+    Figure("backup.again.all", "backup after 1 % more points in each of 1000 series: copied", "%", (Bar(3),)),
     Figure("disk.points", "disk, a point", "bytes", (Bar(12),)),
     Figure("sealed.losses", "disk, a sealed point: losses, float32", "bytes", (Bar(4),)),
     Figure("sealed.decimals", "disk, a sealed point: rounded to four decimals", "bytes", (Bar(2.8),)),

@@ -66,6 +66,10 @@ class Sizes:
     """Points of each of 200 series that web UIs show."""
     import_points: int = 2_000_000
     deleted_points: int = 1_000_000
+    backup_points: int = 20_000_000
+    """In a thousand series."""
+    backup_bodies: int = 300
+    """Bodies of 10k points, by each of two clients."""
     other_points: int = 1_000_000
     growth_points: int = 100_000_000
     """Points in other tasks after the data folder has grown (`other_points` before); 0: it does not grow."""
@@ -119,6 +123,8 @@ QUICK = Sizes(
     compared_points=100,
     import_points=2_000,
     deleted_points=10_000,
+    backup_points=200_000,
+    backup_bodies=2,
     other_points=20_000,
     growth_points=60_000,
     documents=200,
