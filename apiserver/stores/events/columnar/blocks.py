@@ -2,7 +2,16 @@
 
 A *block* is a fragment or a chunk (`precedence.py`): some points of one series, or some log lines of one owner, as
 encoded columns, and beside them what can be told without decoding: which series, which iterations, how many points. A
-block store knows nothing of what is in the columns. Blocks of log lines have times in place of iterations. It promises:
+block store knows nothing of what is in the columns. Blocks of log lines have times in place of iterations.
+
+Short fragments of several series that came with one batch are put as one, a *bundle*: one id, one place, columns with
+the points of all of them. It is found as a block for each series, which says where its points are in these columns.
+
+    a bundle is put     id b, columns with 5 points; members: loss at 0 to 2, 3 points; accuracy at 0 to 1, 2 points
+    two blocks are      id b, loss, 0 to 2, count 3, in_bundle: start 0 of 5 points, 2 blocks
+    found               id b, accuracy, 0 to 1, count 2, in_bundle: start 3 of 5 points, 2 blocks
+
+A block store promises:
 
 - Each write has a *place* in one order of its owner. A write is *visible* from some moment on, perhaps before writes of
   earlier places are. It has *ended* when it cannot be undone any more; before that, the failure of a machine may undo
@@ -18,6 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import NamedTuple, Protocol
 
 from apiserver.events.model import Owner
@@ -26,9 +36,28 @@ from apiserver.stores.events.base import EventStoreError
 from apiserver.stores.events.columnar.precedence import Chunk, Document, Fragment
 from apiserver.stores.events.columns.names import Name
 
-#: The metric and the variant of a series.
+#: The series of blocks that are not of one series.
+NO_SERIES: Name = ("", "")
+
 #: Encoded columns of a block, by their names.
 Columns = Mapping[str, bytes]
+
+
+class Member(NamedTuple):
+    """The points of one series in a bundle. They follow those of the members before it."""
+
+    series: Name
+    first: int
+    last: int
+    points: int
+
+
+class InBundle(NamedTuple):
+    """Where a block's points begin in the columns of its bundle, and how many points and blocks that has."""
+
+    start: int
+    points: int
+    blocks: int
 
 
 class Statement(NamedTuple):
@@ -50,6 +79,7 @@ class NewBlock:
 
     owner: Owner
     series: Name
+    """Of a bundle: NO_SERIES."""
     id: str
     first: int
     last: int
@@ -67,9 +97,15 @@ class NewBlock:
 
     If a deletion came, that has ended before the block is put anew.
     """
+    members: Sequence[Member] = ()
+    """If it is a bundle, the fragments in it. They are of different series."""
+
+    def found(self, version: Version) -> list[Block]:
+        """The blocks that a store has once this one is put: one, or those of a bundle."""
+        return in_bundle(self.owner, self.id, version, self.members) if self.members else [self.at(version)]
 
     def at(self, version: Version) -> Block:
-        """The block that a store has once this one is put."""
+        """The block that a store has once this one is put, which is no bundle."""
         return Block(
             self.owner,
             self.series,
@@ -111,6 +147,8 @@ class Block:
     begin: int = 0
     end: int = 0
     size: int = 0
+    in_bundle: InBundle | None = None
+    """If it is in a bundle, where. The others have the same id, version and columns."""
 
     @property
     def document(self) -> Document:
@@ -125,6 +163,16 @@ class Block:
         return self.version.place if self.statement is None else self.statement.up_to
 
     @property
+    def key(self) -> tuple[str, Name]:
+        """What no other block of its owner has at the same place."""
+        return self.id, self.series
+
+    @property
+    def blocks(self) -> int:
+        """How many blocks have its id: one, or those of its bundle."""
+        return 1 if self.in_bundle is None else self.in_bundle.blocks
+
+    @property
     def lasts(self) -> bool:
         """Whether it never changes, and is not replaced soon: its columns are worth keeping in memory."""
         return self.statement is not None or self.version == OLD
@@ -134,6 +182,15 @@ class Block:
         """The greatest place of the fragments that its points came with, or its own place."""
         newest = None if self.statement is None else self.statement.newest
         return self.version.place if newest is None else newest
+
+
+def in_bundle(owner: Owner, id: str, version: Version, members: Sequence[Member]) -> list[Block]:
+    """The blocks of a bundle."""
+    starts = [0, *accumulate(member.points for member in members)]
+    return [
+        Block(owner, one.series, id, version, *one[1:], in_bundle=InBundle(start, starts[-1], len(members)))
+        for one, start in zip(members, starts, strict=False)
+    ]
 
 
 class Found(NamedTuple):
@@ -195,17 +252,23 @@ class BlockStore(Protocol):
     async def near(self, owner: Owner, range: Range, most: int, *, descending: bool) -> Near:
         """Up to `most` blocks with something in the range: those of least `first`, or else of greatest `last`."""
 
-    async def crowded(self, fragments: int) -> Sequence[Owner]:
-        """Owners that have a series with so many fragments, or some of these owners."""
+    async def crowded(self, fragments: int) -> Mapping[Owner, int]:
+        """Owners that have a series with so many fragments, or some of these owners.
+
+        For each, the place of the newest fragment of such series.
+        """
 
     async def fetch(self, wanted: Sequence[tuple[Block, Sequence[str]]]) -> list[Columns]:
-        """The named columns of each block, of any owners.
+        """The named columns of each block, of any owners; those of its bundle if it is in one.
 
         Gone is raised if one of the blocks is no longer there, or was put again since.
         """
 
     async def remove(self, owner: Owner, blocks: Sequence[Block]) -> None:
-        """Remove the blocks, but none that was put again since. Some may stay: nothing depends on it."""
+        """Remove the blocks, but none that was put again since. Some may stay: nothing depends on it.
+
+        If a block is in a bundle, all of that is removed.
+        """
 
     async def delete(self, owners: Sequence[Owner]) -> Mapping[Owner, int]:
         """Note that nothing counts any more that the owners have. For each owner this has a place, as a put has."""

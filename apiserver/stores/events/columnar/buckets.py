@@ -168,7 +168,8 @@ class _Plan(NamedTuple):
         block = part.parts[0].block
         if self.shift is not None and block.statement is not None and block.statement.shift <= self.shift:
             return _Way.SUMS
-        return _Way.SUMMED_UP if self.interval > 1 and block.count >= LONG else _Way.POINTS
+        is_long = block.count >= LONG and block.in_bundle is None
+        return _Way.SUMMED_UP if self.interval > 1 and is_long else _Way.POINTS
 
 
 class _Way(Enum):

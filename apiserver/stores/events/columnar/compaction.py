@@ -16,6 +16,7 @@ about as often as the number of points can be halved, and few small chunks are l
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from itertools import chain
 from typing import NamedTuple, Protocol
@@ -73,16 +74,17 @@ class Maker(Protocol):
         """Chunks with everything of these runs."""
 
 
-async def compact(store: BlockStore, maker: Maker, series: SeriesQuery, holder: str, fewest: int = FEWEST) -> None:
-    """Compact those of the series that need it, unless another holder of a lease does."""
+async def compact(store: BlockStore, maker: Maker, series: SeriesQuery, holder: str, fewest: int = FEWEST) -> bool:
+    """Compact those of the series that need it, unless another holder of a lease does. Returns whether it was done."""
     owner = series.owner
     if not await store.lease(owner, holder, LEASE):
-        return
+        return False
     up_to = await store.ended(owner)
     found = await store.find(series)
-    if found.deleted <= up_to and await maker.may_begin(found, up_to):  # else a deletion may still be undone
-        await make_chunks(store, maker, owner, found, up_to, holder, fewest)
+    may_begin = found.deleted <= up_to and await maker.may_begin(found, up_to)  # else a deletion may still be undone
+    done = may_begin and await make_chunks(store, maker, owner, found, up_to, holder, fewest)
     await store.lease(owner, holder, 0)
+    return done
 
 
 async def make_chunks(
@@ -208,10 +210,11 @@ def _chunks_of(owner: Owner, run: Run, loaded: Loaded, up_to: int) -> list[NewBl
 
 
 def _superseded(found: Found, put: Sequence[Block], up_to: int) -> list[Block]:
-    """The blocks that count nowhere, if only writes that have ended are counted."""
+    """The blocks that count nowhere, if only writes that have ended are counted. A bundle goes as a whole."""
     ended = {block.id: block for block in found.blocks if block.version.place <= up_to}
     by_name: dict[Name, list[Document]] = {}
-    for block in chain(ended.values(), put):
+    for block in chain([block for block in found.blocks if block.id in ended], put):
         by_name.setdefault(block.series, []).append(block.document)
     none_left = chain.from_iterable(superseded(some, found.deleted) for some in by_name.values())
-    return [ended[document.id] for document in none_left if document.id in ended]
+    blocks = Counter(document.id for document in none_left)
+    return [ended[id] for id, count in blocks.items() if id in ended and count == ended[id].blocks]

@@ -3,13 +3,24 @@
 Two rules say which owners are due:
 
 - Owners that this server writes to: after some writes, or if there was none for a while, so that the rest of a run is
-  compacted, too. Each write makes one fragment of a series at most.
-- Owners that others left behind: now and then the store is asked for owners with many fragments of one series. So those
-  of a server that died are found, by whichever server asks first.
+  compacted, too. Each write makes few fragments of a series, hardly ever more than one.
+- Owners that others left behind: now and then the store is asked for owners with many fragments of one series, and more
+  rarely for those with a few. If nobody has written more fragments of these since the store was asked before, they are
+  due. So the fragments of a server that died are found, by whichever server asks first.
 
-One owner is compacted at a time. Then the compactor rests for as long as it worked, so that writers and readers get
+One owner is compacted at a time. Then the compactor rests for longer than it worked, so that writers and readers get
 their share; while it works and rests, more fragments come, and the next compaction takes them together. If the store is
-busy, the compactor waits. Nothing depends on it: without it, reads only take longer.
+busy, the compactor waits.
+
+Fragments of an owner do not pile up for ever. Each server counts its own writes to an owner since it was compacted. If
+these are many, the compactor does not rest. If they are more than MOST, further writes wait until the owner has been
+compacted: first of all, as its writers wait. If that takes too long, their clients are told to try again later. So a
+server never leaves more than MOST writes, and those that came at once, for readers to put together. An example, with
+FEWEST 16 and MOST 320:
+
+    16 writes    the owner is due
+    160 writes   the compactor could not follow: it does not rest any more
+    320 writes   the next one waits for the end of the compaction that is under way
 """
 
 from __future__ import annotations
@@ -21,13 +32,16 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol, TypeVar
 
 from apiserver.events.model import EventType, Owner
 from apiserver.stores.events.base import EventStoreBusy
+from apiserver.stores.events.columnar.blocks import OLD
 from apiserver.stores.events.columnar.compaction import FEWEST
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 #: Seconds without a write after which an owner is compacted if it was written to twice, and the fewest blocks then.
 QUIET = 60.0
@@ -35,10 +49,16 @@ FEW = 2
 #: Seconds between two looks for owners that others left, and how many fragments of a series these have.
 LOOK = 60.0
 LEFT = 2 * FEWEST
+#: Seconds between two looks for owners with a few.
+SWEEP = 600.0
 #: How many times as long as it worked the compactor rests.
-REST = 1.0
-#: The most writes that are waited for together: then the compactor does not rest.
-HURRY = 20 * FEWEST
+REST = 3.0
+#: Writes to an owner after which the compactor does not rest, and after which further writes wait.
+HURRY, MOST = 10 * FEWEST, 20 * FEWEST
+#: Seconds for which a write waits at most, and after which its client may try again.
+PATIENCE, AGAIN = 10.0, 2
+#: Seconds until the compactor tries again what another server does just now.
+_PAUSE = 0.1
 
 
 class _Due(NamedTuple):
@@ -55,27 +75,42 @@ class _Written:
 
 
 class Compact(Protocol):
-    """Compacts those series of an owner that have so many loose blocks."""
+    """Compacts those series of an owner that have so many loose blocks. Returns whether it was done.
 
-    def __call__(self, owner: Owner, *, fewest: int) -> Awaitable[None]: ...
+    If not, another server does it just now.
+    """
+
+    def __call__(self, owner: Owner, *, fewest: int) -> Awaitable[bool]: ...
 
 
 class Compacts(NamedTuple):
     """What can be done about the blocks of events of one type."""
 
     compact: Compact
-    crowded: Callable[[int], Awaitable[Iterable[Owner]]]
-    """Owners that have a series with so many fragments."""
+    crowded: Callable[[int], Awaitable[Mapping[Owner, int]]]
+    """Owners that have a series with so many fragments, and the place of the newest of these."""
 
 
 class Compactor:
     """The compactor of one server."""
 
-    def __init__(self, types: Mapping[EventType, Compacts], *, quiet: float = QUIET, look: float = LOOK) -> None:
+    def __init__(
+        self,
+        types: Mapping[EventType, Compacts],
+        *,
+        quiet: float = QUIET,
+        look: float = LOOK,
+        sweep: float = SWEEP,
+        patience: float = PATIENCE,
+    ) -> None:
         self._types = types
         self._quiet = quiet
         self._look = look
-        self._looked = time.monotonic()
+        self._sweep = sweep
+        self._patience = patience
+        self._looked = self._swept = time.monotonic()
+        self._seen: dict[_Due, int] = {}
+        """The owners with a few fragments that the last sweep found, with the places of their newest ones."""
         self._written: OrderedDict[_Due, _Written] = OrderedDict()
         """In the order of their last writes."""
         self._due: dict[_Due, int] = {}
@@ -83,6 +118,7 @@ class Compactor:
         self._compacted: _Due | None = None
         """What is just being compacted."""
         self._is_due = asyncio.Event()
+        self._has_compacted = asyncio.Condition()
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -102,6 +138,30 @@ class Compactor:
         later = {due for due, known in self._written.items() if known.times >= FEW}
         return len({*self._due, *later, self._compacted} - {None})
 
+    async def until_there_is_room(self, type: EventType, owners: Iterable[Owner]) -> None:
+        """Wait while more than MOST writes to one of the owners are not compacted.
+
+        EventStoreBusy: that takes too long. Whoever writes asks this before, and tells `wrote` afterwards.
+        """
+        for owner in owners:
+            due = _Due(type, owner)
+            if not self._is_full(due):
+                continue
+            if due != self._compacted:
+                self._due = {due: FEWEST, **self._due}
+                self._is_due.set()
+            try:
+                async with asyncio.timeout(self._patience), self._has_compacted:
+                    await self._has_compacted.wait_for(lambda due=due: not self._is_full(due))  # type: ignore[misc]
+            except TimeoutError:
+                raise EventStoreBusy(
+                    f"too many batches of {owner.id} wait for compaction", retry_after=AGAIN, overloaded=True
+                ) from None
+
+    def _is_full(self, due: _Due) -> bool:
+        known = self._written.get(due)
+        return known is not None and known.times >= MOST
+
     def wrote(self, type: EventType, owners: Iterable[Owner]) -> None:
         """Note that this server wrote blocks of these owners."""
         now = time.monotonic()
@@ -110,7 +170,7 @@ class Compactor:
             known = self._written.setdefault(due, _Written())
             self._written.move_to_end(due)
             known.times, known.last = known.times + 1, now
-            if known.times == FEWEST:
+            if known.times >= FEWEST and due != self._compacted:
                 self._add(due, FEWEST)
 
     def deleted(self, type: EventType, owners: Iterable[Owner]) -> None:
@@ -131,11 +191,10 @@ class Compactor:
             if self._due:
                 self._compacted = due = next(iter(self._due))
                 await self._compact(due, self._due.pop(due))
-                self._compacted = None
                 continue
             self._is_due.clear()
             with suppress(TimeoutError):
-                async with asyncio.timeout(min(self._quiet, self._look) / 4):
+                async with asyncio.timeout(min(self._quiet, self._look, self._sweep) / 4):
                     await self._is_due.wait()
 
     def _add_quiet(self) -> None:
@@ -147,28 +206,51 @@ class Compactor:
                 self._add(due, FEW)
 
     async def _add_left(self) -> None:
-        """Owners with many fragments, whoever wrote them."""
-        if time.monotonic() - self._looked < self._look:
-            return
-        self._looked = time.monotonic()
-        for type, one in self._types.items():
-            for owner in await one.crowded(LEFT):
-                self._add(_Due(type, owner), FEWEST)
+        """Owners with many fragments, and those with a few that stay as they are, whoever wrote them."""
+        now = time.monotonic()
+        if now - self._looked >= self._look:
+            self._looked = now
+            for due in await self._crowded(LEFT):
+                self._add(due, FEWEST)
+        if now - self._swept >= self._sweep:
+            self._swept = now
+            before, self._seen = self._seen, await self._crowded(FEW)
+            for due, newest in self._seen.items():
+                if before.get(due, OLD.place) == newest:  # what was kept before there were blocks never changes
+                    self._add(due, FEW)
+
+    async def _crowded(self, fragments: int) -> dict[_Due, int]:
+        return {
+            _Due(type, owner): newest
+            for type, one in self._types.items()
+            for owner, newest in (await one.crowded(fragments)).items()
+        }
 
     async def _compact(self, due: _Due, fewest: int) -> None:
         known = self._written.get(due, _Written())
-        hurries, known.times = known.times >= HURRY, 0
-        began = time.monotonic()
-        await self._try("compacting", self._types[due.type].compact(due.owner, fewest=fewest))
-        if not hurries:
-            await asyncio.sleep((time.monotonic() - began) * REST)
+        times, began = known.times, time.monotonic()
+        compacted = await self._try("compacting", self._types[due.type].compact(due.owner, fewest=fewest))
+        rest = (time.monotonic() - began) * REST
+        if compacted is False:
+            rest = max(rest, _PAUSE)
+        else:  # if it failed, it will fail again: then readers have to put up with more fragments
+            known.times -= times
+            async with self._has_compacted:
+                self._has_compacted.notify_all()
+        self._compacted = None
+        if known.times >= FEWEST:
+            self._add(due, FEWEST)
+        if known.times < HURRY or compacted is False:
+            await asyncio.sleep(rest)
 
-    async def _try(self, what: str, work: Awaitable[None]) -> None:
-        """Do it; if the store is busy, wait instead, as somebody will find the same owners later."""
+    async def _try(self, what: str, work: Awaitable[T]) -> T | Literal[False] | None:
+        """Do it. False: the store is busy, and some time has passed. None: it failed, and will fail again."""
         try:
-            await work
+            return await work
         except EventStoreBusy as busy:
             log.info("%s waits: %s", what, busy)
             await asyncio.sleep(busy.retry_after)
+            return False
         except Exception:
             log.exception("%s failed", what)
+            return None

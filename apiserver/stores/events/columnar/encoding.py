@@ -9,6 +9,9 @@ A fragment has the first two of these columns, a chunk has all. Inside, they are
     stats     statistics of all points
 
 The id of a fragment is made of its series and its points, so a batch that is sent again makes no second one.
+
+Fragments of up to SHORT points are put together into bundles (`blocks.py`), as each document has a fixed cost, and each
+column, too: a batch of 100 points in ten series becomes one document of two columns.
 """
 
 from __future__ import annotations
@@ -16,20 +19,23 @@ from __future__ import annotations
 import hashlib
 import os
 from base64 import urlsafe_b64encode
-from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby, pairwise
+from operator import itemgetter
+from typing import Any
 
 import numpy as np
 import orjson
 
 from apiserver.events.model import Int64Array, Owner, Scalars
-from apiserver.stores.events.columnar.blocks import Block, Columns, NewBlock, Statement
+from apiserver.stores.events.columnar.blocks import NO_SERIES, Block, Columns, Member, NewBlock, Statement
 from apiserver.stores.events.columnar.stretches import BlockPart
 from apiserver.stores.events.columns import chunks, pieces, reports, stats
 from apiserver.stores.events.columns.checked import Kind, Place, decoder, unwrap, wrap
 from apiserver.stores.events.columns.names import Name
 from apiserver.stores.events.columns.pieces import ColumnNames, Pieces
-from apiserver.stores.events.columns.points import Curve, Points, TimedCurve, by_series, take
+from apiserver.stores.events.columns.points import Columns as Made
+from apiserver.stores.events.columns.points import Curve, Points, TimedCurve, by_series, concat, take, within
 from apiserver.stores.events.columns.points import curve_of as curve_of_points
 from apiserver.stores.events.columns.reports import Span
 from apiserver.stores.events.columns.stats import StatsArray
@@ -43,6 +49,9 @@ WHOLE = (CURVE, DETAILS)
 LARGEST = chunks.LARGEST_SEALED
 #: A chunk of so many points is encoded in few bytes: it will hardly be made anew.
 SEALED = LARGEST // 2
+
+#: Points of a series that are put into a bundle, and of a bundle, and series of a bundle, at most.
+SHORT, LARGEST_BUNDLE, MOST_SERIES = 256, 4096, 64
 
 _HASH, _DIGEST = 12, 12
 _LENGTH = 4
@@ -69,9 +78,9 @@ def fragments(scalars: Scalars, received: int) -> list[NewBlock]:
     if not scalars:
         return []
     workers = Workers()
-    numbers: dict[tuple[int, str, str], int] = {}
-    names = zip(scalars.owner, scalars.metrics, scalars.variants, strict=True)
-    groups = np.array([numbers.setdefault(name, len(numbers)) for name in names])
+    names = [*zip(scalars.owner, scalars.metrics, scalars.variants, strict=True)]
+    numbers = {name: number for number, name in enumerate(sorted(dict.fromkeys(names), key=itemgetter(0)))}
+    groups = np.array([numbers[name] for name in names])
     points = Points(
         scalars.iters,
         scalars.values,
@@ -80,10 +89,19 @@ def fragments(scalars: Scalars, received: int) -> list[NewBlock]:
         np.full(len(scalars.iters), received, np.int64),
     )
     points, starts = by_series(np.repeat(groups, scalars.lengths), points)
-    made = []
-    for (owner, *name), ends in zip(numbers, pairwise([*starts.tolist(), len(points.iters)]), strict=True):
-        some = WholePoints((name[0], name[1]), take(points, slice(*ends)), workers.names)
-        made += fragments_of(scalars.owners[owner], some)
+    edges = [*starts.tolist(), len(points.iters)]
+    counts = np.diff(edges)
+    series = [(metric, variant) for _, metric, variant in numbers]
+    ends = (points.iters[starts].tolist(), points.iters[starts + counts - 1].tolist())
+    members = [*map(Member, series, *ends, counts.tolist())]
+    owners = [owner for owner, *_ in numbers]
+    made: list[NewBlock] = []
+    for begin, end in _together(owners, counts.tolist()):
+        owner, some = scalars.owners[owners[begin]], take(points, slice(edges[begin], edges[end]))
+        if end - begin > 1:
+            made.append(_bundle(owner, members[begin:end], some, workers.names))
+        else:
+            made += fragments_of(owner, WholePoints(members[begin].series, some, workers.names))
     return made
 
 
@@ -92,21 +110,54 @@ def fragments_of(owner: Owner, some: WholePoints) -> list[NewBlock]:
     return [_fragment(owner, some.series, part, some.workers) for part in _even_parts(some.points)]
 
 
+def _together(owners: Sequence[int], counts: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Runs of series that are put together: the number of the first one, and that behind the last one."""
+    begin, size = 0, counts[0]
+    for number in range(1, len(counts)):
+        before, count = counts[number - 1], counts[number]
+        if (
+            owners[number] == owners[begin]
+            and before <= SHORT >= count
+            and size + count <= LARGEST_BUNDLE
+            and number - begin < MOST_SERIES
+        ):
+            size += count
+        else:
+            yield begin, number
+            begin, size = number, count
+    yield begin, len(counts)
+
+
 def _even_parts(points: Points) -> Iterator[Points]:
     """Parts of like size, of up to LARGEST points."""
     count = len(points.iters)
+    if count <= LARGEST:
+        return iter([points])
     edges = np.linspace(0, count, -(-count // LARGEST) + 1).astype(int).tolist()
     return (take(points, slice(*ends)) for ends in pairwise(edges))
 
 
 def _fragment(owner: Owner, series: Name, points: Points, workers: Sequence[str]) -> NewBlock:
     points, workers = _own_workers(points, workers)
+    id = _hashed([*owner, *series]) + _digest(points, workers)
+    first, last, count = int(points.iters[0]), int(points.iters[-1]), len(points.iters)
+    return NewBlock(owner, series, id, first, last, count, _columns(id, points, workers, sealed=False))
+
+
+def _bundle(owner: Owner, members: Sequence[Member], points: Points, workers: Sequence[str]) -> NewBlock:
+    """The points of all members, one series after another."""
+    points, workers = _own_workers(points, workers)
+    id = _hashed([*owner, *map(tuple, members)]) + _digest(points, workers)
+    first, last = min([one.first for one in members]), max([one.last for one in members])
+    columns = _columns(id, points, workers, sealed=False)
+    return NewBlock(owner, NO_SERIES, id, first, last, len(points.iters), columns, members=members)
+
+
+def _digest(points: Points, workers: Sequence[str]) -> str:
     digest = hashlib.blake2b(orjson.dumps(workers), digest_size=_DIGEST)
     for column in points[:4]:  # not the time of receipt, which differs if the batch is sent again
         digest.update(np.ascontiguousarray(column).data)
-    id = _series_id(owner, series) + _text(digest.digest())
-    first, last, count = int(points.iters[0]), int(points.iters[-1]), len(points.iters)
-    return NewBlock(owner, series, id, first, last, count, _columns(id, points, workers, sealed=False))
+    return _text(digest.digest())
 
 
 def chunks_of(owner: Owner, some: WholePoints, ends: tuple[int, int], up_to: int, newest: int | None) -> list[NewBlock]:
@@ -125,7 +176,7 @@ def _chunk(
 ) -> NewBlock:
     points, workers = _own_workers(points, workers)
     iters, values, *_ = points
-    id = _series_id(owner, series) + _text(os.urandom(_DIGEST))
+    id = _hashed([*owner, *series]) + _text(os.urandom(_DIGEST))
     shift = pieces.shift_of(int(iters[0]), int(iters[-1]), len(iters), sealed=True)
     (sums,) = pieces.blocks_of(iters, values, np.zeros(1, np.intp), [shift])
     columns = {
@@ -144,12 +195,14 @@ def _encoded_spans(points: Points, workers: Sequence[str]) -> bytes:
 
 def _own_workers(points: Points, workers: Sequence[str]) -> tuple[Points, Sequence[str]]:
     """The same with only those workers that reported some of the points."""
+    if (points.workers == points.workers[0]).all():
+        return points._replace(workers=np.zeros(len(points.workers), np.int64)), [workers[points.workers[0]]]
     used, numbers = np.unique(points.workers, return_inverse=True)
     return points._replace(workers=numbers.astype(np.int64)), [workers[number] for number in used.tolist()]
 
 
-def _series_id(owner: Owner, series: Name) -> str:
-    return _text(hashlib.blake2b(orjson.dumps([*owner, *series]), digest_size=_HASH).digest())
+def _hashed(names: Sequence[Any]) -> str:
+    return _text(hashlib.blake2b(orjson.dumps(names), digest_size=_HASH).digest())
 
 
 def _text(some: bytes) -> str:
@@ -184,7 +237,11 @@ def _place(id: str) -> Place:
 def points_of(part: BlockPart, columns: Columns, workers: Workers) -> Points:
     """The points of a part of a block. `workers` gives numbers to their workers."""
     names, details = _split(columns[DETAILS])
-    points = chunks.decode_points(part.block.count, columns[CURVE], details, part.first, part.last)
+    if part.block.in_bundle is None:
+        points = chunks.decode_points(part.block.count, columns[CURVE], details, part.first, part.last)
+    else:
+        bundle = chunks.decode_points(part.block.in_bundle.points, columns[CURVE], details)
+        points = within(_own(part.block, bundle), part.first, part.last)
     return points._replace(workers=workers.numbers(orjson.loads(names))[points.workers])
 
 
@@ -194,21 +251,54 @@ def _split(details: bytes) -> tuple[bytes, bytes]:
     return details[_LENGTH:end], details[end:]
 
 
+def _is_bundled(one: tuple[Block, Columns]) -> bool:
+    return one[0].in_bundle is not None
+
+
+def _own(block: Block, bundle: Made) -> Made:
+    """The points of a block, of all points of its bundle."""
+    assert block.in_bundle is not None
+    return take(bundle, slice(block.in_bundle.start, block.in_bundle.start + block.count))
+
+
 def curves_of(blocks: Sequence[tuple[Block, Columns]]) -> Curve:
     """Iterations and values of all of the blocks, one block after another; there must be at least one block."""
-    return chunks.decode_curves([(block.count, columns[CURVE]) for block, columns in blocks])
+    return _of_each(blocks, lambda some: chunks.decode_curves([(count, curve[CURVE]) for count, curve in some]))
+
+
+def timed_curves_of(blocks: Sequence[tuple[Block, Columns]]) -> TimedCurve:
+    """The same with timestamps."""
+
+    def decoded(some: Sequence[tuple[int, Columns]]) -> TimedCurve:
+        curve = chunks.decode_curves([(count, columns[CURVE]) for count, columns in some])
+        bodies = [(count, columns[CURVE], _split(columns[DETAILS])[1]) for count, columns in some]
+        return TimedCurve(*curve, chunks.decode_reports(bodies).timestamps)
+
+    return _of_each(blocks, decoded)
 
 
 @decoder
-def timed_curves_of(blocks: Sequence[tuple[Block, Columns]]) -> TimedCurve:
-    """The same with timestamps."""
-    bodies = [(block.count, columns[CURVE], _split(columns[DETAILS])[1]) for block, columns in blocks]
-    return TimedCurve(*curves_of(blocks), chunks.decode_reports(bodies).timestamps)
+def _of_each(blocks: Sequence[tuple[Block, Columns]], decoded: Callable[[Sequence[tuple[int, Columns]]], Made]) -> Made:
+    """What is decoded of the blocks, one after another. A bundle is decoded once."""
+    bundles: dict[str, Made] = {}
+    found: list[Made] = []
+    for some in (list(group) for _, group in groupby(blocks, _is_bundled)):
+        if not _is_bundled(some[0]):
+            found.append(decoded([(block.count, columns) for block, columns in some]))
+            continue
+        for block, columns in some:
+            assert block.in_bundle is not None
+            if block.id not in bundles:
+                bundles[block.id] = decoded([(block.in_bundle.points, columns)])
+            found.append(_own(block, bundles[block.id]))
+    return concat(found)
 
 
 def curve_of(part: BlockPart, columns: Columns) -> Curve:
     """Iterations and values of a part of a block."""
-    return chunks.decode_curve(part.block.count, columns[CURVE], part.first, part.last)
+    if part.block.in_bundle is None:
+        return chunks.decode_curve(part.block.count, columns[CURVE], part.first, part.last)
+    return within(curves_of([(part.block, columns)]), part.first, part.last)
 
 
 @decoder

@@ -31,6 +31,7 @@ from typing import NamedTuple
 from apiserver.events.model import EventType, Owner
 from apiserver.events.queries import EVERYWHERE, Range, SeriesQuery
 from apiserver.stores.events.columnar.blocks import OLD, Block, BlockStore, Found
+from apiserver.stores.events.columns.names import Name
 
 #: Blocks that are many: asking the store for fewer takes no longer than asking it what has ended.
 MANY = 20
@@ -44,8 +45,8 @@ _Key = tuple[Owner, EventType, tuple[tuple[str, tuple[str, ...]], ...], Range]
 class _Known(NamedTuple):
     """What is known of a query that found many blocks."""
 
-    blocks: dict[str, Block]
-    """By their ids."""
+    blocks: dict[tuple[str, Name], Block]
+    """By their keys."""
     last: Block | None
     """The one of the last place. None: nothing is remembered yet."""
 
@@ -79,13 +80,13 @@ class Finder:
             if any(one.id == known.last.id and one.version == known.last.version for one in newer.blocks):
                 if len(newer.blocks) > MANY + len(known.blocks) // 4:
                     self._remember(key, _MANY)
-                return Found([*(known.blocks | {one.id: one for one in newer.blocks}).values()], newer.deleted)
+                return Found([*(known.blocks | {one.key: one for one in newer.blocks}).values()], newer.deleted)
         ended = await self._store.ended(series.owner)
         found = await self._store.find(series, range)
         lasting = [one for one in found.blocks if one.version.place <= ended]
         last = max(lasting, key=lambda one: one.version, default=None)
         if last is not None and last.version != OLD:
-            self._remember(key, _Known({one.id: one for one in lasting}, last))
+            self._remember(key, _Known({one.key: one for one in lasting}, last))
         else:
             self._forget(key)
         return found

@@ -33,7 +33,7 @@ import orjson
 
 from apiserver.events.model import EventBatch, Int64Array, LogColumns, LogPosition, Owner
 from apiserver.events.queries import Range
-from apiserver.stores.events.columnar.blocks import Block, Columns, NewBlock, Statement
+from apiserver.stores.events.columnar.blocks import NO_SERIES, Block, Columns, NewBlock, Statement
 from apiserver.stores.events.columnar.log_batches import BATCH_ID, Batches, batch_of
 from apiserver.stores.events.columns import lines as codec
 from apiserver.stores.events.columns import worker_sizes
@@ -44,9 +44,6 @@ from apiserver.stores.events.columns.names import Name
 from apiserver.stores.events.columns.worker_sizes import Sizes
 
 LINES, ABOUT, BATCHES = "lines", "about", "batches"
-#: A block has lines of any series.
-NO_SERIES: Name = ("", "")
-
 #: The series of blocks that name bodies of lines which a copy brought.
 OF_BODIES: Name = ("bodies", "")
 
@@ -68,7 +65,7 @@ _SEQUENCE = 64
 _HASH = 12
 _ID_OF_OWNER = _HASH * 4 // 3
 #: The metric of notes, and the part of their ids that all owners' notes share.
-_NOTE, _ID_OF_NOTE = "deletion", b"deletion".ljust(BATCH_ID, b"\0")
+NOTE, _ID_OF_NOTE = "deletion", b"deletion".ljust(BATCH_ID, b"\0")
 
 _NOTHING = np.empty(0, np.int64)
 _NONE = Column([None], _NOTHING)
@@ -241,12 +238,12 @@ def batch_id(block: Block) -> bytes:
 
 def note(owner: Owner, deletion: str) -> NewBlock:
     """The owner's note, which says which deletion of lines is under way; "": none."""
-    return NewBlock(owner, (_NOTE, deletion), _id(owner, _ID_OF_NOTE), 0, 0, 0, {})
+    return NewBlock(owner, (NOTE, deletion), _id(owner, _ID_OF_NOTE), 0, 0, 0, {})
 
 
 def note_in(blocks: Iterable[Block]) -> Block | None:
     """The note among an owner's blocks."""
-    return next((block for block in blocks if block.series[0] == _NOTE), None)
+    return next((block for block in blocks if block.series[0] == NOTE), None)
 
 
 def bodies(owner: Owner, ids: Collection[bytes], up_to: int) -> NewBlock:

@@ -16,12 +16,11 @@ from dataclasses import replace
 
 from apiserver.events.model import EventBatch, EventType, LogColumns, MetricSelection, Owner
 from apiserver.events.queries import SeriesQuery
-from apiserver.stores.events.columnar.blocks import Block, Found
+from apiserver.stores.events.columnar.blocks import NO_SERIES, Block, Found
 from apiserver.stores.events.columnar.loading import until_nothing_is_gone
 from apiserver.stores.events.columnar.log_batches import whole_bodies
 from apiserver.stores.events.columnar.log_blocks import (
     BATCHES,
-    NO_SERIES,
     OF_BODIES,
     batch_id,
     batches_of,

@@ -16,7 +16,7 @@ from itertools import accumulate, chain
 from apiserver.events.model import EventType, LogPosition, Owner
 from apiserver.events.queries import EVERYWHERE, Range, SeriesQuery
 from apiserver.stores.events.base import PAGE_BYTES, EventStoreBusy
-from apiserver.stores.events.columnar.blocks import Block, BlockStore, Columns, Found, Gone
+from apiserver.stores.events.columnar.blocks import NO_SERIES, Block, BlockStore, Columns, Found, Gone
 from apiserver.stores.events.columnar.finding import Finder
 from apiserver.stores.events.columnar.loading import TRIES, Loaded, Loader
 from apiserver.stores.events.columnar.log_blocks import (
@@ -24,7 +24,6 @@ from apiserver.stores.events.columnar.log_blocks import (
     BATCHES,
     LINES,
     NO_LINES,
-    NO_SERIES,
     batch_id,
     batches_of,
     lines_of,

@@ -119,9 +119,14 @@ class ColumnarLogs:
         """Delete log lines by age and series; return how many there were."""
         return await delete_lines(self._loader, series, before, exclude)
 
-    async def compact(self, owner: Owner, *, fewest: int = FEWEST) -> None:
-        """Make chunks of fragments, and remove what counts nowhere. Any server may do it at any time."""
-        await compact(self._store, LinesMaker(self._loader), SeriesQuery(owner, EventType.LOG), self._name, fewest)
+    async def compact(self, owner: Owner, *, fewest: int = FEWEST) -> bool:
+        """Make chunks of fragments, and remove what counts nowhere. Any server may do it at any time.
+
+        Returns whether it was done: perhaps another server does it just now.
+        """
+        return await compact(
+            self._store, LinesMaker(self._loader), SeriesQuery(owner, EventType.LOG), self._name, fewest
+        )
 
     # --- pages -------------------------------------------------------------------------------------
 

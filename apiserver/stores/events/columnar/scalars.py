@@ -68,9 +68,14 @@ class ColumnarScalars:
         """Delete the owners' points."""
         await self._store.remove_before(await self._store.delete(owners))
 
-    async def compact(self, owner: Owner, *, fewest: int = FEWEST) -> None:
-        """Make chunks of fragments, and remove what counts nowhere. Any server may do it at any time."""
-        await compact(self._store, PointsMaker(self._loader), SeriesQuery(owner, EventType.SCALAR), self._name, fewest)
+    async def compact(self, owner: Owner, *, fewest: int = FEWEST) -> bool:
+        """Make chunks of fragments, and remove what counts nowhere. Any server may do it at any time.
+
+        Returns whether it was done: perhaps another server does it just now.
+        """
+        return await compact(
+            self._store, PointsMaker(self._loader), SeriesQuery(owner, EventType.SCALAR), self._name, fewest
+        )
 
     # --- reading -----------------------------------------------------------------------------------
 

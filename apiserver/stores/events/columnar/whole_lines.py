@@ -16,10 +16,11 @@ from apiserver.events.model import EventType, Owner
 from apiserver.events.queries import Range, SeriesQuery
 from apiserver.off_loop import off_loop
 from apiserver.stores.events.base import EventStoreBusy
+from apiserver.stores.events.columnar.blocks import NO_SERIES
 from apiserver.stores.events.columnar.compaction import LEASE
 from apiserver.stores.events.columnar.loading import Loaded
 from apiserver.stores.events.columnar.log_batches import Batches, joined
-from apiserver.stores.events.columnar.log_blocks import BATCHES, LINES, NO_SERIES, chunks_of, on_axis, place_of
+from apiserver.stores.events.columnar.log_blocks import BATCHES, LINES, chunks_of, on_axis, place_of
 from apiserver.stores.events.columnar.log_compaction import LinesMaker, batches_in
 from apiserver.stores.events.columnar.log_reading import LogLoader, blocks_of, cut, lines_in
 from apiserver.stores.events.columnar.stretches import Stretch, size_of, stretches

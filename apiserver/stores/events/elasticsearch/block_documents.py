@@ -13,19 +13,23 @@ from binascii import a2b_base64, b2a_base64
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import msgspec
 import orjson
 
 from apiserver.events.model import JsonObject, Owner
-from apiserver.stores.events.columnar.blocks import Block, Columns, NewBlock, Statement, Version
+from apiserver.events.queries import Range
+from apiserver.stores.events.columnar.blocks import Block, Columns, Member, NewBlock, Statement, Version, in_bundle
 from apiserver.stores.events.elasticsearch import names
 
 _OF_CHUNKS = ("up_to", "newest", "shift")
 _OF_LINES = ("begin", "end", "size")
 #: What a hit of a block has to have, and that of a deletion.
-FIELDS = ("id", "owner", "metric", "variant", "first", "last", "count", *_OF_CHUNKS, *_OF_LINES, "deleted")
+FIELDS = ("id", "owner", "metric", "variant", "members", "first", "last", "count", *_OF_CHUNKS, *_OF_LINES, "deleted")
 _NOTHING, _ZERO = (None,), (0,)
 #: Columns that are stored.
 _STORED = frozenset({"curve", "details", "lines"})
+
+_members = msgspec.msgpack.Decoder(list[Member])
 
 
 def deletion_id(owner: Owner) -> str:
@@ -50,8 +54,7 @@ def item(block: NewBlock, **version: int) -> str:
     document: JsonObject = {
         "id": block.id,
         "owner": key,
-        "series": names.series_key(names.series_hash(key, *block.series)),
-        **dict(zip(("metric", "variant"), block.series, strict=True)),
+        **(_of_bundle(key, block.members) if block.members else _of_series(key, *block.series)),
         "first": block.first,
         "last": block.last,
         "count": block.count,
@@ -61,6 +64,19 @@ def item(block: NewBlock, **version: int) -> str:
     }
     name = "create" if block.once else "index"
     return action(name, block.id, block.owner, **version) + orjson.dumps(document).decode() + "\n"
+
+
+def _of_series(owner: str, metric: str, variant: str) -> JsonObject:
+    return {"series": names.series_of(owner, metric, variant), "metric": metric, "variant": variant}
+
+
+def _of_bundle(owner: str, members: Sequence[Member]) -> JsonObject:
+    """By its fields `series` and `metric` a bundle is found; what it has of each series is told by `members`."""
+    return {
+        "series": [names.series_of(owner, *one.series) for one in members],
+        "metric": [*dict.fromkeys(one.series[0] for one in members)],
+        "members": b2a_base64(msgspec.msgpack.encode(members), newline=False).decode(),
+    }
 
 
 def events_in(item: str) -> int:
@@ -81,23 +97,37 @@ def asking_for(columns: Iterable[str]) -> JsonObject:
     }
 
 
-def block_of(hit: JsonObject, owners: Mapping[str, Owner]) -> Block:
-    """The block of a hit, whose owner is one of these by their keys. There may be thousands: this has to be quick."""
+def blocks_of(hit: JsonObject, owners: Mapping[str, Owner]) -> list[Block]:
+    """The blocks of a hit, whose owner is one of these by their keys. There may be thousands: this has to be quick."""
     fields: Mapping[str, Sequence[Any]] = hit["fields"]
+    owner, version = owners[fields["owner"][0]], Version(hit["_seq_no"], hit["_primary_term"])
+    if "members" in fields:
+        return in_bundle(owner, fields["id"][0], version, _members.decode(a2b_base64(fields["members"][0])))
     statement = None
     if "up_to" in fields:
         statement = Statement(fields["up_to"][0], fields.get("newest", _NOTHING)[0], fields["shift"][0])
-    return Block(
-        owners[fields["owner"][0]],
+    block = Block(
+        owner,
         (fields["metric"][0], fields["variant"][0]),
         fields["id"][0],
-        Version(hit["_seq_no"], hit["_primary_term"]),
+        version,
         fields["first"][0],
         fields["last"][0],
         fields["count"][0],
         statement,
         *(fields.get(name, _ZERO)[0] for name in _OF_LINES),
     )
+    return [block]
+
+
+def told_of(hit: JsonObject) -> tuple[str, list[tuple[str, str, Range]]]:
+    """The key of the owner of a hit, the metric and variant of each of its series, and the ends of their points."""
+    fields = {name: values[0] for name, values in hit["fields"].items()}
+    if "members" in fields:
+        members = _members.decode(a2b_base64(fields["members"]))
+    else:
+        members = [Member((fields["metric"], fields["variant"]), fields["first"], fields["last"], 0)]
+    return fields["owner"], [(*one.series, Range(one.first, one.last)) for one in members]
 
 
 def deletion_of(hit: JsonObject) -> str | None:

@@ -46,7 +46,7 @@ from apiserver.stores.events.elasticsearch.block_documents import (
     FIELDS,
     action,
     asking_for,
-    block_of,
+    blocks_of,
     columns_of,
     deletion_id,
     deletion_of,
@@ -183,7 +183,7 @@ class ElasticsearchBlocks:
 
     async def remove(self, owner: Owner, blocks: Sequence[Block]) -> None:
         """Remove the blocks, but none that was put again since."""
-        for some in in_parts(blocks, lambda block: 1, _PAGE):
+        for some in in_parts({block.id: block for block in blocks}.values(), lambda block: 1, _PAGE):
             lines = (
                 action("delete", one.id, owner, if_seq_no=one.version.place, if_primary_term=one.version.term)
                 for one in some
@@ -222,7 +222,7 @@ class ElasticsearchBlocks:
         if since is not None:
             conditions.append(blocks_since(since))
         found = await self._found([series.owner], of(series, *conditions))
-        return found[series.owner]
+        return _selected(found[series.owner], series.selection, range)
 
     async def find_of_each(self, queries: Sequence[SeriesQuery]) -> list[Found]:
         """As `find` of each query, in order. One search finds the blocks of all owners of a company."""
@@ -238,16 +238,16 @@ class ElasticsearchBlocks:
         """The blocks of these owners of one company that match the query, and their deletions."""
         by_key = {names.owner_key(owner): owner for owner in owners}
         deleted: dict[str, int] = {}
-        blocks: dict[str, Block] = {}  # if a block was put again between two pages, it is there twice
+        blocks: dict[str, list[Block]] = {}  # if a block was put again between two pages, it is there twice
         async for hit in self._hits(owners, any_of([query, {"ids": {"values": [*map(deletion_id, owners)]}}])):
             if (key := deletion_of(hit)) is not None:
                 deleted[key] = hit["_seq_no"]
             else:
-                block = block_of(hit, by_key)
-                blocks[block.id] = block
+                some = blocks_of(hit, by_key)
+                blocks[some[0].id] = some
         found = {owner: Found([], deleted.get(key, 0)) for key, owner in by_key.items()}
-        for block in blocks.values():
-            found[block.owner].blocks.append(block)
+        for some in blocks.values():
+            found[some[0].owner].blocks.extend(some)
         return found
 
     async def near(self, owner: Owner, range: Range, most: int, *, descending: bool) -> Near:
@@ -264,7 +264,7 @@ class ElasticsearchBlocks:
         answer = await self._cluster.search(self._index(owner), body, routing=routing, preference=self._copies)
         hits = answer["hits"]["hits"]
         found = Found(
-            [block_of(hit, {routing: owner}) for hit in hits if deletion_of(hit) is None][:most],
+            [block for hit in hits if deletion_of(hit) is None for block in blocks_of(hit, {routing: owner})][:most],
             max((hit["_seq_no"] for hit in hits if deletion_of(hit) is not None), default=0),
         )
         return near(found, range, most, descending=descending)
@@ -289,25 +289,27 @@ class ElasticsearchBlocks:
             body["search_after"] = [hits[-1]["sort"][0] - 1]
             self._cluster.wrote([index])
 
-    async def crowded(self, fragments: int) -> list[Owner]:
-        """Owners that have a series with so many fragments; if there are many such series, those with the most."""
+    async def crowded(self, fragments: int) -> dict[Owner, int]:
+        """Owners that have a series with so many fragments; if there are many such series, those of long ago."""
         owner_of_each = {name: {"terms": {"field": field, "size": 1}} for name, field in _WHOSE}
-        series = {"field": "series", "min_doc_count": fragments, "size": _CROWDED}
+        newest = {"newest": {"max": {"field": "_seq_no"}}}
+        series = {"field": "series", "min_doc_count": fragments, "size": _CROWDED, "order": {"newest": "asc"}}
         body = {
             "size": 0,
             "track_total_hits": False,
             "query": without({"exists": {"field": "up_to"}}),
-            "aggs": {"series": {"terms": series, "aggs": owner_of_each}},
+            "aggs": {"series": {"terms": series, "aggs": {**owner_of_each, **newest}}},
         }
         prefix = self._cluster.prefix
         indices = names.blocks_of_all(prefix, self.type)
         self._cluster.wrote([indices])  # as all servers may have
         answer = await self._cluster.search(indices, body)
-        found = [
-            [one[name]["buckets"][0]["key"] for name, _ in _WHOSE]
-            for one in answer.get("aggregations", {}).get("series", {}).get("buckets", ())
-        ]
-        return [*dict.fromkeys(names.owner_of(names.company_of(prefix, index), key) for index, key in found)]
+        found: dict[Owner, int] = {}
+        for one in answer.get("aggregations", {}).get("series", {}).get("buckets", ()):
+            index, key = (one[name]["buckets"][0]["key"] for name, _ in _WHOSE)
+            owner = names.owner_of(names.company_of(prefix, index), key)
+            found[owner] = max(found.get(owner, 0), int(one["newest"]["value"]))
+        return found
 
     async def fetch(self, wanted: Sequence[tuple[Block, Sequence[str]]]) -> list[Columns]:
         """The named columns of each block, of any owners. Gone: one of them is no longer there, or was put again."""
@@ -383,14 +385,20 @@ def _with_something_in(range: Range) -> list[JsonObject]:
     return [*inside("last", Range(least=range.least)), *inside("first", Range(greatest=range.greatest))]
 
 
-def _selected(found: Found, selection: Selection) -> Found:
-    """Only the blocks of selected series: others were found for another query."""
+def _selected(found: Found, selection: Selection, range: Range = EVERYWHERE) -> Found:
+    """Only what was asked for: others are in the same bundles, or were found for another query."""
     matches = matcher(selection)
-    return found._replace(blocks=[block for block in found.blocks if matches(*block.series)])
+    blocks = [
+        block
+        for block in found.blocks
+        if block.first <= range.greatest and range.least <= block.last and matches(*block.series)
+    ]
+    return found._replace(blocks=blocks)
 
 
 def _bytes_of(wanted: tuple[Block, Sequence[str]]) -> int:
     """About how many bytes the named columns of a block have."""
     block, columns = wanted
     of_lines = block.size if "lines" in columns else 0
-    return _BLOCK + of_lines + block.count * sum([_POINT.get(name, 0) for name in columns])
+    points = block.count if block.in_bundle is None else block.in_bundle.points
+    return _BLOCK + of_lines + points * sum([_POINT.get(name, 0) for name in columns])

@@ -9,7 +9,8 @@ For example, two servers write to a shard at the same time:
     operation 7 is done                                   the checkpoint is 8
     the reader asks since 6                               is told of 7 and 8, and gets 8
 
-A block is new if it is a fragment, or a chunk of new fragments: a chunk says which was the newest of them.
+A block is new if it is a fragment, or a chunk of new fragments: a chunk says which was the newest of them. A bundle
+tells of each of its series. A note that lines of a log are being deleted, or were, tells that everything changed.
 
 Deleted documents cannot be searched. So each deletion of documents notes its owners in an index of its own: when it
 begins, and when it is done. While it goes on, each question is answered with "everything", as if the owner had changed
@@ -30,9 +31,11 @@ import orjson
 from apiserver.events.changes import Changes, ChangesQuery, Cursor, OwnerChanges
 from apiserver.events.model import EventType, JsonObject, Owner, SeriesName
 from apiserver.events.queries import GREATEST, LEAST, Range
+from apiserver.stores.events.columnar.log_blocks import NOTE
 from apiserver.stores.events.elasticsearch import bulk, names
+from apiserver.stores.events.elasticsearch.block_documents import told_of
 from apiserver.stores.events.elasticsearch.cluster import Cluster
-from apiserver.stores.events.elasticsearch.queries import all_of, any_of, between, blocks_since, terms
+from apiserver.stores.events.elasticsearch.queries import BARE, all_of, any_of, between, blocks_since, terms
 
 #: Seconds between two looks of a reader who waits for changes.
 POLL = 1.0
@@ -42,6 +45,8 @@ LONGEST_DELETION = 3600
 #: What a cursor begins with. Cursors of releases that kept no blocks begin with another word.
 _ENGINE = "elasticsearch blocks"
 _PAGE = 5000
+#: An owner, the metric and the variant of one of its series, and iterations of that which changed.
+_Changed = tuple[str, str, str, Range]
 #: A shard that has done nothing has this checkpoint, or a lower one.
 _NOTHING = -1
 
@@ -66,11 +71,6 @@ class _Index(NamedTuple):
     type: EventType
     company: str
     is_of_blocks: bool
-
-    @property
-    def ends(self) -> tuple[str, str]:
-        """The fields with the first and the last iteration of a document."""
-        return ("first", "last") if self.is_of_blocks else ("iter", "iter")
 
     def written_since(self, place: int) -> list[JsonObject]:
         """Conditions for documents with events that came since."""
@@ -196,17 +196,19 @@ class _Look:
                 self._of(owners[key]).log_lines += lines
             return
         query = all_of(terms("owner", list(changed)), *of.written_since(since))
-        async for bucket in self._series(index, of, shard, query):
-            owner, metric, variant = bucket["key"].values()
+        series = self._blocks if of.is_of_blocks else self._series
+        async for owner, metric, variant, iterations in series(index, shard, query):
             if owner not in owners:
                 continue
-            if self.series >= self.query.most:  # series come in the order of their owners
-                for key in changed:
-                    if key >= owner:
-                        self._everything(owners[key])
-                return
-            self.series += 1
-            self._of(owners[owner]).widen(SeriesName(of.type, metric, variant), _range(bucket))
+            told, name = self._of(owners[owner]), SeriesName(of.type, metric, variant)
+            if name not in told.series:
+                if self.series >= self.query.most:  # series come in the order of their owners
+                    for key in changed:
+                        if key >= owner:
+                            self._everything(owners[key])
+                    return
+                self.series += 1
+            told.widen(name, iterations)
 
     async def _owners(self, index: str, of: _Index, shard: int, since: int, owners: list[str]) -> dict[str, int]:
         """How many events came since, of those owners that have some. Deletions of blocks are told here."""
@@ -216,31 +218,55 @@ class _Look:
         if of.is_of_blocks:
             query = any_of([query, all_of(terms("deleted", owners), *between("_seq_no", since + 1, None))])
             by_owner["aggs"] = {"events": {"sum": {"field": "count"}}}
+            if of.type is EventType.LOG:
+                by_owner["aggs"]["notes"] = {"filter": {"term": {"metric": NOTE}}}
             aggs["deleted"] = {"terms": {"field": "deleted", "size": len(owners)}}
         body: JsonObject = {"size": 0, "track_total_hits": False, "query": query, "aggs": aggs}
-        found = await self.cluster.search_shard(index, shard, body)
+        found = (await self.cluster.search_shard(index, shard, body)).get("aggregations", {})
         for bucket in found["deleted"]["buckets"] if "deleted" in found else ():
             self._everything(names.owner_of(of.company, bucket["key"]))
         buckets = found["owners"]["buckets"] if found else []
+        for bucket in buckets:
+            if bucket.get("notes", {}).get("doc_count"):
+                self._everything(names.owner_of(of.company, bucket["key"]))
         counts = {one["key"]: int(one["events"]["value"]) if of.is_of_blocks else one["doc_count"] for one in buckets}
         return {owner: count for owner, count in counts.items() if count}
 
-    async def _series(self, index: str, of: _Index, shard: int, query: JsonObject) -> AsyncGenerator[JsonObject, None]:
+    async def _blocks(self, index: str, shard: int, query: JsonObject) -> AsyncGenerator[_Changed, None]:
+        """What is in the blocks that match, in the order of their owners; a series may come several times."""
+        body: JsonObject = {
+            **BARE,
+            "size": _PAGE,
+            "query": query,
+            "sort": [{"owner": "asc"}, {"_seq_no": "asc"}],
+            "docvalue_fields": ["owner", "metric", "variant", "members", "first", "last"],
+        }
+        while True:
+            hits = (await self.cluster.search_shard(index, shard, body))["hits"]["hits"]
+            for hit in hits:
+                owner, series = told_of(hit)
+                for metric, variant, iterations in series:
+                    yield owner, metric, variant, iterations
+            if len(hits) < _PAGE:
+                return
+            body["search_after"] = hits[-1]["sort"]
+
+    async def _series(self, index: str, shard: int, query: JsonObject) -> AsyncGenerator[_Changed, None]:
+        """What is in the documents that match, in the order of their owners."""
         sources = [{name: {"terms": {"field": name}}} for name in ("owner", "metric", "variant")]
         group: JsonObject = {"size": min(_PAGE, self.query.most + 1), "sources": sources}
-        least, greatest = of.ends
-        ends = {"least": {"min": {"field": least}}, "greatest": {"max": {"field": greatest}}}
+        ends = {"least": {"min": {"field": "iter"}}, "greatest": {"max": {"field": "iter"}}}
         aggs = {"series": {"composite": group, "aggs": ends}}
         while True:
-            answer = await self.cluster.search_shard(
-                index, shard, {"size": 0, "track_total_hits": False, "query": query, "aggs": aggs}
-            )
-            buckets = answer["series"]["buckets"] if answer else []
+            body = {"size": 0, "track_total_hits": False, "query": query, "aggs": aggs}
+            found = (await self.cluster.search_shard(index, shard, body)).get("aggregations", {}).get("series", {})
+            buckets = found.get("buckets", [])
             for bucket in buckets:
-                yield bucket
+                owner, metric, variant = bucket["key"].values()
+                yield owner, metric, variant, _range(bucket)
             if len(buckets) < group["size"]:
                 return
-            group["after"] = answer["series"]["after_key"]
+            group["after"] = found["after_key"]
 
     async def deletions(self, index: str, shard: int, since: int) -> bool:
         """Deletions that were noted since, or go on; returns whether some go on."""
@@ -256,7 +282,7 @@ class _Look:
                 "going_on": {"filter": going_on},
             },
         }
-        answer = await self.cluster.search_shard(index, shard, body)
+        answer = (await self.cluster.search_shard(index, shard, body)).get("aggregations")
         for bucket in answer["owners"]["buckets"] if answer else ():
             self._everything(owners[bucket["key"]])
         return bool(answer and answer["going_on"]["doc_count"])

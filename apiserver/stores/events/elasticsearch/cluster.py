@@ -219,12 +219,12 @@ class Cluster:
         return _NOTHING if missing else dict(answer.body)
 
     async def search_shard(self, index: str, shard: int, body: JsonObject) -> JsonObject:
-        """The aggregations of one shard, as it was when it was last refreshed; {} if there is no such index."""
+        """The answer of one shard, as it was when it was last refreshed. A missing index is empty."""
         with errors(), _no_index() as missing:
             answer = await self.client.search(
                 index=index, preference=f"_shards:{shard}", allow_partial_search_results=False, body=body
             )
-        return {} if missing else dict(answer["aggregations"])
+        return _NOTHING if missing else dict(answer.body)
 
     async def shard_stats(self, indices: Sequence[str]) -> dict[str, JsonObject]:
         """By index, its `uuid` and, in `shards`, the numbers `seq_no` of each copy of each shard."""

@@ -12,6 +12,7 @@ import re
 from base64 import urlsafe_b64encode
 from binascii import b2a_base64
 from collections.abc import Iterable
+from functools import lru_cache
 
 import numpy as np
 
@@ -83,6 +84,12 @@ def series_hash(*names: str) -> bytes:
 def series_key(hashed: bytes) -> str:
     """The value of the field `series`."""
     return urlsafe_b64encode(hashed).rstrip(b"=").decode()
+
+
+@lru_cache(maxsize=65536)
+def series_of(owner: str, metric: str, variant: str) -> str:
+    """The key of a series of the owner with this key."""
+    return series_key(series_hash(owner, metric, variant))
 
 
 def ids(hashed: bytes, numbers: Int64Array) -> list[str]:

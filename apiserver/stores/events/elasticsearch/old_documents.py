@@ -196,9 +196,9 @@ class WithOldDocuments:
         """Remove the blocks that lie before these places of deletions that have ended."""
         await self._blocks.remove_before(places)
 
-    async def crowded(self, fragments: int) -> Sequence[Owner]:
+    async def crowded(self, fragments: int) -> Mapping[Owner, int]:
         """Owners that have a series with so many fragments, and some that have old documents."""
-        return [*await self._blocks.crowded(fragments), *await self._old_owners.next()]
+        return {**dict.fromkeys(await self._old_owners.next(), OLD.place), **await self._blocks.crowded(fragments)}
 
     async def ended(self, owner: Owner) -> int:
         """A place up to which all writes of the owner have ended. A `find` after this sees them."""

@@ -11,8 +11,8 @@ import numpy as np
 from apiserver.events.model import EventType, JsonObject, Owner
 from apiserver.off_loop import off_loop
 from apiserver.stores.events.base import EVENT_BYTES
-from apiserver.stores.events.columnar.blocks import OLD, Block, Columns, Gone
-from apiserver.stores.events.columnar.log_blocks import LAST_OLD, NO_SERIES, columns_of
+from apiserver.stores.events.columnar.blocks import NO_SERIES, OLD, Block, Columns, Gone
+from apiserver.stores.events.columnar.log_blocks import LAST_OLD, columns_of
 from apiserver.stores.events.columns.lines import Column, Lines
 from apiserver.stores.events.elasticsearch import names, paging
 from apiserver.stores.events.elasticsearch.cluster import Cluster

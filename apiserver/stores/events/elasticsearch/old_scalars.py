@@ -19,7 +19,6 @@ from apiserver.stores.events.elasticsearch import names
 from apiserver.stores.events.elasticsearch.cluster import Cluster
 from apiserver.stores.events.elasticsearch.old_parts import MOST, Part, cut, far, measures, near, part
 from apiserver.stores.events.elasticsearch.queries import BARE, all_of, between, of_owners, of_series
-from apiserver.stores.events.elasticsearch.writing import series_key
 from apiserver.stores.events.parts import in_parts
 
 #: Points of one request.
@@ -68,7 +67,7 @@ class OldScalars:
 
     async def _cut(self, owner: Owner, some: Sequence[tuple[Name, Part]]) -> list[Block]:
         key = names.owner_key(owner)
-        wanted = [(of_series([series_key(key, *name)]), of_name) for name, of_name in some]
+        wanted = [(of_series([names.series_of(key, *name)]), of_name) for name, of_name in some]
         cuts = await cut(self._cluster, self.index(owner.company), key, "iter", wanted)
         return [_block(owner, name, one) for (name, _), parts in zip(some, cuts, strict=True) for one in parts]
 
@@ -90,12 +89,12 @@ class OldScalars:
 
 
 def _block(owner: Owner, name: Name, part: Part) -> Block:
-    id = f"old {owner.company} {series_key(names.owner_key(owner), *name)} {part.first}"
+    id = f"old {owner.company} {names.series_of(names.owner_key(owner), *name)} {part.first}"
     return Block(owner, name, id, OLD, part.first, part.last, part.events)
 
 
 def _search(block: Block, columns: Sequence[str]) -> JsonObject:
-    key = series_key(names.owner_key(block.owner), *block.series)
+    key = names.series_of(names.owner_key(block.owner), *block.series)
     fields = _WHOLE if DETAILS in columns else _OF_CURVES
     query = of_series([key], *between("iter", block.first, block.last))
     return {**BARE, "query": query, "sort": ["_doc"], "size": block.count, "docvalue_fields": list(fields)}

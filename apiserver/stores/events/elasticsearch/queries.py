@@ -7,7 +7,7 @@ from typing import Any
 
 from apiserver.events.model import JsonObject, Owner, Selection
 from apiserver.events.queries import GREATEST, LEAST, Range, SeriesQuery
-from apiserver.stores.events.elasticsearch.names import owner_key, series_hash, series_key
+from apiserver.stores.events.elasticsearch.names import owner_key, series_of
 
 #: A search with these options returns only the fields that it asks for.
 BARE: Mapping[str, Any] = {"_source": False, "stored_fields": "_none_", "track_total_hits": False}
@@ -101,9 +101,7 @@ def _selected(owner: str, selection: Selection) -> JsonObject:
 
 def _single(owner: str, selection: Selection) -> list[str]:
     """The keys of the series that are selected by metric and variant."""
-    return [
-        series_key(series_hash(owner, wanted.metric, variant)) for wanted in selection for variant in wanted.variants
-    ]
+    return [series_of(owner, wanted.metric, variant) for wanted in selection for variant in wanted.variants]
 
 
 def terms(field: str, values: Sequence[str]) -> JsonObject:

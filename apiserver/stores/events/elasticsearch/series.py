@@ -15,7 +15,6 @@ from apiserver.stores.events.columns.names import Name
 from apiserver.stores.events.elasticsearch import names
 from apiserver.stores.events.elasticsearch.cluster import Cluster
 from apiserver.stores.events.elasticsearch.queries import BARE, of, of_series
-from apiserver.stores.events.elasticsearch.writing import series_key
 
 #: Nodes refuse to make more than 65,536 buckets.
 MOST_BUCKETS = 60_000
@@ -92,4 +91,4 @@ class SeriesIndex:
         query = of(SeriesQuery(asked.owner, asked.type))
         buckets = self._cluster.composite(index, query, ("metric", "variant"), routing=routing)
         named = [(bucket["key"]["metric"], bucket["key"]["variant"]) async for bucket in buckets]
-        return {series_key(routing, *name): name for name in named}
+        return {names.series_of(routing, *name): name for name in named}

@@ -181,6 +181,8 @@ class ElasticsearchEventStore:
             EventType.SCALAR: dict.fromkeys(batch.scalars.owners),
             EventType.LOG: dict.fromkeys(lines.owner for lines in batch.logs),
         }
+        for type, some in owners.items():
+            await opened.compactor.until_there_is_room(type, some)
         everybody = [*owners[EventType.SCALAR], *owners[EventType.LOG], *(sample.owner for sample in batch.samples)]
         refused: Counter[str] = Counter()
         work = (
@@ -252,8 +254,7 @@ class ElasticsearchEventStore:
 
     async def delete_logs(self, series: SeriesQuery, before: int | None, exclude: Selection = ()) -> int:
         """Delete log lines by age and series."""
-        async with self._opened.deletions.noted([series.owner]):
-            return await self._opened.logs.delete_logs(series, before, exclude)
+        return await self._opened.logs.delete_logs(series, before, exclude)
 
     # --- reading -----------------------------------------------------------------------------------
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from binascii import b2a_base64
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
 
 import numpy as np
 import orjson
@@ -41,7 +40,7 @@ def items(prefix: str, samples: Sequence[Sample]) -> Iterator[str]:
             "owner": key,
             "metric": sample.metric,
             "variant": sample.variant,
-            "series": series_key(key, sample.metric, sample.variant),
+            "series": names.series_of(key, sample.metric, sample.variant),
             "key": sample.key,
             "iter": sample.iter,
             "timestamp": sample.timestamp,
@@ -69,9 +68,3 @@ def unpacked(stored: bytes) -> bytes:
         return stored
     will_read(zstandard.frame_content_size(stored))
     return zstandard.decompress(stored)
-
-
-@lru_cache(maxsize=65536)
-def series_key(owner: str, metric: str, variant: str) -> str:
-    """The key of a series of the owner with this key."""
-    return names.series_key(names.series_hash(owner, metric, variant))

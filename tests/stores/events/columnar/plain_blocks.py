@@ -6,13 +6,13 @@ A write is visible and has ended at once. `test_servers.py` lets writes become v
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from apiserver.events.model import EventType, Owner
 from apiserver.events.queries import EVERYWHERE, Range, SeriesQuery
 from apiserver.stores.events.columnar.blocks import Block, Columns, Found, Gone, Near, NewBlock, Version, near
+from apiserver.stores.events.columns.names import Name
 from tests.contract.plain_event_store import selects
 
 
@@ -135,7 +135,8 @@ class PlainBlocks:
     ) -> Found:
         await self.pause()
         owner = self.of(series.owner)
-        blocks = [one.block.at(Version(one.place, 1)) for one in owner.kept().values() if one.block is not None]
+        writes = [(one.block, Version(one.place, 1)) for one in owner.kept().values() if one.block is not None]
+        blocks = [found for block, version in writes for found in block.found(version)]
         wanted = [
             one
             for one in blocks
@@ -155,12 +156,18 @@ class PlainBlocks:
         found.blocks.sort(key=lambda one: -one.last if descending else one.first)
         return near(found._replace(blocks=found.blocks[:most]), range, most, descending=descending)
 
-    async def crowded(self, fragments: int) -> list[Owner]:
-        def most(writes: OwnerWrites) -> int:
-            kept = [one.block for one in writes.kept().values() if one.block is not None]
-            return max(Counter(one.series for one in kept if one.statement is None).values(), default=0)
-
-        return [owner for owner, writes in self.owners.items() if most(writes) >= fragments]
+    async def crowded(self, fragments: int) -> dict[Owner, int]:
+        found: dict[Owner, int] = {}
+        for owner, writes in self.owners.items():
+            places: dict[Name, list[int]] = {}
+            for one in writes.kept().values():
+                if one.block is not None and one.block.statement is None:
+                    for block in one.block.found(Version(one.place, 1)):
+                        places.setdefault(block.series, []).append(one.place)
+            newest = [max(some) for some in places.values() if len(some) >= fragments]
+            if newest:
+                found[owner] = max(newest)
+        return found
 
     async def fetch(self, wanted: Sequence[tuple[Block, Sequence[str]]]) -> list[Columns]:
         await self.pause()

@@ -8,7 +8,7 @@ import pytest
 
 from apiserver.events.model import EventType, MetricSelection, Owner
 from apiserver.events.queries import EVERYWHERE, GREATEST, LEAST, Range, SeriesQuery
-from apiserver.stores.events.columnar.blocks import Block, BlockStore, Gone, NewBlock, Statement
+from apiserver.stores.events.columnar.blocks import Block, BlockStore, Gone, InBundle, Member, NewBlock, Statement
 from tests.stores.events.columnar import block_stores
 
 pytestmark = pytest.mark.anyio
@@ -94,6 +94,47 @@ async def test_series_and_ranges_are_selected(blocks: BlockStore) -> None:
     assert await ids(blocks, range=Range(10, 10)) == {"g"}
     assert await ids(blocks, range=Range(9, 9)) == {"f", "h"}
     assert await ids(blocks, range=Range(20, GREATEST)) == set()
+
+
+def bundle(id: str, *members: Member) -> NewBlock:
+    """A bundle whose columns name it."""
+    ends, points = (min(one.first for one in members), max(one.last for one in members)), sum(one[3] for one in members)
+    return NewBlock(OWNER, ("", ""), id, *ends, points, {"curve": id.encode(), "details": b""}, members=members)
+
+
+async def test_a_bundle_is_found_as_a_block_for_each_series(blocks: BlockStore) -> None:
+    put = bundle("b", Member(("a", "x"), 0, 9, 3), Member(("a", "y"), LEAST, 4, 2), Member(("c", "x"), 5, GREATEST, 1))
+    await blocks.put([put, fragment("f")])
+    found = [block for block in (await blocks.find(SERIES)).blocks if block.id == "b"]
+    assert found == put.found(found[0].version)
+    assert [(block.series, block.in_bundle) for block in found] == [
+        (("a", "x"), InBundle(0, 6, 3)),
+        (("a", "y"), InBundle(3, 6, 3)),
+        (("c", "x"), InBundle(5, 6, 3)),
+    ]
+    assert await blocks.fetch([(block, ["curve"]) for block in found]) == [{"curve": b"b"}] * 3
+    assert await blocks.crowded(2) == {OWNER: (await one(blocks, "f")).version.place}
+    await blocks.remove(OWNER, found[1:])
+    await blocks.ended(OWNER)
+    assert await ids(blocks) == {"f"}
+
+
+async def test_series_and_ranges_are_selected_in_bundles(blocks: BlockStore) -> None:
+    await blocks.put(
+        [bundle("b", Member(("a", "x"), 0, 9, 2), Member(("a", "y"), 5, 20, 2), Member(("c", "x"), 0, 0, 1))]
+    )
+    for selection, range, expected in (
+        ([MetricSelection("a")], EVERYWHERE, [("a", "x"), ("a", "y")]),
+        ([MetricSelection("a", ("y",)), MetricSelection("c", ("y",))], EVERYWHERE, [("a", "y")]),
+        ([], Range(10, 30), [("a", "y")]),
+        ([], Range(-3, 0), [("a", "x"), ("c", "x")]),
+        ([MetricSelection("c")], Range(1, 30), []),
+    ):
+        series = replace(SERIES, selection=selection)
+        assert [block.series for block in (await blocks.find(series, range)).blocks] == expected
+        if range == EVERYWHERE:
+            (of_each,) = await blocks.find_of_each([series])
+            assert [block.series for block in of_each.blocks] == expected
 
 
 async def test_writes_have_places_in_order(blocks: BlockStore) -> None:
@@ -268,12 +309,14 @@ async def test_what_came_since_a_place_is_found(blocks: BlockStore) -> None:
 
 
 async def test_owners_with_many_fragments_of_a_series_are_found(blocks: BlockStore) -> None:
-    assert await blocks.crowded(2) == []
-    await blocks.put([fragment("f"), fragment("g"), fragment("h", variant="y")])
+    assert await blocks.crowded(2) == {}
+    await blocks.put([fragment("f"), fragment("g")])
+    await blocks.put([fragment("h", variant="y")])
     await blocks.put([replace(fragment(f"m{number}", variant=str(number)), owner=MODEL) for number in range(3)])
     await blocks.put([replace(fragment(f"c{number}"), owner=MODEL, statement=Statement(0, 0, 0)) for number in "ab"])
-    assert await blocks.crowded(2) == [OWNER]
-    assert await blocks.crowded(3) == []
+    newest = max([(await one(blocks, id)).version.place for id in "fg"])
+    assert await blocks.crowded(2) == {OWNER: newest}
+    assert await blocks.crowded(3) == {}
     assert {*await blocks.crowded(1)} == {OWNER, MODEL}
 
 

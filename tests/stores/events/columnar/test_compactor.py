@@ -11,7 +11,7 @@ import pytest
 from apiserver.events.model import EventType, Owner
 from apiserver.stores.events.base import EventStoreBusy
 from apiserver.stores.events.columnar.compaction import FEWEST
-from apiserver.stores.events.columnar.compactor import LEFT, Compactor, Compacts
+from apiserver.stores.events.columnar.compactor import LEFT, MOST, Compactor, Compacts
 from apiserver.stores.events.columnar.scalars import ColumnarScalars
 from tests.contract.event_stores import OWNER, batch, scalars
 from tests.stores.events.columnar.plain_blocks import PlainBlocks
@@ -26,31 +26,50 @@ NEVER = 10**6
 class Server:
     """A server that writes a point at a time."""
 
-    def __init__(self, blocks: PlainBlocks, *, quiet: float = NEVER, look: float = NEVER) -> None:
+    def __init__(
+        self,
+        blocks: PlainBlocks,
+        *,
+        quiet: float = NEVER,
+        look: float = NEVER,
+        sweep: float = NEVER,
+        patience: float = NEVER,
+    ) -> None:
         self.blocks = blocks
         self.scalars = ColumnarScalars(blocks)
         self.failures: list[Exception] = []
         """What the next compactions fail with."""
         of_points = Compacts(self.compact, blocks.crowded)
-        self.compactor = Compactor({EventType.SCALAR: of_points}, quiet=quiet, look=look)
+        self.may_compact = asyncio.Event()
+        self.may_compact.set()
+        self.tried = 0
+        waits = {"quiet": quiet, "look": look, "sweep": sweep, "patience": patience}
+        self.compactor = Compactor({EventType.SCALAR: of_points}, **waits)
 
-    async def compact(self, owner: Owner, *, fewest: int) -> None:
+    async def compact(self, owner: Owner, *, fewest: int) -> bool:
+        self.tried += 1
+        await self.may_compact.wait()
         if self.failures:
             raise self.failures.pop()
-        await self.scalars.compact(owner, fewest=fewest)
+        return await self.scalars.compact(owner, fewest=fewest)
 
     async def write(self, times: int, owner: Owner = OWNER) -> None:
         for _ in range(times):
+            await self.compactor.until_there_is_room(EventType.SCALAR, [owner])
             number = len(self.blocks.of(owner).writes)
             await self.scalars.add(batch(scalars([1.0], iters=[number], owner=owner)))
             self.compactor.wrote(EventType.SCALAR, [owner])
+
+    def fragments(self, owner: Owner = OWNER) -> int:
+        kept = [one.block for one in self.blocks.of(owner).kept().values() if one.block is not None]
+        return [one.statement for one in kept].count(None)
 
     def has(self, fragments: int, owner: Owner = OWNER) -> Callable[[], bool]:
         """Whether the owner has so many fragments, and a chunk."""
 
         def condition() -> bool:
             kept = [one.block for one in self.blocks.of(owner).kept().values() if one.block is not None]
-            return len(kept) > fragments == [one.statement for one in kept].count(None)
+            return len(kept) > fragments == self.fragments(owner)
 
         return condition
 
@@ -116,6 +135,62 @@ async def test_owners_that_another_server_left_are_compacted() -> None:
         await eventually(server.has(0))
 
 
+async def test_a_few_fragments_that_another_server_left_are_compacted_if_nobody_adds_more() -> None:
+    blocks = PlainBlocks()
+    gone, other = Server(blocks), Server(blocks)
+    await gone.write(2)
+    await other.write(2, OTHER)
+    async with running(Server(blocks, sweep=0.01)) as (server,):
+        while not server.has(0)():
+            await other.write(1, OTHER)
+            await asyncio.sleep(0)
+        await eventually(server.has(0, OTHER))
+
+
+async def test_writes_wait_while_too_many_fragments_are_not_compacted() -> None:
+    async with running(Server(PlainBlocks())) as (server,):
+        server.may_compact.clear()
+        writing = asyncio.create_task(server.write(3 * MOST))
+        await eventually(lambda: server.fragments() == MOST)
+        await server.write(1, OTHER)  # nobody waits for others' fragments
+        for _ in range(100):
+            await asyncio.sleep(0)
+        assert server.fragments() == MOST
+        server.may_compact.set()
+        await writing
+        assert server.fragments() <= MOST
+
+
+async def test_writers_are_told_to_try_again_if_waiting_does_not_help() -> None:
+    async with running(Server(PlainBlocks(), patience=0.05)) as (server,):
+        server.may_compact.clear()
+        await server.write(MOST)
+        with pytest.raises(EventStoreBusy) as busy:
+            await server.write(1)
+        assert busy.value.retry_after
+        server.may_compact.set()
+        await eventually(lambda: server.fragments() < FEWEST)
+        await server.write(1)
+
+
+async def test_writers_do_not_wait_for_a_compaction_that_fails() -> None:
+    async with running(Server(PlainBlocks())) as (server,):
+        server.failures = [ValueError("damaged") for _ in range(2 * MOST)]
+        await server.write(2 * MOST)
+        assert server.failures
+
+
+async def test_what_another_server_compacts_is_tried_again() -> None:
+    blocks = PlainBlocks()
+    async with running(Server(blocks)) as (server,):
+        assert await blocks.lease(OWNER, "another", NEVER)
+        await server.write(FEWEST)
+        await eventually(lambda: server.tried > 1)
+        assert server.fragments() == FEWEST
+        assert await blocks.lease(OWNER, "another", 0)
+        await eventually(server.has(0))
+
+
 async def test_a_compaction_that_cannot_be_done_now_is_done_later() -> None:
     async with running(Server(PlainBlocks())) as (server,):
         server.failures = [EventStoreBusy("a node is away", retry_after=0)]
@@ -138,12 +213,13 @@ async def test_an_error_is_logged_and_others_are_compacted(caplog: pytest.LogCap
 async def test_a_compaction_under_way_ends_when_the_server_does() -> None:
     began, ended = asyncio.Event(), asyncio.Event()
 
-    async def compact(owner: Owner, *, fewest: int) -> None:
+    async def compact(owner: Owner, *, fewest: int) -> bool:
         began.set()
         try:
             await asyncio.Event().wait()
         finally:
             ended.set()
+        return True
 
     compactor = Compactor({EventType.SCALAR: Compacts(compact, PlainBlocks().crowded)})
     compactor.start()

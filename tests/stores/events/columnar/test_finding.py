@@ -59,6 +59,17 @@ async def test_asks_only_for_what_came_since(finder: Finder, blocks: WatchedBloc
     assert await asked_again(finder, blocks) == [3]
 
 
+async def test_remembers_all_series_of_a_bundle(finder: Finder, blocks: WatchedBlocks) -> None:
+    store = ColumnarScalars(blocks)
+    for one in range(MANY // 2):
+        some = (scalars([1.0], iters=[one], metric=metric) for metric in ("loss", "accuracy"))
+        await store.add(batch(*some))
+    for _ in range(3):
+        found = (await asked_again(finder, blocks))[-1]
+    assert found == 2
+    assert len(await store.series(OWNER)) == 2
+
+
 async def test_a_query_with_few_blocks_is_asked_as_it_is(finder: Finder, blocks: WatchedBlocks) -> None:
     await add(blocks, *range(MANY - 1))
     for _ in range(4):

@@ -15,8 +15,8 @@ from hypothesis.stateful import precondition, rule
 
 from apiserver.events.model import EventBatch, LogPosition, MetricSelection, Selection
 from apiserver.events.queries import PageQuery
-from apiserver.stores.events.columnar.blocks import Version
-from apiserver.stores.events.columnar.log_blocks import NO_SERIES, lines_of
+from apiserver.stores.events.columnar.blocks import NO_SERIES, Version
+from apiserver.stores.events.columnar.log_blocks import lines_of
 from apiserver.stores.events.columnar.logs import ColumnarLogs
 from tests.chance import examples
 from tests.contract.event_stores import LOGS, OWNER, batch, lines, select

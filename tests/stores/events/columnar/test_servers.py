@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import product
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
 
+from apiserver.events.model import EventBatch
 from apiserver.events.queries import PageQuery
 from apiserver.stores.events.columnar import whole_points
 from apiserver.stores.events.columnar.blocks import Version
@@ -37,14 +39,15 @@ from tests.stores.events.columnar.servers import (
 
 __all__ = ["remembers_few"]
 
-Points = dict[int, float]
-NAME = ("loss", "train")
-ITERATIONS = range(4)
-POINTS = st.dictionaries(st.sampled_from(ITERATIONS), st.integers(0, 9).map(float), min_size=1, max_size=4)
+#: Values by metric and iteration. A batch with both metrics is put as a bundle.
+Points = dict[tuple[str, int], float]
+METRICS = ("loss", "other")
+PLACES = [*product(METRICS, range(4))]
+POINTS = st.dictionaries(st.sampled_from(PLACES), st.integers(0, 9).map(float), min_size=1, max_size=6)
 
 
 class ScalarServers(Servers):
-    keys = ITERATIONS
+    keys = PLACES
     undone_may_stay = True
 
     def new_server(self, blocks: PlainBlocks, cache: int) -> ColumnarScalars:
@@ -56,32 +59,45 @@ class ScalarServers(Servers):
     def contents(self, write: Write) -> Contents:
         if write.block is None or (write.block.statement is not None and write.block.statement.newest is not None):
             return {}
-        block = write.block.at(Version(write.place, 1))
-        curve = curve_of(BlockPart(block, block.first, block.last), write.block.columns)
-        return dict(zip(curve.iters.tolist(), curve.values.tolist(), strict=True))
+        found: Points = {}
+        for block in write.block.found(Version(write.place, 1)):
+            curve = curve_of(BlockPart(block, block.first, block.last), write.block.columns)
+            places = [(block.series[0], iteration) for iteration in curve.iters.tolist()]
+            found |= zip(places, curve.values.tolist(), strict=True)
+        return found
 
     @precondition(lambda self: len(self.calls) < 4)
     @rule(server=NUMBER, points=POINTS, steps=STEPS)
     def add(self, server: int, points: Points, steps: int) -> None:
-        added = batch(scalars([*points.values()], iters=[*points]))
-        self.begin(Call(self.server(server).add(added)), steps)
+        self.begin(Call(self.server(server).add(added(points))), steps)
 
     @precondition(lambda self: len(self.calls) < 4)
     @rule(server=NUMBER, points=POINTS, steps=STEPS)
     def put(self, server: int, points: Points, steps: int) -> None:
-        self.begin(Call(self.server(server).put_points(OWNER, [whole(points)])), steps)
+        self.begin(Call(self.server(server).put_points(OWNER, whole(points))), steps)
 
 
-def whole(points: Points) -> WholePoints:
-    iters = np.array(sorted(points), np.int64)
-    values = np.array([points[iter] for iter in iters.tolist()])
-    return WholePoints(NAME, Columns(iters, values, iters, np.zeros_like(iters), iters), ["worker"])
+def whole(points: Points) -> list[WholePoints]:
+    found = []
+    for metric in METRICS:
+        iters = np.array(sorted(at for name, at in points if name == metric), np.int64)
+        if len(iters):
+            values = np.array([points[metric, at] for at in iters.tolist()])
+            columns = Columns(iters, values, iters, np.zeros_like(iters), iters)
+            found.append(WholePoints((metric, "train"), columns, ["worker"]))
+    return found
 
 
 async def read(server: ColumnarScalars) -> Points:
     found = await server.scalar_points(SCALARS, PageQuery(1000))
-    assert len({*found.iters.tolist()}) == len(found.iters)
-    return dict(zip(found.iters.tolist(), found.values.tolist(), strict=True))
+    metrics = [found.names[number][0] for number in found.series.tolist()]
+    places = [*zip(metrics, found.iters.tolist(), strict=True)]
+    assert len({*places}) == len(places)
+    return dict(zip(places, found.values.tolist(), strict=True))
+
+
+def added(points: Points) -> EventBatch:
+    return batch(*(scalars([value], metric=metric, iters=[at]) for (metric, at), value in points.items()))
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -96,9 +112,9 @@ TestServers.settings = settings(examples(50), stateful_step_count=50)
 
 
 def test_nothing_is_removed_because_of_a_chunk_that_may_be_undone() -> None:
-    blocks, points = ShakyBlocks(), {1: 0.5, 2: 0.25}
+    blocks, points = ShakyBlocks(), {("loss", 1): 0.5, ("loss", 2): 0.25, ("other", 1): 0.75}
     one, other = ColumnarScalars(blocks), ColumnarScalars(blocks)
-    finish(Call(one.add(batch(scalars([*points.values()], iters=[*points])))))
+    finish(Call(one.add(added(points))))
     blocks.holds = True
     compacting = Call(one.compact(OWNER, fewest=1))
     writes = blocks.of(OWNER).writes
@@ -108,5 +124,5 @@ def test_nothing_is_removed_because_of_a_chunk_that_may_be_undone() -> None:
     blocks.holds = False
     finish(Call(other.compact(OWNER, fewest=1)))
     blocks.of(OWNER).fail_over()
-    finish(Call(read(other), [{at: {points.get(at)} for at in ITERATIONS}]))
+    finish(Call(read(other), [{at: {points.get(at)} for at in PLACES}]))
     finish(compacting)

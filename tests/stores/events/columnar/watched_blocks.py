@@ -17,7 +17,7 @@ class WatchedBlocks(PlainBlocks):
         """What was found by each request."""
         self.fetches: list[list[tuple[Block, Sequence[str]]]] = []
         """What each request fetched."""
-        self.before_fetch: Callable[[], Awaitable[None]] | None = None
+        self.before_fetch: Callable[[], Awaitable[object]] | None = None
         """Done once, before columns are fetched next."""
 
     def forget(self) -> None:

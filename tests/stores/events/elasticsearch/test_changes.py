@@ -18,6 +18,8 @@ from apiserver.events.changes import Changes, ChangesQuery, Cursor, OwnerChanges
 from apiserver.events.model import EventType, Owner, SeriesName
 from apiserver.events.queries import Range
 from apiserver.stores.events.base import EventStoreBusy
+from apiserver.stores.events.columnar import log_deletion
+from apiserver.stores.events.columnar.compaction import make_chunks
 from apiserver.stores.events.elasticsearch import changes, names
 from apiserver.stores.events.elasticsearch.address import ElasticsearchAddress
 from apiserver.stores.events.elasticsearch.cluster import Cluster
@@ -173,6 +175,49 @@ async def test_a_deletion_of_blocks_is_told_to_those_who_read_before(
     monkeypatch.setattr(Cluster, "delete", look_meanwhile)
     await store.delete([OWNER], [EventType.LOG])
     assert (await told(store, *seen)).owners == {}
+
+
+@pytest.mark.anyio
+async def test_series_that_came_together_are_told_apart(store: ElasticsearchEventStore) -> None:
+    """They are put as one bundle, whose metrics and variants could be combined in other ways."""
+    cursor = (await told(store)).cursor
+    some = {("a", "x"): Range(3, 4), ("b", "y"): Range(7, 9), ("c", "x"): Range(0, 0)}
+    await store.add(
+        batch(
+            *(
+                scalars([1.0] * (ends.greatest - ends.least + 1), metric=metric, variant=variant, iters=[*_all(ends)])
+                for (metric, variant), ends in some.items()
+            )
+        )
+    )
+    expected = {SeriesName(EventType.SCALAR, *name): ends for name, ends in some.items()}
+    assert (await told(store, cursor)).owners == {OWNER: OwnerChanges(expected)}
+
+
+def _all(ends: Range) -> range:
+    return range(ends.least, ends.greatest + 1)
+
+
+@pytest.mark.anyio
+async def test_a_deletion_of_lines_is_told_until_it_is_done(
+    store: ElasticsearchEventStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await store.add(batch(scalars([1.0]), lines(["a", "b"], timestamps=[1, 2]), lines(["c"], owner=OTHER)))
+    before = (await told(store)).cursor
+    seen: list[Cursor] = []
+
+    async def look_meanwhile(*asked: Any) -> bool:
+        found = await told(store, before)
+        assert found.owners == {OWNER: EVERYTHING}
+        seen.append(found.cursor)
+        return await make_chunks(*asked)
+
+    monkeypatch.setattr(log_deletion, "make_chunks", look_meanwhile)
+    assert await store.delete_logs(LOGS, 2) == 1
+    for cursor in (before, *seen):
+        found = await told(store, cursor)
+        assert found.owners == {OWNER: EVERYTHING}
+        assert (await told(store, found.cursor)).owners == {}
 
 
 @pytest.mark.anyio
