@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 import time
 from collections.abc import Mapping
@@ -11,6 +12,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import jwt
 import pytest
+from aiohttp import web
 
 from apiserver.operating.audit.reading import Wanted, read
 from apiserver.rpc.auth import TOKEN_COOKIE
@@ -332,6 +334,29 @@ async def test_nobody_waits_longer_than_for_all_the_provider_may_take(
     monkeypatch.setattr(sign_in, "PATIENCE", 0.3)
     browser.liar.answer["/token"] = slowly
     assert (await browser.sign_in()).status_code == 503
+
+
+async def test_while_too_many_codes_are_exchanged_others_are_told_to_come_back(
+    browser: Browser, other: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(provider, "WAITING", 1)
+    asked, goes_on = asyncio.Event(), asyncio.Event()
+
+    async def waiting(request: web.Request) -> web.StreamResponse:
+        asked.set()
+        await goes_on.wait()
+        return web.Response(status=500)
+
+    browser.liar.answer["/token"] = waiting
+    await other.go()
+    async with asyncio.TaskGroup() as both:
+        first = both.create_task(browser.sign_in())
+        await asked.wait()
+        assert (await other.finish()).status_code == 429
+        goes_on.set()
+    assert first.result().status_code == 503
+    del browser.liar.answer["/token"]
+    assert (await other.sign_in()).status_code == 200
 
 
 async def test_a_provider_that_is_down_is_asked_once_in_a_while_and_others_sign_in(browser: Browser, api: Api) -> None:
