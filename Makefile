@@ -47,7 +47,7 @@ run: .venv/core.stamp
 # processes that run tests starts its own.
 PROCESSES ?= 2
 test: lint check-format types check-viewer .venv/accelerator.stamp .venv/docs.stamp \
-		.venv-clients/stamp .venv-readers/stamp .venv-trackers/stamp $(OLD_CLIENTS:%=.venv-old-clients/%/stamp) \
+		.venv-clients/stamp .venv-readers/stamp .venv-s3/stamp .venv-trackers/stamp $(OLD_CLIENTS:%=.venv-old-clients/%/stamp) \
 		tests/provider/node_modules/.package-lock.json
 	$(BIN)/python -m pytest -n $(PROCESSES) --dist worksteal
 
@@ -124,13 +124,14 @@ lock: .venv/dev.stamp .venv-old-clients/shared/stamp
 	$(LOCK) --output-file requirements/oidc.txt requirements/oidc.in
 	$(LOCK) --output-file requirements/parquet.txt requirements/parquet.in
 	$(LOCK) --output-file requirements/readers.txt requirements/readers.in
+	$(LOCK) --output-file requirements/s3-server.txt requirements/s3-server.in
 	$(LOCK) --output-file requirements/trackers.txt requirements/trackers.in
 	$(LOCK) --output-file requirements/peers.txt requirements/peers.in
 	$(LOCK:.venv/%=.venv-old-clients/shared/%) \
 		--output-file requirements/old-clients/shared.txt requirements/old-clients/shared.in
 
 clean:
-	rm -rf .venv .venv-clients .venv-old-clients .venv-readers .venv-trackers .venv-peers .venv-node build dist site \
+	rm -rf .venv .venv-clients .venv-old-clients .venv-readers .venv-s3 .venv-trackers .venv-peers .venv-node build dist site \
 		tests/provider/node_modules viewer/node_modules viewer/dist viewer/build *.egg-info .mypy_cache .ruff_cache \
 		.pytest_cache .hypothesis
 
@@ -210,6 +211,12 @@ tests/provider/node_modules/.package-lock.json: tests/provider/package-lock.json
 	$(if $(OLD_PYTHON),$(OLD_PYTHON) -m venv --without-pip $(@D) && cd $(@D)/lib/python3.* && \
 		echo ../../../../shared/lib/$$(basename $$PWD)/site-packages >site-packages/shared.pth && \
 		../../bin/python -m $(PIP) install --no-warn-script-location --no-deps --require-hashes -r $(CURDIR)/$<)
+	touch $@
+
+# A server of S3's protocol, for the tests of backups.
+.venv-s3/stamp: requirements/s3-server.txt
+	$(PYTHON) -m venv .venv-s3
+	.venv-s3/bin/$(PIP) install --require-hashes -r requirements/s3-server.txt
 	touch $@
 
 # So has what reads tables by their URLs: pandas and its like.

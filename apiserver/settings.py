@@ -230,7 +230,8 @@ class Settings:
     multi_task_limit: int = _setting(100, "most tasks in one call about several tasks", min=1)
     backup_to: str = _setting(
         "",
-        "folder to which the server by itself backs up the data folder; empty: it does not; for embedded stores only",
+        "folder or s3://bucket/prefix to which the server by itself backs up the data folder; empty: it does not; for "
+        "embedded stores only",
     )
     backup_every: int = _setting(24, "hours from one backup to the next", min=1, max=8760)
     backup_keep: int = _setting(7, "number of backups that are kept in `backup_to`; older ones are deleted", min=1)

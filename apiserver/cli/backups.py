@@ -18,14 +18,14 @@ def add(commands: Commands[argparse.ArgumentParser]) -> None:
     """Add the commands."""
     about = "back up the data folder, also while a server uses it"
     backup = add_command(commands, "backup", _backup, about, ("data", "events", "documents"))
-    backup.add_argument("destination", metavar="DEST", help="the folder of backups")
+    backup.add_argument("destination", metavar="DEST", help="a folder of backups, or s3://bucket/prefix")
     instead = backup.add_mutually_exclusive_group()
     instead.add_argument("--check", action="store_true", help="instead, read and check all that is at DEST")
     instead.add_argument("--list", action="store_true", help="instead, list the backups that are at DEST")
     backup.add_argument("--keep", type=int, metavar="N", help="afterwards, delete all backups but the newest N")
     backup.add_argument("--fast", action="store_true", help="take all the time of a processor, and leave servers less")
     restore = add_command(commands, "restore", _restore, "make a data folder of a backup", ("data",))
-    restore.add_argument("destination", metavar="DEST", help="the folder of backups")
+    restore.add_argument("destination", metavar="DEST", help="a folder of backups, or s3://bucket/prefix")
     restore.add_argument("--at", metavar="TIME", help="the backup whose time begins so; else the newest one")
     restore.add_argument("--verify", action="store_true", help="afterwards, read and count all that was restored")
 

@@ -13,7 +13,7 @@ A piece holds up to 16 MB of *blocks*, one after another, and says where each be
 
 | module | what it does |
 |---|---|
-| `storage.py`, `folder.py` | where backups are kept |
+| `storage.py`, `folder.py`, `s3.py` | where backups are kept: a folder or a bucket |
 | `pieces.py`, `known.py` | pieces, and which blocks are in them |
 | `manifest.py` | manifests, their names, and what is refused in one |
 | `moment.py` | the one moment of events, documents and files |

@@ -37,9 +37,13 @@ class Storage(ABC):
 
 
 def storage(said: str) -> Storage:
-    """The destination that a path names."""
+    """The destination that a folder or `s3://bucket/prefix` names."""
+    if said.startswith("s3://"):
+        from apiserver.operating.backup.s3 import S3
+
+        return S3(said)
     if re.match(r"\w+://", said):
-        raise BackupError(f"{said} is not a folder")
+        raise BackupError(f"{said} is neither a folder nor s3://bucket/prefix")
     from apiserver.operating.backup.folder import Folder
 
     return Folder(Path(said))

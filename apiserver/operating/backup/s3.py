@@ -1,0 +1,68 @@
+"""A bucket of S3, or of a service that speaks its protocol, as a destination: `s3://bucket/prefix`.
+
+Address, region and keys come from the environment, as other programs have them: `AWS_ACCESS_KEY_ID`,
+`AWS_SECRET_ACCESS_KEY`, `AWS_REGION`, and `AWS_ENDPOINT_URL` for services other than Amazon's. The library is the extra
+`s3`; it is imported only here.
+
+An object is there completely or not at all. Nothing keeps two backups apart: a prefix is for one data folder.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TypeVar
+
+from apiserver.operating.backup.storage import BackupError, Storage
+
+try:
+    import obstore
+    from obstore.exceptions import BaseError
+    from obstore.store import S3Store
+except ModuleNotFoundError:
+    raise BackupError("s3:// needs the extra s3: pip install 'events-apiserver[s3]'") from None
+
+Result = TypeVar("Result")
+
+
+class S3(Storage):
+    """Objects below a prefix."""
+
+    def __init__(self, address: str) -> None:
+        parts = re.fullmatch(r"s3://([^/]+)/*(.*?)/*", address)
+        if parts is None:
+            raise BackupError(f"{address} is not like s3://bucket/prefix")
+        bucket, prefix = parts.groups()
+        self._address = address
+        self._store = self._asked(
+            "used",
+            lambda: S3Store(bucket, prefix=prefix or None, client_options={"allow_http": True, "timeout": "300s"}),
+        )
+
+    def sizes(self, folder: str) -> dict[str, int]:
+        pages = self._asked("listed", lambda: list(obstore.list(self._store, folder, chunk_size=1000)))
+        return dict(sorted((one["path"], one["size"]) for page in pages for one in page))
+
+    def read(self, name: str, start: int = 0, size: int | None = None) -> bytes:
+        if size is None:
+            return self._asked(f"asked for {name}", lambda: bytes(obstore.get(self._store, name).bytes()))
+        read = obstore.get_range
+        return self._asked(f"asked for {name}", lambda: bytes(read(self._store, name, start=start, length=size)))
+
+    def write(self, name: str, content: bytes) -> None:
+        self._asked(f"given {name}", lambda: obstore.put(self._store, name, content, use_multipart=False))
+
+    def delete(self, name: str) -> None:
+        self._asked(f"told to delete {name}", lambda: obstore.delete(self._store, name))
+
+    @contextmanager
+    def owned(self) -> Iterator[None]:
+        yield
+
+    def _asked(self, what: str, ask: Callable[[], Result]) -> Result:
+        try:
+            return ask()
+        except (BaseError, OSError, ValueError) as error:
+            said = " ".join(str(error).split())
+            raise BackupError(f"{self._address} cannot be {what}: {said[:500]}") from error
