@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TextIO
 
 #: The share of the time that a backup works while others may need the processor and the disk.
-GENTLY = 0.5
+GENTLY = 0.2
 _BAR = 30
 _SECONDS = 0.2
 #: Bytes in the units that people read.
