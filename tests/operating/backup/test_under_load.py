@@ -90,7 +90,12 @@ def assert_a_moment(server: Served, writers: Sequence[Writer], before: Sequence[
 
 def assert_files(server: Served, ids: Sequence[str]) -> None:
     """The tasks are there, and each that is there has its file."""
-    found = server.call("tasks.get_all", {"name": "^file ", "only_fields": ["id", "name", "execution"]})["tasks"]
+    asked = {"name": "^file ", "only_fields": ["id", "name", "execution"], "page_size": 500}
+    found: list[dict[str, Any]] = []
+    while page := server.call("tasks.get_all", {**asked, "page": len(found) // 500})["tasks"]:
+        found += page
+        if len(page) < 500:
+            break
     assert set(ids) <= {task["id"] for task in found}
     with server.client() as client:
         for task in found:
