@@ -29,9 +29,11 @@ PEM = RSA.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyI
 
 
 def claims(**changed: Any) -> dict[str, Any]:
+    """The claims of a token made now. A changed one may be a function of the time."""
     now = int(time.time())
     said = {"iss": ISSUER, "aud": CLIENT, "sub": "ada", "iat": now, "exp": now + 60, "nonce": NONCE, **changed}
-    return {name: value for name, value in said.items() if value is not None}
+    told = {name: value(now) if callable(value) else value for name, value in said.items()}
+    return {name: value for name, value in told.items() if value is not None}
 
 
 def token(key: Any = EC, algorithm: str = "ES256", kid: str | None = "e", header: Any = None, **changed: Any) -> str:
@@ -57,8 +59,8 @@ def test_tokens_of_private_keys_count(key: Any, algorithm: str, kid: str | None)
         {"aud": [CLIENT]},
         {"aud": [CLIENT, "another"], "azp": CLIENT},
         {"azp": CLIENT},
-        {"exp": int(time.time()) - LEEWAY + 30},
-        {"iat": int(time.time()) + LEEWAY - 30},
+        {"exp": lambda now: now - LEEWAY + 30},
+        {"iat": lambda now: now + LEEWAY - 30},
     ],
 )
 def test_what_holds_is_taken(changed: dict[str, Any]) -> None:
@@ -74,9 +76,9 @@ def test_what_holds_is_taken(changed: dict[str, Any]) -> None:
         {"azp": "another"},
         {"aud": [CLIENT, "another"], "azp": "another"},
         *({"nonce": wrong} for wrong in ("another", "", 5, [NONCE])),
-        *({"exp": wrong} for wrong in (0, "soon", int(time.time()) - LEEWAY - 30)),
-        {"iat": int(time.time()) + LEEWAY + 600},
-        {"nbf": int(time.time()) + LEEWAY + 600},
+        *({"exp": wrong} for wrong in (0, "soon", lambda now: now - LEEWAY - 30)),
+        {"iat": lambda now: now + LEEWAY + 600},
+        {"nbf": lambda now: now + LEEWAY + 600},
         *({"sub": wrong} for wrong in ("", "a" * 256)),
         {"at_hash": "AAAA"},
         {"at_hash": 5},
