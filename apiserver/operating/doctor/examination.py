@@ -94,7 +94,7 @@ async def examine(settings: Settings, *, checking: bool, most: int, say: Say) ->
         say("reading what is kept")
         found = await _kept(events, documents, examined)
         if checking:
-            await _check(folder, events, documents, found, examined, say)
+            await _check(folder, events, documents, examined, say)
         if found is not None:
             await _tell(folder, events, documents, found, examined, most)
     if checking and found is not None and found.orphans:
@@ -113,12 +113,7 @@ async def _kept(events: EventInspection, documents: DocumentInspection, examined
 
 
 async def _check(
-    folder: DataFolder,
-    events: EventInspection,
-    documents: DocumentInspection,
-    found: Kept | None,
-    examined: Examined,
-    say: Say,
+    folder: DataFolder, events: EventInspection, documents: DocumentInspection, examined: Examined, say: Say
 ) -> None:
     for what, store in (("events", events), ("documents", documents)):
         say(f"checking {what}")

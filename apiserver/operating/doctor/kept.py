@@ -76,12 +76,12 @@ class Kept:
         found: list[int] = self.usage.bytes.sum(axis=0).tolist()
         return found
 
-    async def largest_owners(self, documents: DocumentInspection | None, most: int) -> list[Amount]:
+    async def largest_owners(self, documents: DocumentInspection, most: int) -> list[Amount]:
         """The tasks, models and histories of most bytes; all of them if `most` is 0."""
         sizes = self.usage.bytes.sum(axis=1) + self.file_bytes[:-1]
         places = _largest(sizes, most)
         owners = [self.usage.owners[n] for n in places]
-        names = {} if documents is None else await _owner_names(documents, set(owners))
+        names = await _owner_names(documents, set(owners))
         events, series = self.usage.events, self.usage.series
         return [
             Amount(
@@ -92,7 +92,7 @@ class Kept:
             for n, owner in zip(places, owners, strict=True)
         ]
 
-    async def largest_projects(self, documents: DocumentInspection | None, most: int) -> list[Amount]:
+    async def largest_projects(self, documents: DocumentInspection, most: int) -> list[Amount]:
         """The projects of most bytes; all of them if `most` is 0."""
         count = len(self.projects)
         events, series, bytes = (np.zeros((count, len(TYPES)), np.int64) for _ in range(3))
@@ -105,7 +105,7 @@ class Kept:
         sizes = bytes.sum(axis=1) + files
         places = [n for n in _largest(sizes, most) if sizes[n]]
         ids = {self.projects[n][1] for n in places}
-        names = {} if documents is None else await _names(documents, "projects", ids)
+        names = await _names(documents, "projects", ids)
         return [
             Amount(
                 *(self.projects[n][1], names.get(self.projects[n][1], ""), "project", self.projects[n][0]),
@@ -115,14 +115,13 @@ class Kept:
         ]
 
 
-async def joined(usage: Usage, documents: DocumentInspection | None) -> Kept:
-    """The usage, with the projects of its owners. Without documents, everybody is found, and has no project."""
+async def joined(usage: Usage, documents: DocumentInspection) -> Kept:
+    """The usage, with the projects of its owners."""
     places = {owner: n for n, owner in enumerate(usage.owners)}
     projects: dict[tuple[str, str], int] = {("", ""): 0}
     project_of = np.zeros(len(places), np.int32)
-    found = np.array([documents is None or not owner.has_document for owner in usage.owners], np.bool_)
-    for collection, is_model in OWNERS if documents is not None else ():
-        assert documents is not None
+    found = np.array([not owner.has_document for owner in usage.owners], np.bool_)
+    for collection, is_model in OWNERS:
         async for some in documents.each(collection, ["company", "project"]):
             for one in some:
                 company = str(one.get("company", ""))
