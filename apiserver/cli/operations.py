@@ -1,4 +1,4 @@
-"""What those who run a server use: `doctor`."""
+"""`doctor`: says what is kept, checks it, and mends it."""
 
 from __future__ import annotations
 

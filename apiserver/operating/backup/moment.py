@@ -60,7 +60,7 @@ class Found:
         return os.pread(self.descriptor, size, start)
 
     def open(self) -> bool:
-        """Open the file, unless it is; False if it is gone or is another one now."""
+        """Open the file, unless it is open; False if it is gone."""
         if self.descriptor < 0:
             with suppress(FileNotFoundError):
                 self.descriptor = os.open(self.place, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)

@@ -43,7 +43,7 @@ class Repair:
         """Owners whose log lines have changed."""
 
     def run(self, findings: Collection[Finding]) -> list[str]:
-        """Mend these; return what was done, in a line each. sqlite3.Error or OSError: the database is as it was."""
+        """Mend these; return what was done, in a line each. If that fails, the database is as it was."""
         done = []
         for path in {one.place for one in findings if one.kind.endswith("-journal")}:
             done.append(self._journal(self._folder / path))
