@@ -74,20 +74,8 @@ class Protocol(asyncio.Protocol):
 
     __slots__ = (
         *("_app", "_at", "_body", "_bounds", "_chunked", "_continues", "_drained", "_forwarded", "_headers", "_kept"),
-        *(
-            "_length",
-            "_loop",
-            "_of_proxy",
-            "_parser",
-            "_parting",
-            "_received",
-            "_scheme",
-            "_scope",
-            "_since",
-            "_slots",
-            "_socket",
-        ),
-        *("_state", "_to_send", "_to_take", "_unsent", "_url", "_uvicorn", "_whole"),
+        *("_length", "_loop", "_of_proxy", "_parser", "_parting", "_received", "_scheme", "_scope", "_since", "_slots"),
+        *("_socket", "_state", "_to_send", "_to_take", "_unsent", "_url", "_uvicorn", "_whole"),
         *("client", "exchange", "flow", "transport"),
     )
 
@@ -159,8 +147,8 @@ class Protocol(asyncio.Protocol):
     def shutdown(self) -> None:
         """The server stops: close the connection when its request is answered.
 
-        If it has none, one may be on its way, which is waited for a moment. Where another server takes over the port,
-        so no client sees a connection that was closed before it could ask.
+        If it has none, one may be on its way, so it is closed a moment later. Where another server takes over the port,
+        no client then sees that its connection was closed before it could ask.
         """
         self._parting = True
         if self.exchange is None or self.exchange.response_complete:

@@ -23,9 +23,8 @@ async def mend(settings: Settings, findings: Collection[Finding], say: Say) -> E
     with locked(folder):
         async with looks(settings, folder) as (events, documents):
             for store, look in (("events", events), ("documents", documents)):
-                found = {
-                    finding async for finding in look.findings()
-                }  # a server may have changed what was found before
+                # A server may have changed what was found before.
+                found = {finding async for finding in look.findings()}
                 wanted = [finding for finding in findings if finding.store == store and finding in found]
                 for line in await look.repair(wanted, kept) if wanted else ():
                     say(shown(line))

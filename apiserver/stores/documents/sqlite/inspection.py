@@ -166,13 +166,9 @@ class FileInspection(DocumentInspection):
             wrong[side] += more
         for side, number in wrong.items():
             if number:
+                thing = f"{number:,} rows of the table {side} of {name} are wrong"
                 yield Finding(
-                    *(
-                        "documents",
-                        "wrong-side-table",
-                        side,
-                        f"{number:,} rows of the table {side} of {name} are wrong",
-                    ),
+                    *("documents", "wrong-side-table", side, thing),
                     "lists that are sorted or searched by it may be wrong",
                     "it is dropped, and made again when it is needed; nothing is lost",
                 )

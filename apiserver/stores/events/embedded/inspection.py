@@ -205,14 +205,10 @@ def _gaps(path: Path, found: Contents, size: int) -> list[Finding]:
     for start, stop in found.gaps:
         behind = sum(record.start >= stop for record in found.records)
         if behind:
+            damage = f"{path.name} is damaged from byte {start:,} to {stop:,}"
             findings.append(
                 Finding(
-                    *(
-                        "events",
-                        "damaged-journal",
-                        path.name,
-                        f"{path.name} is damaged from byte {start:,} to {stop:,}",
-                    ),
+                    *("events", "damaged-journal", path.name, damage),
                     f"the events there are lost, and the next start would not read {behind:,} whole batches behind it",
                     "the journal is written anew without these bytes, so that the next start reads all others;"
                     " the file as it was is kept",
