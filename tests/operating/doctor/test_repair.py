@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import io
+import os
 import shutil
 import sqlite3
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,9 @@ from apiserver.cli import main
 from apiserver.events.model import EventType, Owner
 from apiserver.events.queries import PageQuery, SeriesQuery
 from apiserver.stores.events.embedded import journal
+from apiserver.stores.events.embedded.repair import Repair
 from apiserver.stores.events.embedded.store import EmbeddedEventStore
+from apiserver.stores.inspection import Finding
 from tests.harness import served
 from tests.operating.doctor.filled import BATCHES, examined, killed
 from tests.operating.doctor.test_damage import COLUMNS, flipped, stopped
@@ -127,6 +131,47 @@ def test_batches_behind_damage_of_the_journal_are_saved(whole: tuple[Path, list[
     assert repaired(data) == 0
     assert contents(data, owners)[owners[0], "lines"] == [f"line {n}" for n in range(BATCHES)]
     assert [one.read_bytes() for one in (data / "damaged").rglob("journal-*")] == [bad]
+
+
+def test_what_is_taken_out_is_on_the_disk_before_it_is_gone_elsewhere(
+    whole: tuple[Path, list[Owner]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = shutil.copytree(whole[0], tmp_path / "data")
+    events = data / "events"
+    ((_, path),) = journal.segments(events)
+    path.write_bytes(path.read_bytes()[:8] + b"damaged" + path.read_bytes()[8:])
+    with closing(sqlite3.connect(events / "events.db")) as conn, conn:
+        conn.execute("UPDATE log_blocks SET count = count + 1 WHERE id = 1")
+    kept = data / "damaged" / "now"
+    steps: list[object] = []
+    fsync, replace = os.fsync, Path.replace
+
+    class Noting(sqlite3.Connection):
+        def execute(self, sql: str, *parameters: Any) -> sqlite3.Cursor:
+            if sql == "COMMIT":
+                steps.append(sql)
+            return super().execute(sql, *parameters)
+
+    def noted_fsync(descriptor: int) -> None:
+        fsync(descriptor)
+        steps.append(Path(os.readlink(f"/proc/self/fd/{descriptor}")))
+
+    def noted_replace(one: Path, other: Path) -> None:
+        replace(one, other)
+        steps.append("replaced")
+
+    monkeypatch.setattr(sqlite3, "connect", partial(sqlite3.connect, factory=Noting))
+    monkeypatch.setattr(os, "fsync", noted_fsync)
+    monkeypatch.setattr(Path, "replace", noted_replace)
+    findings = [
+        Finding("events", kind, place, "", "") for kind, place in (("x-journal", path.name), ("damaged-log", "1"))
+    ]
+    Repair(events, kept).run(findings)
+    folders = [kept, kept.parent, data]
+    assert steps == [
+        *(kept / path.name, *folders, path.with_suffix(".new"), "replaced", events),
+        *(kept / "log-1", *folders, "COMMIT"),
+    ]
 
 
 def test_documents_are_mended(stopped: Path, tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Mends an events folder that no server uses, as far as that costs nothing that anybody can still read.
 
 Whatever is taken out of the database or the journal is kept as files in `damaged/`, in a folder for each repair.
+A loss of power takes nothing: what is taken out is on the disk in these files before it is gone elsewhere.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from apiserver.stores.events.embedded.checking import SAME
 from apiserver.stores.events.embedded.journal_gaps import contents_of
 from apiserver.stores.events.embedded.names import CODES
 from apiserver.stores.inspection import Finding
+from apiserver.stores.syncing import sync_folder, write_synced
 
 #: What an owner is named whose name is lost.
 _LOST = "lost-owner"
@@ -57,6 +59,7 @@ class Repair:
                         self._mends()[finding.kind](finding.place)
                         done.append(f"{finding.thing}: mended")
                     self._make_known_again()
+                    self._sync_kept()
                     conn.execute("COMMIT")
                 except BaseException:
                     conn.execute("ROLLBACK")
@@ -86,7 +89,13 @@ class Repair:
 
     def _keep(self, name: str, content: bytes | None) -> None:
         self._kept.mkdir(mode=0o700, parents=True, exist_ok=True)
-        (self._kept / name).write_bytes(content or b"")
+        write_synced(self._kept / name, content or b"")
+
+    def _sync_kept(self) -> None:
+        """Make the names of the kept files durable, and those of the two folders that were made for them."""
+        if self._kept.exists():
+            for folder in (self._kept, *self._kept.parents[:2]):
+                sync_folder(folder)
 
     # --- the journal -------------------------------------------------------------------------------
 
@@ -95,10 +104,11 @@ class Repair:
         content = memoryview(path.read_bytes())
         found = contents_of(content)
         self._keep(path.name, bytes(content))
+        self._sync_kept()
         fresh = path.with_suffix(".new")
-        fresh.write_bytes(journal.MAGIC + b"".join([bytes(content[start:stop]) for start, stop in found.records]))
-        fresh.chmod(0o600)
+        write_synced(fresh, journal.MAGIC + b"".join([bytes(content[start:stop]) for start, stop in found.records]))
         fresh.replace(path)
+        sync_folder(path.parent)
         return f"{path.name} was written anew, with {len(found.records):,} whole batches"
 
     # --- points ------------------------------------------------------------------------------------
