@@ -15,6 +15,10 @@ _MOST_LINES = 100
 _SOUND = "ok"
 #: What reading a damaged file raises. Its texts, and SQLite's messages with names in them, may be no UTF-8.
 ERRORS = (sqlite3.Error, UnicodeDecodeError)
+#: SQLite's codes for pages that make no sense, files that are no databases, and tables that are missing.
+_OF_DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR)
+#: And for bytes that the disk cannot read.
+_OF_THE_DISK = (sqlite3.SQLITE_IOERR_READ, sqlite3.SQLITE_IOERR_CORRUPTFS)
 
 
 @contextmanager
@@ -52,6 +56,14 @@ def _connected(path: Path, how: str) -> sqlite3.Connection:
 
 def _text(content: bytes) -> str:
     return content.decode("utf-8", "replace")
+
+
+def is_damage(error: Exception) -> bool:
+    """Whether an error means that the file is damaged, and not that it is locked or cannot be opened now."""
+    code = getattr(error, "sqlite_errorcode", None)  # Python's own errors have none
+    if code is None:
+        return isinstance(error, UnicodeDecodeError)
+    return code in _OF_THE_DISK or code & 0xFF in _OF_DAMAGE
 
 
 def problems_of(connection: sqlite3.Connection) -> list[str]:

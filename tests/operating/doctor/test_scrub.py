@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import resource
 import shutil
 import sqlite3
 from collections.abc import Awaitable, Callable
@@ -14,6 +15,7 @@ import pytest
 
 from apiserver.operating.doctor import scrub as scrubbing
 from apiserver.operating.doctor.scrub import Scrub
+from apiserver.stores.events.base import EventStoreError
 from apiserver.stores.events.embedded.scrubbing import scrub
 from tests.harness import ADMIN_KEY, ADMIN_SECRET, PATIENCE, running_api
 from tests.operating.doctor.filled import filled, killed
@@ -43,6 +45,36 @@ async def test_a_reading_finds_all_damage(tmp_path: Path, table: str, column: st
     assert checked == rows
     assert [(one.kind, one.place) for one in reading.state.before] == [(kind, str(id))]
     assert reading.about() == {"findings": 1, "ended": reading.state.ended}
+
+
+async def test_a_part_that_cannot_be_read_is_told_and_left_out(tmp_path: Path) -> None:
+    data, _ = await killed(tmp_path)
+    path = data / "events" / "events.db"
+    with closing(sqlite3.connect(path, isolation_level=None)) as conn:
+        conn.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        ((root,),) = conn.execute("SELECT rootpage FROM sqlite_schema WHERE name = 'chunk_index'").fetchall()
+        ((size,),) = conn.execute("PRAGMA page_size").fetchall()
+    content = bytearray(path.read_bytes())
+    content[(root - 1) * size : root * size] = bytes(size)
+    path.write_bytes(content)
+    found = scrub(data / "events", "")
+    assert [one.kind for one in found.findings] == ["damaged-database"]
+    assert found.place.startswith("1:")
+    assert 0 < found.share < 1
+    path.write_bytes(b"text" * 1000)
+    assert [one.kind for one in scrub(data / "events", "").findings] == ["damaged-database"]
+
+
+async def test_a_file_that_cannot_be_opened_now_is_tried_again(tmp_path: Path) -> None:
+    data, _ = await killed(tmp_path)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (3, hard))  # so that too many files are open
+    try:
+        with pytest.raises(EventStoreError, match="unable to open"):
+            scrub(data / "events", "")
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert scrub(data / "events", "").findings == []
 
 
 async def test_it_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from pathlib import Path
 
 from apiserver.stores import sqlite_files
@@ -18,18 +17,21 @@ _PAGE = 4096
 
 
 def scrub(folder: Path, after: str) -> Scrubbed:
-    """Check the rows behind a place, which is a part and an id in it, such as "1:70"; "": from the beginning."""
+    """Check the rows behind a place, which is a part and an id in it, such as "1:70"; "": from the beginning.
+
+    EventStoreError if the file cannot be read now, as when it is locked or too many files are open.
+    """
     number, _, id = after.partition(":")
     part, last = int(number or 0), int(id or _LEAST)
     try:
         with sqlite_files.opened_to_read(folder / "events.db") as conn:
             size, pages = (conn.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_size", "page_count"))
             step = PARTS[part].step(conn, last, ROWS)
-    except sqlite_files.ERRORS as error:
+    except (OSError, *sqlite_files.ERRORS) as error:
+        if not sqlite_files.is_damage(error):
+            raise EventStoreError(f"{folder} cannot be looked at: {error}") from error
         finding = sqlite_files.unreadable("events", "events.db", PARTS[part].name, error)
-        return Scrubbed(_next_part(part), 0, _PAGE, [finding])
-    except (OSError, sqlite3.Error) as error:
-        raise EventStoreError(f"{folder} cannot be looked at: {error}") from error
+        return Scrubbed(_next_part(part), 0, 1 / len(PARTS), [finding])
     place = _next_part(part) if step.last is None else f"{part}:{step.last}"
     return Scrubbed(place, step.checked, (step.bytes + _PAGE) / max(size * pages, 1), step.findings)
 
