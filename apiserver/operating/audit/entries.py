@@ -7,7 +7,7 @@ For example, alice deletes a task by an access key (shown here on several lines,
      "previous": "9c1f…"}
 
 Names and ids come from clients, who may be anybody. So a line is ASCII alone, with everything else escaped, and each
-text and list in it is cut.
+text and list in it is cut: a text also by its size as it is written, because "é" is written as six bytes.
 """
 
 from __future__ import annotations
@@ -16,12 +16,17 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 from typing import Any
 
 from apiserver.times import utc_now
 
 #: Most characters of a text, most items of a list, and most fields of what was acted on, that a line shows.
 _LONGEST, _MOST, _MOST_FIELDS = 200, 20, 80
+#: Most bytes of a text as it is written.
+_MOST_BYTES = 400
+#: Larger numbers are cut like texts.
+_LARGEST = 2**64
 #: What the first line has for the hash of the line before.
 NOTHING = "0" * 64
 
@@ -90,8 +95,14 @@ def _bounded(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         shown = [_bounded(item) for item in value[:_MOST] if not isinstance(item, (list, tuple))]
         return shown if len(value) <= _MOST else [*shown, f"and {len(value) - _MOST} more"]
-    return value if isinstance(value, (bool, int, float, type(None))) else _cut(str(value))
+    if isinstance(value, (float, type(None))) or (isinstance(value, int) and abs(value) <= _LARGEST):
+        return value
+    return _cut(str(value))
 
 
 def _cut(text: str) -> str:
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+    shown = text[:_LONGEST]
+    if len(json.dumps(shown)) > _MOST_BYTES:
+        sizes = accumulate(len(json.dumps(character)) - 2 for character in shown)
+        shown = shown[: sum(size <= _MOST_BYTES for size in sizes)]
+    return text if len(shown) == len(text) else f"{shown}…"

@@ -4,6 +4,10 @@ A line is written some milliseconds after the answer. It survives `kill -9` from
 server's `durability` is `fsync`. What may happen very often, such as wrong secrets, is counted: the first time is
 written at once, and others within a minute become one line with their number.
 
+Strangers have a count of their own, so that they can neither hide what known callers do nor fill the log: of all
+strangers together, at most 50 different things are told a minute, and the rest becomes one line, `audit.others`. What
+known callers do is never left out: beyond 1,000 different things a minute, each further one is a line at once.
+
 If the disk is full, up to 10,000 lines wait in memory. The server goes on, and further lines are lost; when there is
 room again, a line says how many. `waiting` and `lost` are in `/metrics`, and the log of the server says so once.
 """
@@ -27,8 +31,10 @@ log = logging.getLogger(__name__)
 
 #: Most lines that wait.
 MOST_WAITING = 10_000
-#: Seconds within which what happens again is counted, and most different things that are counted at a time.
-_COUNTED_SECONDS, _MOST_COUNTED = 60.0, 1000
+#: Seconds within which what happens again is counted.
+_COUNTED_SECONDS = 60.0
+#: Most different things that are counted at a time: of known callers, and of strangers.
+_MOST_COUNTED, _MOST_OF_STRANGERS = 1000, 50
 #: Lines that are written at once, and seconds after which a failed write is tried again.
 _AT_ONCE, _AGAIN = 1000, 1.0
 _PATIENCE = 10
@@ -53,6 +59,7 @@ class AuditLog:
         self._write = {"file": files.append, "stdout": _Printed().append}.get(settings.audit)
         self._waiting: deque[Entry] = deque()
         self._counts: dict[Hashable, _Count] = {}
+        self._of_strangers: dict[Hashable, _Count] = {}
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
         self._is_closed = False
@@ -89,16 +96,20 @@ class AuditLog:
         with self._changed:
             self._take(entry)
 
-    def count(self, key: Hashable, entry: Entry) -> None:
+    def count(self, key: Hashable, entry: Entry, *, by_stranger: bool = False) -> None:
         """Take an entry of what may happen often; `key` says what is the same."""
         if self._thread is None:
             return
+        counts, most = (self._of_strangers, _MOST_OF_STRANGERS) if by_stranger else (self._counts, _MOST_COUNTED)
         with self._changed:
-            if key not in self._counts and len(self._counts) >= _MOST_COUNTED:
+            if key not in counts and len(counts) >= most:
+                if not by_stranger:
+                    self._take(entry)
+                    return
                 key, entry = None, Entry("audit.others", entry.code)  # too many different things to tell apart
-            known = self._counts.get(key)
+            known = counts.get(key)
             if known is None:
-                self._counts[key] = _Count(entry, time.monotonic() + _COUNTED_SECONDS)
+                counts[key] = _Count(entry, time.monotonic() + _COUNTED_SECONDS)
                 self._take(entry)
             else:
                 known.times += 1
@@ -116,7 +127,7 @@ class AuditLog:
         while True:
             with self._changed:
                 if not self._waiting and not self._is_closed:
-                    self._changed.wait(_AGAIN if self._counts else None)
+                    self._changed.wait(_AGAIN if self._counts or self._of_strangers else None)
                 self._tell_counts()
                 entries = [self._waiting[n] for n in range(min(_AT_ONCE, len(self._waiting)))]
                 lost = self._lost_since
@@ -144,10 +155,11 @@ class AuditLog:
     def _tell_counts(self) -> None:
         """Take what was counted long enough; all of it if the log is closed."""
         now = time.monotonic()
-        for key in [key for key, count in self._counts.items() if count.until <= now or self._is_closed]:
-            count = self._counts.pop(key)
-            if count.times:
-                self._take(count.entry.again(count.times))
+        for counts in (self._counts, self._of_strangers):
+            for key in [key for key, count in counts.items() if count.until <= now or self._is_closed]:
+                count = counts.pop(key)
+                if count.times:
+                    self._take(count.entry.again(count.times))
 
 
 class _Printed:

@@ -5,6 +5,9 @@ they ask for; and files that are deleted, exports, and links that are made below
 
 A name that somebody tried to sign in as is shown only if there is such a user, and a key only if it looks like one of
 this server's: people type passwords into the wrong field.
+
+Refused calls of strangers are counted by nothing that a stranger can choose freely: by the address, one of four ways to
+sign in, and the name of a user who exists. The key and the endpoint that a line shows are those of the first call.
 """
 
 from __future__ import annotations
@@ -26,6 +29,8 @@ from apiserver.rpc.envelope import Meta
 _REFUSED = (401, 403)
 #: Types of answers of `/data` that are files to take away: pages do not ask for them.
 _EXPORTS = ("text/csv", "application/x-ndjson", "application/vnd.apache.")
+#: Ways to sign in by an Authorization header, as lines name them. Without one it is `cookie`; all else is `other`.
+_SCHEMES = ("basic", "bearer")
 _OUR_KEY = re.compile(r"[0-9A-F]{20}")
 #: What the keys of sessions begin with that began without an access key. The first word says with what.
 _WITHOUT_KEY = ("password-", "provider-")
@@ -79,13 +84,18 @@ class RequestAudit:
         kind, _, given = headers.get("authorization", "").strip().partition(" ")
         if status == 401 and not given and "cookie" not in headers:
             return  # nobody tried to sign in
-        if caller == ANONYMOUS and kind.lower() == "basic":
+        scheme = kind.lower() if kind.lower() in _SCHEMES else "other" if kind else "cookie"
+        is_stranger = caller == ANONYMOUS
+        if is_stranger and scheme == "basic":
             key = (basic_credentials(given) or ("",))[0]
             caller = Identity("", "", user_name=name, key=key if _OUR_KEY.fullmatch(key) else None)
-        by = kind.lower()[:20] or "cookie"
         action = "auth.refused" if status == 401 else "call.refused"
-        entry = _entry(action, scope, status, caller, {"asked": asked, "by": by})
-        self._log.count((action, caller.user, caller.user_name, caller.key, by, neighbourhood(entry.address)), entry)
+        entry = _entry(action, scope, status, caller, {"asked": asked, "by": scheme})
+        who = (action, scheme, neighbourhood(entry.address), caller.user_name)
+        if is_stranger:
+            self._log.count(who, entry, by_stranger=True)
+        else:
+            self._log.count((*who, caller.user, caller.key), entry)
 
 
 def _entry(action: str, scope: Scope, status: int, caller: Identity, what: Mapping[str, Any]) -> Entry:

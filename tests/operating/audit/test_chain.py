@@ -175,6 +175,18 @@ def test_strangers_write_no_lines_and_no_long_ones(tmp_path: Path) -> None:
     assert (said["what"]["nested"], said["what"]["flag"]) == ([], True)
 
 
+@pytest.mark.parametrize("text", ["é" * 200, "\U0001f600" * 200, '"' * 10_000, "x" * 200, "\x01" * 200])
+def test_a_text_is_bounded_as_it_is_written(tmp_path: Path, text: str) -> None:
+    folder = tmp_path / "audit"
+    AuditFiles(folder).append([Entry("auth.refused", name=text, what={"asked": text, "number": 10**4000})])
+    [path] = files_of(folder)
+    assert len(path.read_bytes()) < 1500
+    [said] = read(folder, Wanted())
+    assert text.startswith(said["name"].removesuffix("…"))
+    assert said["what"]["asked"] == said["name"]
+    assert (said["name"] == text) == (text == "x" * 200)
+
+
 def test_the_newest_lines_are_read_first_and_by_what_is_wanted(tmp_path: Path) -> None:
     folder = tmp_path / "audit"
     written(folder, 10, full=1000)
