@@ -16,8 +16,8 @@ from tests.harness import Served, served
 
 OPERATIONS = DOCS / "operations"
 _HEADING = re.compile(r"^### `(.*)`$", re.MULTILINE)
-#: Where messages are put together of parts.
-_TOGETHER = re.compile("…|: | [(]|[)]")
+#: Where messages are put together of parts; what waits is named by whoever repeats it.
+_TOGETHER = re.compile("…| waits: |: | [(]|[)]")
 _ALERT = re.compile(r"^\| `(?!apiserver_)([^`]*)` \|", re.MULTILINE)
 
 
