@@ -11,12 +11,13 @@ import re
 from apiserver.rpc.call import Identity
 from apiserver.services.backend import Backend
 
-_NAMES_TASK = re.compile(r"[^/]*\.([0-9a-f]{32})(?=/)")
+_DOT_AND_ID = re.compile(r"\.([0-9a-f]{32})")
 
 
 async def may_use_file(backend: Backend, caller: Identity, name: str) -> bool:
     """Whether the caller may read, write and delete a file, as far as the project of their key matters."""
     if caller.grant.project is None:
         return True
-    named = _NAMES_TASK.search(name)
-    return named is not None and await backend.visible_to(caller).count("tasks", {"id": named[1]}) > 0
+    ends = (_DOT_AND_ID.fullmatch(step[-33:]) for step in name.split("/")[:-1])
+    task = next((end[1] for end in ends if end), None)
+    return task is not None and await backend.visible_to(caller).count("tasks", {"id": task}) > 0

@@ -50,9 +50,17 @@ async def delete_files(
         others = {"uri": In(sorted(made)), "id": NotIn(sorted(models))}
         urls |= set(made) - {model["uri"] for model in await company.find("models", others, projection=["uri"])}
     if call.identity.grant.project is not None:
-        urls = {url for url in urls if await may_use_file(call.backend, call.identity, unquote(urlsplit(url).path))}
+        urls = {url for url in urls if await may_use_file(call.backend, call.identity, _path_of(url))}
     if urls:
         await call.backend.file_deletions.add(call.identity.company, urls, call.headers.get("host", ""))
+
+
+def _path_of(url: str) -> str:
+    """The decoded path of a URL; "" if it is none, such as `http://[x`: clients report what they like."""
+    try:
+        return unquote(urlsplit(url).path)
+    except ValueError:
+        return ""
 
 
 def _urls_in(samples: Sequence[Sample]) -> set[str]:

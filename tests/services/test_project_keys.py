@@ -13,8 +13,9 @@ from uuid import uuid4
 import pytest
 
 from apiserver.data.addresses import ROUTERS
-from apiserver.rpc.call import Grant
+from apiserver.rpc.call import Grant, Identity
 from apiserver.services.access import credentials
+from apiserver.services.project_files import may_use_file
 from tests.harness import Api, bearer, running_api
 from tests.services.generated import ENDPOINTS, Requests, send
 from tests.services.test_authorization import assert_no_word, events_of, kept, populated, summary
@@ -176,6 +177,13 @@ async def test_files_belong_to_the_tasks_that_their_paths_name(world: World) -> 
     assert (await world.raw("DELETE", own)).status_code == 200
 
 
+async def test_a_long_path_holds_up_nobody(world: World) -> None:
+    """A search that began again at each dot would take hours."""
+    caller = Identity(world.others["user"], world.others["company"], grant=Grant(project=world.mine))
+    assert not await may_use_file(world.api.backend, caller, "/" + "." * 2**21)
+    assert await may_use_file(world.api.backend, caller, f"/{'.' * 2**21}.{world.task}/a")
+
+
 async def test_deleting_a_task_deletes_no_files_of_others(world: World) -> None:
     api, theirs = world.api, f"/files/onlyours project/x.{world.others['task']}/artifacts/b"
     await api.raw("PUT", theirs, content=b"theirs")
@@ -183,8 +191,8 @@ async def test_deleting_a_task_deletes_no_files_of_others(world: World) -> None:
     task = (await world.call("tasks.create", request))["id"]
     own = f"/files/mine/a run.{task}/artifacts/b"
     await api.raw("PUT", own, content=b"own")
-    for path in (theirs, own):
-        url = f"http://testserver{path}".replace(" ", "%20")
+    for path in (theirs, own, "no path"):
+        url = "http://[x" if path == "no path" else f"http://testserver{path}".replace(" ", "%20")
         artifact = {"key": path[-40:], "type": "custom", "uri": url}
         await world.call("tasks.add_or_update_artifacts", {"task": task, "artifacts": [artifact], "force": True})
     await world.call("tasks.delete", {"task": task, "force": True, "delete_external_artifacts": True})
