@@ -56,16 +56,16 @@ async def do_each(
 ) -> dict[str, Any]:
     """Call `do` once for each id; answers `{succeeded: [{id, **its answer}], failed: [{id, error}]}`.
 
-    Ids of documents that the caller may not read fail without `do`. `first` is called with each batch of ids before
-    `do`, for work that costs as much for many ids as for one. Overload (429, 503) is raised, not noted as a failure of
-    one id, so that the client tries the whole call again.
+    Ids of documents that the caller may not read fail without `first` and `do`. `first` is called with the other ids of
+    each batch before `do`, for work that costs as much for many ids as for one. Overload (429, 503) is raised, not
+    noted as a failure of one id, so that the client tries the whole call again.
     """
     succeeded: list[dict[str, Any]] = []
     failed: list[dict[str, Any]] = []
     for batch in batches(ids):
         known = set(await visible(call).distinct(f"{kind}s", "id", {"id": In(batch)}))
         if first is not None:
-            await first(batch)
+            await first([id for id in batch if id in known])
         for id in batch:
             try:
                 if id not in known:

@@ -127,6 +127,19 @@ async def test_work_in_the_project_goes_on_as_ever(world: World) -> None:
 
 
 @pytest.mark.parametrize(
+    ("endpoint", "request_"), [("dequeue_many", {}), ("archive_many", {}), ("delete_many", {"force": True})]
+)
+async def test_waiting_tasks_of_other_projects_stay_in_their_queue(
+    world: World, endpoint: str, request_: dict[str, Any]
+) -> None:
+    waiting = world.others["waiting task"]
+    before = await kept(world.api, world.others["company"])
+    answer = await world.call(f"tasks.{endpoint}", {"ids": [waiting], **request_})
+    assert [failed["id"] for failed in answer["failed"]] == [waiting]
+    assert await kept(world.api, world.others["company"]) == before
+
+
+@pytest.mark.parametrize(
     ("endpoint", "request_"),
     [
         ("tasks.create", {"name": "x", "type": "training"}),
