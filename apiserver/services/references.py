@@ -16,12 +16,17 @@ from apiserver.services.queries import outermost, projection_of
 from apiserver.stores.documents.query import Document, In
 from apiserver.stores.documents.scoped import VisibleDocuments
 
-#: The fields that other users may see, for collections that also hold private ones, such as a user's preferences.
+#: The fields that references show, for collections that also hold others: the preferences of a user, or the tasks that
+#: wait in a queue, of which a reader of one task may not know.
 PUBLIC_FIELDS = {
     "users": (
         *("id", "name", "given_name", "family_name", "email", "avatar", "role", "company"),
         *("created", "created_in_version", "service"),
-    )
+    ),
+    "queues": (
+        *("id", "name", "display_name", "user", "company", "tags", "system_tags", "metadata"),
+        *("created", "last_update"),
+    ),
 }
 #: If a referenced document has more bytes than this, every place that shows it counts towards the answer's memory.
 _LARGE = 4096

@@ -139,6 +139,16 @@ async def test_waiting_tasks_of_other_projects_stay_in_their_queue(
     assert await kept(world.api, world.others["company"]) == before
 
 
+async def test_nothing_tells_which_tasks_of_other_projects_wait(world: World) -> None:
+    queue = world.others["queue"]
+    await world.call("tasks.enqueue", {"task": world.task, "queue": queue})
+    fields = ["execution.queue.name", "execution.queue.entries", "execution.queue.entries.task"]
+    for endpoint in ("tasks.get_all_ex", "tasks.get_by_id_ex"):
+        [task] = (await world.call(endpoint, {"id": [world.task], "only_fields": fields}))["tasks"]
+        assert task["execution"]["queue"] == {"id": queue, "name": "onlyours queue"}
+    await world.call("tasks.dequeue", {"task": world.task})
+
+
 @pytest.mark.parametrize(
     ("endpoint", "request_"),
     [
