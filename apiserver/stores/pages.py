@@ -26,6 +26,8 @@ from __future__ import annotations
 import os
 import sqlite3
 import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from apiserver.stores.snapshots import SnapshotError
@@ -40,13 +42,22 @@ _LOG_HEAD, _FRAME_HEAD = 32, 24
 _TRIES = 1000
 
 
+@contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """Turn what reading a damaged file raises, or rows that make no sense, into SnapshotError."""
+    try:
+        yield
+    except (sqlite3.Error, OSError, ValueError, TypeError, IndexError, struct.error) as error:
+        raise SnapshotError(f"{path} cannot be read: {error}") from error
+
+
 class Pages:
     """The file `path`. `begin` begins a moment, which lasts until the next `begin` or `close`."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._descriptors: list[int] = []
-        try:
+        with reading(path):
             self.connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True, isolation_level=None)
             try:
                 self._read_one()  # from the first read on, there are a log and its index
@@ -55,8 +66,6 @@ class Pages:
             except BaseException:
                 self.close()
                 raise
-        except (sqlite3.Error, OSError) as error:
-            raise SnapshotError(f"{path} cannot be read: {error}") from error
         self._header = b""
         self._frames: dict[int, int] = {}
         self.page_size, self._pages = 0, 0

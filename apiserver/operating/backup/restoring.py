@@ -103,29 +103,29 @@ def verify(settings: Settings, manifest: Manifest, root: Path, progress: Progres
     """Read and decode all that was restored, count it, and open it as a server does: what is wrong, in a line each."""
     restored = replace(settings, data=root, events=EMBEDDED, documents=EMBEDDED)
     progress.step("reading all that was restored")
+    wrong: list[str] = []
     try:
-        wrong = asyncio.run(_findings(restored))
+        asyncio.run(_look(restored, wrong))
         with closing(Moment(restored)) as moment:
             moment.begin()
             counts = {**moment.counts(), "files": sum(1 for _ in walk(DataFolder(root), wrong.append))}
         asyncio.run(_open(restored))
     except (BackupError, SnapshotError, EventStoreError, DocumentStoreError) as error:
-        return [str(error)]
+        return [*wrong, str(error)]
     for name, count in manifest.counts.items():
         if counts.get(name) != count:
             wrong.append(f"{name}: the backup had {count:,}, the restored folder has {counts.get(name, 0):,}")
     return wrong
 
 
-async def _findings(settings: Settings) -> list[str]:
-    """What is damaged: all is read and decoded."""
-    found = []
+async def _look(settings: Settings, wrong: list[str]) -> None:
+    """Read and decode all, and add to `wrong` what is damaged."""
     for engine in (event_engine(settings), document_engine(settings)):
         looking = engine.inspection(DataFolder(settings.data))
         assert looking is not None
         async with looking as inspection:
-            found += [finding.line async for finding in inspection.findings()]
-    return found
+            async for finding in inspection.findings():
+                wrong.append(finding.line)
 
 
 async def _open(settings: Settings) -> None:

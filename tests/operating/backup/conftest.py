@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import shutil
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -25,6 +27,19 @@ def backed_up(data: Path, destination: Path) -> Named:
 def quiet() -> Progress:
     """Progress that nobody reads."""
     return Progress(io.StringIO())
+
+
+def damage(path: Path, table: str) -> None:
+    """Overwrite the first pages of a table of an SQLite file, and of its indexes."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        ask = "SELECT rootpage FROM sqlite_schema WHERE tbl_name = ?"
+        roots = connection.execute(ask, (table,)).fetchall()
+        ((size,),) = connection.execute("PRAGMA page_size").fetchall()
+    content = bytearray(path.read_bytes())
+    for (root,) in roots:
+        content[(root - 1) * size : root * size] = bytes(size)
+    path.write_bytes(content)
 
 
 @pytest.fixture(scope="session")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import random
 import stat
+import struct
+import zlib
 from pathlib import Path
 
 import pytest
@@ -17,7 +19,8 @@ from apiserver.operating.backup.moment import Moment
 from apiserver.operating.backup.progress import Progress
 from apiserver.operating.backup.storage import BackupError
 from apiserver.settings import Settings
-from tests.operating.backup.conftest import backed_up, quiet
+from apiserver.stores.events.embedded import journal
+from tests.operating.backup.conftest import backed_up, damage, quiet
 
 
 def test_a_backup_has_all_that_a_server_needs(data: Path, tmp_path: Path) -> None:
@@ -108,6 +111,24 @@ def test_a_piece_of_which_less_than_half_is_needed_is_not_used_any_more(
 
 def test_large_files_have_larger_blocks() -> None:
     assert [pieces.small_block(size * 2**30) for size in (1, 16, 17, 100, 10**6)] == [4096, 4096, 8192, 32768, 2**20]
+
+
+@pytest.mark.parametrize(
+    ("file", "table"),
+    [("events/events.db", "state"), ("events/events.db", "scalars"), ("documents.db", "users")],
+)
+def test_a_damaged_database_ends_a_backup_with_an_error(data: Path, tmp_path: Path, file: str, table: str) -> None:
+    damage(data / file, table)
+    with pytest.raises(BackupError, match=rf"{file} cannot be read: .*malformed"):
+        backed_up(data, tmp_path / "backups")
+
+
+def test_a_batch_that_cannot_be_read_ends_a_backup_with_an_error(data: Path, tmp_path: Path) -> None:
+    (path,) = data.glob("events/journal-*")
+    checked = struct.pack("<IQQ", 8, 0, 1) + b"no batch"
+    path.write_bytes(journal.MAGIC + zlib.crc32(checked).to_bytes(4, "little") + checked)
+    with pytest.raises(BackupError, match=f"{path.name} cannot be read"):
+        backed_up(data, tmp_path / "backups")
 
 
 def test_a_symbolic_link_is_left_out_and_named(data: Path, tmp_path: Path) -> None:

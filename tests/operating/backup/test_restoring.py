@@ -16,7 +16,7 @@ from apiserver.operating.backup.manifest import Extent, File, Manifest, PieceUse
 from apiserver.operating.backup.restoring import restore, verify
 from apiserver.operating.backup.storage import BackupError
 from apiserver.settings import Settings
-from tests.operating.backup.conftest import backed_up, quiet
+from tests.operating.backup.conftest import backed_up, damage, quiet
 
 
 def restored(destination: Path, root: Path) -> Manifest:
@@ -52,6 +52,18 @@ def test_what_is_missing_or_damaged_is_found_when_it_is_read(destination: Path, 
     assert [line.partition(":")[0] for line in wrong] == [
         *("events", "points in the journal", "log lines in the journal", "samples in the journal", "files"),
     ]
+
+
+@pytest.mark.parametrize(("file", "table"), [("events/events.db", "scalars"), ("documents.db", "users")])
+def test_verifying_a_damaged_database_says_all_that_is_wrong(
+    destination: Path, tmp_path: Path, file: str, table: str
+) -> None:
+    new = tmp_path / "new"
+    made = restored(destination, new)
+    damage(new / file, table)
+    *findings, last = verify(Settings(), made, new, quiet())
+    assert findings
+    assert f"{file} cannot be read: " in last
 
 
 def test_a_folder_that_is_not_empty_stays_as_it_is(destination: Path, tmp_path: Path) -> None:

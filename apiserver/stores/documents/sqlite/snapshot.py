@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from apiserver.stores.pages import Pages
+from apiserver.stores.pages import Pages, reading
 from apiserver.stores.snapshots import Part, Snapshot, SnapshotError
 
 #: Tables of collections. Other tables have names with a colon, or are SQLite's own.
@@ -23,7 +23,8 @@ class DocumentsSnapshot(Snapshot):
         self._pages = Pages(path)
 
     def begin(self) -> None:
-        self._pages.begin()
+        with reading(self._path):
+            self._pages.begin()
 
     def holds(self) -> bool:
         return self._pages.holds()
@@ -36,7 +37,6 @@ class DocumentsSnapshot(Snapshot):
 
     def counts(self) -> dict[str, int]:
         ask = self._pages.connection.execute
-        return {"documents": sum(ask(f'SELECT count(*) FROM "{name}"').fetchone()[0] for name in self._collections())}
-
-    def _collections(self) -> list[str]:
-        return [name for (name,) in self._pages.connection.execute(_COLLECTIONS)]
+        with reading(self._path):
+            names = [name for (name,) in ask(_COLLECTIONS)]
+            return {"documents": sum(ask(f'SELECT count(*) FROM "{name}"').fetchone()[0] for name in names)}

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from apiserver.stores.events.embedded import journal
 from apiserver.stores.events.embedded.names import state
-from apiserver.stores.pages import Pages
+from apiserver.stores.pages import Pages, reading
 from apiserver.stores.snapshots import Part, Snapshot, SnapshotError
 
 _COUNTED = {
@@ -33,14 +33,16 @@ class EventsSnapshot(Snapshot):
         if not (folder / "events.db").exists():
             raise SnapshotError(f"there are no events in {folder}")
         self._folder = folder
-        self._pages = Pages(folder / "events.db")
+        self._path = folder / "events.db"
+        self._pages = Pages(self._path)
         self._segments: dict[Path, tuple[int, int]] = {}
         """Of each segment that is not merged, its descriptor and size."""
 
     def begin(self) -> None:
         self._close_segments()
-        self._pages.begin()
-        merged = state(self._pages.connection, "merged_journal")
+        with reading(self._path):
+            self._pages.begin()
+            merged = state(self._pages.connection, "merged_journal")
         for number, path in journal.segments(self._folder):
             if number > merged:
                 with suppress(FileNotFoundError):  # then a merge has committed since, and the moment does not hold
@@ -63,15 +65,17 @@ class EventsSnapshot(Snapshot):
         return parts
 
     def counts(self) -> dict[str, int]:
-        connection = self._pages.connection
-        counts = Counter({name: int(connection.execute(sql).fetchone()[0]) for name, sql in _COUNTED.items()})
+        ask = self._pages.connection.execute
+        with reading(self._path):
+            counts = Counter({name: int(ask(sql).fetchone()[0]) for name, sql in _COUNTED.items()})
         for path in self._segments:
             content = self._content(path)
-            for start, stop in _whole(content):
-                record = journal.parsed(content, start, stop)
-                counts["points in the journal"] += sum(record.scalars.lengths)
-                counts["log lines in the journal"] += record.lines
-                counts["samples in the journal"] += len(record.samples)
+            with reading(path):
+                for start, stop in _whole(content):
+                    record = journal.parsed(content, start, stop)
+                    counts["points in the journal"] += sum(record.scalars.lengths)
+                    counts["log lines in the journal"] += record.lines
+                    counts["samples in the journal"] += len(record.samples)
         return dict(counts)
 
     def _content(self, path: Path) -> memoryview:
