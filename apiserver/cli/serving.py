@@ -73,5 +73,5 @@ def _link(settings: Settings, options: argparse.Namespace) -> None:
         path = with_documents(settings, lambda documents: new_path(documents, settings.company))
     except LookupError as error:
         raise CommandError(f"{error}: the first start of the server makes one") from None
-    note(settings, "user.link")
+    note(settings, "sign_in_link.make")
     say(f"{api_address(settings)}{path}")

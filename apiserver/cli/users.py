@@ -211,17 +211,20 @@ def _session_line(session: Document, name: str) -> str:
 
 
 def _user_link(settings: Settings, options: argparse.Namespace) -> None:
-    async def link(documents: DocumentStore) -> None:
-        from apiserver.services.access.oidc.people import PROXY, link_user
+    from apiserver.services.access.oidc.people import PROXY, link_user
 
+    provider = PROXY if options.proxy else settings.oidc_issuer
+
+    async def link(documents: DocumentStore) -> None:
         user = await _named(documents, settings, options.name)
         if user.get("service"):
             raise CommandError(f"'{options.name}' is a service account, as which nobody signs in")
-        await link_user(documents, user, PROXY if options.proxy else settings.oidc_issuer, options.subject)
+        await link_user(documents, user, provider, options.subject)
 
-    if not settings.oidc_issuer and not options.proxy:
+    if not provider:
         raise CommandError("there is no provider: the setting oidc_issuer names it")
     with_documents(settings, link)
+    note(settings, "user.link_provider", name=options.name, provider=provider, subject=options.subject)
 
 
 def _user_unlink(settings: Settings, options: argparse.Namespace) -> None:
@@ -232,6 +235,7 @@ def _user_unlink(settings: Settings, options: argparse.Namespace) -> None:
 
     if not with_documents(settings, unlink):
         raise CommandError(f"nobody at a provider or proxy signs in as '{options.name}'")
+    note(settings, "user.unlink_provider", name=options.name)
 
 
 async def _named(documents: DocumentStore, settings: Settings, name: str) -> Document:

@@ -11,6 +11,7 @@ import httpx
 import pytest
 
 from apiserver import cli
+from apiserver.operating.audit.reading import Wanted, read
 from apiserver.services.access import sign_in_links
 from apiserver.services.access.attempts import OF_NAME
 from apiserver.services.access.sign_in_links import LINKS, new_path
@@ -131,6 +132,7 @@ def test_the_command_prints_a_link_while_the_server_runs(server: Served, capsys:
     assert cli.main(arguments) == 0
     url, _, link = capsys.readouterr().out.strip().partition("#link=")
     assert url == f"{server.api_url}/sign-in"
+    assert any(read(server.data / "audit", Wanted(action="sign_in_link.make")))
     own = {"origin": server.api_url}
     for status in (200, 401):
         answer = httpx.post(f"{server.api_url}/auth.login_by_link", json={"link": link}, headers=own)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from apiserver import cli
+from apiserver.operating.audit.reading import Wanted, read
 from apiserver.services.access.credentials import add_user, delete_user
 from apiserver.services.access.identities import PROVIDER_LINKS
 from apiserver.services.access.oidc.people import link_user, unlink_user
@@ -157,6 +158,11 @@ def test_commands_link_and_unlink(
     assert cli.main(["user", "link", "nobody", "8f2a", *data]) == 1
     assert cli.main(["user", "unlink", "ada", *data]) == 0
     assert cli.main(["user", "unlink", "ada", *data]) == 1
+    noted = [(line["action"], line["what"]) for line in read(tmp_path / "data" / "audit", Wanted())]
+    assert noted[:2] == [
+        ("user.unlink_provider", {"name": "ada"}),
+        ("user.link_provider", {"name": "ada", "provider": "https://id.example.org", "subject": "8f2a"}),
+    ]
 
 
 async def test_without_the_link_the_session_ends(browser: Browser, api: Api) -> None:
