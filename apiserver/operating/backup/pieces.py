@@ -71,7 +71,11 @@ def encode(blocks: Sequence[bytes], digests: Sequence[bytes]) -> bytes:
 
 
 def read(storage: Storage, digest: str) -> Piece:
-    """The piece of this name; BackupError if it is not what it was, or was never one."""
+    """The piece of this name; BackupError if it is not what it was, or was never one.
+
+    Each block is compared with the table, too: whoever can write to the destination can make a piece whose name fits,
+    but whose table lies. Later backups find blocks by the tables.
+    """
     content = storage.read(name_of(digest), 0, LARGEST + 1)
     if hashlib.sha256(content).hexdigest() != digest:
         raise BackupError(f"the piece {digest} is damaged: its content has another SHA-256")
@@ -79,7 +83,11 @@ def read(storage: Storage, digest: str) -> Piece:
     starts = _starts(entries)
     if content[: len(MAGIC)] != MAGIC or starts[-1] + entries.nbytes + _COUNT.size != len(content):
         raise BackupError(f"the piece {digest} is not a piece of a backup")
-    return Piece(content, starts)
+    piece = Piece(content, starts)
+    for number, said in enumerate(entries["digest"]):
+        if hashlib.sha256(piece.blocks(number, 1)).digest() != said.tobytes():
+            raise BackupError(f"the piece {digest} is damaged: block {number} is not what its table says")
+    return piece
 
 
 def read_entries(storage: Storage, digest: str, size: int) -> Entries:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import random
 from pathlib import Path
 
@@ -36,6 +37,16 @@ def test_a_missing_piece_is_named_with_the_backup_that_needs_it(destination: Pat
     (name, *_) = folder.sizes("pieces")
     folder.delete(name)
     assert any(name.rpartition("/")[2] in line and "is missing" in line for line in check(folder, quiet()))
+
+
+def test_a_piece_whose_table_lies_about_a_block_is_found(destination: Path) -> None:
+    folder = Folder(destination)
+    content = pieces.encode([b"true", b"false"], [hashlib.sha256(block).digest() for block in (b"true", b"other")])
+    digest = hashlib.sha256(content).hexdigest()
+    folder.write(pieces.name_of(digest), content)
+    assert check(folder, quiet()) == [f"the piece {digest} is damaged: block 1 is not what its table says"]
+    with pytest.raises(BackupError, match="block 1"):
+        pieces.read(folder, digest)
 
 
 def test_nothing_at_all_is_no_backup(tmp_path: Path) -> None:
