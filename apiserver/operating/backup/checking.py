@@ -12,7 +12,9 @@ from apiserver.operating.backup.storage import BackupError, Storage
 
 
 def all_of(storage: Storage) -> Iterator[Named | str]:
-    """Each backup, oldest first, or what is wrong with its manifest."""
+    """What is no backup, then each backup, oldest first, or what is wrong with its manifest."""
+    for name in manifests.strays(storage):
+        yield f"{name} is not the name of a manifest, or its moment is ahead"
     for name in manifests.names(storage):
         try:
             yield manifests.read(storage, name)
@@ -65,6 +67,8 @@ def forget(storage: Storage, keep: int) -> tuple[int, int]:
     No piece is deleted while a manifest that stays cannot be read: nobody knows which pieces it needs.
     """
     with storage.owned():
+        if found := manifests.strays(storage):
+            raise BackupError(f"nothing is deleted while there are {len(found)} names like {found[0]} among manifests")
         names = manifests.names(storage)
         old = names[: max(len(names) - keep, 0)]
         needed: set[str] = set()

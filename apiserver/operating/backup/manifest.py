@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import time
 from datetime import UTC, datetime
 from typing import NamedTuple
 
@@ -17,6 +18,8 @@ from apiserver.operating.backup.storage import BackupError, Storage
 
 FORMAT = 1
 _LARGEST = 2**31
+#: Seconds that the clock of another machine may be ahead.
+_AHEAD = 24 * 3600.0
 _NAME = re.compile(r"manifests/(\d{8}T\d{6}\.\d{3}Z)-([0-9a-f]{64})\.json")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
@@ -92,8 +95,20 @@ _decoder = msgspec.json.Decoder(Manifest)
 
 
 def names(storage: Storage) -> list[str]:
-    """The names of all manifests, oldest first."""
-    return list(storage.sizes("manifests"))
+    """The names of all manifests, oldest first, but for strays."""
+    return [name for name in storage.sizes("manifests") if not _is_stray(name)]
+
+
+def strays(storage: Storage) -> list[str]:
+    """What lies among manifests, but has no name of one, or a moment that is more than a day ahead."""
+    return [name for name in storage.sizes("manifests") if _is_stray(name)]
+
+
+def _is_stray(name: str) -> bool:
+    try:
+        return time_of(name) > time.time() + _AHEAD
+    except (BackupError, ValueError):
+        return True
 
 
 def write(storage: Storage, manifest: Manifest) -> Named:

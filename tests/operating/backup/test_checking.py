@@ -85,3 +85,18 @@ def test_a_manifest_that_lies_about_blocks_is_found(destination: Path) -> None:
     lying = manifest.File("file", wrong.bytes, manifest.Stamp(), [wrong])
     manifest.write(folder, msgspec.structs.replace(found, files=[lying]))
     assert any("file of" in line and "refers to blocks" in line for line in check(folder, quiet()))
+
+
+@pytest.mark.parametrize(
+    "name", ["notes.txt", f"99991231T000000.000Z-{'a' * 64}.json", f"20269999T000000.000Z-{'a' * 64}.json"]
+)
+def test_what_is_no_manifest_is_no_backup_and_nothing_is_deleted(destination: Path, name: str) -> None:
+    folder = Folder(destination)
+    names = manifest.names(folder)
+    folder.write(f"manifests/{name}", b"{}")
+    assert manifest.names(folder) == names
+    assert manifest.choose(folder, None).name == names[0]
+    assert any(name in line for line in check(folder, quiet()))
+    with pytest.raises(BackupError, match="nothing is deleted"):
+        forget(folder, 1)
+    assert manifest.names(folder) == names
