@@ -73,8 +73,11 @@ class Workers:
         return np.array([self._numbers[name] for name in names], np.int64)
 
 
-def fragments(scalars: Scalars, received: int) -> list[NewBlock]:
-    """Fragments for each series of a batch. Of points with the same iteration, the last one is kept."""
+def fragments(scalars: Scalars, received: int, *, most_series: int = MOST_SERIES) -> list[NewBlock]:
+    """Fragments for each series of a batch. Of points with the same iteration, the last one is kept.
+
+    `most_series`: how many may be in a bundle.
+    """
     if not scalars:
         return []
     workers = Workers()
@@ -96,7 +99,7 @@ def fragments(scalars: Scalars, received: int) -> list[NewBlock]:
     members = [*map(Member, series, *ends, counts.tolist())]
     owners = [owner for owner, *_ in numbers]
     made: list[NewBlock] = []
-    for begin, end in _together(owners, counts.tolist()):
+    for begin, end in _together(owners, counts.tolist(), most_series):
         owner, some = scalars.owners[owners[begin]], take(points, slice(edges[begin], edges[end]))
         if end - begin > 1:
             made.append(_bundle(owner, members[begin:end], some, workers.names))
@@ -110,7 +113,7 @@ def fragments_of(owner: Owner, some: WholePoints) -> list[NewBlock]:
     return [_fragment(owner, some.series, part, some.workers) for part in _even_parts(some.points)]
 
 
-def _together(owners: Sequence[int], counts: Sequence[int]) -> Iterator[tuple[int, int]]:
+def _together(owners: Sequence[int], counts: Sequence[int], most_series: int) -> Iterator[tuple[int, int]]:
     """Runs of series that are put together: the number of the first one, and that behind the last one."""
     begin, size = 0, counts[0]
     for number in range(1, len(counts)):
@@ -119,7 +122,7 @@ def _together(owners: Sequence[int], counts: Sequence[int]) -> Iterator[tuple[in
             owners[number] == owners[begin]
             and before <= SHORT >= count
             and size + count <= LARGEST_BUNDLE
-            and number - begin < MOST_SERIES
+            and number - begin < most_series
         ):
             size += count
         else:

@@ -27,7 +27,7 @@ from apiserver.events.queries import BucketQuery, CommonBuckets, CurvesQuery, Gr
 from apiserver.off_loop import off_loop
 from apiserver.stores.events.columnar import buckets as bucketing
 from apiserver.stores.events.columnar import by_worker, curves, last_values, pages, statistics
-from apiserver.stores.events.columnar.blocks import BlockStore
+from apiserver.stores.events.columnar.blocks import BlockStore, Refused
 from apiserver.stores.events.columnar.compaction import FEWEST, PointsMaker, compact
 from apiserver.stores.events.columnar.earliest import earliest
 from apiserver.stores.events.columnar.encoding import fragments
@@ -56,9 +56,16 @@ class ColumnarScalars:
     # --- writing -----------------------------------------------------------------------------------
 
     async def add(self, batch: EventBatch) -> None:
-        """Keep the batch's points."""
-        scalars = batch.scalars
-        await self._store.put(await off_loop(len(scalars.iters), lambda: fragments(scalars, batch.received)))
+        """Keep the batch's points. Refused if the store does not take some of its series; it keeps all others."""
+        scalars, received = batch.scalars, batch.received
+        made = await off_loop(len(scalars.iters), lambda: fragments(scalars, received))
+        try:
+            await self._store.put(made)
+        except Refused:
+            if not any(block.members for block in made):
+                raise
+            alone = await off_loop(len(scalars.iters), lambda: fragments(scalars, received, most_series=1))
+            await self._store.put(alone)  # so that a series that is refused costs no other one of its bundle
 
     async def put_points(self, owner: Owner, some: Sequence[WholePoints]) -> None:
         """Keep points of whole series."""
