@@ -65,6 +65,7 @@ class ScheduledBackups:
             self.failed = False
         except (BackupError, OSError):
             self.failed, self._next_try = True, time.time() + RETRY
+            self.newest = None  # look again: a backup may be there, and only deleting older ones failed
             raise
 
     def _look(self) -> float | None:
