@@ -64,7 +64,8 @@ class Statement(NamedTuple):
     """What makes a block a chunk: it has all points of its iterations that were written up to place `up_to`.
 
     `newest` is the greatest place of the fragments that its points came with: to a reader who knows all up to there,
-    the chunk is no change. None: some of its points came with no fragment, so it is as new as its own place says.
+    the chunk is no change. None: its points came with no fragment. The chunk brings them, and is as new as its own
+    place says.
     `shift` says how wide the sums among its columns are.
     """
 
@@ -155,12 +156,18 @@ class Block:
         """What `precedence.py` has to know of it."""
         if self.statement is None:
             return Fragment(self.id, self.version.place, self.first, self.last)
-        return Chunk(self.id, self.statement.up_to, self.first, self.last)
+        place = self.version.place if self.brings else None
+        return Chunk(self.id, self.statement.up_to, self.first, self.last, place)
 
     @property
     def reaches(self) -> int:
         """The place up to which it has something: it counts if no deletion lies behind."""
-        return self.version.place if self.statement is None else self.statement.up_to
+        return self.version.place if self.statement is None or self.brings else self.statement.up_to
+
+    @property
+    def brings(self) -> bool:
+        """Whether it is a chunk of events that came with no fragment."""
+        return self.statement is not None and self.statement.newest is None
 
     @property
     def key(self) -> tuple[str, Name]:

@@ -77,8 +77,12 @@ class LinesMaker:
         return stretch.chunk is not None
 
     async def seen(self, found: Found, up_to: int) -> tuple[Found, list[Block]]:
-        """Chunks, and fragments that have ended; and those that were sent again."""
-        ended = [block for block in found.blocks if block.statement is not None or block.version.place <= up_to]
+        """Chunks made of fragments, and what else has ended; and fragments that were sent again."""
+        ended = [
+            block
+            for block in found.blocks
+            if block.version.place <= up_to or (block.statement is not None and not block.brings)
+        ]
         return await self._loader.seen(found._replace(blocks=ended))
 
     def at(self, block: NewBlock) -> Block:

@@ -13,6 +13,8 @@ from bisect import bisect_left
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from itertools import accumulate, chain
 
+import numpy as np
+
 from apiserver.events.model import EventType, LogPosition, Owner
 from apiserver.events.queries import EVERYWHERE, Range, SeriesQuery
 from apiserver.stores.events.base import PAGE_BYTES, EventStoreBusy
@@ -184,7 +186,9 @@ def cut(stretch: Stretch, first: int, last: int) -> Stretch:
 
 
 def is_whole(stretch: Stretch) -> bool:
-    """Whether all lines of its blocks count."""
+    """Whether all lines of its blocks count. Of chunks that bring lines, several may have the same ones."""
+    if len(stretch.parts) > 1 and any(part.block.brings for part in stretch.parts):
+        return False
     return all(map(_is_whole, stretch.parts))
 
 
@@ -193,10 +197,15 @@ def _is_whole(part: BlockPart) -> bool:
 
 
 def lines_in(stretch: Stretch, loaded: Loaded) -> Lines:
-    """The lines of a stretch, ascending. Their columns `lines` are loaded."""
+    """The lines of a stretch, ascending, one at each position. Their columns `lines` are loaded."""
     found = [_lines_of(part, loaded) for part in stretch.parts]
     some = [lines for lines in found if len(lines)]
-    return joined(some) if some else NO_LINES
+    if not some:
+        return NO_LINES
+    lines = joined(some)
+    is_first = np.ones(len(lines), bool)
+    is_first[1:] = (np.diff(lines.timestamps) != 0) | (np.diff(lines.sequences) != 0)
+    return lines if is_first.all() else lines.take(np.flatnonzero(is_first))
 
 
 def texts_in(stretch: Stretch, loaded: Loaded) -> Texts:

@@ -5,11 +5,14 @@
 - A *chunk* is a statement: "of the iterations `first` to `last`, everything that was written up to place `up_to` is in
   me". Who makes a chunk first asks the store for the place up to which every write has ended, then reads what there
   is, and puts those points together. So the statement is true, and stays true whatever others do meanwhile.
+- A chunk may also *bring* points that were in the store nowhere before, as copies do. Of these it is a fragment, at its
+  own place: a chunk that was made before has none of them, however far its statement goes.
 - A *deletion* at a place says that nothing of before counts any more: fragments of an earlier place, and chunks whose
-  statement ends before it. A chunk whose statement goes beyond it was made by somebody who knew of it.
+  statement ends before it, unless they brought their points later. A chunk whose statement goes beyond it was made by
+  somebody who knew of it.
 
-Of two chunks that cover an iteration, the one whose statement goes further counts. A fragment counts where no chunk
-covers it that was made later. For example:
+Of two chunks that cover an iteration, the one whose statement goes further counts. A fragment, or a chunk that brings
+points, counts where no chunk covers it whose statement goes up to its place. For example:
 
     chunk a       iterations 0 to 99, up to place 7
     fragment f    iterations 90 to 120, place 5
@@ -17,6 +20,13 @@ covers it that was made later. For example:
 
     `parts`       a 0 to 99, f 100 to 120, g 95 to 105: in this order, so that g's points replace others
     `superseded`  nothing, as f still counts from 100 on
+
+    chunk a       iterations 0 to 99, up to place 7
+    chunk b       iterations 50 to 149, up to place 6; it brings its points, at place 8
+    fragment f    iterations 120 to 129, place 6
+
+    `parts`       a 0 to 99, b 50 to 149, so that b's points replace others
+    `superseded`  f, as b says that it has everything up to place 6
 
 Anybody may delete a document that counts nowhere, at any time. On each of its iterations another chunk counts, which is
 in the store already. That chunk counts until there is one whose statement goes further, and may be deleted only then.
@@ -30,6 +40,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import NamedTuple
 
 
@@ -42,15 +53,29 @@ class Fragment:
     first: int
     last: int
 
+    @property
+    def reaches(self) -> int:
+        """The place up to which it has something."""
+        return self.place
+
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """All points of the iterations `first` to `last` that were written up to place `up_to`."""
+    """All points of the iterations `first` to `last` that were written up to place `up_to`.
+
+    `place` is the chunk's own place if it brings points.
+    """
 
     id: str
     up_to: int
     first: int
     last: int
+    place: int | None = None
+
+    @property
+    def reaches(self) -> int:
+        """The place up to which it has something."""
+        return self.up_to if self.place is None else self.place
 
 
 Document = Fragment | Chunk
@@ -66,15 +91,16 @@ class Part(NamedTuple):
 
 def counting(documents: Iterable[Document], deleted: int) -> list[Document]:
     """The documents that a deletion at place `deleted` leaves; 0: there was none."""
-    return [one for one in documents if (one.up_to if isinstance(one, Chunk) else one.place) >= deleted]
+    return [one for one in documents if one.reaches >= deleted]
 
 
 def parts(documents: Iterable[Document], deleted: int = 0) -> list[Part]:
     """The parts of a series' documents that count. If several have a point of an iteration, that of the last counts."""
     left = counting(documents, deleted)
     cover = _Cover(one for one in left if isinstance(one, Chunk))
-    fragments = sorted((one for one in left if isinstance(one, Fragment)), key=lambda one: one.place)
-    return [*cover.parts, *(part for one in fragments for part in cover.uncovered(one))]
+    made = [part for part in cover.parts if part.document.place is None]
+    brought = sorted([(one.place, one) for one in left if one.place is not None], key=itemgetter(0))
+    return [*made, *(part for place, one in brought for part in cover.uncovered(one, place))]
 
 
 def superseded(documents: Sequence[Document], deleted: int = 0) -> list[Document]:
@@ -109,15 +135,15 @@ class _Cover:
         """Where the parts begin and end that have some of the iterations."""
         return bisect_left(self._lasts, first), bisect_right(self.parts, last, key=lambda part: part.first)
 
-    def uncovered(self, fragment: Fragment) -> list[Part]:
-        """The iterations of a fragment on which no chunk counts whose statement goes up to the fragment's place."""
-        found, first = [], fragment.first
-        start, stop = self._overlapping(fragment.first, fragment.last)
+    def uncovered(self, document: Document, place: int) -> list[Part]:
+        """The iterations of a document on which no chunk counts whose statement goes up to this place."""
+        found, first = [], document.first
+        start, stop = self._overlapping(document.first, document.last)
         for chunk, begin, end in self.parts[start:stop]:
-            if isinstance(chunk, Chunk) and chunk.up_to >= fragment.place:
+            if isinstance(chunk, Chunk) and chunk.up_to >= place:
                 if first < begin:
-                    found.append(Part(fragment, first, begin - 1))
+                    found.append(Part(document, first, begin - 1))
                 first = end + 1
-        if first <= fragment.last:
-            found.append(Part(fragment, first, fragment.last))
+        if first <= document.last:
+            found.append(Part(document, first, document.last))
         return found

@@ -202,7 +202,7 @@ class Servers(RuleBasedStateMachine):
     def allowed(self) -> Allowed:
         """What was written last counts."""
         found: Allowed = {key: {None} for key in self.keys}
-        for one in sorted(self.writes, key=counts_from):
+        for one in sorted(self.writes, key=lambda one: one.place):
             if one.is_undone:
                 for key, value in self.contents(one).items() if self.undone_may_stay else ():
                     found[key].add(value)
@@ -219,12 +219,6 @@ class Servers(RuleBasedStateMachine):
         blocks.owners = self.blocks.owners
         call = Call(self.read_all(self.new_server(blocks, 10**6)), [self.allowed()])
         assert call.has_ended()
-
-
-def counts_from(write: Write) -> float:
-    """The place behind which other writes count over it."""
-    statement = None if write.block is None else write.block.statement
-    return write.place if statement is None else statement.up_to + 0.5
 
 
 def finish(call: Call) -> None:

@@ -27,6 +27,21 @@ def test_the_example() -> None:
     assert superseded([late, early, chunk]) == []
 
 
+def test_the_example_of_a_chunk_that_brings_points() -> None:
+    chunk, brings, before = Chunk("a", 7, 0, 99), Chunk("b", 6, 50, 149, 8), Fragment("f", 6, 120, 129)
+    assert parts([before, brings, chunk]) == [(chunk, 0, 99), (brings, 50, 149)]
+    assert superseded([before, brings, chunk]) == [before]
+
+
+def test_a_chunk_that_brings_points_counts_until_a_statement_goes_up_to_its_place() -> None:
+    brings, early, late = Chunk("b", 50, 100, 199, 52), Fragment("f", 51, 90, 110), Fragment("g", 53, 190, 210)
+    assert parts([late, brings, early]) == [(early, 90, 110), (brings, 100, 199), (late, 190, 210)]
+    assert superseded([brings, Chunk("c", 51, 0, 999)]) == []
+    assert superseded([brings, Chunk("c", 52, 0, 999)]) == [brings]
+    assert superseded([brings], deleted=51) == []
+    assert superseded([brings], deleted=53) == [brings]
+
+
 def test_a_chunk_supersedes_what_was_written_up_to_its_place() -> None:
     chunk, before, at, after = Chunk("a", 7, 0, 9), *(Fragment(f"f{place}", place, 2, 9) for place in (6, 7, 8))
     assert superseded([chunk, before, at, after]) == [before, at]
@@ -54,7 +69,7 @@ class Write:
     """A write that the store has given a place, and that others do not see yet."""
 
     place: int
-    document: Fragment | None
+    document: Document | None
     points: Points = field(default_factory=dict)
 
 
@@ -68,11 +83,14 @@ class Shard:
         self.points: dict[str, Points] = {}
         self.deletions: list[int] = []
 
-    def begin(self, points: Points | None) -> None:
-        """A write of points, or with None a deletion, gets its place."""
+    def begin(self, points: Points | None, up_to: int | None = None) -> None:
+        """A write of points, or with None a deletion, gets its place. With `up_to`, a chunk brings the points."""
         self.places += 1
-        fragment = points and Fragment(f"f{self.places}", self.places, min(points), max(points))
-        self.under_way.append(Write(self.places, fragment or None, points or {}))
+        place, document = self.places, None
+        if points:
+            ends, id = (min(points), max(points)), f"f{place * 7 % 10}{place}"
+            document = Fragment(id, place, *ends) if up_to is None else Chunk(id, up_to, *ends, place)
+        self.under_way.append(Write(place, document, points or {}))
 
     @property
     def ended_up_to(self) -> int:
@@ -106,6 +124,7 @@ class Servers(RuleBasedStateMachine):
         self.shard = Shard()
         self.ended: list[Write] = []
         self.chunks: list[tuple[Chunk, Points]] = []
+        self.to_bring: list[tuple[Points, int]] = []
         self.deletable: list[str] = []
         self.made = 0
 
@@ -118,6 +137,21 @@ class Servers(RuleBasedStateMachine):
     @rule(points=POINTS)
     def begin_to_write(self, points: Points) -> None:
         self.shard.begin(points)
+
+    @rule(points=POINTS)
+    def begin_to_bring(self, points: Points) -> None:
+        """Ask for the place first, then look whether something is there."""
+        up_to, deleted = self.shard.ended_up_to, max(self.shard.deletions, default=0)
+        there = parts(self.shard.documents.values(), deleted)
+        if all(last < min(points) or max(points) < first for _, first, last in there):
+            self.to_bring.append((points, up_to))
+
+    @precondition(lambda self: self.to_bring and len(self.shard.under_way) < 3)
+    @rule(number=NUMBER, ends=st.booleans())
+    def bring(self, number: int, ends: bool) -> None:
+        self.shard.begin(*self.to_bring.pop(number % len(self.to_bring)))
+        if ends:
+            self.end(self.shard.under_way[-1])
 
     @precondition(lambda self: self.ended and len(self.shard.under_way) < 3)
     @rule()

@@ -111,6 +111,29 @@ TestServers = ScalarServers.TestCase
 TestServers.settings = settings(examples(50), stateful_step_count=50)
 
 
+def test_a_compaction_that_began_before_does_not_hide_points_that_are_put_in_a_gap() -> None:
+    blocks, points = ShakyBlocks(), {("loss", 0): 0.5, ("loss", 1): 0.75, ("loss", 3): 0.25, ("other", 0): 1.0}
+    copier, other = ColumnarScalars(blocks), ColumnarScalars(blocks)
+    for at in (("loss", 0), ("loss", 3)):
+        finish(Call(copier.add(added({at: points[at]}))))
+    putting = Call(copier.put_points(OWNER, whole({("loss", 1): 0.75})))
+    go_on(putting, 3)  # it has found nothing at 1
+    finish(Call(other.add(added({("other", 0): 1.0}))))
+    compacting = Call(other.compact(OWNER, fewest=2))
+    go_on(compacting, 4)  # it has made a chunk of 0 to 3
+    assert len(blocks.of(OWNER).writes) == 3
+    finish(putting)
+    finish(compacting)
+    for _ in range(2):
+        finish(Call(read(other), [{at: {points.get(at)} for at in PLACES}]))
+        finish(Call(other.compact(OWNER, fewest=2)))
+
+
+def go_on(call: Call, steps: int) -> None:
+    for _ in range(steps):
+        assert not call.has_ended()
+
+
 def test_nothing_is_removed_because_of_a_chunk_that_may_be_undone() -> None:
     blocks, points = ShakyBlocks(), {("loss", 1): 0.5, ("loss", 2): 0.25, ("other", 1): 0.75}
     one, other = ColumnarScalars(blocks), ColumnarScalars(blocks)
