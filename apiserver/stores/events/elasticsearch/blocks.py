@@ -293,7 +293,13 @@ class ElasticsearchBlocks:
         """Owners that have a series with so many fragments; if there are many such series, those of long ago."""
         owner_of_each = {name: {"terms": {"field": field, "size": 1}} for name, field in _WHOSE}
         newest = {"newest": {"max": {"field": "_seq_no"}}}
-        series = {"field": "series", "min_doc_count": fragments, "size": _CROWDED, "order": {"newest": "asc"}}
+        series = {
+            "field": "series",
+            "min_doc_count": fragments,
+            "shard_min_doc_count": fragments,
+            "size": _CROWDED,
+            "order": {"newest": "asc"},
+        }
         body = {
             "size": 0,
             "track_total_hits": False,
