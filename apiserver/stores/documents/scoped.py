@@ -12,9 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from apiserver.stores.documents.base import Counted, DocumentStore, InvalidFilter
+from apiserver.stores.documents.narrowed import NarrowedReads
 from apiserver.stores.documents.query import AllOf, AnyOf, Document, Filter, In, Sort, Unequal, Update
 from apiserver.stores.documents.within import WithinProject
 
@@ -31,11 +32,11 @@ _IS_PRIVATE: Document = {PUBLIC: Unequal(True)}
 PartOfStore: TypeAlias = "DocumentStore | WithinProject"
 
 
-class VisibleDocuments:
+class VisibleDocuments(NarrowedReads[PartOfStore]):
     """The documents that a company may read. Each call is that of the store, narrowed to these documents."""
 
     def __init__(self, store: PartOfStore, company: str) -> None:
-        self._store = store
+        super().__init__(store)
         self.company = company
         self.whole = not isinstance(store, WithinProject)
         """Whether these are all of the company's documents, not only those within a project."""
@@ -70,10 +71,9 @@ class VisibleDocuments:
         limit: int | None = None,
         counted: Counted | None = None,
     ) -> list[Document]:
-        narrowed = await self._narrowed(collection, filter)
-        found = await self._store.find(
+        found = await super().find(
             collection,
-            narrowed,
+            filter,
             projection=_with_mark(projection),
             sort=sort,
             skip=skip,
@@ -91,44 +91,16 @@ class VisibleDocuments:
         sort: Sort = (),
         counted: Counted | None = None,
     ) -> Document | None:
-        narrowed = await self._narrowed(collection, filter)
-        found = await self._store.find_one(
-            collection, narrowed, projection=_with_mark(projection), sort=sort, counted=counted
+        found = await super().find_one(
+            collection, filter, projection=_with_mark(projection), sort=sort, counted=counted
         )
         return _shown(found) if found is not None and collection in SHARED else found
 
     async def find_kept(self, collection: str, ids: Collection[str], fields: Sequence[str]) -> list[Document]:
         """The documents of these ids, with the `company` that they belong to, even if they are public."""
         wanted = list(ids)
-        narrowed = await self._narrowed(collection, {"id": wanted[0] if len(wanted) == 1 else In(wanted)})
-        return await self._store.find(collection, narrowed, projection=[*fields, "company"])
-
-    async def count(self, collection: str, filter: Filter) -> int:
-        return await self._store.count(collection, await self._narrowed(collection, filter))
-
-    async def count_by(self, collection: str, filter: Filter, fields: Sequence[str]) -> dict[tuple[Any, ...], int]:
-        return await self._store.count_by(collection, await self._narrowed(collection, filter), fields)
-
-    async def count_items(
-        self,
-        collection: str,
-        filter: Filter,
-        field: str,
-        *,
-        counted: Counted | None = None,
-        longest: int | None = None,
-    ) -> dict[Any, int]:
-        narrowed = await self._narrowed(collection, filter)
-        return await self._store.count_items(collection, narrowed, field, counted=counted, longest=longest)
-
-    async def varieties(self, collection: str, field: str, filter: Filter) -> list[Document]:
-        return await self._store.varieties(collection, field, await self._narrowed(collection, filter))
-
-    async def distinct(
-        self, collection: str, field: str, filter: Filter, *, counted: Counted | None = None
-    ) -> list[Any]:
-        narrowed = await self._narrowed(collection, filter)
-        return await self._store.distinct(collection, field, narrowed, counted=counted)
+        by_id: Filter = {"id": wanted[0] if len(wanted) == 1 else In(wanted)}
+        return await super().find(collection, by_id, projection=[*fields, "company"])
 
 
 class CompanyDocuments(VisibleDocuments):

@@ -19,8 +19,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from apiserver.stores.documents.base import Counted, DocumentStore, DocumentStoreError
-from apiserver.stores.documents.query import AllOf, AnyOf, Document, Filter, In, Sort, Update
+from apiserver.stores.documents.base import DocumentStore, DocumentStoreError
+from apiserver.stores.documents.narrowed import NarrowedReads
+from apiserver.stores.documents.query import AllOf, AnyOf, Document, Filter, In, Update
 
 #: Nothing meets the one, everything the other.
 _NOTHING: Filter = AnyOf([])
@@ -37,68 +38,14 @@ class OutOfProject(DocumentStoreError):
     """A document would be added, or moved, to where an access key that is limited to a project may not put it."""
 
 
-class WithinProject:
+class WithinProject(NarrowedReads[DocumentStore]):
     """The documents of `store` that a user sees within a project of their company."""
 
     def __init__(self, store: DocumentStore, company: str, project: str, user: str) -> None:
-        self._store = store
+        super().__init__(store)
         self._company = company
         self._project = project
         self._user = user
-
-    async def find(
-        self,
-        collection: str,
-        filter: Filter,
-        *,
-        projection: Sequence[str] | None = None,
-        sort: Sort = (),
-        skip: int = 0,
-        limit: int | None = None,
-        counted: Counted | None = None,
-    ) -> list[Document]:
-        within = await self._within(collection, filter)
-        return await self._store.find(
-            collection, within, projection=projection, sort=sort, skip=skip, limit=limit, counted=counted
-        )
-
-    async def find_one(
-        self,
-        collection: str,
-        filter: Filter,
-        *,
-        projection: Sequence[str] | None = None,
-        sort: Sort = (),
-        counted: Counted | None = None,
-    ) -> Document | None:
-        within = await self._within(collection, filter)
-        return await self._store.find_one(collection, within, projection=projection, sort=sort, counted=counted)
-
-    async def count(self, collection: str, filter: Filter) -> int:
-        return await self._store.count(collection, await self._within(collection, filter))
-
-    async def count_by(self, collection: str, filter: Filter, fields: Sequence[str]) -> dict[tuple[Any, ...], int]:
-        return await self._store.count_by(collection, await self._within(collection, filter), fields)
-
-    async def count_items(
-        self,
-        collection: str,
-        filter: Filter,
-        field: str,
-        *,
-        counted: Counted | None = None,
-        longest: int | None = None,
-    ) -> dict[Any, int]:
-        within = await self._within(collection, filter)
-        return await self._store.count_items(collection, within, field, counted=counted, longest=longest)
-
-    async def distinct(
-        self, collection: str, field: str, filter: Filter, *, counted: Counted | None = None
-    ) -> list[Any]:
-        return await self._store.distinct(collection, field, await self._within(collection, filter), counted=counted)
-
-    async def varieties(self, collection: str, field: str, filter: Filter) -> list[Document]:
-        return await self._store.varieties(collection, field, await self._within(collection, filter))
 
     async def insert(self, collection: str, documents: Sequence[Document]) -> None:
         for document in documents:
@@ -121,13 +68,12 @@ class WithinProject:
 
     async def delete(self, collection: str, filter: Filter) -> int:
         deletable = (*_IN_PROJECTS, "projects", _SCROLLS)
-        within = await self._within(collection, filter) if collection in deletable else _NOTHING
+        within = await self._narrowed(collection, filter) if collection in deletable else _NOTHING
         return await self._store.delete(collection, within)
 
     # --- where things are ----------------------------------------------------------------------------
 
-    async def _within(self, collection: str, filter: Filter) -> Filter:
-        """The filter for those of the matching documents that are within the project."""
+    async def _narrowed(self, collection: str, filter: Filter) -> Filter:
         within = await self._place(collection)
         return AllOf([within, filter]) if filter else within
 
@@ -168,7 +114,7 @@ class WithinProject:
     async def _to_change(self, collection: str, filter: Filter, update: Update) -> Filter:
         """The filter for documents that may be changed. OutOfProject if the update would move one of them out."""
         changeable = (*_IN_PROJECTS, "projects", _QUEUES, _SCROLLS)
-        within = await self._within(collection, filter) if collection in changeable else _NOTHING
+        within = await self._narrowed(collection, filter) if collection in changeable else _NOTHING
         for word, fields in update.by_word().items():
             for name, value in fields.items():
                 moved = await self._moved_out(collection, word, name, value)
