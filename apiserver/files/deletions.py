@@ -19,7 +19,8 @@ from collections.abc import Collection, Iterable
 from apiserver.files.addresses import LOCAL, host_of, names_of
 from apiserver.repeating import Repeating
 from apiserver.stores.documents.base import DocumentStore, DocumentStoreError, DuplicateDocument
-from apiserver.stores.documents.query import AtMost, Document, Greater, In, Less, Update
+from apiserver.stores.documents.paging import pages_by_id
+from apiserver.stores.documents.query import AtMost, Document, In, Less, Update
 from apiserver.stores.files.disk import FileStore, FileStoreError
 from apiserver.times import from_now, utc_now
 
@@ -95,8 +96,7 @@ class FileDeletions:
     async def work(self) -> None:
         """Delete all files that are to be deleted; FileStoreError in the end if some of them could not be."""
         refused: FileStoreError | None = None
-        last = ""
-        while waiting := await self._documents.find(_WAITING, {"id": Greater(last)}, sort=[("id", 1)], limit=AT_ONCE):
+        async for waiting in pages_by_id(self._documents, _WAITING, limit=AT_ONCE):
             done = []
             for one in waiting:
                 try:
@@ -106,7 +106,6 @@ class FileDeletions:
                     refused = error
             if done:
                 await self._note_done(done)
-            last = waiting[-1]["id"]
         if refused:
             raise refused
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import OrderedDict
-from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -18,7 +17,7 @@ import numpy.typing as npt
 
 from apiserver.events.model import Owner
 from apiserver.stores.documents.base import DocumentStore
-from apiserver.stores.documents.query import Document, Greater
+from apiserver.stores.documents.paging import pages_by_id
 from apiserver.stores.documents.scoped import CompanyDocuments
 from apiserver.stores.events.base import EventStore
 from apiserver.stores.events.usage import Usage
@@ -100,23 +99,15 @@ class Usages:
         names, project_of = [""] * len(places), np.zeros(len(places), np.int64)
         projects = [NamedProject("", "")]
         numbers: dict[str, int] = {"": 0}
-        async for one in _each(documents, "projects", ["name"]):
-            numbers[one["id"]] = len(projects)
-            projects.append(NamedProject(one["id"], str(one.get("name") or "")))
+        async for page in pages_by_id(documents, "projects", projection=["name"], limit=_AT_ONCE):
+            for one in page:
+                numbers[one["id"]] = len(projects)
+                projects.append(NamedProject(one["id"], str(one.get("name") or "")))
         for collection, is_model in (("tasks", False), ("models", True)):
-            async for one in _each(documents, collection, ["name", "project"]):
-                place = places.get(Owner(documents.company, one["id"], is_model))
-                if place is not None:
-                    names[place] = str(one.get("name") or "")
-                    project_of[place] = numbers.get(str(one.get("project") or ""), 0)
+            async for page in pages_by_id(documents, collection, projection=["name", "project"], limit=_AT_ONCE):
+                for one in page:
+                    place = places.get(Owner(documents.company, one["id"], is_model))
+                    if place is not None:
+                        names[place] = str(one.get("name") or "")
+                        project_of[place] = numbers.get(str(one.get("project") or ""), 0)
         return CompanyUsage(usage, names, project_of, projects)
-
-
-async def _each(documents: CompanyDocuments, collection: str, fields: list[str]) -> AsyncIterator[Document]:
-    last = ""
-    while some := await documents.find(
-        collection, {"id": Greater(last)}, projection=fields, sort=[("id", 1)], limit=_AT_ONCE
-    ):
-        for one in some:
-            yield one
-        last = some[-1]["id"]

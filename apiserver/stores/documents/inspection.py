@@ -9,7 +9,8 @@ from contextlib import asynccontextmanager
 import orjson
 
 from apiserver.stores.documents.base import DocumentStore
-from apiserver.stores.documents.query import Document, Greater
+from apiserver.stores.documents.paging import pages_by_id
+from apiserver.stores.documents.query import Document
 from apiserver.stores.inspection import Finding, Held, Inspection
 
 #: Documents that are read at once, whole and in part.
@@ -44,20 +45,12 @@ class StoreInspection(DocumentInspection):
         yield
 
     async def each(self, collection: str, fields: Sequence[str]) -> AsyncIterator[list[Document]]:
-        async for some in self._pages(collection, fields, _IN_PART):
+        async for some in pages_by_id(self._store, collection, projection=fields, limit=_IN_PART):
             yield some
 
     async def texts(self, collection: str) -> AsyncIterator[list[bytes]]:
-        async for some in self._pages(collection, None, _WHOLE):
+        async for some in pages_by_id(self._store, collection, limit=_WHOLE):
             yield [orjson.dumps(one) for one in some]
-
-    async def _pages(self, collection: str, fields: Sequence[str] | None, most: int) -> AsyncIterator[list[Document]]:
-        last = ""
-        while some := await self._store.find(
-            collection, {"id": Greater(last)}, projection=fields, sort=[("id", 1)], limit=most
-        ):
-            yield some
-            last = some[-1]["id"]
 
 
 @asynccontextmanager
