@@ -80,8 +80,7 @@ def _rows(found: CompanyUsage, by: By) -> Any:
             about = found.projects[place[owner]]
         elif by is By.TASK:
             n = place[owner]
-            kind = "model" if owner.is_model else "task" if owner.has_document else "history"
-            about = (*found.projects[found.project_of[n]], kind, owner.id, found.names[n])
+            about = (*found.projects[found.project_of[n]], owner.kind, owner.id, found.names[n])
         points, lines = type is EventType.SCALAR, type is EventType.LOG
         counted = (events if points else 0, events if lines else 0, 0 if points or lines else events)
         yield (*about, type.plural, bytes, series, *counted)

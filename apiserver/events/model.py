@@ -62,6 +62,11 @@ class Owner(NamedTuple):
         """Whether the owner has a document that is kept up to date with its events."""
         return not self.id.startswith(HISTORY)
 
+    @property
+    def kind(self) -> str:
+        """What the owner is, in a word: "task", "model" or "history"."""
+        return "model" if self.is_model else "task" if self.has_document else "history"
+
 
 class MetricSelection(NamedTuple):
     """A metric, and some of its variants; () means all variants."""

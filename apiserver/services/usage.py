@@ -45,21 +45,11 @@ class CompanyUsage:
 
     def by_project(self) -> Usage:
         """The sums of each project, in the order of `projects`; its owners are the projects' ids."""
-        sums = Usage.of([Owner("", project.id) for project in self.projects])
-        for of_all, table in _tables(sums, self.usage):
-            np.add.at(of_all, self.project_of, table)
-        return sums
+        return self.usage.summed([Owner("", project.id) for project in self.projects], self.project_of)
 
     def in_all(self) -> Usage:
         """The sums of all."""
-        sums = Usage.of([Owner("", "")])
-        for of_all, table in _tables(sums, self.usage):
-            of_all[0] = table.sum(axis=0)
-        return sums
-
-
-def _tables(one: Usage, other: Usage) -> list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
-    return [(one.series, other.series), (one.events, other.events), (one.bytes, other.bytes)]
+        return self.usage.summed([Owner("", "")], np.zeros_like(self.project_of))
 
 
 class Usages:

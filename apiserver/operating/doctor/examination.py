@@ -168,11 +168,11 @@ async def _check_orphans(settings: Settings, folder: DataFolder, found: Kept, ex
         again = await kept.joined(await events.usage(), documents)
     orphans = set(found.orphans).intersection(again.orphans)
     for row in (row for row in again.usage.rows() if row.owner in orphans):
-        kind = "model" if row.owner.is_model else "task"
+        owner = row.owner
         examined.add(
             Finding(
-                *("events", "orphan-events", f"{row.owner.company}/{kind}/{row.owner.id}"),
-                f"there are {row.events:,} {row.type.plural} of the {kind} {row.owner.id}, which is not there",
+                *("events", "orphan-events", f"{owner.company}/{owner.kind}/{owner.id}"),
+                f"there are {row.events:,} {row.type.plural} of the {owner.kind} {owner.id}, which is not there",
                 "nobody sees them, and they take room",
             )
         )

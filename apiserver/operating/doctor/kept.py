@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from apiserver.events.model import Int64Array, Owner
 from apiserver.stores.documents.inspection import DocumentInspection
-from apiserver.stores.events.usage import TYPES, Usage
+from apiserver.stores.events.usage import Usage
 
 #: The collections of those that have events.
 OWNERS = (("tasks", False), ("models", True))
@@ -85,7 +85,7 @@ class Kept:
         events, series = self.usage.events, self.usage.series
         return [
             Amount(
-                *(owner.id, names.get(owner, ""), _kind(owner), owner.company),
+                *(owner.id, names.get(owner, ""), owner.kind, owner.company),
                 *(int(sizes[n]), int(self.file_bytes[n]), tuple(events[n].tolist()), tuple(series[n].tolist())),
                 parts={name: int(numbers[n]) for name, numbers in self.usage.parts.items()},
             )
@@ -94,15 +94,12 @@ class Kept:
 
     async def largest_projects(self, documents: DocumentInspection, most: int) -> list[Amount]:
         """The projects of most bytes; all of them if `most` is 0."""
-        count = len(self.projects)
-        events, series, bytes = (np.zeros((count, len(TYPES)), np.int64) for _ in range(3))
-        tables = (self.usage.events, self.usage.series, self.usage.bytes)
-        for sums, table in zip((events, series, bytes), tables, strict=True):
-            np.add.at(sums, self.project_of, table)
-        files = np.zeros(count, np.int64)
+        sums = self.usage.summed([Owner(*project) for project in self.projects], self.project_of)
+        events, series = sums.events, sums.series
+        files = np.zeros(len(self.projects), np.int64)
         np.add.at(files, self.project_of, self.file_bytes[:-1])
         files[0] += self.file_bytes[-1]
-        sizes = bytes.sum(axis=1) + files
+        sizes = sums.bytes.sum(axis=1) + files
         places = [n for n in _largest(sizes, most) if sizes[n]]
         ids = {self.projects[n][1] for n in places}
         names = await _names(documents, "projects", ids)
@@ -136,10 +133,6 @@ async def joined(usage: Usage, documents: DocumentInspection) -> Kept:
 def _largest(sizes: Int64Array, most: int) -> list[int]:
     order: list[int] = np.argsort(-sizes, kind="stable").tolist()
     return order[:most] if most else order
-
-
-def _kind(owner: Owner) -> str:
-    return "model" if owner.is_model else "task" if owner.has_document else "history"
 
 
 async def _owner_names(documents: DocumentInspection, wanted: Collection[Owner]) -> dict[Owner, str]:

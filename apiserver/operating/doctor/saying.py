@@ -89,28 +89,25 @@ def size_of(bytes: int) -> str:
 
 def report_of(examined: Examined) -> dict[str, Any]:
     """What was found, for programs."""
+    total = examined.total
     return {
         "well": examined.well,
         "checked": examined.is_checked,
         "stores": {store: [part._asdict() for part in parts] for store, parts in examined.held.items()},
-        "total": None if examined.total is None else _amount(examined.total),
-        "types": {
-            type.plural: {"bytes": bytes, "events": events, "series": series}
-            for type, bytes, events, series in zip(
-                TYPES,
-                examined.bytes_by_type,
-                examined.total.events if examined.total else (),
-                examined.total.series if examined.total else (),
-                strict=True,
-            )
-        }
-        if examined.total
-        else {},
+        "total": None if total is None else _amount(total),
+        "types": {} if total is None else _by_type(examined.bytes_by_type, total),
         "projects": [_amount(one) for one in examined.projects],
         "tasks": [_amount(one) for one in examined.owners],
         "findings": [finding._asdict() for finding in examined.findings],
         "more_findings": examined.more,
         "notes": examined.notes,
+    }
+
+
+def _by_type(bytes_by_type: Sequence[int], total: Amount) -> dict[str, Any]:
+    numbers = zip(TYPES, bytes_by_type, total.events, total.series, strict=True)
+    return {
+        type.plural: {"bytes": bytes, "events": events, "series": series} for type, bytes, events, series in numbers
     }
 
 

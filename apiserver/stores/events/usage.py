@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from apiserver.events.model import EventType, Int64Array, Owner
 
@@ -44,6 +45,13 @@ class Usage:
         """Nothing, of these owners."""
         series, events, bytes = (np.zeros((len(owners), len(TYPES)), np.int64) for _ in range(3))
         return cls(list(owners), series, events, bytes)
+
+    def summed(self, groups: Sequence[Owner], group_of: npt.NDArray[np.integer[Any]]) -> Usage:
+        """The sums of each group, as if the group were an owner: row n is of groups[group_of[n]]. Without `parts`."""
+        sums = Usage.of(groups)
+        for of_groups, table in ((sums.series, self.series), (sums.events, self.events), (sums.bytes, self.bytes)):
+            np.add.at(of_groups, group_of, table)
+        return sums
 
     def rows(self) -> Iterator[Used]:
         """What is kept of each owner and type of which there is something, in the order of the owners."""
