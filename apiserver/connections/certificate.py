@@ -11,7 +11,7 @@ from typing import NoReturn
 
 log = logging.getLogger(__name__)
 
-#: Seconds between two looks at the files.
+#: The files are looked at every so many seconds, to see whether they have changed.
 LOOK_SECONDS = 5.0
 #: Each of these gives a new secret to each connection, and notices changed data.
 _CIPHERS = "ECDHE+AESGCM:ECDHE+CHACHA20"

@@ -98,7 +98,7 @@ async def rest(reader: asyncio.StreamReader) -> bytes:
 
 
 async def in_the_clear(port: int, *pieces: bytes) -> bytes:
-    """What comes for some bytes until the server closes."""
+    """Send some bytes; return what the server sends until it closes the connection."""
     async with connected(port) as (reader, writer):
         for piece in pieces:
             writer.write(piece)

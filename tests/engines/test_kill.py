@@ -99,10 +99,7 @@ def test_killed_servers_have_everything_acknowledged_once(servers: list[Served],
 
 def has_exactly(server: Served, writers: list[Writer]) -> bool:
     """Whether the events of each writer are those acknowledged; what the task tells of deleted ones does not matter."""
-    return all(
-        Task(server, one.task).stored(one) in (one.expected(one.acknowledged), one.expected(one.acknowledged + 1))
-        for one in writers
-    )
+    return all(one.is_all_of(Task(server, one.task).stored(one)) for one in writers)
 
 
 def is_done(server: Served, endpoint: str, request: dict[str, Any]) -> bool:

@@ -46,7 +46,7 @@ class Writer:
     points: int = 10
     """In most batches, and 50 times as many in some."""
     first_time: int = FIRST_TIME
-    """The time of batch 0, in ms. Each batch is 1 ms later."""
+    """The timestamp of the events of batch 0, in ms. The events of each next batch are 1 ms later."""
     pause: float = 0.0
     """Seconds between two batches."""
     acknowledged: int = 0
@@ -119,6 +119,10 @@ class Writer:
             {n % 5: n for n in range(count)},
         )
 
+    def is_all_of(self, stored: Stored) -> bool:
+        """Whether each acknowledged batch is stored once, and the batch after these wholly or not at all."""
+        return stored in (self.expected(self.acknowledged), self.expected(self.acknowledged + 1))
+
 
 @contextmanager
 def writing(writers: Sequence[Writer]) -> Iterator[None]:
@@ -140,7 +144,7 @@ def assert_stored(server: Served, writers: Iterable[Writer]) -> None:
     for writer in writers:
         task = tasks[writer.task]
         stored = task.stored(writer)
-        assert stored in (writer.expected(writer.acknowledged), writer.expected(writer.acknowledged + 1)), writer.name
+        assert writer.is_all_of(stored), writer.name
         assert task.last_metrics(writer) == {name: _summary(name, points) for name, points in stored.points.items()}
     for id, task in tasks.items():
         every = [writer for writer in writers if writer.task == id]

@@ -22,8 +22,8 @@ _codecs = _Codecs()
 def compress(data: bytes | memoryview, *, checked: bool = False) -> bytes:
     """`data` as one zstd frame, which says how large its content is.
 
-    A `checked` frame ends with a checksum (4 bytes), so that each reader notices if it is damaged. It is for content
-    that has no checksum otherwise.
+    With `checked`, the frame ends with a checksum (4 bytes), and whoever reads a damaged frame gets an error. Use it for
+    content that is kept without any other checksum.
     """
     return (_codecs.checking if checked else _codecs.compressor).compress(data)
 

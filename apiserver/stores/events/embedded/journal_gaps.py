@@ -32,7 +32,7 @@ class Stretch(NamedTuple):
 
 
 class Contents(NamedTuple):
-    """What a segment has."""
+    """Where the records of a segment lie, and the damaged bytes between them."""
 
     magic: bool
     """Whether it begins as a journal does."""
