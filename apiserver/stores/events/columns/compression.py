@@ -22,7 +22,7 @@ _codecs = _Codecs()
 def compress(data: bytes | memoryview, *, checked: bool = False) -> bytes:
     """`data` as one zstd frame, which says how large its content is.
 
-    With `checked`, the frame ends with a checksum (4 bytes), and whoever reads a damaged frame gets an error. Use it for
+    With `checked`, the frame ends with a checksum (4 bytes), and whoever reads a damaged frame gets an error. It is for
     content that is kept without any other checksum.
     """
     return (_codecs.checking if checked else _codecs.compressor).compress(data)
