@@ -20,9 +20,8 @@ from functools import partial
 from apiserver.events.model import EventType, Owner
 from apiserver.events.queries import Range, SeriesQuery
 from apiserver.off_loop import off_loop
-from apiserver.stores.events.base import EventStoreBusy
-from apiserver.stores.events.columnar.blocks import NO_SERIES, Gone
-from apiserver.stores.events.columnar.loading import TRIES, Loaded
+from apiserver.stores.events.columnar.blocks import NO_SERIES
+from apiserver.stores.events.columnar.loading import Loaded, until_nothing_is_gone
 from apiserver.stores.events.columnar.log_batches import Batches
 from apiserver.stores.events.columnar.log_blocks import LINES, NO_LINES, chunks_of, place_of, position_at
 from apiserver.stores.events.columnar.log_reading import LogLoader, blocks_of, cut, lines_in
@@ -49,22 +48,20 @@ def _lines(some: Sequence[Stretch], loaded: Loaded) -> Lines:
 
 async def put_lines(loader: LogLoader, holder: str, owner: Owner, lines: Lines) -> None:
     """Keep lines of the owner at their positions, as `EventStore.put_lines` says."""
-    for _ in range(TRIES):
+
+    async def put() -> None:
         up_to = await ended(loader.store, holder, owner)
-        try:
-            some, there = await _between(loader, owner, _ends(lines))
-        except Gone:
-            continue
+        some, there = await _between(loader, owner, _ends(lines))
         fresh = lines.without(there)
-        if len(fresh):
-            ends, nothing = _ends(fresh), Batches.of([])
-            if any(one.first <= ends[1] and ends[0] <= one.last for one in some):
-                up_to = NOTHING
-            await loader.store.put(
-                await off_loop(len(fresh), partial(chunks_of, owner, ends, fresh, nothing, up_to, None))
-            )
-        return
-    raise EventStoreBusy("this log is compacted again and again", overloaded=False)
+        if not len(fresh):
+            return
+        ends, nothing = _ends(fresh), Batches.of([])
+        if any(one.first <= ends[1] and ends[0] <= one.last for one in some):
+            up_to = NOTHING
+        made = await off_loop(len(fresh), partial(chunks_of, owner, ends, fresh, nothing, up_to, None))
+        await loader.store.put(made)
+
+    await until_nothing_is_gone(loader.finder, put)
 
 
 def _ends(lines: Lines) -> tuple[int, int]:
