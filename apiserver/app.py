@@ -16,7 +16,7 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from apiserver import __version__, resources
+from apiserver import __version__, formats, resources
 from apiserver.aggregation.scroll import Scrolls
 from apiserver.answers import LARGEST, MUCH
 from apiserver.connections import descriptors
@@ -173,6 +173,7 @@ def create_app(settings: Settings) -> App:
     """
     folder = DataFolder(settings.data)
     folder.make()
+    formats.require(folder)
     settings = dataclasses.replace(settings, token_secret=settings.token_secret or folder.token_secret())
     store = FileStore(folder.files, max_bytes=settings.max_upload_bytes, fsync=settings.durability == "fsync")
     backend = _backend(settings, folder, store)
@@ -357,6 +358,7 @@ def _lifespan(
             for store in (backend.events, backend.documents):
                 opened.push_async_callback(store.close)
                 await store.open()
+            formats.note(folder)
             opened.callback(audit.close)
             audit.open()
             audit.add(Entry("server.start", what=changed(backend.settings)))

@@ -18,6 +18,7 @@ Result = TypeVar("Result")
 
 def with_documents(settings: Settings, work: Callable[[DocumentStore], Awaitable[Result]]) -> Result:
     """The result of `work`, which gets the opened document store of the settings. A server may be running on it."""
+    from apiserver import formats
     from apiserver.data_folder import DataFolder, DataFolderError
     from apiserver.services.access.defaults import ensure_defaults
     from apiserver.stores.documents.base import DocumentStoreError
@@ -26,6 +27,7 @@ def with_documents(settings: Settings, work: Callable[[DocumentStore], Awaitable
         folder = DataFolder(settings.data)
         if settings.documents == EMBEDDED:
             folder.make()
+            formats.require(folder)
         documents = document_engine(settings).store(folder)
         await documents.open()
         try:

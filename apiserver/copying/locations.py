@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from apiserver import engines
+from apiserver import engines, formats
 from apiserver.copying.documents import copy_documents
 from apiserver.copying.events import EventCopy
 from apiserver.copying.retrying import CopyError, Say
@@ -104,6 +104,7 @@ async def opened(location: Location) -> AsyncIterator[tuple[EventStore | None, D
     async with AsyncExitStack() as opened:
         if embedded_events or embedded_documents:
             folder.make()
+            formats.require(folder)
         if embedded_documents and not embedded_events:  # an embedded event store locks the folder itself
             opened.enter_context(engines.locked(folder))
         for store in (events, documents):

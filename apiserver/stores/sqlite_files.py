@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
+import struct
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from urllib.parse import quote
 
@@ -13,12 +15,50 @@ from apiserver.stores.inspection import Finding
 #: Lines that SQLite's own check answers at most.
 _MOST_LINES = 100
 _SOUND = "ok"
+#: The first bytes of a file, and where its head has what `PRAGMA user_version` tells.
+_MAGIC, _USER_VERSION = b"SQLite format 3\0", slice(60, 64)
+#: Heads of a write-ahead log (its page size and salts) and of a frame (page, pages of a file after a commit, salts).
+_LOG_HEAD, _FRAME_HEAD = struct.Struct(">8xI4x8s8x"), struct.Struct(">II8s8x")
 #: What reading a damaged file raises. Its texts, and SQLite's messages with names in them, may be no UTF-8.
 ERRORS = (sqlite3.Error, UnicodeDecodeError)
 #: SQLite's codes for pages that make no sense, files that are no databases, and tables that are missing.
 _OF_DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR)
 #: And for bytes that the disk cannot read.
 _OF_THE_DISK = (sqlite3.SQLITE_IOERR_READ, sqlite3.SQLITE_IOERR_CORRUPTFS)
+
+
+def user_version(path: Path) -> int:
+    """What `PRAGMA user_version` would tell, read without SQLite, which would make files beside this one. OSError.
+
+    It is in the first page. The newest one that was committed counts: it may still be in the write-ahead log.
+    """
+    with open(path, "rb") as file:
+        head = file.read(_USER_VERSION.stop)
+    if not head.startswith(_MAGIC):
+        return 0
+    logged = _first_page_in_log(path.with_name(f"{path.name}-wal"), _USER_VERSION.stop)
+    return int.from_bytes((logged or head)[_USER_VERSION])
+
+
+def _first_page_in_log(log: Path, size: int) -> bytes | None:
+    """The first bytes of page 1 as it was last committed to the log; None if the log does not have it."""
+    committed = written = None
+    with suppress(FileNotFoundError), open(log, "rb") as file:
+        head = file.read(_LOG_HEAD.size)
+        if len(head) < _LOG_HEAD.size:
+            return None
+        page_size, salts = _LOG_HEAD.unpack(head)
+        while len(frame := file.read(_FRAME_HEAD.size)) == _FRAME_HEAD.size:
+            page, commit, of_frame = _FRAME_HEAD.unpack(frame)
+            if of_frame != salts:  # of the log before this one
+                break
+            if page == 1:
+                written = file.read(size)
+                file.seek(page_size - len(written), os.SEEK_CUR)
+            else:
+                file.seek(page_size, os.SEEK_CUR)
+            committed = written if commit else committed
+    return committed
 
 
 @contextmanager

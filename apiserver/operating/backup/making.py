@@ -14,8 +14,8 @@ from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, field
 
-from apiserver import __version__
-from apiserver.data_folder import DataFolder
+from apiserver import __version__, formats
+from apiserver.data_folder import DataFolder, DataFolderError
 from apiserver.operating.backup import manifest as manifests
 from apiserver.operating.backup import pieces
 from apiserver.operating.backup.folder import Folder
@@ -38,6 +38,7 @@ def make(settings: Settings, storage: Storage, progress: Progress) -> Named:
         raise BackupError(f"{storage.root} lies in the data folder: a backup belongs elsewhere")
     started = time.monotonic()
     try:
+        formats.require(folder)
         with closing(Moment(settings)) as moment, storage.owned():
             there = _look(storage, progress.say)
             moment.begin()
@@ -57,7 +58,7 @@ def make(settings: Settings, storage: Storage, progress: Progress) -> Named:
             seconds = round(time.monotonic() - started, 3)
             manifest = Manifest(manifests.FORMAT, __version__, made, seconds, writer.written, counts, used, kept)
             return manifests.write(storage, manifest)
-    except (SnapshotError, OSError) as error:
+    except (DataFolderError, SnapshotError, OSError) as error:
         raise BackupError(str(error)) from error
     finally:
         progress.end()

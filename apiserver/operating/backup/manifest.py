@@ -14,9 +14,10 @@ from typing import NamedTuple
 
 import msgspec
 
+from apiserver import __version__, formats
 from apiserver.operating.backup.storage import BackupError, Storage
 
-FORMAT = 1
+FORMAT = formats.MANIFESTS.number
 _LARGEST = 2**31
 #: Seconds that the clock of another machine may be ahead.
 _AHEAD = 24 * 3600.0
@@ -91,7 +92,14 @@ class Named(NamedTuple):
     manifest: Manifest
 
 
-_decoder = msgspec.json.Decoder(Manifest)
+class _Head(msgspec.Struct):
+    """What manifests of all formats have."""
+
+    format: int
+    version: str
+
+
+_decoder, _head = msgspec.json.Decoder(Manifest), msgspec.json.Decoder(_Head)
 
 
 def names(storage: Storage) -> list[str]:
@@ -129,11 +137,15 @@ def read(storage: Storage, name: str) -> Named:
     if hashlib.sha256(content).hexdigest() != parts[2]:
         raise BackupError(f"the manifest {name} is damaged: its content has another SHA-256")
     try:
+        head = _head.decode(content)
+        if head.format != FORMAT:
+            raise BackupError(
+                f"{name} has format {head.format} of manifests, which apiserver {head.version} wrote; this is apiserver"
+                f" {__version__}, which reads format {FORMAT}. Nothing was changed. Use the release that wrote it"
+            )
         manifest = _decoder.decode(content)
     except msgspec.MsgspecError as error:
         raise BackupError(f"{name} is not a manifest that this version can read: {error}") from error
-    if manifest.format != FORMAT:
-        raise BackupError(f"{name} has the format {manifest.format}; this version reads format {FORMAT}")
     for problem in _problems(manifest):
         raise BackupError(f"{name} is refused: {problem}")
     return Named(name, parts[1], manifest)

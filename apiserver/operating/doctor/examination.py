@@ -8,7 +8,8 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import cast
 
-from apiserver.data_folder import DataFolder
+from apiserver import formats
+from apiserver.data_folder import DataFolder, DataFolderError
 from apiserver.engines import document_engine, event_engine
 from apiserver.operating.audit.checking import check as check_audit
 from apiserver.operating.doctor import kept
@@ -69,6 +70,10 @@ class Examined:
 @asynccontextmanager
 async def looks(settings: Settings, folder: DataFolder) -> AsyncIterator[tuple[EventInspection, DocumentInspection]]:
     """A look at both stores while the block is open. CannotLook, EventStoreError, DocumentStoreError."""
+    try:
+        formats.require(folder)
+    except DataFolderError as error:
+        raise CannotLook(str(error)) from error
     async with AsyncExitStack() as stack:
         found = []
         for what, engine in (("events", event_engine(settings)), ("documents", document_engine(settings))):

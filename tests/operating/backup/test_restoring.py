@@ -145,7 +145,7 @@ def test_a_manifest_of_a_later_format_is_refused(destination: Path, tmp_path: Pa
     newest = manifest.choose(folder, None)
     folder.delete(newest.name)
     manifest.write(folder, msgspec.structs.replace(newest.manifest, format=2))
-    with pytest.raises(BackupError, match="has the format 2"):
+    with pytest.raises(BackupError, match="has format 2 of manifests, which apiserver"):
         restored(destination, tmp_path / "new")
 
 

@@ -1,0 +1,126 @@
+"""The formats of all that releases keep, each with its number, and what a release does when it meets a higher one.
+
+Every release opens all lower numbers. It refuses higher ones before it touches anything, and says which release wrote
+them. For example, a server of release 0.1.0 starts on a folder that 0.2.0 has used:
+
+    cannot use the data folder: '/srv/data/events/events.db' has format 6 of events, which apiserver 0.2.0 wrote.
+    This is apiserver 0.1.0, which reads up to 5. Nothing was changed. Start a newer release, or
+    restore a backup that this release made
+
+A number stands in what has the format where there is room for it. The others stand in the data folder's `formats.json`,
+which also names the release. A server writes this file when it has opened its stores; a folder without it was used by
+no release that knows a higher number of these.
+
+A change of what is written that older code would read wrongly takes the next number here, and a golden folder of the
+release before stays in `tests/golden` for ever.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from apiserver import __version__
+from apiserver.data_folder import DataFolder, DataFolderError, write_private
+from apiserver.stores.sqlite_files import user_version
+
+_STAMP = "formats.json"
+_HEAD = "its first eight bytes: EVJRNL01"
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A format, and its number in this release."""
+
+    name: str
+    number: int
+    place: str
+    """What has it: a path in the data folder, or another place."""
+    said: str
+    """Where its number stands."""
+
+
+FOLDER = Format("folder", 1, "the data folder: what lies where", _STAMP)
+EVENTS = Format("events", 5, "events/events.db: chunks, log lines, samples", "PRAGMA user_version")
+JOURNAL = Format("journal", 1, "events/journal-*.log", _HEAD)
+DOCUMENTS = Format("documents", 2, "documents.db", "PRAGMA user_version")
+FILES = Format("files", 1, "files/", _STAMP)
+SECRETS = Format("secrets", 1, "token_secret", _STAMP)
+AUDIT = Format("audit", 1, "audit/*.ndjson", _STAMP)
+SCRUB = Format("scrub", 1, "scrub.json", _STAMP)
+MANIFESTS = Format("manifests", 1, "manifests/ of a backup", "the field format")
+PIECES = Format("pieces", 1, "pieces/ of a backup", "its first eight bytes: EVPIECE1")
+BLOCKS = Format("blocks", 6, "indices in Elasticsearch", "the index PREFIX-schema")
+COLLECTIONS = Format("collections", 5, "collections in MongoDB", "the collection schema_steps")
+
+#: Those of a data folder.
+IN_FOLDER = (FOLDER, EVENTS, JOURNAL, DOCUMENTS, FILES, SECRETS, AUDIT, SCRUB)
+ALL = (*IN_FOLDER, MANIFESTS, PIECES, BLOCKS, COLLECTIONS)
+
+_JOURNAL_HEAD = re.compile(rb"EVJRNL(\d\d)")
+
+
+def require(folder: DataFolder) -> None:
+    """Return if this release reads everything in the folder, as far as the numbers say. Nothing is changed.
+
+    DataFolderError names the file, its format and the release that wrote it.
+    """
+    release, noted = _noted(folder.root / _STAMP)
+    known = {format.name: format for format in IN_FOLDER}
+    for path, name, number in (*_numbers_in(folder), *((folder.root / _STAMP, *one) for one in noted.items())):
+        newest = known[name].number if name in known else 0
+        if number > newest:
+            reads = f"reads up to {newest}" if newest else "does not know it"
+            raise DataFolderError(
+                f"cannot use the data folder: '{path}' has format {number} of {name}, which {release} wrote. This is"
+                f" apiserver {__version__}, which {reads}. Nothing was changed. Start a newer release, or restore a"
+                " backup that this release made"
+            )
+
+
+def note(folder: DataFolder) -> None:
+    """Note the release and its formats, once the stores are open. If the disk takes nothing, the next start does it."""
+    noted = {"release": __version__, "formats": {format.name: format.number for format in IN_FOLDER}}
+    path, text = folder.root / _STAMP, f"{json.dumps(noted, indent=2)}\n"
+    with suppress(OSError):
+        if not path.exists() or path.read_text("utf-8") != text:
+            write_private(path, text)
+
+
+def _noted(path: Path) -> tuple[str, dict[str, int]]:
+    """Which release has used the folder, for people, and the numbers that it noted."""
+    try:
+        noted = json.loads(path.read_bytes())
+        return f"apiserver {noted['release']}", {str(name): int(number) for name, number in noted["formats"].items()}
+    except FileNotFoundError:
+        return "a newer release", {}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise DataFolderError(
+            f"cannot use the data folder: '{path}' cannot be read ({error}). If no newer release than {__version__} has"
+            " used the folder, delete this file: the next start makes it again"
+        ) from error
+
+
+def _numbers_in(folder: DataFolder) -> Iterator[tuple[Path, str, int]]:
+    """The files that have numbers of their own, with the name of the format, and the number."""
+    for path, name in ((folder.events / "events.db", EVENTS.name), (folder.documents, DOCUMENTS.name)):
+        try:
+            yield path, name, user_version(path)
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            raise DataFolderError(f"cannot use the data folder: '{path}' cannot be read: {error.strerror}") from error
+    for path in sorted(folder.events.glob("journal-*.log")):
+        try:
+            with open(path, "rb") as file:
+                found = _JOURNAL_HEAD.fullmatch(file.read(8))
+        except FileNotFoundError:  # a server that uses the folder has just merged it
+            continue
+        except OSError as error:
+            raise DataFolderError(f"cannot use the data folder: '{path}' cannot be read: {error.strerror}") from error
+        if found is not None:
+            yield path, JOURNAL.name, int(found[1])
