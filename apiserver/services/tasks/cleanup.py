@@ -23,6 +23,8 @@ from apiserver.services.tasks.task_documents import (
     LOCKED,
     STATUSES,
     TASKS,
+    answered,
+    change_task,
     get_task,
     new_execution,
     wrong_status,
@@ -64,6 +66,11 @@ async def reset_task(call: Call, task_id: str, request: dict[str, Any]) -> dict[
     if not request["force"]:
         await _check_unpublished(call, task)
     removed = await release(call, task_id)
+    begun = tuple(_RUN_FIELDS) if request["clear_all"] else (*_RUN_FIELDS, "execution.queue")
+    told = {"force": True, "status_reason": "reset", "status_message": "reset"}
+    # First the status: whoever publishes the task meanwhile does so before, and nothing is deleted, or is refused.
+    never_from = () if request["force"] else LOCKED
+    done = await change_status(call, task_id, "created", told, unset=begun, never_from=never_from)
     values: Document = {
         "last_iteration": 0,
         "last_metrics": {},
@@ -73,19 +80,17 @@ async def reset_task(call: Call, task_id: str, request: dict[str, Any]) -> dict[
         "models.output": [],
         "runtime": {},
     }
-    unset = list(_RUN_FIELDS)
     if request["clear_all"]:
         values["execution"] = new_execution()
         values["script"] = {"requirements": {}}
     else:
         values["execution.artifacts"] = [item for item in artifacts_of(task) if item.get("mode") == "input"]
-        unset.append("execution.queue")
-    told = {"force": True, "status_reason": "reset", "status_message": "reset"}
     # `rewriting` keeps a pending update of last_metrics from being written after the events are deleted.
     async with call.backend.last_metrics.rewriting([Owner(call.identity.company, task_id)]):
         outcome = await _clean(call, task, request)
-        done = await change_status(call, task_id, "created", told, values=values, unset=tuple(unset))
-    return {**done, "dequeued": {"removed": removed} if removed else {}, **outcome}
+        stamps = await change_task(call, task_id, Update(set=values))
+    fields = {**done["fields"], **answered({**values, **stamps})}
+    return {**done, "fields": fields, "dequeued": {"removed": removed} if removed else {}, **outcome}
 
 
 @for_one("tasks.delete")

@@ -14,7 +14,7 @@ from apiserver.services.queue_entries import leave_queues
 from apiserver.services.stamps import changed_now
 from apiserver.services.tasks.pipeline_steps import do_to_steps_too
 from apiserver.services.tasks.queueing import release
-from apiserver.services.tasks.status import change_status, check_transition
+from apiserver.services.tasks.status import change_status
 from apiserver.services.tasks.task_documents import TASKS, change_task, get_task
 from apiserver.stores.documents.query import Document, Unequal, Update
 from apiserver.times import utc_now
@@ -112,9 +112,9 @@ async def _stop(call: Call, task_id: str, request: dict[str, Any]) -> Document:
 @for_each("tasks.publish_many")
 async def publish_task(call: Call, task_id: str, request: dict[str, Any]) -> Document:
     """Publish a task and, unless `publish_model` is false, its last output model."""
-    task = await get_task(call, task_id, ["models", "status"])
-    check_transition(task, "published", force=request.get("force", False), may_stay=False)
-    done = await change_status(call, task_id, "published", request, values={"published": utc_now()})
+    task = await get_task(call, task_id, ["models"])
+    now = {"published": utc_now()}
+    done = await change_status(call, task_id, "published", request, values=now, may_stay=False)
     output = task.get("models", {}).get("output")
     if output and request.get("publish_model", True):
         ready = Update(set={**changed_now(call), "ready": True})

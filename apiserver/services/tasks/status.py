@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from apiserver.events.last_metrics import run_time
@@ -9,7 +10,15 @@ from apiserver.rpc.errors import ApiError
 from apiserver.services.backend import Call, documents
 from apiserver.services.project_tree import touch_projects
 from apiserver.services.stamps import changed_now
-from apiserver.services.tasks.task_documents import ATTEMPTS, TASKS, answered, changed_meanwhile, get_task
+from apiserver.services.tasks.task_documents import (
+    ATTEMPTS,
+    STATUSES,
+    TASKS,
+    answered,
+    changed_meanwhile,
+    get_task,
+    wrong_status,
+)
 from apiserver.stores.documents.query import Document, Update
 
 #: By status, those that may follow without `force`. A task may also stay in its status, so that a retried call
@@ -43,15 +52,19 @@ async def change_status(
     values: Document | None = None,
     earliest: Document | None = None,
     unset: tuple[str, ...] = (),
+    may_stay: bool = True,
+    never_from: Collection[str] = (),
 ) -> Document:
     """Set a task's status; the same update sets `values`, lowers fields to `earliest`, and unsets the fields `unset`.
 
     `request` may have `force`, `status_reason` and `status_message`. Answers `{updated, fields}`; 400/110 if the new
-    status may not follow the present one.
+    status may not follow the present one, or that is one of `never_from`, also with `force`.
     """
     for _ in range(ATTEMPTS):
         task = await get_task(call, task_id, _FIELDS)
-        check_transition(task, status, force=request.get("force", False))
+        check_transition(task, status, force=request.get("force", False), may_stay=may_stay)
+        if task["status"] in never_from:
+            raise wrong_status(task, [one for one in STATUSES if one not in never_from])
         fields = _status_fields(call, task, status, request) | (values or {})
         # One update may not both set and unset a field.
         fields = {name: value for name, value in fields.items() if name not in unset}

@@ -165,6 +165,29 @@ async def test_a_status_that_changes_meanwhile_is_not_overwritten(api: Api, monk
     assert (await get(api, task))["status"] == "published"
 
 
+@pytest.mark.parametrize("endpoint", ["tasks.publish", "tasks.reset"])
+async def test_a_task_that_is_published_meanwhile_is_neither_published_nor_reset(
+    api: Api, monkeypatch: pytest.MonkeyPatch, endpoint: str
+) -> None:
+    task = await make(api)
+    await put(api, task, "stopped")
+    await report(api, task, iter=7)
+    documents = api.backend.documents
+    find_one = documents.find_one
+
+    async def find_and_lose(collection: str, *arguments: Any, **options: Any) -> Any:
+        found = await find_one(collection, *arguments, **options)
+        if collection == "tasks":
+            monkeypatch.setattr(documents, "find_one", find_one)
+            await put(api, task, "published")
+        return found
+
+    monkeypatch.setattr(documents, "find_one", find_and_lose)
+    assert await refused(api, endpoint, {"task": task}) == (400, 110)
+    assert (await get(api, task))["status"] == "published"
+    assert (await api.call("events.get_task_events", {"task": task}))["total"] == 1
+
+
 async def test_completed_may_publish_too(api: Api) -> None:
     task = await make(api)
     await api.call("tasks.started", {"task": task})

@@ -1,0 +1,121 @@
+"""Checks of tasks: the order of their statuses, and that each entry of a queue goes to one worker.
+
+Each task is checked by itself: calls that fit one task each fit all of them together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from apiserver.services.tasks.status import NEXT
+from tests.robustness.history.linear import Model, State, fits, shortest_that_does_not_fit
+from tests.robustness.history.operations import History, Operation, Outcome
+
+#: What calls that change the status of a task set it to.
+TARGETS = {
+    "started": "in_progress",
+    "stopped": "stopped",
+    "failed": "failed",
+    "completed": "completed",
+    "close": "closed",
+    "publish": "published",
+    "enqueue": "queued",
+}
+#: Answers that say why a call is refused: the status does not allow it, there is no such task, it is in the queue.
+STATUS, GONE, THERE = "status", "gone", "there"
+#: What is answered if a task neither waits nor runs, so that it need not be taken out of a queue.
+NOTHING = "nothing"
+_LOCKED = ("published", "publishing")
+_BEFORE_QUEUED = ("created", "stopped", "failed")
+
+
+def status_model(status: str, call: Operation) -> Iterable[str]:
+    """What status a task may have after a call; `GONE` if it was deleted."""
+    if call.kind == "delete" and call.outcome is not Outcome.REFUSED:
+        return [GONE]  # both of two that overlap may have done it
+    if call.kind == "reset" and call.answer == GONE and status not in (GONE, *_LOCKED):
+        return ["created"]  # it was deleted while it was reset
+    if status == GONE or call.answer == GONE:
+        return [status] if status == call.answer else []
+    if call.outcome is Outcome.REFUSED and call.answer == STATUS:
+        return [] if _allowed(status, call.kind) else [status]
+    match call.kind:
+        case "read":
+            return [status] if call.answer == status else []
+        case "dequeue" if call.answer == NOTHING:
+            return [status] if status not in ("queued", "in_progress") else []
+        case "dequeue":  # it gives the task back the status that it had when it was queued, whatever came since
+            return _BEFORE_QUEUED if call.answer is None else [call.answer]
+    return _allowed(status, call.kind)
+
+
+def _allowed(status: str, kind: str) -> list[str]:
+    """The status after a call that changes it; none if it is not allowed."""
+    if kind == "reset":
+        return [] if status in _LOCKED else ["created"]
+    target = TARGETS[kind]
+    may_stay = kind != "publish" and status == target
+    return [target] if may_stay or target in NEXT[status] else []
+
+
+def entry_model(waits: bool, call: Operation) -> Iterable[bool]:
+    """Whether a task may be in the queue after a call."""
+    match call.kind, call.outcome, call.answer:
+        case "enqueue", Outcome.REFUSED, answer if answer == THERE:
+            return [True] if waits else []
+        case "enqueue", Outcome.REFUSED, _:
+            return [waits]
+        case "enqueue", _, _:
+            return [] if waits else [True]
+        case "pop", Outcome.UNKNOWN, _:
+            return [False]
+        case "pop", _, task:
+            return [False] if waits == (task is not None) else []
+        case "dequeue", _, _:
+            return [False]
+        case "entries", _, there:
+            return [waits] if waits == there else []
+    raise AssertionError(call.kind)
+
+
+def wrong_statuses(history: History) -> list[str]:
+    """What does not fit, of each task whose status was changed or read."""
+    kinds = (*TARGETS, "reset", "delete", "dequeue", "read")
+    every = _by_task(history.by(*kinds)).values()
+    return [_told(calls, "created", status_model) for calls in every if not fits(calls, "created", status_model)]
+
+
+def wrong_entries(history: History) -> list[str]:
+    """What does not fit of the entries of queues.
+
+    An answer that was lost may have been any entry. So a task may be missing for each such answer, and no more.
+    """
+    by_task = _by_task(history.by("enqueue", "dequeue", "entries"))
+    popped = history.by("pop")
+    lost = [call for call in popped if call.outcome is Outcome.UNKNOWN]
+    wrong, missing = [], []
+    for task, calls in by_task.items():
+        began = min(call.began for call in calls)
+        of_it = (call for call in popped if call.is_done and call.ended >= began and call.answer in (task, None))
+        pops = [replace(call, on=task) for call in of_it]
+        if fits([*calls, *pops], False, entry_model):
+            continue
+        if lost and fits([*calls, *pops, *lost], False, entry_model):
+            missing.append(task)
+        else:
+            wrong.append(_told([*calls, *pops], False, entry_model))
+    if len(missing) > len(lost):
+        wrong.append(f"{len(missing)} entries are gone, and {len(lost)} answers were lost: {missing}")
+    return wrong
+
+
+def _by_task(calls: Iterable[Operation]) -> dict[str, list[Operation]]:
+    found: dict[str, list[Operation]] = {}
+    for call in calls:
+        found.setdefault(call.on, []).append(call)
+    return found
+
+
+def _told(calls: Sequence[Operation], first: State, model: Model[State]) -> str:
+    return "\n  ".join(["in no order can this have been:", *map(str, shortest_that_does_not_fit(calls, first, model))])

@@ -1,0 +1,210 @@
+"""Histories of concurrent clients: of a server that is killed, and wrong ones, in which the checks must find what is.
+
+`EVENTS_HISTORY_MINUTES=30 pytest tests/robustness/test_history.py` goes on longer. So does
+`python -m tests.robustness.history`.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.harness import served
+from tests.robustness.history.__main__ import record
+from tests.robustness.history.events import wrong_events, wrong_newest
+from tests.robustness.history.operations import History, Operation, Outcome
+from tests.robustness.history.rounds import Counted, Kills, run_round
+from tests.robustness.history.tasks import GONE, STATUS, THERE, wrong_entries, wrong_statuses
+
+MINUTES = float(os.environ.get("EVENTS_HISTORY_MINUTES", "0"))
+DONE, REFUSED, UNKNOWN = Outcome
+
+
+def test_a_killed_server_answers_as_if_it_were_one_that_is_not(tmp_path: Path, dice: random.Random) -> None:
+    counted = Counted()
+    with served(tmp_path / "data", merge_events=500) as server:
+        for _ in range(2):
+            run_round({"strict": server}, ["strict"], dice, counted, Kills([server], dice, counted, 1))
+            assert counted.wrong == []
+        assert "Traceback" not in server.log.read_text()
+    assert min(counted.outcomes[one] for one in Outcome) > 0
+    if MINUTES:
+        assert record(MINUTES, dice.randrange(2**32), {}).wrong == []
+
+
+# --- records that are wrong, or look so and are not ----------------------------------------------------
+
+
+def call(
+    kind: str,
+    began: float,
+    ended: float,
+    outcome: Outcome = DONE,
+    answer: Any = None,
+    *,
+    what: Any = None,
+    client: str = "a",
+    server: str = "one",
+    on: str = "task",
+) -> Operation:
+    end = math.inf if outcome is UNKNOWN else ended
+    return Operation(client, server, kind, on, what, began, end, outcome, answer)
+
+
+def write(n: int, began: float, ended: float, outcome: Outcome = DONE, **more: Any) -> Operation:
+    return call("write", began, ended, outcome, what=n, **more)
+
+
+def read(found: dict[int, int], began: float, ended: float, client: str = "r", server: str = "one") -> Operation:
+    batches = {("a", n): count for n, count in found.items()}
+    return call("read events", began, ended, DONE, batches, what="points", client=client, server=server)
+
+
+def events(*calls: Operation, strict: tuple[str, ...] = ()) -> list[str]:
+    return wrong_events(History([*calls]), strict, {"points": 3})
+
+
+DELETED = call("delete events", 10, 11)
+
+GOOD_EVENTS = {
+    "what was acknowledged is there": [write(1, 0, 1), read({1: 3}, 2, 3)],
+    "what overlaps may be there": [write(1, 0, 5), read({1: 3}, 2, 3)],
+    "what overlaps may be missing": [write(1, 0, 5), read({}, 2, 3)],
+    "what overlaps may be there by half": [write(1, 0, 5), read({1: 1}, 2, 3)],
+    "what is unknown may be there": [write(1, 0, 1, UNKNOWN), read({1: 3}, 2, 3)],
+    "what is unknown may be missing": [write(1, 0, 1, UNKNOWN), read({}, 2, 3)],
+    "sent again after no answer, it is there once": [write(1, 0, 1, UNKNOWN), write(1, 2, 3), read({1: 3}, 4, 5)],
+    "deleted events are gone": [write(1, 0, 1), DELETED, read({}, 12, 13)],
+    "what came after the deletion is there": [write(1, 0, 1), DELETED, write(2, 12, 13), read({2: 3}, 14, 15)],
+    "what overlaps the deletion may be gone": [write(1, 9, 12), DELETED, read({}, 14, 15)],
+    "what overlaps the deletion may be there": [write(1, 9, 12), DELETED, read({1: 3}, 14, 15)],
+    "a read before, which was deleted since": [write(1, 0, 1), read({1: 3}, 2, 3), DELETED, read({}, 12, 13)],
+    "another server sees it later": [write(1, 0, 1), read({}, 2, 3, server="two")],
+}
+WRONG_EVENTS = {
+    "what was acknowledged is missing": [write(1, 0, 1), read({}, 2, 3)],
+    "it is there by half": [write(1, 0, 1), read({1: 2}, 2, 3)],
+    "it is there twice": [write(1, 0, 1, UNKNOWN), write(1, 2, 3), read({1: 6}, 4, 5)],
+    "what is unknown is there twice": [write(1, 0, 1, UNKNOWN), read({1: 4}, 4, 5)],
+    "what was refused is there": [write(1, 0, 1, REFUSED), read({1: 3}, 2, 3)],
+    "what was never sent is there": [write(1, 0, 1), read({1: 3, 2: 3}, 2, 3)],
+    "what is sent later is there": [read({1: 3}, 2, 3), write(1, 4, 5)],
+    "a read goes backwards": [write(1, 0, 9), read({1: 3}, 2, 3), read({}, 4, 5)],
+    "what is unknown goes again": [write(1, 0, 1, UNKNOWN), read({1: 3}, 2, 3), read({}, 4, 5)],
+    "what was deleted is there": [write(1, 0, 1), DELETED, read({1: 3}, 12, 13)],
+    "a deletion takes what came after it": [write(1, 12, 13), DELETED, read({}, 14, 15)],
+    "a refused deletion takes events": [write(1, 0, 1), call("delete events", 2, 3, REFUSED), read({}, 4, 5)],
+}
+
+
+@pytest.mark.parametrize("name", GOOD_EVENTS)
+def test_events_that_are_as_promised(name: str) -> None:
+    assert events(*GOOD_EVENTS[name]) == []
+
+
+@pytest.mark.parametrize("name", WRONG_EVENTS)
+def test_events_that_are_wrong(name: str) -> None:
+    assert len(events(*WRONG_EVENTS[name])) == 1
+
+
+def test_a_strict_server_has_to_see_what_another_acknowledged() -> None:
+    assert len(events(write(1, 0, 1), read({}, 2, 3, server="two"), strict=("two",))) == 1
+
+
+@pytest.mark.parametrize(("value", "fits"), [(0, False), (1, True), (2, True), (3, False)])
+def test_the_newest_value_of_a_point(value: int, fits: bool) -> None:
+    writes = [write(0, 0, 1), write(1, 2, 3), write(2, 4, 9), write(3, 10, 11)]
+    found = wrong_newest(History([*writes, call("read newest", 5, 6, answer={"a": value})]), [])
+    assert (found == []) == fits
+
+
+GOOD_STATUSES = {
+    "one after another": [call("started", 0, 1), call("stopped", 2, 3), call("read", 4, 5, answer="stopped")],
+    "an order that is not the one of the starts": [
+        *(call("started", 0, 9), call("read", 1, 2, answer="created"), call("read", 3, 4, answer="in_progress")),
+    ],
+    "refused, because another came first": [
+        *(call("started", 0, 1), call("failed", 2, 9), call("completed", 2, 9, REFUSED, STATUS)),
+        call("read", 10, 11, answer="failed"),
+    ],
+    "done after nobody knew": [
+        *(call("started", 0, 1, UNKNOWN), call("read", 2, 3, answer="created")),
+        *(call("stopped", 4, 5), call("read", 6, 7, answer="stopped")),
+    ],
+    "deleted": [call("delete", 0, 5), call("read", 2, 3, REFUSED, GONE), call("started", 6, 7, REFUSED, GONE)],
+    "taken out of a queue": [
+        *(call("enqueue", 0, 1), call("dequeue", 2, 3, answer="created"), call("read", 4, 5, answer="created")),
+    ],
+}
+WRONG_STATUSES = {
+    "a read goes backwards": [
+        *(call("started", 0, 9), call("read", 1, 2, answer="in_progress"), call("read", 3, 4, answer="created")),
+    ],
+    "what was acknowledged is not there": [call("started", 0, 1), call("read", 2, 3, answer="created")],
+    "what may not follow": [call("started", 0, 1), call("publish", 2, 3)],
+    "published twice": [
+        *(call("started", 0, 1), call("stopped", 2, 3), call("publish", 4, 9), call("publish", 4, 9)),
+    ],
+    "both of two that exclude each other": [
+        *(call("started", 0, 1), call("failed", 2, 9), call("completed", 2, 9)),
+    ],
+    "refused, although it may": [call("started", 0, 1), call("completed", 2, 3, REFUSED, STATUS)],
+    "a published task is reset": [
+        *(call("started", 0, 1), call("stopped", 2, 3), call("publish", 4, 9), call("reset", 5, 9)),
+        *(call("read", 6, 7, answer="published"), call("read", 10, 11, answer="created")),
+    ],
+    "there again after it was deleted": [call("delete", 0, 1), call("read", 2, 3, answer="created")],
+    "gone, although it was not deleted": [call("started", 0, 1), call("read", 2, 3, REFUSED, GONE)],
+}
+
+
+@pytest.mark.parametrize("name", GOOD_STATUSES)
+def test_statuses_that_are_as_promised(name: str) -> None:
+    assert wrong_statuses(History(GOOD_STATUSES[name])) == []
+
+
+@pytest.mark.parametrize("name", WRONG_STATUSES)
+def test_statuses_that_are_wrong(name: str) -> None:
+    [told] = wrong_statuses(History(WRONG_STATUSES[name]))
+    assert "in no order" in told
+    assert str(WRONG_STATUSES[name][-1]) in told or "published" in name
+
+
+def pop(began: float, ended: float, answer: str | None = "task", outcome: Outcome = DONE) -> Operation:
+    return call("pop", began, ended, outcome, answer if outcome is DONE else None, on="queue")
+
+
+GOOD_ENTRIES = {
+    "to one worker": [call("enqueue", 0, 1), pop(2, 5), pop(2, 5, None)],
+    "again, and again to one": [call("enqueue", 0, 1), pop(2, 3), call("enqueue", 4, 5), pop(6, 7), pop(8, 9, None)],
+    "there already": [call("enqueue", 0, 1), call("enqueue", 2, 3, REFUSED, THERE), pop(4, 5), pop(6, 7, None)],
+    "taken out": [call("enqueue", 0, 1), call("dequeue", 2, 3), pop(4, 5, None)],
+    "the answer was lost": [call("enqueue", 0, 1), pop(2, 3, outcome=UNKNOWN), pop(4, 5, None)],
+    "nobody knows whether it waits": [call("enqueue", 0, 1, UNKNOWN), pop(2, 3, None)],
+}
+WRONG_ENTRIES = {
+    "to two workers": [call("enqueue", 0, 1), pop(2, 5), pop(3, 6)],
+    "lost": [call("enqueue", 0, 1), pop(2, 3, None)],
+    "taken out, and given to a worker": [call("enqueue", 0, 1), call("dequeue", 2, 3), pop(4, 5)],
+    "there twice": [call("enqueue", 0, 1), call("enqueue", 2, 3), pop(4, 5), pop(4, 5)],
+    "not there, and refused for that": [call("enqueue", 0, 1, REFUSED, THERE), pop(2, 3, None)],
+    "more are lost than answers": [
+        *(call("enqueue", 0, 1, on="one"), call("enqueue", 0, 1, on="two")),
+        *(pop(2, 3, outcome=UNKNOWN), pop(4, 5, None)),
+    ],
+}
+
+
+@pytest.mark.parametrize("name", GOOD_ENTRIES)
+def test_entries_that_are_as_promised(name: str) -> None:
+    assert wrong_entries(History(GOOD_ENTRIES[name])) == []
+
+
+@pytest.mark.parametrize("name", WRONG_ENTRIES)
+def test_entries_that_are_wrong(name: str) -> None:
+    assert len(wrong_entries(History(WRONG_ENTRIES[name]))) == 1
