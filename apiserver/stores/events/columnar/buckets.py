@@ -22,7 +22,7 @@ from apiserver.events.smoothing import Smoothing
 from apiserver.off_loop import off_loop
 from apiserver.stores.events.columnar.blocks import Block
 from apiserver.stores.events.columnar.encoding import CURVE, SUMS, Workers, sums_of
-from apiserver.stores.events.columnar.loading import Loaded, Loader, curve_in, points_in
+from apiserver.stores.events.columnar.loading import Loaded, Loader, Wanted, curve_in, points_in
 from apiserver.stores.events.columnar.stretches import OfSeries, Stretch, size_of
 from apiserver.stores.events.columns.bucketing import InBuckets, Part, Source, bucket_starts, bucketed, of_blocks
 from apiserver.stores.events.columns.chunks import POINTS_AT_A_TIME, Room
@@ -110,8 +110,9 @@ async def _by_plans(
     loader: Loader, series: Iterable[_Numbered], wanted: BucketQuery, extremes: Extremes | None
 ) -> AsyncIterator[list[InBuckets]]:
     for part in in_parts(series, lambda one: 1 + size_of(_overlapping(one[1])), POINTS_AT_A_TIME):
-        for plans in in_parts(await _plans(loader, part, wanted), lambda plan: plan.size, POINTS_AT_A_TIME):
-            yield await _made(loader, plans, wanted, extremes)
+        parts = in_parts(await _plans(loader, part, wanted), lambda plan: plan.size, POINTS_AT_A_TIME)
+        async for plans, loaded in loader.load_ahead(parts, lambda plans: chain(*(one.wanted() for one in plans))):
+            yield await _made(plans, loaded, wanted, extremes)
 
 
 def _overlapping(some: Iterable[Stretch]) -> list[Stretch]:
@@ -127,9 +128,8 @@ async def _plans(loader: Loader, series: Sequence[_Numbered], wanted: BucketQuer
 
 
 async def _made(
-    loader: Loader, plans: Sequence[_Plan], wanted: BucketQuery, extremes: Extremes | None
+    plans: Sequence[_Plan], loaded: Loaded, wanted: BucketQuery, extremes: Extremes | None
 ) -> list[InBuckets]:
-    loaded = await loader.load(one for plan in plans for one in plan.wanted())
     make = _Making(loaded, columns_for(wanted.aggregates), extremes, Room())
     sources = (Source(one.number, one.interval, list(make.parts(one))) for one in plans)
     return await off_loop(sum([one.size for one in plans]), lambda: bucketed(sources, wanted.aggregates))
@@ -155,7 +155,7 @@ class _Plan(NamedTuple):
     def _size_of(self, part: Stretch) -> int:
         return part.size // POINTS_A_BLOCK if self.way(part) is _Way.SUMS else part.size
 
-    def wanted(self) -> Iterator[tuple[Block, Sequence[str]]]:
+    def wanted(self) -> Iterator[Wanted]:
         """The blocks that the buckets are made of, and which columns of each."""
         for part in self.of:
             if isinstance(part, Stretch):

@@ -6,8 +6,10 @@ soon compacted.
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+import asyncio
+from collections import OrderedDict, deque
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import TypeVar
 
 import numpy as np
@@ -48,8 +50,13 @@ from apiserver.stores.events.parts import in_parts
 
 #: How often a read begins again.
 TRIES = 10
+#: Of how many parts the columns are loaded while those of an earlier part are decoded.
+AHEAD = 2
 
+Part = TypeVar("Part")
 Result = TypeVar("Result")
+#: A block, and the names of its columns that are wanted.
+Wanted = tuple[Block, Sequence[str]]
 #: Columns of blocks by their ids.
 Loaded = dict[str, Columns]
 #: The span of each worker's points in chunks, by the chunks' ids.
@@ -98,10 +105,10 @@ class Loader:
         self._store = store
         self._cache = Cache(most)
 
-    async def load(self, wanted: Iterable[tuple[Block, Sequence[str]]]) -> Loaded:
+    async def load(self, wanted: Iterable[Wanted]) -> Loaded:
         """The named columns of each block, which may be named several times. Gone is raised if a block is not there."""
         loaded: Loaded = {}
-        missing: dict[str, tuple[Block, Sequence[str]]] = {}
+        missing: dict[str, Wanted] = {}
         for block, names in wanted:
             if block.lasts and (known := self._cache.get(block.id, names)) is not None:
                 loaded[block.id] = known
@@ -116,32 +123,74 @@ class Loader:
 
     async def curves(self, some: Iterable[Stretch]) -> Loaded:
         """The columns that have iterations and values, of all blocks of the stretches."""
-        return await self.load((part.block, (CURVE,)) for stretch in some for part in stretch.parts)
+        return await self.load(_columns_of(some, (CURVE,)))
 
     async def whole(self, some: Iterable[Stretch]) -> Loaded:
         """The columns that have whole points, of all blocks of the stretches."""
-        return await self.load((part.block, WHOLE) for stretch in some for part in stretch.parts)
+        return await self.load(whole_of(some))
 
     async def spans(self, some: Iterable[Stretch]) -> Spans:
         """What each worker reported, of those stretches that are a chunk alone."""
         loaded = await self.load((chunk, (SPANS,)) for stretch in some if (chunk := stretch.chunk) is not None)
         return await off_loop(len(loaded), lambda: {id: spans_of(columns) for id, columns in loaded.items()})
 
+    async def load_ahead(
+        self, parts: Iterable[Part], wanted: Callable[[Part], Iterable[Wanted]]
+    ) -> AsyncGenerator[tuple[Part, Loaded], None]:
+        """Each part, with the columns of the blocks that it wants. Those of the next parts are loaded meanwhile.
+
+        So the store reads while this server decodes. For example, with AHEAD = 2:
+
+            part 1 is decoded     parts 2 and 3 are being loaded
+            part 2 is decoded     parts 3 and 4
+        """
+        waiting: deque[tuple[Part, asyncio.Task[Loaded]]] = deque()
+        try:
+            for part in parts:
+                waiting.append((part, asyncio.create_task(self.load(wanted(part)))))
+                if len(waiting) > AHEAD:
+                    yield await _first(waiting)
+            while waiting:
+                yield await _first(waiting)
+        finally:  # an error, or a reader that has enough
+            tasks = [task for _, task in waiting]
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
     async def read(
         self, some: Iterable[Numbered], work: Callable[[Iterator[tuple[int, Points]]], Result], workers: Workers
     ) -> list[Result]:
         """What `work` makes of the points of the stretches, in threads, some stretches at a time."""
-        return [
-            await self._read(part, work, workers)
-            for part in in_parts(some, lambda one: one.stretch.size, POINTS_AT_A_TIME)
-        ]
+        made = []
+        parts = in_parts(some, lambda one: one.stretch.size, POINTS_AT_A_TIME)
+        async for part, loaded in self.load_ahead(parts, lambda part: whole_of(one.stretch for one in part)):
+            size = sum([one.stretch.size for one in part])
+            made.append(await off_loop(size, partial(_work_on, work, part, loaded, workers)))
+        return made
 
-    async def _read(
-        self, some: Sequence[Numbered], work: Callable[[Iterator[tuple[int, Points]]], Result], workers: Workers
-    ) -> Result:
-        loaded = await self.whole(one.stretch for one in some)
-        points = ((number, points_in(one, loaded, EVERYWHERE, workers)) for number, one in some)
-        return await off_loop(sum([one.stretch.size for one in some]), lambda: work(points))
+
+def whole_of(some: Iterable[Stretch]) -> Iterator[Wanted]:
+    """All blocks of the stretches, and the columns that have whole points."""
+    return _columns_of(some, WHOLE)
+
+
+def _columns_of(some: Iterable[Stretch], names: Sequence[str]) -> Iterator[Wanted]:
+    return ((part.block, names) for stretch in some for part in stretch.parts)
+
+
+def _work_on(
+    work: Callable[[Iterator[tuple[int, Points]]], Result], some: Sequence[Numbered], loaded: Loaded, workers: Workers
+) -> Result:
+    return work((number, points_in(one, loaded, EVERYWHERE, workers)) for number, one in some)
+
+
+async def _first(waiting: deque[tuple[Part, asyncio.Task[Loaded]]]) -> tuple[Part, Loaded]:
+    """The part that has waited longest, once its columns are loaded."""
+    part, task = waiting[0]
+    loaded = await task
+    waiting.popleft()
+    return part, loaded
 
 
 def times_of(spans: Iterable[tuple[str, Span]]) -> Range:

@@ -23,7 +23,7 @@ from apiserver.stores.events.base import EventStoreBusy
 from apiserver.stores.events.columnar.blocks import BlockStore, Gone, NewBlock
 from apiserver.stores.events.columnar.compaction import LEASE
 from apiserver.stores.events.columnar.encoding import LARGEST, Workers, chunks_of, fragments_of
-from apiserver.stores.events.columnar.loading import TRIES, Loaded, Loader, points_in
+from apiserver.stores.events.columnar.loading import TRIES, Loaded, Loader, points_in, whole_of
 from apiserver.stores.events.columnar.stretches import Stretch, stretches
 from apiserver.stores.events.columns.chunks import POINTS_AT_A_TIME
 from apiserver.stores.events.columns.names import Name
@@ -46,8 +46,8 @@ async def whole_points(store: BlockStore, loader: Loader, series: SeriesQuery) -
         named = [(name, one) for name, some in found.items() for one in some]
         left = [(name, one) for name, one in named if done is None or (name, one.last) > done]
         try:
-            for part in in_parts(left, lambda named: named[1].size, POINTS_AT_A_TIME):
-                loaded = await loader.whole(one for _, one in part)
+            parts = in_parts(left, lambda named: named[1].size, POINTS_AT_A_TIME)
+            async for part, loaded in loader.load_ahead(parts, lambda part: whole_of(one for _, one in part)):
                 size = sum([one.size for _, one in part])
                 yield await off_loop(size, partial(_points, part, loaded, done))
                 done, tries = (part[-1][0], part[-1][1].last), 0

@@ -1,0 +1,94 @@
+"""Columns are loaded ahead of whoever decodes them: in order, some parts at a time, and not when nobody wants them."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import aclosing
+
+import pytest
+
+from apiserver.stores.events.columnar.blocks import Block, Gone
+from apiserver.stores.events.columnar.encoding import CURVE
+from apiserver.stores.events.columnar.loading import AHEAD, Loader, Wanted
+from apiserver.stores.events.columnar.scalars import ColumnarScalars
+from tests.contract.event_stores import OWNER, SCALARS, batch, scalars
+from tests.stores.events.columnar.watched_blocks import WatchedBlocks
+
+pytestmark = pytest.mark.anyio
+
+PARTS = 8
+#: Turns of the event loop in which plain lists have long answered.
+TURNS = 100
+
+
+@pytest.fixture
+def blocks() -> WatchedBlocks:
+    return WatchedBlocks()
+
+
+@pytest.fixture
+def loader(blocks: WatchedBlocks) -> Loader:
+    return Loader(blocks, 0)
+
+
+@pytest.fixture
+async def parts(blocks: WatchedBlocks) -> list[Block]:
+    """A fragment each."""
+    store = ColumnarScalars(blocks)
+    for one in range(PARTS):
+        await store.add(batch(scalars([float(one)], iters=[one])))
+    found = await blocks.find(SCALARS)
+    return sorted(found.blocks, key=lambda one: one.first)
+
+
+def curve(block: Block) -> list[Wanted]:
+    return [(block, (CURVE,))]
+
+
+async def test_each_part_comes_with_its_columns_in_order(
+    loader: Loader, blocks: WatchedBlocks, parts: list[Block]
+) -> None:
+    found = [(part, loaded) async for part, loaded in loader.load_ahead(parts, curve)]
+    assert [part for part, _ in found] == parts
+    expected = await blocks.fetch([(block, (CURVE,)) for block in parts])
+    assert [loaded for _, loaded in found] == [
+        {block.id: columns} for block, columns in zip(parts, expected, strict=True)
+    ]
+
+
+async def test_the_next_parts_are_loaded_while_one_is_used(
+    loader: Loader, blocks: WatchedBlocks, parts: list[Block]
+) -> None:
+    async with aclosing(loader.load_ahead(parts, curve)) as ahead:
+        async for part, _ in ahead:
+            reached = min(parts.index(part) + 1 + AHEAD, PARTS)
+            for _ in range(TURNS):
+                await asyncio.sleep(0)
+            assert len(blocks.fetches) == reached
+
+
+async def test_what_nobody_waits_for_is_given_up(loader: Loader, blocks: WatchedBlocks, parts: list[Block]) -> None:
+    begun, given_up = asyncio.Event(), asyncio.Event()
+
+    async def for_ever() -> None:
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            given_up.set()
+
+    async with aclosing(loader.load_ahead(parts, curve)) as ahead:
+        await anext(ahead)
+        blocks.before_fetch = for_ever
+        next_one = asyncio.create_task(ahead.__anext__())
+        await begun.wait()
+        await next_one
+    assert given_up.is_set()
+
+
+async def test_a_part_that_is_gone_ends_the_reading(loader: Loader, blocks: WatchedBlocks, parts: list[Block]) -> None:
+    await blocks.remove(OWNER, [parts[2]])
+    ahead = loader.load_ahead(parts, curve)
+    assert [(await anext(ahead))[0] for _ in range(2)] == parts[:2]
+    with pytest.raises(Gone):
+        await anext(ahead)
