@@ -10,6 +10,12 @@ A server may stop after each step, and several may do this at once: `precedence.
 A write that has not ended may be undone. So nothing is removed because of such a write. Points of it may come into a
 chunk, and stay then: to its client, it was not acknowledged, and may be kept.
 
+A bundle stays as long as a series in it is not compacted. To readers of the others, it is of no use any more. If a
+series is in many bundles that would stay, all series in these bundles are compacted. For example, where two are many:
+
+    two bundles     loss at 1, first at 1;  loss at 2, second at 2
+    three chunks    loss at 1 to 2; first at 1; second at 2
+
 A small chunk is made anew with its neighbours if it has up to twice as many points as these. So a point is written anew
 about as often as the number of points can be halved, and few small chunks are left.
 """
@@ -29,7 +35,7 @@ from apiserver.stores.events.columnar.blocks import OLD, Block, BlockStore, Foun
 from apiserver.stores.events.columnar.encoding import Workers
 from apiserver.stores.events.columnar.loading import Loaded, Loader, points_in
 from apiserver.stores.events.columnar.precedence import Document, superseded
-from apiserver.stores.events.columnar.stretches import Stretch, stretches
+from apiserver.stores.events.columnar.stretches import BlockPart, Stretch, stretches
 from apiserver.stores.events.columns.chunks import POINTS_AT_A_TIME
 from apiserver.stores.events.columns.names import Name
 from apiserver.stores.events.columns.points import concat
@@ -98,7 +104,7 @@ async def make_chunks(
         found, useless = await maker.seen(found, up_to)
     except Gone:
         return False
-    runs = [run for name, some in stretches(found).items() for run in _runs(maker, name, some, fewest)]
+    runs = _runs(maker, found, fewest)
     put: list[Block] = []
     is_gone = False
     for some in in_parts(runs, lambda run: run.size, maker.at_a_time):
@@ -134,9 +140,14 @@ class Run(NamedTuple):
         return self.stretches[0].first, self.stretches[-1].last
 
     @property
+    def parts(self) -> list[BlockPart]:
+        """The parts of blocks that count there."""
+        return [part for one in self.stretches for part in one.parts]
+
+    @property
     def newest(self) -> int:
         """The greatest place of the fragments that its points came with."""
-        return max(part.block.newest for one in self.stretches for part in one.parts)
+        return max(part.block.newest for part in self.parts)
 
 
 def _join(maker: Maker, run: Run, next: Run) -> bool:
@@ -147,17 +158,28 @@ def _join(maker: Maker, run: Run, next: Run) -> bool:
     return chunk.size < maker.sealed and chunk.size <= 2 * new.size
 
 
-def _runs(maker: Maker, name: Name, some: Sequence[Stretch], fewest: int) -> list[Run]:
-    """What should become chunks of a series: everything loose if there is much of it, or if some of it is old."""
+def _runs(maker: Maker, found: Found, fewest: int) -> list[Run]:
+    """What should become chunks: all that is loose of series with much of it, or old blocks, or in useless bundles."""
+    loose = {name: _loose(maker, name, some) for name, some in stretches(found).items()}
+    blocks = {name: [part.block for run in some for part in run.parts] for name, some in loose.items()}
+    chosen = {name for name, some in blocks.items() if len(some) >= fewest or any(one.version == OLD for one in some)}
+    staying = {block.id for name, some in blocks.items() if name not in chosen for block in some}
+    bundled = [block for block in found.blocks if block.in_bundle is not None and block.id in staying]
+    bundles = Counter(block.series for block in bundled)
+    useless = {block.id for block in bundled if bundles[block.series] >= fewest}
+    chosen |= {block.series for block in bundled if block.id in useless}
+    return [run for name, some in loose.items() if name in chosen for run in some]
+
+
+def _loose(maker: Maker, name: Name, some: Sequence[Stretch]) -> list[Run]:
+    """What of a series is not settled."""
     runs: list[Run] = []
     for one in chain.from_iterable(map(maker.pieces, some)):
         run = Run(name, [one], maker.is_settled(one), maker.size(one))
         while runs and _join(maker, runs[-1], run):
             run = runs.pop().joined(run)
         runs.append(run)
-    loose = [run for run in runs if not run.is_settled]
-    parts = [part for run in loose for one in run.stretches for part in one.parts]
-    return loose if len(parts) >= fewest or any(part.block.version == OLD for part in parts) else []
+    return [run for run in runs if not run.is_settled]
 
 
 class PointsMaker:

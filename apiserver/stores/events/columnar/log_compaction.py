@@ -91,7 +91,7 @@ class LinesMaker:
 
     async def chunks(self, owner: Owner, runs: Sequence[Run], up_to: int) -> list[NewBlock]:
         """Chunks with all lines of these runs that are to be kept."""
-        parts = [part for run in runs for one in run.stretches for part in one.parts]
+        parts = [part for run in runs for part in run.parts]
         loaded = await self._loader.load([part.block for part in parts], LINES)
         of_chunks = await self._loader.load([part.block for part in parts if part.block.statement is not None], BATCHES)
 

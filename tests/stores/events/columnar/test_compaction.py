@@ -1,0 +1,53 @@
+"""What compaction leaves behind: as few documents as there have to be."""
+
+from __future__ import annotations
+
+import pytest
+
+from apiserver.events.queries import PageQuery
+from apiserver.stores.events.columnar.compaction import FEWEST
+from apiserver.stores.events.columnar.compactor import FEW
+from apiserver.stores.events.columnar.scalars import ColumnarScalars
+from tests.contract.event_stores import OWNER, SCALARS, batch, scalars
+from tests.stores.events.columnar.plain_blocks import PlainBlocks
+
+pytestmark = pytest.mark.anyio
+
+
+def bundles_left(blocks: PlainBlocks) -> int:
+    """How many bundles are kept."""
+    return len([one for one in blocks.of(OWNER).kept().values() if one.block is not None and one.block.members])
+
+
+@pytest.mark.parametrize("fewest", [FEW, FEWEST])
+async def test_bundles_do_not_stay_because_each_has_a_series_of_its_own(fewest: int) -> None:
+    blocks = PlainBlocks()
+    engine = ColumnarScalars(blocks)
+    for number in range(fewest):
+        own = scalars([0.5], metric=f"epoch {number}", iters=[number])
+        await engine.add(batch(scalars([1.0], iters=[number]), own))
+    await engine.compact(OWNER, fewest=fewest)
+    assert bundles_left(blocks) == 0
+    assert await blocks.crowded(fewest) == {}
+    found = await engine.scalar_points(SCALARS, PageQuery(1000))
+    assert len(found.iters) == 2 * fewest
+
+
+async def test_a_series_that_comes_rarely_is_not_compacted_with_the_others_of_its_bundles() -> None:
+    blocks = PlainBlocks()
+    engine = ColumnarScalars(blocks)
+    for number in range(FEWEST):
+        rare = [scalars([0.5], metric="rare", iters=[number])] if number % 8 == 0 else []
+        await engine.add(batch(scalars([1.0], iters=[number]), scalars([2.0], metric="other", iters=[number]), *rare))
+    await engine.compact(OWNER)
+    assert bundles_left(blocks) == FEWEST // 8
+    await engine.compact(OWNER, fewest=FEW)
+    assert bundles_left(blocks) == 0
+
+
+async def test_single_values_of_a_batch_stay_in_one_document() -> None:
+    blocks = PlainBlocks()
+    engine = ColumnarScalars(blocks)
+    await engine.add(batch(*(scalars([1.0], metric=f"metric {number}") for number in range(10))))
+    await engine.compact(OWNER, fewest=FEW)
+    assert len(blocks.of(OWNER).kept()) == bundles_left(blocks) == 1
