@@ -10,13 +10,13 @@ Two rules say which owners are due:
 
 One owner is compacted at a time. Then the compactor rests for longer than it worked, so that writers and readers get
 their share; while it works and rests, more fragments come, and the next compaction takes them together. If the store is
-busy, the compactor waits.
+busy, the compactor waits as long as the store says.
 
 Fragments of an owner do not pile up for ever. Each server counts its own writes to an owner since it was compacted. If
 these are many, the compactor does not rest. If they are more than MOST, further writes wait until the owner has been
-compacted: first of all, as its writers wait. If that takes too long, their clients are told to try again later. So a
-server never leaves more than MOST writes, and those that came at once, for readers to put together. An example, with
-FEWEST 16 and MOST 320:
+compacted: first of all, and the compactor ends its rest for that. If that takes too long, their clients are told to try
+again later. So a server never leaves more than MOST writes, and those that came at once, for readers to put together.
+An example, with FEWEST 16 and MOST 320:
 
     16 writes    the owner is due
     160 writes   the compactor could not follow: it does not rest any more
@@ -118,6 +118,8 @@ class Compactor:
         self._compacted: _Due | None = None
         """What is just being compacted."""
         self._is_due = asyncio.Event()
+        self._is_waited_for = asyncio.Event()
+        """Writers wait for an owner that is due."""
         self._has_compacted = asyncio.Condition()
         self._task: asyncio.Task[None] | None = None
 
@@ -150,6 +152,7 @@ class Compactor:
             if due != self._compacted:
                 self._due = {due: FEWEST, **self._due}
                 self._is_due.set()
+                self._is_waited_for.set()
             try:
                 async with asyncio.timeout(self._patience), self._has_compacted:
                     await self._has_compacted.wait_for(lambda due=due: not self._is_full(due))  # type: ignore[misc]
@@ -231,17 +234,25 @@ class Compactor:
         times, began = known.times, time.monotonic()
         compacted = await self._try("compacting", self._types[due.type].compact(due.owner, fewest=fewest))
         rest = (time.monotonic() - began) * REST
-        if compacted is False:
-            rest = max(rest, _PAUSE)
-        else:  # if it failed, it will fail again: then readers have to put up with more fragments
+        if compacted is not False:  # if it failed, it will fail again: then readers have to put up with more fragments
             known.times -= times
             async with self._has_compacted:
                 self._has_compacted.notify_all()
         self._compacted = None
         if known.times >= FEWEST:
             self._add(due, FEWEST)
-        if known.times < HURRY or compacted is False:
-            await asyncio.sleep(rest)
+        if compacted is False:
+            await asyncio.sleep(_PAUSE)
+        elif known.times < HURRY:
+            await self._rest(rest)
+
+    async def _rest(self, seconds: float) -> None:
+        """Let others work, but not while writers wait for an owner that is due."""
+        self._is_waited_for.clear()
+        if not any(map(self._is_full, self._due)):
+            with suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await self._is_waited_for.wait()
 
     async def _try(self, what: str, work: Awaitable[T]) -> T | Literal[False] | None:
         """Do it. False: the store is busy, and some time has passed. None: it failed, and will fail again."""

@@ -10,6 +10,7 @@ import pytest
 
 from apiserver.events.model import EventType, Owner
 from apiserver.stores.events.base import EventStoreBusy
+from apiserver.stores.events.columnar import compactor
 from apiserver.stores.events.columnar.compaction import FEWEST
 from apiserver.stores.events.columnar.compactor import LEFT, MOST, Compactor, Compacts
 from apiserver.stores.events.columnar.scalars import ColumnarScalars
@@ -159,6 +160,24 @@ async def test_writes_wait_while_too_many_fragments_are_not_compacted() -> None:
         server.may_compact.set()
         await writing
         assert server.fragments() <= MOST
+
+
+async def test_the_compactor_does_not_rest_while_writers_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compactor, "REST", NEVER)
+    async with running(Server(PlainBlocks())) as (server,):
+        await server.write(FEWEST, OTHER)
+        await eventually(server.has(0, OTHER))
+        writing = asyncio.create_task(server.write(MOST + 1))
+        await eventually(writing.done)
+        assert server.fragments() <= FEWEST
+
+
+async def test_the_compactor_does_not_rest_longer_because_the_store_was_busy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compactor, "REST", 1000)
+    async with running(Server(PlainBlocks())) as (server,):
+        server.failures = [EventStoreBusy("a node is away", retry_after=1)]
+        await server.write(FEWEST)
+        await eventually(server.has(0))
 
 
 async def test_writers_are_told_to_try_again_if_waiting_does_not_help() -> None:
