@@ -20,6 +20,9 @@ a chunk d of all of them is put at place 12, and a and b are removed:
 Blocks never change, and those that were removed do no harm beside those that replaced them. These, and deletions, were
 put later: the store tells of them as it does to whoever remembers nothing. A write that has not ended may be undone,
 and other writes may come to lie before it. So it is not remembered.
+
+Queries for a part of the iterations are not remembered: each page of a walk is another one, and none comes again. What
+is remembered is bounded, however many queries there are and however many series they name.
 """
 
 from __future__ import annotations
@@ -35,11 +38,12 @@ from apiserver.stores.events.columns.names import Name
 
 #: Blocks that are many: asking the store for fewer takes no longer than asking it what has ended.
 MANY = 20
-#: Blocks that are remembered, of all queries together: about half a kilobyte each.
-REMEMBERED = 50_000
+#: Blocks that are remembered, of all queries together: about half a kilobyte each. A query counts as a block
+#: does, and so do each name in it, and so many characters of its names.
+REMEMBERED, _CHARACTERS = 50_000, 128
 
-#: A query of one owner: its type, and the series and the range that it asks for.
-_Key = tuple[Owner, EventType, tuple[tuple[str, tuple[str, ...]], ...], Range]
+#: A query of one owner: its type, and the series that it asks for.
+_Key = tuple[Owner, EventType, tuple[tuple[str, tuple[str, ...]], ...]]
 
 
 class _Known(NamedTuple):
@@ -65,24 +69,25 @@ class Finder:
 
     async def find(self, series: SeriesQuery, range: Range = EVERYWHERE) -> Found:
         """As `BlockStore.find`. There may be blocks that were removed, beside those that replaced them."""
-        selection = tuple((one.metric, tuple(one.variants)) for one in series.selection)
-        key = series.owner, series.type, selection, range
+        if range != EVERYWHERE:
+            return await self._store.find(series, range)
+        key = series.owner, series.type, tuple((one.metric, tuple(one.variants)) for one in series.selection)
         known = self._known.get(key)
         if known is None:
-            found = await self._store.find(series, range)
+            found = await self._store.find(series)
             if len(found.blocks) >= MANY and key not in self._known:
                 self._remember(key, _MANY)
             return found
         self._known.move_to_end(key)
         if known.last is not None:
             place = known.last.version.place
-            newer = await self._store.find(series, range, place=place)
+            newer = await self._store.find(series, place=place)
             if any(one.id == known.last.id and one.version == known.last.version for one in newer.blocks):
                 if len(newer.blocks) > MANY + len(known.blocks) // 4:
                     self._remember(key, _MANY)
                 return Found([*(known.blocks | {one.key: one for one in newer.blocks}).values()], newer.deleted)
         ended = await self._store.ended(series.owner)
-        found = await self._store.find(series, range)
+        found = await self._store.find(series)
         lasting = [one for one in found.blocks if one.version.place <= ended]
         last = max(lasting, key=lambda one: one.version, default=None)
         if last is not None and last.version != OLD:
@@ -105,11 +110,17 @@ class Finder:
     def _forget(self, key: _Key) -> None:
         known = self._known.pop(key, None)
         if known is not None:
-            self._room += 1 + len(known.blocks)
+            self._room += _size(key, known)
 
     def _remember(self, key: _Key, known: _Known) -> None:
         self._forget(key)
         self._known[key] = known
-        self._room -= 1 + len(known.blocks)
+        self._room -= _size(key, known)
         while self._room < 0:
             self._forget(next(iter(self._known)))
+
+
+def _size(key: _Key, known: _Known) -> int:
+    *_, selection = key
+    names = [name for metric, variants in selection for name in (metric, *variants)]
+    return 1 + len(names) + sum(map(len, names)) // _CHARACTERS + len(known.blocks)

@@ -165,7 +165,8 @@ async def test_queries_are_remembered_apart(finder: Finder, blocks: WatchedBlock
     low, none = Range(0, MANY - 1), select(SCALARS, MetricSelection("none"))
     for _ in range(3):
         assert len((await finder.find(SCALARS)).blocks) == 2 * MANY
-        assert len((await finder.find(SCALARS, low)).blocks) == MANY
+        blocks.forget()
+        assert len((await finder.find(SCALARS, low)).blocks) == len(blocks.found[0].blocks) == MANY
         assert len((await finder.find(none)).blocks) == 0
         assert len((await finder.find(SeriesQuery(OTHER, EventType.SCALAR))).blocks) == MANY
 
@@ -181,6 +182,17 @@ async def test_queries_that_were_asked_long_ago_are_forgotten(blocks: WatchedBlo
     for _ in range(3):
         last = await asked_again(finder, blocks, other)
     assert last == [1]
+    assert await asked_again(finder, blocks) == [MANY]
+
+
+@pytest.mark.parametrize("names", [("x" * 1000,), tuple("abcdefgh")])
+async def test_names_in_queries_take_room(blocks: WatchedBlocks, names: tuple[str, ...]) -> None:
+    finder = Finder(blocks, remembered=2 * (MANY + 4))
+    await add(blocks, *range(MANY))
+    for query in (SCALARS, select(SCALARS, MetricSelection("loss", ("train", *names)))):
+        for _ in range(3):
+            last = await asked_again(finder, blocks, query)
+        assert last == [1]
     assert await asked_again(finder, blocks) == [MANY]
 
 
