@@ -25,6 +25,7 @@ A block store promises:
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
@@ -100,6 +101,11 @@ class NewBlock:
     """
     members: Sequence[Member] = ()
     """If it is a bundle, the fragments in it. They are of different series."""
+
+    @property
+    def names(self) -> list[Name]:
+        """The series whose events it has."""
+        return [one.series for one in self.members] or [self.series]
 
     def found(self, version: Version) -> list[Block]:
         """The blocks that a store has once this one is put: one, or those of a bundle."""
@@ -233,10 +239,14 @@ class Gone(Exception):
 class Refused(EventStoreError):
     """The store will never keep some of the blocks that were put. All others are kept."""
 
-    def __init__(self, events: Mapping[str, int]) -> None:
-        super().__init__("; ".join(events))
-        self.events = events
+    def __init__(self, blocks: Sequence[tuple[NewBlock, str]]) -> None:
+        """The blocks, and why each is refused."""
+        super().__init__("; ".join(dict.fromkeys(reason for _, reason in blocks)))
+        self.blocks = [block for block, _ in blocks]
+        self.events: Counter[str] = Counter()
         """How many events are in these blocks, by reason."""
+        for block, reason in blocks:
+            self.events[reason] += block.count
 
 
 class BlockStore(Protocol):

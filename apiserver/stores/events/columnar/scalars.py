@@ -56,16 +56,20 @@ class ColumnarScalars:
     # --- writing -----------------------------------------------------------------------------------
 
     async def add(self, batch: EventBatch) -> None:
-        """Keep the batch's points. Refused if the store does not take some of its series; it keeps all others."""
+        """Keep the batch's points. Refused if the store does not take some of its series; it keeps all others.
+
+        Each series of a bundle that is refused is put by itself, so that one costs no other.
+        """
         scalars, received = batch.scalars, batch.received
         made = await off_loop(len(scalars.iters), lambda: fragments(scalars, received))
         try:
             await self._store.put(made)
-        except Refused:
-            if not any(block.members for block in made):
+        except Refused as refusal:
+            if not any(block.members for block in refusal.blocks):
                 raise
+            refused = {(block.owner, name) for block in refusal.blocks for name in block.names}
             alone = await off_loop(len(scalars.iters), lambda: fragments(scalars, received, most_series=1))
-            await self._store.put(alone)  # so that a series that is refused costs no other one of its bundle
+            await self._store.put([block for block in alone if (block.owner, block.series) in refused])
 
     async def put_points(self, owner: Owner, some: Sequence[WholePoints]) -> None:
         """Keep points of whole series."""

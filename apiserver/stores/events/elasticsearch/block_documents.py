@@ -79,10 +79,11 @@ def _of_bundle(owner: str, members: Sequence[Member]) -> JsonObject:
     }
 
 
-def events_in(item: str) -> int:
-    """How many events are in the block of an item."""
-    document: JsonObject = orjson.loads(item.partition("\n")[2])
-    return int(document.get("count", 0))
+def id_of(item: str) -> str:
+    """The id of the block of an item."""
+    (action,) = orjson.loads(item.partition("\n")[0]).values()
+    id: str = action["_id"]
+    return id
 
 
 def asking_for(columns: Iterable[str]) -> JsonObject:

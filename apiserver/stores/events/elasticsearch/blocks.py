@@ -16,20 +16,18 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
-from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
-import orjson
 from elasticsearch import ConflictError, NotFoundError
 
 from apiserver.answers import reading
 from apiserver.events.model import EventType, JsonObject, Owner, Selection
 from apiserver.events.queries import EVERYWHERE, Range, SeriesQuery
 from apiserver.off_loop import off_loop
-from apiserver.stores.events.base import EventStoreBusy
+from apiserver.stores.events.base import EventStoreBusy, EventStoreError
 from apiserver.stores.events.columnar.blocks import (
     Block,
     Columns,
@@ -50,7 +48,7 @@ from apiserver.stores.events.elasticsearch.block_documents import (
     columns_of,
     deletion_id,
     deletion_of,
-    events_in,
+    id_of,
     item,
     note,
 )
@@ -100,7 +98,7 @@ class ElasticsearchBlocks:
         by_index: dict[str, list[NewBlock]] = {}
         for block in blocks:
             by_index.setdefault(self._index(block.owner), []).append(block)
-        refused: Counter[str] = Counter()
+        refused: dict[str, str] = {}
         for index, some in by_index.items():
             items: list[str] = await off_loop(sum([one.count for one in some]), partial(list, map(item, some)))
             known = await self._write(index, items, refused)
@@ -111,9 +109,9 @@ class ElasticsearchBlocks:
             for owner, of_owner in again.items():
                 await self._put_again(owner, of_owner, refused)
         if refused:
-            raise Refused(refused)
+            raise Refused([(block, refused[block.id]) for block in blocks if block.id in refused])
 
-    async def _put_again(self, owner: Owner, blocks: Sequence[NewBlock], refused: Counter[str]) -> None:
+    async def _put_again(self, owner: Owner, blocks: Sequence[NewBlock], refused: dict[str, str]) -> None:
         """Put those of the owner's blocks anew that came before a deletion, and wait until the others have ended.
 
         They were to be put once, and blocks with their ids are there. The deletion has ended before any is put anew: if
@@ -143,11 +141,11 @@ class ElasticsearchBlocks:
             notes.setdefault(self._index(owner), {})[owner] = note(owner)
         found: dict[Owner, int] = {}
         for index, some in notes.items():
-            refused: Counter[str] = Counter()
+            refused: dict[str, str] = {}
             places: dict[str, int] = {}
             await self._write(index, some.values(), refused, places)
             if refused:
-                raise Refused(refused)
+                raise EventStoreError("; ".join({*refused.values()}))
             found |= {owner: places[one] for owner, one in some.items()}
         return found
 
@@ -166,20 +164,20 @@ class ElasticsearchBlocks:
                 await self._cluster.delete([index], any_of(before), routing=routing)
 
     async def _write(
-        self, index: str, items: Iterable[str], refused: Counter[str], places: dict[str, int] | None = None
+        self, index: str, items: Iterable[str], refused: dict[str, str], places: dict[str, int] | None = None
     ) -> set[str]:
         """Send items; return the ids of those that were to be created, and were there already.
 
-        Events of items that the store will never take are counted in `refused`. `places` gets the places of the others.
+        `refused` gets the reasons why the store will never take some of them, by ids; `places` those of the others.
         """
         await self._cluster.ensure([index])
         known: list[str] = []
         try:
-            sent = bulk.send(self._cluster, index, items, in_order=False, known=known, events=events_in, places=places)
-            refused.update(await sent)
+            for refusal in await bulk.send(self._cluster, index, items, in_order=False, known=known, places=places):
+                refused[id_of(refusal.item)] = refusal.reason
         finally:
             self._cluster.wrote([index])
-        return {orjson.loads(one.partition("\n")[0])["create"]["_id"] for one in known}
+        return {*map(id_of, known)}
 
     async def remove(self, owner: Owner, blocks: Sequence[Block]) -> None:
         """Remove the blocks, but none that was put again since."""

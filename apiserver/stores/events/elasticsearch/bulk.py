@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from apiserver.events.model import JsonObject
@@ -25,8 +24,11 @@ _CONFLICT = 409
 _NOT_THE_ITEM = frozenset({401, 403, 404})
 
 
-def _one(item: str) -> int:
-    return 1
+class Refusal(NamedTuple):
+    """Why an item will never be done."""
+
+    item: str
+    reason: str
 
 
 async def send(
@@ -36,16 +38,15 @@ async def send(
     *,
     in_order: bool,
     known: list[str] | None = None,
-    events: Callable[[str], int] = _one,
     places: dict[str, int] | None = None,
-) -> Mapping[str, int]:
-    """Send the items, for the index unless they name another; return how many were refused for good, by reason.
+) -> list[Refusal]:
+    """Send the items, for the index unless they name another; return those that were refused for good.
 
     Raises EventStoreBusy if some of them cannot be done now. All items may be sent again then. Several requests are
-    under way at once, unless items must be done `in_order`. Items to create that are there already go into `known`.
-    `events` says how many events an item has. The place of each item that was done goes into `places`.
+    under way at once, unless items must be done `in_order`. Items to create that are there already go into `known`. The
+    place of each item that was done goes into `places`.
     """
-    answered = _Answered(Counter(), known, events, places)
+    answered = _Answered([], known, places)
     parts = in_parts(items, len, REQUEST)
 
     async def send_parts() -> None:
@@ -62,9 +63,8 @@ async def send(
 class _Answered(NamedTuple):
     """What nodes said of the items, as `send` describes it."""
 
-    refused: Counter[str]
+    refused: list[Refusal]
     known: list[str] | None
-    events: Callable[[str], int]
     places: dict[str, int] | None
 
 
@@ -104,5 +104,5 @@ def _left(items: list[str], answers: list[JsonObject], answered: _Answered, *, l
         elif for_now or needs_hands(type) or not 400 <= status < 500 or status in _NOT_THE_ITEM:
             raise busy(status, type, reason, writing=True)
         else:
-            answered.refused[f"Elasticsearch refused the event: {type}: {reason}"] += answered.events(item)
+            answered.refused.append(Refusal(item, f"Elasticsearch refused the event: {type}: {reason}"))
     return left

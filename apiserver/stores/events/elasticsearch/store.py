@@ -217,7 +217,7 @@ class ElasticsearchEventStore:
         finally:
             cluster.wrote(indices)
         marks.are_set(unmarked, now)
-        return refused
+        return Counter(refusal.reason for refusal in refused)
 
     async def delete(self, owners: Sequence[Owner], types: Sequence[EventType] | None = None) -> int:
         """Delete the owners' blocks and samples."""

@@ -28,7 +28,7 @@ from apiserver.events.queries import BucketQuery, CurvesQuery, PageQuery, Range,
 from apiserver.events.smoothing import Kind, Smoothing
 from apiserver.stores.events.base import EventStore
 from apiserver.stores.events.columnar import buckets, encoding
-from apiserver.stores.events.columnar.blocks import BlockStore
+from apiserver.stores.events.columnar.blocks import BlockStore, NewBlock, Refused
 from apiserver.stores.events.columnar.scalars import ColumnarScalars
 from tests.chance import examples
 from tests.contract import test_event_store_scalars as contract
@@ -180,6 +180,34 @@ async def test_few_blocks_are_left(blocks: BlockStore) -> None:
     await engine.compact(OWNER)
     await blocks.ended(OWNER)
     assert (await blocks.find(SCALARS)).blocks == []
+
+
+class PickyBlocks(PlainBlocks):
+    """It refuses the series `bad`, and bundles with it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: list[list[str]] = []
+        """The metrics in each block of each request."""
+
+    async def put(self, blocks: Sequence[NewBlock]) -> None:
+        self.asked.append(["+".join(metric for metric, _ in block.names) for block in blocks])
+        refused = [(block, "it is bad") for block in blocks if ("bad", "train") in block.names]
+        await super().put([block for block in blocks if all(block is not one for one, _ in refused)])
+        if refused:
+            raise Refused(refused)
+
+
+async def test_a_series_that_is_refused_costs_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(encoding, "LARGEST_BUNDLE", 3)
+    blocks = PickyBlocks()
+    engine = ColumnarScalars(blocks)
+    metrics = ("a", "b", "c", "bad", "d", "e")
+    with pytest.raises(Refused) as refusal:
+        await engine.add(batch(*(scalars([1.0], metric=metric) for metric in metrics)))
+    assert refusal.value.events == {"it is bad": 1}
+    assert [name.metric for name in await engine.series(OWNER)] == [name for name in metrics if name != "bad"]
+    assert blocks.asked == [["a+b+c", "bad+d+e"], ["bad", "d", "e"]]
 
 
 async def test_a_batch_that_is_sent_again_changes_nothing(blocks: BlockStore) -> None:

@@ -1,4 +1,4 @@
-"""Places of blocks on Elasticsearch whose indices have several shards, some of which are away."""
+"""Blocks on Elasticsearch: places if some of several shards are away, and documents that are refused."""
 
 from __future__ import annotations
 
@@ -8,31 +8,35 @@ from typing import Any
 import pytest
 
 from apiserver.events.model import EventType, Owner
+from apiserver.stores.events.columnar.blocks import Refused
 from apiserver.stores.events.columnar.scalars import ColumnarScalars
 from apiserver.stores.events.elasticsearch import names
 from apiserver.stores.events.elasticsearch.address import ElasticsearchAddress
 from apiserver.stores.events.elasticsearch.blocks import ElasticsearchBlocks
 from apiserver.stores.events.elasticsearch.cluster import Cluster
 from apiserver.stores.events.elasticsearch.migrations import check_schema
-from tests.contract.event_stores import batch, scalars
+from tests.contract.event_stores import OWNER, batch, scalars
 
 pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture
 async def cluster(elasticsearch_url: str, elasticsearch_prefix: str) -> AsyncIterator[Cluster]:
-    """One whose index of scalars has two shards."""
     made = Cluster(ElasticsearchAddress((elasticsearch_url,), elasticsearch_prefix), strict=False)
     await check_schema(made.client, elasticsearch_prefix, migrate=True)
-    index = names.blocks(elasticsearch_prefix, EventType.SCALAR, "company")
-    await made.client.indices.create(index=index, settings={"number_of_shards": 2})
     yield made
     await made.close()
+
+
+async def create_index(cluster: Cluster, **how: Any) -> None:
+    """Create the index of scalars."""
+    await cluster.client.indices.create(index=names.blocks(cluster.prefix, EventType.SCALAR, OWNER.company), **how)
 
 
 async def test_the_place_of_another_shard_is_not_taken_for_that_of_one_that_is_away(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    await create_index(cluster, settings={"number_of_shards": 2})
     blocks = ElasticsearchBlocks(cluster)
     store = ColumnarScalars(blocks)
     owners = [Owner("company", str(number)) for number in range(8)]
@@ -54,3 +58,12 @@ async def test_the_place_of_another_shard_is_not_taken_for_that_of_one_that_is_a
     assert {left[owner] for owner in owners if left[owner] != -1} in ({one}, {other})
     assert all(left[owner] in (-1, ended[owner]) for owner in owners)
     assert -1 in left.values()
+
+
+async def test_a_series_that_is_refused_costs_no_other_one_of_its_bundle(cluster: Cluster) -> None:
+    await create_index(cluster, mappings={"properties": {"count": {"type": "byte"}}})
+    store = ColumnarScalars(ElasticsearchBlocks(cluster))
+    with pytest.raises(Refused, match="failed to parse field") as refusal:
+        await store.add(batch(scalars([1.0] * 100, metric="few"), scalars([1.0] * 200, metric="many")))
+    assert [*refusal.value.events.values()] == [200]
+    assert [name.metric for name in await store.series(OWNER)] == ["few"]

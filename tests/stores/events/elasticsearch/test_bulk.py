@@ -46,33 +46,34 @@ def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bulk, "PAUSES", (0.0, 0.0))
 
 
-async def send(nodes: Nodes, *items: str, in_order: bool = True) -> dict[str, int]:
-    return dict(await bulk.send(cast(Cluster, nodes), "events", items, in_order=in_order))
+async def send(nodes: Nodes, *items: str, in_order: bool = True) -> list[bulk.Refusal]:
+    return await bulk.send(cast(Cluster, nodes), "events", items, in_order=in_order)
 
 
 async def test_all_items_are_done() -> None:
     nodes = Nodes()
-    assert await send(nodes, INDEX % 1, INDEX % 2) == {}
+    assert await send(nodes, INDEX % 1, INDEX % 2) == []
     assert nodes.requests == [['{"n":1}', '{"n":2}']]
 
 
 async def test_what_is_too_much_for_now_is_sent_again_alone() -> None:
     nodes = Nodes([DONE, TOO_MANY, DONE, NO_SHARD], [NO_SHARD, DONE])
-    assert await send(nodes, *(INDEX % n for n in range(4))) == {}
+    assert await send(nodes, *(INDEX % n for n in range(4))) == []
     assert nodes.requests[1:] == [['{"n":1}', '{"n":3}'], ['{"n":1}']]
 
 
 async def test_a_refused_item_costs_itself_only() -> None:
     nodes = Nodes([DONE, MALFORMED, MALFORMED, DONE])
     refused = await send(nodes, *(INDEX % n for n in range(4)))
-    assert refused == {"Elasticsearch refused the event: document_parsing_exception: too long": 2}
+    reason = "Elasticsearch refused the event: document_parsing_exception: too long"
+    assert refused == [(INDEX % 1, reason), (INDEX % 2, reason)]
     assert len(nodes.requests) == 1
 
 
 async def test_a_line_that_is_there_is_done() -> None:
-    assert await send(Nodes([CONFLICT]), CREATE % 1) == {}
+    assert await send(Nodes([CONFLICT]), CREATE % 1) == []
     nodes = Nodes([CONFLICT])
-    assert await send(nodes, INDEX % 1) == {}
+    assert await send(nodes, INDEX % 1) == []
     assert len(nodes.requests) == 2
 
 
@@ -89,7 +90,7 @@ async def test_who_sends_is_told_when_to_try_again(answer: dict[str, Any], overl
 
 async def test_a_request_that_is_too_much_for_now_is_sent_again() -> None:
     nodes = Nodes(EventStoreBusy("busy"), EventStoreBusy("busy"))
-    assert await send(nodes, INDEX % 1) == {}
+    assert await send(nodes, INDEX % 1) == []
     assert len(nodes.requests) == 3
 
 
@@ -104,6 +105,6 @@ async def test_a_node_that_is_away_is_not_waited_for() -> None:
 async def test_large_batches_go_in_parts(monkeypatch: pytest.MonkeyPatch, in_order: bool) -> None:
     monkeypatch.setattr(bulk, "REQUEST", 3 * len(INDEX % 1))
     nodes = Nodes()
-    assert await send(nodes, *(INDEX % (n % 10) for n in range(10)), in_order=in_order) == {}
+    assert await send(nodes, *(INDEX % (n % 10) for n in range(10)), in_order=in_order) == []
     assert [len(items) for items in nodes.requests] == [3, 3, 3, 1]
     assert [item for items in nodes.requests for item in items] == [(INDEX % n).splitlines()[1] for n in range(10)]
