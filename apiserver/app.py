@@ -64,6 +64,7 @@ from apiserver.services.last_metrics import LastMetrics
 from apiserver.services.older_metadata import with_older_metadata
 from apiserver.services.older_tags import with_older_tags
 from apiserver.services.project_files import may_use_file
+from apiserver.services.quotas.quotas import Quotas
 from apiserver.services.series_limit import SeriesLimit
 from apiserver.services.store_errors import STORE_ERRORS
 from apiserver.services.usage import Usages
@@ -184,9 +185,16 @@ def create_app(settings: Settings) -> App:
     audit_log = AuditLog(settings, folder.audit)
     audit = RequestAudit(audit_log)
     dispatcher = _dispatcher(routes, backend, limits, in_flight, admission, audit)
-    may_use = partial(may_use_file, backend)
-    deletions, links = backend.file_deletions, backend.file_links
-    file_server = partial(FileServer, store, backend.auth, deletions, links, rules=roles, may_use=may_use)
+    file_server = partial(
+        FileServer,
+        store,
+        backend.auth,
+        backend.file_deletions,
+        backend.file_links,
+        rules=roles,
+        may_use=partial(may_use_file, backend),
+        room=backend.quotas,
+    )
 
     others = FastAPI(title="apiserver", version=__version__, openapi_url=None)
     counters = SharedCounters(backend.counters, folder.metrics, settings.workers)
@@ -201,6 +209,9 @@ def create_app(settings: Settings) -> App:
             "When all was last read, in seconds since 1970; 0: never.",
             scrub.ended,
         )
+    if (quotas := backend.quotas) is not None:
+        help = "How many tasks, projects, users and companies have 80 % of a quota of bytes or series, or more."
+        metrics.gauges["quotas_near"] = (help, lambda: len(quotas.amounts.near()))
     health = Health(backend, store, scrub, backups)
     if backups is not None:
         metrics.gauges["backup_newest_seconds"] = ("When the newest backup was made.", lambda: backups.newest or 0)
@@ -256,6 +267,7 @@ def _backend(settings: Settings, folder: DataFolder, files: FileStore) -> Backen
     scrolls = Scrolls(settings.token_secret)
     key_uses = KeyUses(documents)
     connections = descriptors.connection_limit(settings.max_connections)
+    counters, usages = Counters(), Usages(events, documents)
     return Backend(
         settings=settings,
         documents=documents,
@@ -279,8 +291,9 @@ def _backend(settings: Settings, folder: DataFolder, files: FileStore) -> Backen
         document_cache=DocumentCache(documents),
         file_deletions=FileDeletions(files, documents),
         file_links=FileLinks(settings.token_secret),
-        counters=Counters(),
-        usages=Usages(events, documents),
+        counters=counters,
+        usages=usages,
+        quotas=Quotas(settings.quotas, events, documents, usages, counters, folder.files) if settings.quotas else None,
         live=Hub(events, documents, scrolls, most_streams=min(MOST_STREAMS, connections // 2)),
     )
 
@@ -387,6 +400,9 @@ def _lifespan(
             if backend.documents.shared:  # other servers may use them, too
                 opened.push_async_callback(backend.last_metrics.restating.close)
                 backend.last_metrics.restating.start(at_once=False)
+            if backend.quotas is not None and backend.quotas.bounds_amounts:
+                opened.push_async_callback(backend.quotas.amounts.measuring.close)
+                backend.quotas.amounts.measuring.start()
             if backups is not None:
                 opened.push_async_callback(backups.job.close)
                 backups.job.start()

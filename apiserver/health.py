@@ -25,8 +25,8 @@ PATIENCE_SECONDS = 2
 class Health:
     """The ASGI app: 200 if each store answers in time, else 503; the body says which store does not.
 
-    It also says how much the scrub has found, and whether the backups work that the server makes by itself. Neither is
-    a reason to send nobody here.
+    It also says how much the scrub has found, whether the backups work that the server makes by itself, and how many
+    quotas are nearly used up. None of it is a reason to send nobody here.
 
     Requests that come at the same time share one check of the stores.
     """
@@ -52,6 +52,9 @@ class Health:
         body: dict[str, object] = {"status": "ok" if well else "unavailable", "version": __version__, "stores": stores}
         if self._scrub is not None:
             body["scrub"] = self._scrub.about()
+        if self._backend.quotas is not None:
+            shares = self._backend.quotas.amounts.near()
+            body["quotas"] = {"near": len(shares), "used_up": sum(share.part >= 1 for share in shares)}
         if self._backups is not None:
             body["backup"] = self._backups.report()
         response = JSONResponse(body, 200 if well else 503)

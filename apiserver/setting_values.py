@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
+from decimal import Decimal
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Any, NewType
@@ -41,6 +43,30 @@ class GroupRole:
     company: str = ""
     """The id of a company; the default company if it is empty."""
 
+
+@dataclass(frozen=True, slots=True)
+class Quota:
+    """How much a task, project, user or company may have; 0: as much as it likes."""
+
+    of: str
+    """What it is for: one of QUOTAS_OF."""
+    id: str = ""
+    """For which one: then this quota is in place of the one for all others."""
+    bytes: int = 0
+    """Bytes of its events and files, on disk."""
+    series: int = 0
+    """Scalar series, and series of plots, images and vectors."""
+    events_per_second: int = 0
+
+
+QUOTAS_OF = ("task", "project", "user", "company")
+#: Units of sizes, in bytes.
+_UNITS = {"": 1, "b": 1} | {
+    f"{prefix}{unit}": base**power
+    for power, prefix in enumerate("kmgt", start=1)
+    for unit, base in (("b", 1000), ("ib", 1024))
+}
+_SIZE = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,9})?)\s*([a-z]*)", re.IGNORECASE | re.ASCII)
 
 #: The roles that settings may give.
 _ROLES = ("user", "admin")
@@ -134,6 +160,38 @@ def _group(item: object) -> GroupRole:
     return GroupRole(**table)
 
 
+def _quotas(value: object) -> tuple[Quota, ...]:
+    """Bounds of what is kept and sent."""
+    if isinstance(value, tuple):
+        return value
+    quotas = tuple(_quota(item) for item in _tables(value, "quotas"))
+    if len({(quota.of, quota.id) for quota in quotas}) < len(quotas):
+        raise ValueError("two quotas are for the same: give all bounds in one")
+    return quotas
+
+
+def _quota(item: object) -> Quota:
+    if not isinstance(item, dict):
+        raise ValueError("a quota is a table, such as {of = task, series = 100000}")
+    if unknown := item.keys() - {known.name for known in fields(Quota)}:
+        raise ValueError(f"a quota has no field {min(unknown)}")
+    if item.get("of") not in QUOTAS_OF:
+        raise ValueError(f"a quota is of one of {', '.join(QUOTAS_OF)}: it needs an `of`")
+    bounds = {name: _size(value) for name, value in item.items() if name not in ("of", "id")}
+    if not any(bounds.values()):
+        raise ValueError(f"the quota of a {item['of']} bounds nothing: give bytes, series or events_per_second")
+    return Quota(item["of"], _text(item.get("id", "")), **bounds)
+
+
+def _size(value: object) -> int:
+    """A number, or a size such as "500 GB" (10⁹ bytes each) or "1.5 GiB" (2³⁰)."""
+    found = _SIZE.fullmatch(str(value).strip()) if isinstance(value, (int, str)) else None
+    unit = _UNITS.get(found[2].lower()) if found is not None else None
+    if found is None or unit is None or isinstance(value, bool):
+        raise ValueError(f"{value!r} is neither a whole number nor a size such as 500 GB")
+    return int(Decimal(found[1]) * unit)
+
+
 def _tables(value: object, what: str) -> list[object]:
     """A list of tables, or the same as JSON text."""
     try:
@@ -177,4 +235,5 @@ PARSERS: dict[Any, Callable[[object], Any]] = {
     tuple[FixedUser, ...]: _users,
     tuple[GroupRole, ...]: _groups,
     tuple[Domain, ...]: _domains,
+    tuple[Quota, ...]: _quotas,
 }

@@ -16,7 +16,7 @@ from typing import Any, get_type_hints
 
 from apiserver import addresses
 from apiserver.ip_addresses import Network
-from apiserver.setting_values import PARSERS, Domain, FixedUser, GroupRole
+from apiserver.setting_values import PARSERS, Domain, FixedUser, GroupRole, Quota
 from apiserver.urls import is_private
 
 ENVIRONMENT_PREFIX = "APISERVER_"
@@ -226,6 +226,10 @@ class Settings:
         "about how many scalar series, and metrics of plots, images and vectors, a task may have; events "
         "of further ones are refused",
         min=100,
+    )
+    quotas: tuple[Quota, ...] = _setting(
+        (),
+        "how many bytes, series and events a second tasks, projects, users and companies may have, as their page says",
     )
     multi_task_limit: int = _setting(100, "most tasks in one call about several tasks", min=1)
     backup_to: str = _setting(

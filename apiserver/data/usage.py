@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from enum import StrEnum
 from itertools import islice
 from typing import Annotated, Any
 
 from fastapi import Query, Response
 
-from apiserver.data.calls import DataCall, TheCall
+from apiserver.data.calls import TheCall
 from apiserver.data.formats.writers import Options
 from apiserver.data.parameters import PlainCsv
 from apiserver.data.routes import router, table
@@ -31,6 +31,7 @@ class By(StrEnum):
     TASK = "task"
     PROJECT = "project"
     TYPE = "type"
+    QUOTA = "quota"
 
 
 _PROJECT = (Column("project", Kind.TEXT), Column("project_name", Kind.TEXT))
@@ -39,13 +40,23 @@ _AMOUNTS = (
     *(Column("type", Kind.TEXT), Column("bytes", Kind.INT), Column("series", Kind.INT)),
     *(Column("points", Kind.INT), Column("lines", Kind.INT), Column("samples", Kind.INT)),
 )
+_QUOTA = (
+    *(Column("of", Kind.TEXT), Column("id", Kind.TEXT), Column("bounded", Kind.TEXT)),
+    *(Column("used", Kind.INT), Column("quota", Kind.INT)),
+)
 _COLUMNS = {By.TASK: (*_PROJECT, *_OWNER, *_AMOUNTS), By.PROJECT: (*_PROJECT, *_AMOUNTS), By.TYPE: _AMOUNTS}
 
 
 @table(routes, "/usage")
 async def usage(
     call: TheCall,
-    by: Annotated[By, Query(description="A row for each task (or model), project, or only type of event.")] = By.TASK,
+    by: Annotated[
+        By,
+        Query(
+            description="A row for each task (or model), project, or only type of event. `quota`: how much"
+            " of the quotas of bytes and series is used up by each task, project, user or company that has part of one."
+        ),
+    ] = By.TASK,
     csv: PlainCsv = None,
 ) -> Response:
     """How many events of which type the tasks and models of the caller's company have, and how many bytes they take.
@@ -57,21 +68,29 @@ async def usage(
         raise ApiError(403, 0, "The link is for one task or project")
     if call.caller.grant.project is not None:
         raise out_of_project("an access key that is limited to a project does not tell what the company keeps")
-    found = await call.backend.usages.of(call.caller.company)
+    if by is By.QUOTA:
+        quotas = call.backend.quotas
+        known = quotas is not None and quotas.bounds_amounts
+        shares = await quotas.amounts.of_company(call.caller.company) if quotas is not None and known else []
+        listed = iter([(*share.subject[::2], share.what, share.used, share.bound) for share in shares])
 
-    def make() -> Table:
-        return Table(_COLUMNS[by], _batches(call, found, by))
+        def make() -> Table:
+            return Table(_QUOTA, _batches(listed))
+    else:
+        found = await call.backend.usages.of(call.caller.company)
+
+        def make() -> Table:
+            return Table(_COLUMNS[by], _batches(_rows(found, by)))
 
     return await answer(call, f"usage-by-{by}", make, options=Options(csv == "plain"))
 
 
-async def _batches(call: DataCall, found: CompanyUsage, by: By) -> AsyncGenerator[Batch, None]:
-    rows = _rows(found, by)
+async def _batches(rows: Iterator[Sequence[Any]]) -> AsyncGenerator[Batch, None]:
     while some := await asyncio.to_thread(lambda: list(islice(rows, _ROWS_AT_ONCE))):
         yield Batch(len(some), [list(column) for column in zip(*some, strict=True)])
 
 
-def _rows(found: CompanyUsage, by: By) -> Any:
+def _rows(found: CompanyUsage, by: By) -> Iterator[Sequence[Any]]:
     usage = {By.TASK: lambda: found.usage, By.PROJECT: found.by_project, By.TYPE: found.in_all}[by]()
     place = {owner: n for n, owner in enumerate(usage.owners)} if by is not By.TYPE else {}
     for owner, type, series, events, bytes in usage.rows():

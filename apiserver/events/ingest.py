@@ -9,7 +9,7 @@ from apiserver.events import lines, scan
 from apiserver.events.columns import Grouping
 from apiserver.events.event_types import SentEvent
 from apiserver.events.gathered import gather
-from apiserver.events.model import EventBatch, JsonObject, Owner, Scalars
+from apiserver.events.model import EventBatch, EventType, JsonObject, Owner, Scalars, SeriesName
 from apiserver.events.rejects import Reject, Rejects
 
 
@@ -51,6 +51,19 @@ class Ingest:
             group for group in batch.scalars if group.owner != owner or (group.metric, group.variant) not in refused
         )
         batch.samples = [one for one in batch.samples if one.owner != owner or (one.metric, None) not in refused]
+        self.rejects.add(Reject(reason, malformed=False), before - self.accepted)
+
+    def refuse_names(self, owner: Owner, refused: Collection[SeriesName], reason: str) -> None:
+        """Remove these series of an owner from the batch."""
+        batch, before = self.batch, self.accepted
+        batch.scalars = Scalars.of(
+            group
+            for group in batch.scalars
+            if group.owner != owner or (EventType.SCALAR, group.metric, group.variant) not in refused
+        )
+        batch.samples = [
+            one for one in batch.samples if one.owner != owner or (one.type, one.metric, one.variant) not in refused
+        ]
         self.rejects.add(Reject(reason, malformed=False), before - self.accepted)
 
     def _count(self, refusals: Mapping[Owner, str], owner: Owner, count: int) -> None:

@@ -1,18 +1,30 @@
-"""Tells from a URL which file of this server it names, and whether it names one in an object store."""
+"""Tells from a URL which file of this server it names, or whether one in an object store; and whose a file is."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 from urllib.parse import unquote, urlsplit
 
 #: Names by which a machine reaches itself.
 LOCAL = frozenset({"localhost", "127.0.0.1", "::1"})
+_DOT_AND_ID = re.compile(r"\.([0-9a-f]{32})")
 _HTTP = ("http", "https")
 #: The path of the files on the API's port.
 _BELOW_API = "/files/"
 #: HTTP libraries escape only these three characters in the names of form fields. A name and its escaped form are the
 #: same file.
 _ESCAPED_IN_FORMS = {ord('"'): "%22", ord("\r"): "%0D", ord("\n"): "%0A"}
+
+
+def task_of(name: str) -> str | None:
+    """The id of the task that a file belongs to, by its name.
+
+    The SDK uploads to `/project/task name.task id/…`. The first step of a path that ends with a dot and an id says
+    whose the file is: `/vision/first try.0123456789abcdef0123456789abcdef/artifacts/data.csv` belongs to that task.
+    """
+    ends = (_DOT_AND_ID.fullmatch(step[-33:]) for step in name.split("/")[:-1])
+    return next((end[1] for end in ends if end), None)
 
 
 def file_name(path: str) -> str:

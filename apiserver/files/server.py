@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from functools import partial
+from typing import Protocol
 from urllib.parse import unquote_to_bytes
 
 import orjson
@@ -44,11 +44,21 @@ LIMITS = Limits(least_rate=4 * 2**10)
 MayUse = Callable[[Identity, str], Awaitable[bool]]
 
 
+class Room(Protocol):
+    """Says whether there is room for files."""
+
+    async def admit_file(self, company: str, name: str, bytes: int) -> None:
+        """Raise ApiError if there is no room for a file of about so many bytes."""
+
+    async def stored_file(self, company: str, name: str, bytes: int) -> None:
+        """Count a file that was stored."""
+
+
 class FileServer:
     """Serves `store` to callers that `authenticator` knows, below the path `prefix`; `rules` say what roles allow.
 
     `may_use` says whether a caller may use a file, `deletions` know which files the server deletes by itself, and
-    `links` which file a link opens.
+    `links` which file a link opens. `room` says for which files there is room.
     """
 
     def __init__(
@@ -61,11 +71,13 @@ class FileServer:
         prefix: str = "",
         rules: Rules | None = None,
         may_use: MayUse | None = None,
+        room: Room | None = None,
     ) -> None:
         self._store = store
         self._rules = rules
         self._authenticator = authenticator
         self._may_use = may_use
+        self._room = room
         self._deletions = deletions
         self._links = links
         self._prefix = prefix
@@ -147,12 +159,23 @@ class FileServer:
         self, caller: Identity, method: str, name: str, headers: Mapping[str, str], incoming: Body
     ) -> dict[str, int]:
         """Store what is uploaded; returns the sizes of the files by name."""
-        company, check = caller.company, partial(self._check, caller)
+        company, size = caller.company, headers.get("content-length", "")
+
+        async def check(name: str) -> None:
+            await self._check(caller, name)
+            if self._room is not None:
+                await self._room.admit_file(company, name, int(size) if size.isdecimal() else 0)
+
         if method == "PUT":
-            return {name: await store_body(self._store, company, name, incoming, check)}
-        if name not in ("", "/"):
+            sizes = {name: await store_body(self._store, company, name, incoming, check)}
+        elif name in ("", "/"):
+            sizes = await store_form(self._store, company, headers, incoming, check)
+        else:
             raise bad_request("Forms are posted to the root of the file server")
-        return await store_form(self._store, company, headers, incoming, check)
+        if self._room is not None:
+            for stored, bytes in sizes.items():
+                await self._room.stored_file(company, stored, bytes)
+        return sizes
 
 
 def _path(scope: Scope) -> str:

@@ -149,6 +149,7 @@ def _counted(sums: Snapshot) -> Iterator[Family]:
     yield family
     for name, help in (
         ("event_bytes", "Bytes of bodies with events, after inflating."),
+        ("quota_refusals", "Batches and uploads of which something was refused because of a quota."),
         ("loop_holds", "How often the event loop was held for longer than slow_loop_ms."),
         ("loop_held_seconds", "For how long the event loop was held then."),
     ):

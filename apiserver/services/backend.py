@@ -21,6 +21,7 @@ from apiserver.services.access.oidc.provider import Provider
 from apiserver.services.document_cache import DocumentCache
 from apiserver.services.history.store import History
 from apiserver.services.last_metrics import LastMetrics
+from apiserver.services.quotas.quotas import Quotas
 from apiserver.services.series_limit import SeriesLimit
 from apiserver.services.usage import Usages
 from apiserver.settings import Settings
@@ -51,6 +52,8 @@ class Backend:
     counters: Counters
     live: Hub
     usages: Usages
+    quotas: Quotas | None = None
+    """None if the settings have none."""
 
     def documents_of(self, caller: Identity) -> CompanyDocuments:
         """The documents that a caller may change: those of their company, or of the project that their key is for."""

@@ -36,12 +36,17 @@ class NamedProject(NamedTuple):
 
 @dataclass(slots=True)
 class CompanyUsage:
-    """What is kept of a company. Row n of `usage` is of the owner with names[n] in projects[project_of[n]]."""
+    """What is kept of a company. Row n of `usage` is of the owner with names[n] in projects[project_of[n]].
+
+    users[user_of[n]] made that task or model; the first one, "", is nobody.
+    """
 
     usage: Usage
     names: list[str]
     project_of: npt.NDArray[np.int64]
     projects: list[NamedProject]
+    user_of: npt.NDArray[np.int64]
+    users: list[str]
 
     def by_project(self) -> Usage:
         """The sums of each project, in the order of `projects`; its owners are the projects' ids."""
@@ -67,6 +72,10 @@ class Usages:
         known = self._known.get(company)
         if known is not None and time.monotonic() - known[0] < REMEMBERED:
             return known[1]
+        return await self.anew(company)
+
+    async def anew(self, company: str) -> CompanyUsage:
+        """The usage of a company as of now, or of a moment ago if somebody asks already; EventStoreBusy as `of`."""
         asking = self._asking.get(company)
         if asking is None:
             asking = self._asking[company] = asyncio.create_task(self._ask(company), name="usage")
@@ -86,18 +95,21 @@ class Usages:
     async def _joined(self, usage: Usage, documents: CompanyDocuments) -> CompanyUsage:
         """The usage with the names of its owners and projects. Only those that have events are remembered."""
         places = {owner: n for n, owner in enumerate(usage.owners)}
-        names, project_of = [""] * len(places), np.zeros(len(places), np.int64)
+        names, project_of, user_of = [""] * len(places), *(np.zeros(len(places), np.int64) for _ in range(2))
         projects = [NamedProject("", "")]
-        numbers: dict[str, int] = {"": 0}
+        numbers, users = {"": 0}, {"": 0}
         async for page in pages_by_id(documents, "projects", projection=["name"], limit=_AT_ONCE):
             for one in page:
                 numbers[one["id"]] = len(projects)
                 projects.append(NamedProject(one["id"], str(one.get("name") or "")))
         for collection, is_model in (("tasks", False), ("models", True)):
-            async for page in pages_by_id(documents, collection, projection=["name", "project"], limit=_AT_ONCE):
+            async for page in pages_by_id(
+                documents, collection, projection=["name", "project", "user"], limit=_AT_ONCE
+            ):
                 for one in page:
                     place = places.get(Owner(documents.company, one["id"], is_model))
                     if place is not None:
                         names[place] = str(one.get("name") or "")
                         project_of[place] = numbers.get(str(one.get("project") or ""), 0)
-        return CompanyUsage(usage, names, project_of, projects)
+                        user_of[place] = users.setdefault(str(one.get("user") or ""), len(users))
+        return CompanyUsage(usage, names, project_of, projects, user_of, list(users))

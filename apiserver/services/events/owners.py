@@ -17,13 +17,16 @@ _FIELDS = ("id", "name", "status", "ready", "has_x_axis_labels", RESET)
 _ALL_TYPES = "*"
 
 
-async def find(call: Call, ids: Sequence[str], *, model: bool, to_change: bool = False) -> dict[str, Document]:
-    """By id, the documents with these ids whose events the caller may read (or change)."""
+async def find(
+    call: Call, ids: Sequence[str], *, model: bool, to_change: bool = False, more: tuple[str, ...] = ()
+) -> dict[str, Document]:
+    """By id, the documents with these ids whose events the caller may read (or change); with `more` fields."""
+    fields = (*_FIELDS, *more)
     collection, allowed = "models" if model else "tasks", documents(call) if to_change else visible(call)
     if len(ids) == 1:
-        one = await call.backend.document_cache.find_one(allowed, collection, ids[0], _FIELDS)
+        one = await call.backend.document_cache.find_one(allowed, collection, ids[0], fields)
         return {ids[0]: one} if one else {}
-    return {document["id"]: document for document in await allowed.find_kept(collection, ids, _FIELDS)}
+    return {document["id"]: document for document in await allowed.find_kept(collection, ids, fields)}
 
 
 async def require(

@@ -16,6 +16,7 @@ from apiserver.rpc.errors import ApiError, validation_error
 from apiserver.services.backend import Call, endpoint
 from apiserver.services.events import owners
 from apiserver.services.last_metrics import RESET
+from apiserver.services.quotas.quotas import FIELDS
 from apiserver.stores.documents.query import Document
 from apiserver.times import now_ms
 
@@ -80,7 +81,8 @@ async def _taken(call: Call, read: Callable[..., Ingest]) -> dict[str, Any]:
 async def store(call: Call, events: Ingest) -> int:
     """Store the events of the body, and return how many were stored. The others are in `events.rejects` then.
 
-    Those of unknown or published owners are refused, and those of series beyond the limit of their owner.
+    Those of unknown or published owners are refused, and those of series beyond the limit of their owner or a quota.
+    429 if the whole batch is over a quota.
     """
     known = await _documents_of(call, events)
     if refusals := _refusals(events, known):
@@ -89,6 +91,8 @@ async def store(call: Call, events: Ingest) -> int:
             await call.work(refuse)
         else:
             refuse()
+    if events.batch and call.backend.quotas is not None:
+        await call.backend.quotas.admit(events, known)
     if not events.batch:
         return 0
     crowded = call.backend.series_limit.spend(events.batch)
@@ -119,10 +123,11 @@ def _count(call: Call, batch: EventBatch) -> None:
 async def _documents_of(call: Call, events: Ingest) -> dict[Owner, Document | None]:
     """The documents of the events' owners; None for an owner without one."""
     documents: dict[Owner, Document | None] = {}
+    more = FIELDS if call.backend.quotas is not None else ()
     for model in (False, True):
         asked = [owner for owner in events.locked_allowed if owner.is_model == model]
         ids = [owner.id for owner in asked]
-        known = await owners.find(call, ids, model=model, to_change=True) if ids else {}
+        known = await owners.find(call, ids, model=model, to_change=True, more=more) if ids else {}
         documents |= {owner: known.get(owner.id) for owner in asked}
     return documents
 

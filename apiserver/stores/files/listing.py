@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import unquote
 
+from apiserver.stores.files.names import disk_folder
+
 _FOLDER = "+"
 
 
@@ -38,6 +40,12 @@ def each_file(folder: Path) -> Iterator[ListedFile]:
             name = unquote(company.name.removesuffix(_FOLDER))
             for path, size in _below(company.path, ""):
                 yield ListedFile(name, path, size)
+
+
+def files_of(folder: Path, company: str) -> Iterator[ListedFile]:
+    """The files of one company."""
+    for path, size in _below(str(folder / disk_folder(company)), ""):
+        yield ListedFile(company, path, size)
 
 
 def _below(folder: str, prefix: str) -> Iterator[tuple[str, int]]:

@@ -1,0 +1,242 @@
+"""How many bytes and series each subject of a quota has: what was summed up last, and what was added since.
+
+Sums are made of what the event store and the disk tell, again and again while something is added: a minute after the
+last time at the earliest, and so seldom that they take a hundredth of the time. Until a sum is made, events count as
+they lie in the journal, which is more than they take later. Room that is made by deleting counts at the next sum.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import logging
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import NamedTuple
+
+from apiserver.events.model import EventType, Owner
+from apiserver.files.sizes import bytes_by_task
+from apiserver.repeating import Repeating
+from apiserver.services.quotas.subjects import Subject, Subjects
+from apiserver.services.usage import CompanyUsage, Usages
+from apiserver.setting_values import Quota
+from apiserver.stores.documents.base import DocumentStore, DocumentStoreBusy
+from apiserver.stores.documents.scoped import CompanyDocuments
+from apiserver.stores.events.base import EventStoreBusy
+from apiserver.stores.events.usage import TYPES
+
+log = logging.getLogger(__name__)
+
+#: Seconds from one sum to the next, at least, and how many times as long as a sum took.
+EVERY, TIMES = 60.0, 100.0
+#: Subjects with a smaller part of their bounds count as having nothing. Of the others, so many are remembered.
+LEAST, MOST = 0.05, 100_000
+#: From this part of a bound on, people are warned; the log names so many.
+NEAR, NAMED = 0.8, 100
+_LOGS = TYPES.index(EventType.LOG)
+_AT_ONCE = 1000
+
+
+@dataclass(slots=True)
+class Used:
+    """What one subject has."""
+
+    bytes: int = 0
+    series: int = 0
+
+
+class Share(NamedTuple):
+    """How much of a bound a subject has used up. `what` is "bytes" or "series"."""
+
+    subject: Subject
+    what: str
+    used: int
+    bound: int
+
+    @property
+    def part(self) -> float:
+        """1 if all is used up."""
+        return self.used / self.bound
+
+
+@dataclass(slots=True)
+class _Company:
+    """What is known of a company."""
+
+    measured: dict[Subject, Used] | None = None
+    """What there was at the last sum; None before the first one."""
+    added: dict[Subject, Used] = field(default_factory=lambda: defaultdict(Used))
+    """What was added since that sum began."""
+    due: float = 0.0
+    """When the next sum may begin."""
+    grown: bool = True
+    """Whether something was added, or refused, since the last sum began."""
+    near: set[tuple[Subject, str]] = field(default_factory=set)
+    """Who has most of which bound."""
+
+
+class Amounts:
+    """What the subjects of quotas have, approximately."""
+
+    def __init__(self, subjects: Subjects, usages: Usages, documents: DocumentStore, files: Path | None) -> None:
+        """`files`: the folder of files, if their bytes count."""
+        self._subjects = subjects
+        self._usages = usages
+        self._documents = documents
+        self._files = files
+        self._companies: dict[str, _Company] = {}
+        self._one_at_a_time = asyncio.Lock()
+        self.measuring = Repeating(
+            "adding up for quotas", self._measure_all, EVERY, expected=(EventStoreBusy, DocumentStoreBusy, OSError)
+        )
+
+    def shares(self, subject: Subject, quota: Quota) -> list[Share]:
+        """How much of each bound of its quota a subject has used up."""
+        company = self._company(subject.company)
+        found = [one for some in (company.measured or {}, company.added) if (one := some.get(subject)) is not None]
+        return [
+            Share(subject, what, sum([getattr(used, what) for used in found]), bound)
+            for what, bound in (("bytes", quota.bytes), ("series", quota.series))
+            if bound
+        ]
+
+    def add(self, subject: Subject, quota: Quota, *, bytes: int = 0, series: int = 0) -> None:
+        """Count what is added."""
+        company = self._company(subject.company)
+        company.grown = True
+        added = company.added[subject]
+        added.bytes += bytes
+        added.series += series
+        self._look_at(company, subject, quota, company.near)
+        while len(company.added) > MOST:
+            del company.added[next(iter(company.added))]
+
+    def refused(self, company: str) -> None:
+        """Sum up again when it is time, because room may have been made."""
+        self._company(company).grown = True
+
+    def near(self) -> list[Share]:
+        """Whoever has most of a bound."""
+        subjects = {subject for company in self._companies.values() for subject, _ in company.near}
+        return [share for subject in subjects for share in self._shares(subject) if share.part >= NEAR]
+
+    async def of_company(self, company: str) -> list[Share]:
+        """Whoever has used up a part of a bound, the fullest first; EventStoreBusy if adding up takes too long."""
+        if self._company(company).measured is None:
+            await self.measure(company)
+        known = self._company(company)
+        subjects = dict.fromkeys([*(known.measured or ()), *known.added])
+        found = [share for subject in subjects for share in self._shares(subject)]
+        return sorted(found, key=lambda share: share.part, reverse=True)
+
+    async def measure(self, company: str) -> None:
+        """Sum up what a company has. EventStoreBusy if that takes too long."""
+        async with self._one_at_a_time:
+            known, started = self._company(company), time.monotonic()
+            known.grown = False
+            before = {subject: replace(used) for subject, used in known.added.items()}
+            try:
+                usage = await self._usages.anew(company)
+                files = {} if self._files is None else await asyncio.to_thread(bytes_by_task, self._files, company)
+                others = await self._tasks_with_files_only(company, usage, files)
+                known.measured = await asyncio.to_thread(self._summed, company, usage, files, others)
+            finally:
+                ended = time.monotonic()
+                known.due = ended + max(TIMES * (ended - started), EVERY)
+            for subject, used in before.items():
+                if subject in known.added and known.added[subject] == used:
+                    del known.added[subject]
+                elif subject in known.added:
+                    known.added[subject].bytes -= used.bytes
+                    known.added[subject].series -= used.series
+        near: set[tuple[Subject, str]] = set()
+        for subject in dict.fromkeys([*known.measured, *known.added]):
+            if (quota := self._subjects.quota_of(subject)) is not None:
+                self._look_at(known, subject, quota, near)
+        known.near = near
+
+    def _company(self, company: str) -> _Company:
+        known = self._companies.get(company)
+        if known is None:
+            known = self._companies[company] = _Company()
+            self.measuring.wake()
+        return known
+
+    async def _measure_all(self) -> None:
+        now = time.monotonic()
+        for company in [name for name, known in self._companies.items() if known.grown and known.due <= now]:
+            await self.measure(company)
+
+    def _shares(self, subject: Subject) -> list[Share]:
+        quota = self._subjects.quota_of(subject)
+        return self.shares(subject, quota) if quota is not None else []
+
+    def _look_at(self, company: _Company, subject: Subject, quota: Quota, near: set[tuple[Subject, str]]) -> None:
+        """Note in `near` whether the subject has most of a bound, and say so in the log if that is new."""
+        for share in self.shares(subject, quota):
+            if share.part >= NEAR:
+                is_new = (subject, share.what) not in company.near
+                near.add((subject, share.what))
+                if is_new and len(near) <= NAMED:
+                    text = "a quota is used up to %d %%: %s has %s of %s %s"
+                    log.warning(text, 100 * share.part, subject, f"{share.used:,}", f"{share.bound:,}", share.what)
+
+    async def _tasks_with_files_only(
+        self, company: str, usage: CompanyUsage, files: Mapping[str, int]
+    ) -> dict[str, tuple[str, str]]:
+        """Project and user of the tasks that have files and no events."""
+        known = {owner.id for owner in usage.usage.owners}
+        ids = [id for id in files if id and id not in known]
+        found: dict[str, tuple[str, str]] = {}
+        documents = CompanyDocuments(self._documents, company)
+        for start in range(0, len(ids), _AT_ONCE):
+            for one in await documents.find_kept("tasks", ids[start : start + _AT_ONCE], ("project", "user")):
+                found[one["id"]] = (str(one.get("project") or ""), str(one.get("user") or ""))
+        return found
+
+    def _summed(
+        self,
+        company: str,
+        usage: CompanyUsage,
+        files: Mapping[str, int],
+        others: Mapping[str, tuple[str, str]],
+    ) -> dict[Subject, Used]:
+        """What each subject has; those with a small part of their bounds are left out."""
+        found: dict[Subject, Used] = defaultdict(Used)
+        for owner, project, user, bytes, series in _rows(company, usage, files, others):
+            for subject, _ in self._subjects.of(owner, project, user):
+                found[subject].bytes += bytes
+                found[subject].series += series
+
+        def part(subject: Subject) -> float:
+            used, quota = found[subject], self._subjects.quota_of(subject)
+            if quota is None:
+                return 0.0
+            return max(bound and has / bound for has, bound in ((used.bytes, quota.bytes), (used.series, quota.series)))
+
+        subjects = [subject for subject in found if part(subject) >= LEAST]
+        if len(subjects) > MOST:
+            subjects = heapq.nlargest(MOST, subjects, key=part)
+        return {subject: found[subject] for subject in subjects}
+
+
+def _rows(
+    company: str, usage: CompanyUsage, files: Mapping[str, int], others: Mapping[str, tuple[str, str]]
+) -> Iterator[tuple[Owner, str, str, int, int]]:
+    """Project, user, bytes and series of each owner; a task's files count. Those of nobody count for the company."""
+    bytes = usage.usage.bytes.sum(axis=1).tolist()
+    series = (usage.usage.series.sum(axis=1) - usage.usage.series[:, _LOGS]).tolist()
+    of_nobody = sum(files.values())
+    for n, (owner, project, user) in enumerate(
+        zip(usage.usage.owners, usage.project_of.tolist(), usage.user_of.tolist(), strict=True)
+    ):
+        of_files = 0 if owner.is_model else files.get(owner.id, 0)
+        of_nobody -= of_files
+        yield owner, usage.projects[project].id, usage.users[user], bytes[n] + of_files, series[n]
+    for id, (project_id, user_id) in others.items():
+        of_nobody -= files[id]
+        yield Owner(company, id), project_id, user_id, files[id], 0
+    yield Owner(company, ""), "", "", of_nobody, 0

@@ -1,0 +1,197 @@
+"""Holds what clients send to the quotas of the settings.
+
+A batch that is over a rate, or over bytes, is refused as a whole with 429 and Retry-After: the SDK and the collector of
+OpenTelemetry keep it, wait and send it again. (507 would say more, but the SDK sends such a batch again and again
+without any pause.) Series beyond a quota are refused one by one, like events that are wrong: to wait would hold back
+the points of all series that are known. Uploads of files over bytes get 507, as with a full disk.
+
+Each server process counts rates on its own.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from collections import Counter
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+
+from apiserver.events.ingest import Ingest
+from apiserver.events.model import EventBatch, Owner
+from apiserver.files.addresses import task_of
+from apiserver.metrics.counters import Counters
+from apiserver.off_loop import off_loop
+from apiserver.rpc.errors import ApiError, overloaded
+from apiserver.services.quotas.amounts import Amounts, Share
+from apiserver.services.quotas.known_series import KnownSeries, series_in
+from apiserver.services.quotas.rates import Rates
+from apiserver.services.quotas.subjects import Subject, Subjects
+from apiserver.services.usage import Usages
+from apiserver.setting_values import Quota
+from apiserver.stores.documents.base import DocumentStore
+from apiserver.stores.documents.query import Document
+from apiserver.stores.documents.scoped import CompanyDocuments
+from apiserver.stores.events.base import EventStore
+
+log = logging.getLogger(__name__)
+
+#: The fields of an owner's document that say to whom its events count.
+FIELDS = ("project", "user")
+#: Seconds after which a client may send again what was over bytes.
+_AGAIN = 60
+#: Bytes of a point, and of a line or sample beside its text, as they lie in the journal.
+_POINT, _EVENT = 24, 16
+#: Seconds until the log names somebody again who sends about as much as they may.
+_TOLD = 3600.0
+_MOST_TOLD = 10_000
+
+Held = list[tuple[Subject, Quota]]
+
+
+class Quotas:
+    """The quotas of a server. `near` says who has used up most of one."""
+
+    def __init__(
+        self,
+        quotas: tuple[Quota, ...],
+        events: EventStore,
+        documents: DocumentStore,
+        usages: Usages,
+        counters: Counters,
+        files: Path,
+    ) -> None:
+        """`files`: the folder in which files are kept."""
+        self._subjects = Subjects(quotas)
+        self._documents = documents
+        self._counters = counters
+        self._rates = Rates()
+        self._series = KnownSeries(events)
+        self.bounds_amounts = any(quota.bytes or quota.series for quota in quotas)
+        bounds_bytes = any(quota.bytes for quota in quotas)
+        self.amounts = Amounts(self._subjects, usages, documents, files if bounds_bytes else None)
+        self._told: dict[Subject, float] = {}
+
+    async def admit(self, events: Ingest, documents: Mapping[Owner, Document | None]) -> None:
+        """Refuse what is over a quota: 429 for the batch, or some of its series; and count what is left."""
+        sizes = _sizes(events.batch)
+        held = {owner: self._subjects.of_document(owner, documents[owner] or {}) for owner in sizes}
+        if self.bounds_amounts:
+            self._check_bytes([each for some in held.values() for each in some])
+        self._take({owner: (held[owner], count) for owner, (count, _) in sizes.items()})
+        if not self.bounds_amounts:
+            return
+        for owner, subjects in held.items():
+            if any(quota.series for _, quota in subjects):
+                await self._admit_series(events, owner, subjects)
+        for owner, (_, bytes) in sizes.items():
+            for subject, quota in held[owner]:
+                self.amounts.add(subject, quota, bytes=bytes)
+
+    async def admit_file(self, company: str, name: str, bytes: int) -> None:
+        """507 if a file of this size is over a quota; it is counted once it is `stored`."""
+        for subject, quota in await self._held_of_file(company, name):
+            for share in self.amounts.shares(subject, quota):
+                if share.what == "bytes" and share.used + bytes > share.bound:
+                    self._refused(subject)
+                    raise ApiError(507, 0, f"The file was not stored: {_over(share)}")
+
+    async def stored_file(self, company: str, name: str, bytes: int) -> None:
+        """Count a file that was stored."""
+        for subject, quota in await self._held_of_file(company, name):
+            self.amounts.add(subject, quota, bytes=bytes)
+
+    async def _held_of_file(self, company: str, name: str) -> Held:
+        task = task_of(name)
+        found = []
+        if task is not None:
+            found = await CompanyDocuments(self._documents, company).find_kept("tasks", [task], FIELDS)
+        held = self._subjects.of_document(Owner(company, task or ""), found[0] if found else {})
+        return [(subject, quota) for subject, quota in held if quota.bytes]
+
+    def _check_bytes(self, held: Held) -> None:
+        for subject, quota in held:
+            for share in self.amounts.shares(subject, quota):
+                if share.what == "bytes" and share.used >= share.bound:
+                    self._refused(subject)
+                    raise overloaded(_over(share), _AGAIN)
+
+    def _take(self, sent: Mapping[Owner, tuple[Held, int]]) -> None:
+        """Take the events from the buckets of all, or raise 429 and take nothing."""
+        counts: Counter[Subject] = Counter()
+        rates: dict[Subject, int] = {}
+        for held, count in sent.values():
+            for subject, quota in held:
+                if quota.events_per_second:
+                    counts[subject] += count
+                    rates[subject] = quota.events_per_second
+        if not counts:
+            return
+        now = time.monotonic()
+        waits = {subject: self._rates.wait(subject, rates[subject], count, now) for subject, count in counts.items()}
+        subject = max(waits, key=waits.__getitem__)
+        if waits[subject]:
+            self._refused(subject)
+            self._tell([subject], now)
+            text = f"Over quota: {subject} may send {rates[subject]:,} events a second, and sends more"
+            raise overloaded(text, math.ceil(waits[subject]))
+        self._tell(self._rates.take({one: (rates[one], count) for one, count in counts.items()}, now), now)
+
+    async def _admit_series(self, events: Ingest, owner: Owner, held: Held) -> None:
+        """Refuse new series of an owner for which there is no room."""
+        known = await self._series.of(owner)
+        # Nothing is awaited until the new ones are counted, so that no two batches use the same room.
+        new = [name for name in series_in(events.batch, owner) if hash(name) not in known]
+        if not new:
+            return
+        shares = [share for each in held for share in self.amounts.shares(*each) if share.what == "series"]
+        fullest = min(shares, key=lambda share: share.bound - share.used)
+        room = max(fullest.bound - fullest.used, 0)
+        taken, refused = new[:room], set(new[room:])
+        self._series.add(owner, taken)
+        for subject, quota in held:
+            self.amounts.add(subject, quota, series=len(taken))
+        if refused:
+            self._refused(fullest.subject)
+            size = len(events.batch.scalars) + len(events.batch.samples)
+            await off_loop(size, partial(events.refuse_names, owner, refused, f"{_over(fullest)}; no further ones"))
+
+    def _refused(self, subject: Subject) -> None:
+        self._counters.count("quota_refusals")
+        self.amounts.refused(subject.company)
+
+    def _tell(self, subjects: list[Subject], now: float) -> None:
+        """Say in the log who sends about as much as they may, once an hour."""
+        for subject in subjects:
+            if now - self._told.get(subject, -_TOLD) >= _TOLD:
+                self._told.pop(subject, None)
+                self._told[subject] = now
+                log.warning("a quota of events a second is nearly used up, or exceeded: %s", subject)
+        while len(self._told) > _MOST_TOLD:
+            del self._told[next(iter(self._told))]
+
+
+def _sizes(batch: EventBatch) -> dict[Owner, tuple[int, int]]:
+    """How many events each owner has in the batch, and how many bytes they take in the journal."""
+    counts: Counter[Owner] = Counter()
+    bytes: Counter[Owner] = Counter()
+    scalars = batch.scalars
+    if len(scalars.owners) == 1:
+        counts[scalars.owners[0]] = len(scalars.iters)
+    else:
+        for number, length in zip(scalars.owner, scalars.lengths, strict=True):
+            counts[scalars.owners[number]] += length
+    for owner, count in counts.items():
+        bytes[owner] = _POINT * count
+    for lines in batch.logs:
+        counts[lines.owner] += len(lines.messages)
+        bytes[lines.owner] += sum(map(len, lines.messages)) + _EVENT * len(lines.messages)
+    for sample in batch.samples:
+        counts[sample.owner] += 1
+        bytes[sample.owner] += len(sample.document) + _EVENT
+    return {owner: (count, bytes[owner]) for owner, count in counts.items()}
+
+
+def _over(share: Share) -> str:
+    return f"Over quota: {share.subject} may have {share.bound:,} {share.what}, and has {share.used:,}"

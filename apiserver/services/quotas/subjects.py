@@ -1,0 +1,45 @@
+"""Whose use a quota bounds, and which quota is for whom."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from apiserver.events.model import Owner
+from apiserver.setting_values import Quota
+from apiserver.stores.documents.query import Document
+
+
+class Subject(NamedTuple):
+    """A task (or model), project, user or company whose use is counted."""
+
+    of: str
+    """What it is, as in a quota: "task"."""
+    company: str
+    id: str
+
+    def __str__(self) -> str:
+        return f"{self.of} {self.id}"
+
+
+class Subjects:
+    """Finds the subjects that have a quota. A quota with an id is in place of the one without."""
+
+    def __init__(self, quotas: Sequence[Quota]) -> None:
+        self._quotas = {(quota.of, quota.id): quota for quota in quotas}
+        self._kinds = {quota.of for quota in quotas}
+
+    def quota_of(self, subject: Subject) -> Quota | None:
+        """The quota that is for a subject."""
+        return self._quotas.get((subject.of, subject.id)) or self._quotas.get((subject.of, ""))
+
+    def of(self, owner: Owner, project: str | None, user: str | None) -> list[tuple[Subject, Quota]]:
+        """Who has a quota of all to whom events (or files) of an owner count, and this quota."""
+        company, task = owner.company, owner.id if owner.has_document else ""
+        ids = (("task", task), ("project", project), ("user", user), ("company", company))
+        all_of_them = [Subject(of, company, id) for of, id in ids if id and of in self._kinds]
+        return [(subject, quota) for subject in all_of_them if (quota := self.quota_of(subject)) is not None]
+
+    def of_document(self, owner: Owner, document: Document) -> list[tuple[Subject, Quota]]:
+        """The same, of the owner with this document."""
+        return self.of(owner, document.get("project"), document.get("user"))

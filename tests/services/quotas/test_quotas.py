@@ -1,0 +1,218 @@
+"""What is over a quota is refused and named, and everything else goes on."""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from apiserver.services.access.credentials import create_user
+from apiserver.services.quotas.amounts import Amounts
+from apiserver.setting_values import Quota
+from apiserver.settings import SettingsError, load, masked
+from tests.harness import Api, running_api
+
+pytestmark = pytest.mark.anyio
+
+COMPANY = "d1e5c0a8f00d4e0ab1e0c0ffee000001"
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The time for rates, which stands still until a test sets it."""
+    now = [time.monotonic()]
+    monkeypatch.setattr("apiserver.services.quotas.quotas.time.monotonic", lambda: now[0])
+    return now
+
+
+async def new_task(api: Api, name: str = "a task", **more: Any) -> str:
+    return str((await api.call("tasks.create", {"name": name, "type": "training", **more}))["id"])
+
+
+async def send(api: Api, *events: Mapping[str, Any], **options: Any) -> httpx.Response:
+    return await api.raw("POST", "/events.add_batch", content="\n".join(map(json.dumps, events)), **options)
+
+
+def points(task: str, count: int, *, variant: str = "v", first: int = 0) -> list[dict[str, Any]]:
+    point = {"type": "training_stats_scalar", "task": task, "metric": "m", "variant": variant, "value": 1}
+    return [{**point, "iter": first + n} for n in range(count)]
+
+
+def line(task: str, text: str) -> dict[str, Any]:
+    return {"type": "log", "task": task, "msg": text, "timestamp": 1}
+
+
+def amounts(api: Api) -> Amounts:
+    assert api.backend.quotas is not None
+    return api.backend.quotas.amounts
+
+
+@asynccontextmanager
+async def with_quotas(data: Path, *quotas: Quota) -> AsyncIterator[Api]:
+    """A server with quotas that has just added up, so that it does not again while the test runs."""
+    async with running_api(data, quotas=quotas) as api:
+        await amounts(api).measure(COMPANY)
+        yield api
+
+
+async def usage(api: Api) -> list[dict[str, Any]]:
+    answer = await api.raw("GET", "/data/usage.json?by=quota")
+    assert answer.status_code == 200, answer.text
+    rows: list[dict[str, Any]] = answer.json()
+    return rows
+
+
+async def test_who_sends_too_fast_is_named_and_waits_and_loses_nothing(tmp_path: Path, clock: list[float]) -> None:
+    quotas = (Quota("task", events_per_second=10), Quota("company", events_per_second=15))
+    async with with_quotas(tmp_path / "data", *quotas) as api:
+        one, two = await new_task(api), await new_task(api)
+        assert (await send(api, *points(one, 90))).json()["data"]["added"] == 90
+        refused = await send(api, *points(one, 20, first=90), *points(two, 1))
+        assert refused.status_code == 429
+        assert refused.headers["retry-after"] == "1"
+        said = f"Over quota: task {one} may send 10 events a second, and sends more"
+        assert refused.json()["meta"]["result_msg"] == said
+        clock[0] += 1
+        assert (await send(api, *points(one, 20, first=90))).json()["data"]["added"] == 20
+        refused = await send(api, *points(two, 100))
+        assert refused.json()["meta"]["result_msg"].startswith(f"Over quota: company {COMPANY} may send 15 events")
+        clock[0] += 1000
+        assert (await send(api, *points(two, 100))).json()["data"]["added"] == 100
+        found = await api.call("events.get_task_events", {"task": one, "batch_size": 1000})
+        assert found["total"] == 110
+        assert "apiserver_quota_refusals_total 2" in (await api.raw("GET", "/metrics")).text
+
+
+async def test_another_company_and_another_user_have_their_own(tmp_path: Path, clock: list[float]) -> None:
+    quotas = (Quota("user", events_per_second=10), Quota("company", COMPANY, events_per_second=1000))
+    async with with_quotas(tmp_path / "data", *quotas) as api:
+        mine = await new_task(api)
+        assert (await send(api, *points(mine, 100))).status_code == 200
+        assert (await send(api, *points(mine, 1))).status_code == 429
+        for company in (COMPANY, "another company"):
+            _, key = await create_user(api.backend.documents, company, "bob", "user")
+            auth = (key.key, key.secret)
+            answer = await api.call("tasks.create", {"name": "b", "type": "training"}, auth=auth)
+            assert (await send(api, *points(answer["id"], 100), auth=auth)).status_code == 200
+            assert (await send(api, *points(answer["id"], 1), auth=auth)).status_code == 429
+        # It counts whose the task is, not who sends.
+        other = (await api.call("tasks.create", {"name": "b", "type": "training"}, auth=auth))["id"]
+        assert (await send(api, *points(other, 1), auth=auth)).status_code == 429
+
+
+async def test_new_series_are_refused_and_known_ones_go_on(tmp_path: Path) -> None:
+    quotas = (Quota("task", series=3), Quota("project", series=4))
+    async with with_quotas(tmp_path / "data", *quotas) as api:
+        project = (await api.call("projects.create", {"name": "p"}))["id"]
+        one, two = await new_task(api, project=project), await new_task(api, project=project)
+        assert (await send(api, *[points(one, 2, variant=v)[n] for v in "ab" for n in (0, 1)])).status_code == 200
+        data = (await send(api, *[points(one, 1, variant=v, first=2)[0] for v in "abcde"])).json()["data"]
+        reason = f"Over quota: task {one} may have 3 series, and has 2; no further ones"
+        assert (data["added"], data["errors_info"]) == (3, {reason: 2})
+        image = {"type": "training_debug_image", "task": two, "iter": 0, "metric": "i", "url": "http://files/a.png"}
+        data = (await send(api, {**image, "variant": "x"}, {**image, "variant": "y"}, line(two, "a line"))).json()[
+            "data"
+        ]
+        reason = f"Over quota: project {project} may have 4 series, and has 3; no further ones"
+        assert (data["added"], data["errors_info"]) == (2, {reason: 1})
+        answer = await send(api, *points(one, 1, variant="e"))
+        assert answer.status_code == 400  # nothing of it was taken: the SDK says so in its log, and goes on
+        await amounts(api).measure(COMPANY)
+        rows = {(row["of"], row["id"]): (row["used"], row["quota"]) for row in await usage(api)}
+        assert rows == {("task", one): (3, 3), ("task", two): (1, 3), ("project", project): (4, 4)}
+        await api.call("tasks.delete", {"task": one, "force": True})
+        await amounts(api).measure(COMPANY)
+        assert (await send(api, *points(two, 1, variant="n"))).status_code == 200
+
+
+async def test_whoever_has_too_many_bytes_gets_429_until_there_is_room(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with with_quotas(tmp_path / "data", Quota("project", bytes=10_000)) as api:
+        project = (await api.call("projects.create", {"name": "p"}))["id"]
+        one, two = await new_task(api, project=project), await new_task(api, project=project)
+        elsewhere = await new_task(api)
+        with caplog.at_level(logging.WARNING):
+            assert (await send(api, line(one, "x" * 7000))).status_code == 200
+            assert "a quota" not in caplog.text
+            assert (await send(api, line(one, "y" * 2000))).status_code == 200
+            assert f"a quota is used up to 90 %: project {project} has 9,0" in caplog.text
+        assert (await send(api, line(two, "z" * 2000))).status_code == 200
+        refused = await send(api, line(two, "one more"))
+        assert (refused.status_code, refused.headers["retry-after"]) == (429, "60")
+        message = refused.json()["meta"]["result_msg"]
+        assert message.startswith(f"Over quota: project {project} may have 10,000 bytes, and has 11,0")
+        assert (await send(api, line(elsewhere, "x" * 20_000))).status_code == 200
+        assert (await api.raw("GET", "/health")).json()["quotas"] == {"near": 1, "used_up": 1}
+        assert "apiserver_quotas_near 1" in (await api.raw("GET", "/metrics")).text
+        (row,) = await usage(api)
+        assert (row["of"], row["id"], row["bounded"], row["quota"]) == ("project", project, "bytes", 10_000)
+        await api.call("tasks.delete", {"task": one, "force": True})
+        await amounts(api).measure(COMPANY)
+        assert (await send(api, line(two, "one more"))).status_code == 200
+        assert (await api.raw("GET", "/health")).json()["quotas"] == {"near": 0, "used_up": 0}
+
+
+async def test_files_count_and_are_refused(tmp_path: Path) -> None:
+    quotas = (Quota("task", bytes=5_000), Quota("company", COMPANY, bytes=1_000_000))
+    async with with_quotas(tmp_path / "data", *quotas) as api:
+        project = (await api.call("projects.create", {"name": "p"}))["id"]
+        task = await new_task(api, project=project)
+        path = f"/files/p/a%20task.{task}/artifacts/a.bin"
+        assert (await api.raw("PUT", path, content=b"x" * 4000)).status_code == 200
+        refused = await api.raw("PUT", path + "2", content=b"x" * 4000)
+        assert refused.status_code == 507
+        said = f"The file was not stored: Over quota: task {task} may have 5,000 bytes, and has 4,000"
+        assert refused.json()["meta"]["result_msg"] == said
+        assert (await api.raw("PUT", "/files/of-nobody.bin", content=b"x" * 9000)).status_code == 200
+        await amounts(api).measure(COMPANY)
+        assert [(row["of"], row["used"]) for row in await usage(api)] == [("task", 4000)]  # 1 % of the company's
+        form = {f"/p/a task.{task}/b.bin": ("b.bin", b"x" * 4000)}
+        assert (await api.raw("POST", "/files/", files=form)).status_code == 507
+        assert (await send(api, line(task, "x" * 2000))).status_code == 200
+        assert (await send(api, line(task, "x"))).status_code == 429
+
+
+async def test_without_quotas_nothing_is_counted(api: Api) -> None:
+    assert api.backend.quotas is None
+    assert await usage(api) == []
+    assert "quotas" not in (await api.raw("GET", "/health")).json()
+
+
+def test_settings_say_quotas_in_toml_and_json(tmp_path: Path) -> None:
+    config = tmp_path / "server.toml"
+    config.write_text(
+        'quotas = [{of = "task", series = 100_000}, {of = "company", bytes = "500 GB"},\n'
+        '          {of = "user", id = "u", events_per_second = 20000, bytes = "1.5 GiB"}]\n'
+    )
+    quotas = load(config=config).quotas
+    assert quotas == (
+        Quota("task", series=100_000),
+        Quota("company", bytes=500 * 10**9),
+        Quota("user", "u", bytes=3 * 2**29, events_per_second=20_000),
+    )
+    assert load(environ={"APISERVER_QUOTAS": masked(load(config=config))["quotas"]}).quotas == quotas
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ([{"of": "queue", "bytes": 1}], "task, project, user, company"),
+        ([{"of": "task"}], "bounds nothing"),
+        ([{"of": "task", "bytes": "many"}], "'many' is neither a whole number nor a size"),
+        ([{"of": "task", "bytes": -1}], "neither a whole number"),
+        ([{"of": "task", "points": 1}], "no field points"),
+        ([{"of": "task", "bytes": 1}, {"of": "task", "series": 1}], "two quotas are for the same"),
+        (["task"], "is a table"),
+    ],
+)
+def test_a_wrong_quota_is_named(given: Any, said: str) -> None:
+    with pytest.raises(SettingsError, match=said):
+        load(environ={"APISERVER_QUOTAS": json.dumps(given)})
