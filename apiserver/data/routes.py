@@ -24,7 +24,7 @@ from apiserver.data.formats import TABLES, Format
 from apiserver.data.links import DataLinks
 from apiserver.data.sending import DataResponse
 from apiserver.rpc.admission import Admission
-from apiserver.rpc.auth import CALLER, TOKEN_COOKIE, Authenticator, cookie
+from apiserver.rpc.auth import TOKEN_COOKIE, Authenticator, cookie, note_caller
 from apiserver.rpc.body import Body, Limits
 from apiserver.rpc.call import Identity
 from apiserver.rpc.disconnects import ClientDisconnected
@@ -89,7 +89,7 @@ class DataRoute(APIRoute):
                 client = request.client.host if request.client else ""
                 token = request.query_params.get("token")
                 caller, link = await caller_of(state, headers, token, method=request.method, client=client)
-                request.scope[CALLER] = caller
+                note_caller(request.scope, caller)
                 check(caller, ENDPOINT, reads=request.method in SAFE_METHODS)
                 call = DataCall(state.backend, caller, request, headers, id, reading, link)
                 request.state.call = call

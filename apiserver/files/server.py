@@ -20,7 +20,7 @@ from apiserver.files.deletions import FileDeletions
 from apiserver.files.downloads import send_file
 from apiserver.files.links import FileLinks
 from apiserver.files.uploads import store_body, store_form
-from apiserver.rpc.auth import CALLER, Authenticator
+from apiserver.rpc.auth import Authenticator, note_caller
 from apiserver.rpc.body import Body, Limits
 from apiserver.rpc.call import Identity, Rules
 from apiserver.rpc.disconnects import ClientDisconnected
@@ -134,7 +134,7 @@ class FileServer:
         caller = await self._authenticator.authenticate(
             headers, method=method, changes=not reads, forms=True, client=client
         )
-        scope[CALLER] = caller
+        note_caller(scope, caller)
         if self._rules is not None:
             self._rules.check(caller, "files.get_file" if reads else "files.change", reads=reads)
         return caller

@@ -20,10 +20,10 @@ from apiserver.data_folder import DataFolder
 from apiserver.metrics.counters import BOUNDS, Snapshot
 from apiserver.metrics.exposition import OPENMETRICS, PLAIN, Family, is_openmetrics, text
 from apiserver.metrics.sharing import SharedCounters
-from apiserver.rpc.auth import CALLER
+from apiserver.rpc.auth import note_caller
 from apiserver.rpc.errors import ApiError, error_for
 from apiserver.rpc.reply import SAFE_HEADERS
-from apiserver.services.access.roles import check
+from apiserver.services.access.roles import check, check_owns_server
 from apiserver.services.backend import Backend
 from apiserver.services.store_errors import STORE_ERRORS
 
@@ -39,7 +39,7 @@ Gauge = Callable[[], float]
 
 
 class Metrics:
-    """The ASGI app. Callers need the `metrics_token` of the settings, or credentials of an admin."""
+    """The ASGI app. Callers need the `metrics_token` of the settings, or are admins of the server's own company."""
 
     def __init__(self, backend: Backend, folder: DataFolder, counters: SharedCounters) -> None:
         self._backend = backend
@@ -75,8 +75,9 @@ class Metrics:
         client = request.client.host if request.client else ""
         headers = dict(request.headers)
         caller = await self._backend.auth.authenticate(headers, method="GET", changes=False, client=client)
-        request.scope[CALLER] = caller
+        note_caller(request.scope, caller)
         check(caller, _ENDPOINT, reads=True)
+        check_owns_server(caller, self._backend.settings)
 
     async def _families(self) -> list[Family]:
         sums = self._counters.sums()

@@ -20,7 +20,7 @@ from apiserver.events.lines import never
 from apiserver.otlp import json_form, protobuf
 from apiserver.otlp.points import Malformed, Point, TooMuch
 from apiserver.otlp.series import Series
-from apiserver.rpc.auth import CALLER
+from apiserver.rpc.auth import note_caller
 from apiserver.rpc.body import REST_OF_BODY, Body, Limits
 from apiserver.rpc.disconnects import ClientDisconnected
 from apiserver.rpc.errors import ApiError, bad_request, error_for, method_not_allowed
@@ -90,7 +90,7 @@ class Otlp:
                 raise method_not_allowed(scope["method"], "POST")
             client = (scope.get("client") or ("",))[0]
             caller = await self._backend.auth.authenticate(headers, client=client)
-            scope[CALLER] = caller
+            note_caller(scope, caller)
             check(caller, _ENDPOINT, reads=False)
             body.known()
             if form is None:

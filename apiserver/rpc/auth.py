@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import binascii
 from base64 import b64decode
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping, MutableMapping
+from typing import Any
 
-from apiserver.rpc.call import Identity
+from apiserver.rpc.call import ANONYMOUS, Identity
 from apiserver.rpc.errors import ApiError, impersonation_error, unauthorized
 from apiserver.rpc.origins import Origins
 from apiserver.rpc.tokens import Tokens, bad_token
 
 #: The name in the scope of a request under which its caller is kept, once they are known.
-CALLER = "caller"
+_CALLER = "caller"
 #: The cookie that `auth.login` sets for the web UI.
 TOKEN_COOKIE = "clearml_token_basic"
 
@@ -130,6 +131,17 @@ class Authenticator:
         if other is None:
             raise impersonation_error(user)
         return other
+
+
+def note_caller(scope: MutableMapping[str, Any], caller: Identity) -> None:
+    """Note in the scope of a request who calls, for those who see the answer, such as the audit log."""
+    scope[_CALLER] = caller
+
+
+def noted_caller(scope: Mapping[str, Any]) -> Identity:
+    """Who was noted to call; ANONYMOUS if nobody was."""
+    caller: Identity = scope.get(_CALLER, ANONYMOUS)
+    return caller
 
 
 def basic_credentials(text: str) -> tuple[str, str] | None:

@@ -9,6 +9,7 @@ import apiserver
 from apiserver.rpc.errors import validation_error
 from apiserver.rpc.versions import NEWEST, SERVER_VERSION
 from apiserver.services import usage_statistics
+from apiserver.services.access.roles import check_owns_server
 from apiserver.services.backend import Call, endpoint, registry
 from apiserver.settings import masked
 
@@ -27,6 +28,7 @@ async def info(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 @endpoint("server.config", "1.0")
 async def config(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     settings = call.backend.settings
+    check_owns_server(call.identity, settings)
     safe = masked(settings)
     shown: dict[str, Any] = {}
     for field in fields(settings):

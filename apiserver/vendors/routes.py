@@ -17,7 +17,7 @@ from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 from starlette.types import Message
 
-from apiserver.rpc.auth import CALLER
+from apiserver.rpc.auth import note_caller
 from apiserver.rpc.body import Body, Limits
 from apiserver.rpc.call import Identity
 from apiserver.rpc.disconnects import ClientDisconnected
@@ -86,7 +86,7 @@ def vendor_route(
                     client = request.client.host if request.client else ""
                     headers = _headers(request, authorization(request))
                     caller = await backend.auth.authenticate(headers, changes=False, client=client)
-                    request.scope[CALLER] = caller
+                    note_caller(request.scope, caller)
                     check(caller, "vendors.get_metrics", reads=True)
                     request.state.call = VendorCall(backend, caller, request, id)
                     response = await answer(await _with_body(request) if has_body else request)

@@ -85,6 +85,8 @@ async def test_who_may_read_them(tmp_path: Path) -> None:
         assert (await api.raw("GET", "/data/projects", headers=bearer, auth=None)).status_code == 401
         _, credential = await create_user(api.backend.documents, api.backend.settings.company, "user")
         assert (await api.raw("GET", "/metrics", auth=(credential.key, credential.secret))).status_code == 403
+        _, theirs = await create_user(api.backend.documents, "another company", "eve", "admin")
+        assert (await api.raw("GET", "/metrics", auth=(theirs.key, theirs.secret))).status_code == 403
         for path in ("/livez", "/readyz"):
             assert (await api.raw("GET", path, auth=None)).status_code == 200
     async with running_api(tmp_path / "other") as api:

@@ -45,7 +45,7 @@ class Entry:
     name: str = ""
     """Their name; of whom somebody tried to be, if that failed."""
     key: str = ""
-    """The access key, or `password` or `provider`, if the caller or their token used one."""
+    """The access key, or `password`, `provider` or `proxy`, if the caller or their token used one."""
     address: str = ""
     what: Mapping[str, Any] = field(default_factory=dict)
     """Ids and names of what was acted on: texts, numbers, flags, and lists of these."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,8 +13,8 @@ from apiserver.operating.audit.files import files_of, lines_backwards
 class Wanted(NamedTuple):
     """Which lines are wanted; what is None or "" matters not."""
 
-    company: str | None = None
-    """Of a company; lines of the server itself have none, and are among them."""
+    companies: Collection[str] | None = None
+    """Of these companies; lines of the server itself, and of strangers, are of the company ""."""
     since: str = ""
     """A time, as the log writes it, or the beginning of one."""
     user: str = ""
@@ -27,7 +27,7 @@ class Wanted(NamedTuple):
     def has(self, said: dict[str, Any]) -> bool:
         """Whether a line is wanted."""
         return (
-            (self.company is None or said.get("company") in (self.company, ""))
+            (self.companies is None or said.get("company") in self.companies)
             and (not self.user or self.user in (said.get("user"), said.get("name")))
             and str(said.get("action", "")).startswith(self.action)
             and (self.before is None or said["n"] < self.before)

@@ -22,7 +22,7 @@ from apiserver.ip_addresses import neighbourhood
 from apiserver.operating.audit.actions import ACTIONS, COUNTED
 from apiserver.operating.audit.entries import Entry
 from apiserver.operating.audit.log import AuditLog
-from apiserver.rpc.auth import CALLER, basic_credentials
+from apiserver.rpc.auth import basic_credentials, noted_caller
 from apiserver.rpc.call import ANONYMOUS, Identity
 from apiserver.rpc.envelope import Meta
 
@@ -33,7 +33,7 @@ _EXPORTS = ("text/csv", "application/x-ndjson", "application/vnd.apache.")
 _SCHEMES = ("basic", "bearer")
 _OUR_KEY = re.compile(r"[0-9A-F]{20}")
 #: What the keys of sessions begin with that began without an access key. The first word says with what.
-_WITHOUT_KEY = ("password-", "provider-")
+_WITHOUT_KEY = ("password-", "provider-", "proxy-")
 
 
 class RequestAudit:
@@ -57,7 +57,7 @@ class RequestAudit:
 
     def other(self, scope: Scope, status: int, content_type: str) -> None:
         """A request was answered that was not for an endpoint."""
-        path, method, caller = scope["path"], scope["method"], scope.get(CALLER, ANONYMOUS)
+        path, method, caller = scope["path"], scope["method"], noted_caller(scope)
         if status in _REFUSED:
             headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
             self._refused(f"{method} {path}", scope, headers, status, caller)

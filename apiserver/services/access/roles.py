@@ -1,8 +1,10 @@
 """Which endpoints each role may call, and who may act for another user.
 
-Admins may do everything in their company. Users may do everything but `ADMINS_ONLY`. Guests may call endpoints that the
-schema marks as reading. The role "login page" is for a web UI where a name is enough to log in: it lists users, adds
-them and logs them in. Rules about single things, such as a user's own access keys, are in their endpoints.
+Admins may do everything in their company. What belongs to the server itself, such as its settings, only admins of the
+server's own company see (`check_owns_server`): the setting `company` names it. Users may do everything but
+`ADMINS_ONLY`. Guests may call endpoints that the schema marks as reading. The role "login page" is for a web UI where a
+name is enough to log in: it lists users, adds them and logs them in. Rules about single things, such as a user's own
+access keys, are in their endpoints.
 
 An access key may allow less than its owner's role does: see `scopes.py`. `check` asks both.
 """
@@ -10,9 +12,10 @@ An access key may allow less than its owner's role does: see `scopes.py`. `check
 from __future__ import annotations
 
 from apiserver.rpc.call import Identity
-from apiserver.rpc.errors import out_of_project, role_not_allowed, scope_not_allowed
+from apiserver.rpc.errors import forbidden, out_of_project, role_not_allowed, scope_not_allowed
 from apiserver.services.access import scopes
 from apiserver.services.backend import Call
+from apiserver.settings import Settings
 
 ADMIN, USER, GUEST, LOGIN_PAGE = "admin", "user", "guest", "login page"
 #: The roles that users can have. The others are for the server's own users.
@@ -54,6 +57,12 @@ def check(caller: Identity, endpoint: str, *, reads: bool) -> None:
         raise scope_not_allowed(allowed, endpoint)
     if caller.grant.project is not None and endpoint not in FOR_ALL_ROLES and not scopes.allow_within_project(endpoint):
         raise out_of_project(f"an access key that is limited to a project does not allow {endpoint}")
+
+
+def check_owns_server(caller: Identity, settings: Settings) -> None:
+    """403/21 if the caller is of another company than the server's own. `check` asks about the role."""
+    if caller.company != settings.company:
+        raise forbidden("it is for admins of the server's own company")
 
 
 def _allows(role: str, endpoint: str, reads: bool) -> bool:

@@ -202,7 +202,14 @@ async def test_admins_read_it_page_by_page(api: Api) -> None:
     documents = api.backend.documents
     await documents.insert("companies", [{"id": "another", "name": "another"}])
     _, theirs = await credentials.create_user(documents, "another", "mallory", "admin")
-    assert (await api.raw("GET", path, auth=(theirs.key, theirs.secret))).text == ""
+    await api.call("tasks.get_all", auth=None, headers=bearer("of a stranger"), expect=401)
+    await api.call("auth.create_credentials", auth=(theirs.key, theirs.secret))
+    lines(api.backend.settings.data / "audit", 1, "auth.refused")
+    lines(api.backend.settings.data / "audit", 7, "auth.create_credentials")
+    of_theirs = await api.raw("GET", "/data/audit.ndjson", auth=(theirs.key, theirs.secret))
+    assert [json.loads(line)["name"] for line in of_theirs.text.splitlines()] == ["mallory"]
+    told = {json.loads(line)["action"] for line in (await api.raw("GET", "/data/audit.ndjson")).text.splitlines()}
+    assert {"server.start", "auth.refused"} <= told
 
 
 @pytest.fixture
