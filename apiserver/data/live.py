@@ -159,7 +159,8 @@ async def _answer(call: DataCall, asked: Subscription, since: str | None, wait: 
 def _reader(call: DataCall, asked: Subscription) -> Reader:
     state, company, caller_documents = call.request.app.state, call.caller.company, call.backend.visible_to
     token = call.request.query_params.get("token")
-    kept = _credentials(call.headers) if token is None else {}
+    proxy_header = call.backend.settings.proxy_user_header.lower()
+    kept = _credentials(call.headers, proxy_header) if token is None else {}
 
     async def may_go_on() -> bool:
         """Whether the credentials of the request are valid still, for all that it asks for."""
@@ -178,11 +179,13 @@ def _reader(call: DataCall, asked: Subscription) -> Reader:
     return Reader(company, call.reader.user, may_go_on)
 
 
-def _credentials(headers: Mapping[str, str]) -> dict[str, str]:
-    """The headers that say who calls."""
+def _credentials(headers: Mapping[str, str], proxy_header: str) -> dict[str, str]:
+    """The headers that say who calls; a trusted proxy says so in `proxy_header`."""
     kept = {name: headers[name][:_LONGEST_KEPT] for name in _BESIDE if name in headers}
     if authorization := headers.get("authorization"):
         kept["authorization"] = authorization
+    elif named := headers.get(proxy_header):
+        kept[proxy_header] = named[:_LONGEST_KEPT]
     elif login := cookie(headers.get("cookie", ""), TOKEN_COOKIE):
         kept["cookie"] = f"{TOKEN_COOKIE}={login}"
     return kept

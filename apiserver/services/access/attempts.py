@@ -59,6 +59,14 @@ class Attempts:
         for key, limit in limits.items():
             self._remember(key, self._count(key, limit) + 1)
 
+    def take_back(self, name: str, address: str) -> None:
+        """Count an attempt no more that `begin` counted, and that did not fail."""
+        for key, limit in self._limits(name, neighbourhood(address)).items():
+            if (others := self._count(key, limit) - 1) > 0:
+                self._remember(key, others)
+            else:
+                self._failed.pop(key, None)
+
     def let_in(self, name: str, address: str) -> None:
         """Note a right secret that was compared before the limits were checked.
 

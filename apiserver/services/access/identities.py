@@ -41,6 +41,8 @@ PASSWORD_KEY = "password-"
 #: `provider-<link>`, as their key, and end with it.
 PROVIDER_LINKS = "provider_links"
 PROVIDER_KEY = "provider-"
+#: The same of people whom a trusted proxy names. No session begins with such a key.
+PROXY_KEY = "proxy-"
 #: Thousands of SDKs report at the same time, each with a token of its own.
 MOST_CACHED = 8192
 #: How old what was found may be. Tokens are found with the help of keys and users that were found before, so if another
@@ -176,7 +178,7 @@ async def _note_use(documents: DocumentStore, session: str) -> None:
 
 def is_access_key(key: str) -> bool:
     """Whether the key of an identity is an access key, and does not stand for a password or a link."""
-    return not key.startswith((PASSWORD_KEY, PROVIDER_KEY))
+    return not key.startswith((PASSWORD_KEY, PROVIDER_KEY, PROXY_KEY))
 
 
 async def _grant(documents: DocumentStore, key: str) -> Grant | None:
@@ -184,8 +186,8 @@ async def _grant(documents: DocumentStore, key: str) -> Grant | None:
     if key.startswith(PASSWORD_KEY):
         owner = key.removeprefix(PASSWORD_KEY).rpartition("-")[0]
         return FULL if await documents.find_one(PASSWORDS, {"id": owner, "key": key}) is not None else None
-    if key.startswith(PROVIDER_KEY):
-        link = {"id": key.removeprefix(PROVIDER_KEY)}
+    if key.startswith((PROVIDER_KEY, PROXY_KEY)):
+        link = {"id": key.partition("-")[2]}
         return FULL if await documents.find_one(PROVIDER_LINKS, link) is not None else None
     known: _Key | None = await _cache_of(documents).get(("key", key), lambda: _of_key(documents, key))
     return None if known is None else known.identity.grant

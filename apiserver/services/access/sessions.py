@@ -15,8 +15,9 @@ from secrets import token_hex
 
 from apiserver.rpc.auth import TOKEN_COOKIE
 from apiserver.rpc.call import Identity
+from apiserver.rpc.errors import forbidden
 from apiserver.rpc.tokens import bad_token
-from apiserver.services.access.identities import ENDED_SESSIONS, PROVIDER_KEY, SESSIONS, forget
+from apiserver.services.access.identities import ENDED_SESSIONS, PROVIDER_KEY, PROXY_KEY, SESSIONS, forget
 from apiserver.services.backend import Call
 from apiserver.settings import Settings
 from apiserver.stores.documents.base import DocumentStore, DuplicateDocument
@@ -34,12 +35,15 @@ async def log_in(call: Call, identity: Identity, asked: int | None) -> tuple[str
     """A token for `identity`, and for how many seconds it is valid: as many as asked for, within limits.
 
     A caller with a token stays in its session. A session can be renewed for `token_renewal_days` after its login; later
-    it is 401/30. One that began at a provider ends after `oidc_session_seconds`.
+    it is 401/30. One that began at a provider ends after `oidc_session_seconds`. For whom a proxy names, none begins:
+    403/21.
     """
     settings, now = call.backend.settings, int(time.time())
     seconds = settings.token_lifetime if asked is None else asked
     seconds = min(max(seconds, SHORTEST_TOKEN), LONGEST_TOKEN)
     if identity.session is None or identity.logged_in is None:
+        if identity.key is not None and identity.key.startswith(PROXY_KEY):
+            raise forbidden("the proxy says at each request who you are, and no session begins: use an access key")
         identity = replace(identity, session=token_hex(16), logged_in=now)
         if _is_of_provider(identity):
             seconds = min(seconds, settings.oidc_session_seconds)

@@ -53,6 +53,15 @@ def test_a_name_that_is_guessed_has_to_wait(counted: Attempts, clock: Clock) -> 
     assert [wait(counted, "alice", "here") for _ in range(OF_NAME.burst)] == [None] * OF_NAME.burst
 
 
+def test_attempts_that_are_taken_back_never_were(counted: Attempts) -> None:
+    for number in range(3 * OF_ADDRESS.burst):
+        assert wait(counted, f"name {number % 5}", "here") is None
+        counted.take_back(f"name {number % 5}", "here")
+    assert [wait(counted, "alice", "here") for _ in range(OF_NAME.burst)] == [None] * OF_NAME.burst
+    counted.take_back("alice", "here")
+    assert [wait(counted, "alice", "here") for _ in range(2)] == [None, 30]
+
+
 def test_an_address_that_guesses_names_has_to_wait(counted: Attempts) -> None:
     names = [f"name {number}" for number in range(OF_ADDRESS.burst)]
     assert [wait(counted, name, "here") for name in names] == [None] * OF_ADDRESS.burst

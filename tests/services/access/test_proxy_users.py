@@ -12,8 +12,12 @@ import httpx
 import pytest
 
 from apiserver import cli
+from apiserver.live import hub
+from apiserver.live.telling import ALIVE
 from apiserver.rpc.auth import TOKEN_COOKIE
-from apiserver.services.access.identities import PROVIDER_LINKS
+from apiserver.services.access.identities import PROVIDER_LINKS, SESSIONS
+from apiserver.services.access.oidc.people import PROXY, link_user, unlink_user
+from tests.data.streams import stream
 from tests.harness import ADMIN_KEY, ADMIN_SECRET, Api, new_user, running_api, served
 
 pytestmark = pytest.mark.anyio
@@ -74,6 +78,43 @@ async def test_the_header_counts_before_the_cookie_and_after_a_key(api: Api) -> 
     assert (await user(api, "ada", cookie=f"{TOKEN_COOKIE}={token}"))["name"] == "ada"
     by_key = await api.call("users.get_current_user", auth=(ADMIN_KEY, ADMIN_SECRET), headers={HEADER: "ada"})
     assert by_key["user"]["role"] == "admin"
+
+
+async def test_no_session_begins(api: Api) -> None:
+    ada = (await user(api, "ada"))["id"]
+    for endpoint, body in (("auth.login", {}), ("auth.get_token_for_user", {"user": ada})):
+        answer = await api.raw("POST", f"/{endpoint}", json=body, auth=None, headers={HEADER: "ada", **OWN})
+        assert (answer.status_code, "set-cookie" in answer.headers) == (403, False)
+        assert "no session begins" in answer.json()["meta"]["result_msg"]
+    assert await api.backend.documents.count(SESSIONS, {}) == 0
+    # Who makes a link is known by it, as long as they may come in.
+    task = (await api.call("tasks.create", {"name": "x", "type": "training"}))["id"]
+    asked = {"address": f"/data/tasks/{task}/log"}
+    made = (await api.raw("POST", "/data/links", json=asked, auth=None, headers={HEADER: "ada", **OWN})).json()
+    assert (await api.raw("GET", made["address"], auth=None)).status_code == 200
+    await unlink_user(api.backend.documents, api.backend.settings.company, ada)
+    assert (await api.raw("GET", made["address"], auth=None)).status_code == 401
+
+
+@pytest.mark.parametrize("settings", [{"sign_up": False}])
+async def test_a_live_stream_goes_on_as_long_as_who_is_named_may_come_in(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hub, "TURN", 0.05)
+    documents, task = api.backend.documents, (await api.call("tasks.create", {"name": "x", "type": "training"}))["id"]
+    id, _ = await new_user(api, "Ada L.")
+    [ada] = await documents.find("users", {"id": id})
+    await link_user(documents, ada, PROXY, "ada")
+    page = {"authorization": "", "x_forwarded_user": "ada", "sec_fetch_site": "same-origin"}
+    async with stream(api, f"/data/tasks/{task}/live", **page) as told:
+        await told.next()
+        for _ in range(3):
+            assert await told.piece() == ALIVE.decode()
+        await unlink_user(documents, ada["company"], id)
+        while (said := await told.piece()) == ALIVE.decode():
+            pass
+        assert said is not None
+        assert hub.CREDENTIALS in said
 
 
 @pytest.mark.parametrize("name", ["ada, eve", ",", "a\x7fb", "a" * 201, " , "])

@@ -9,12 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from uuid import NAMESPACE_OID, uuid5
 
 from apiserver.rpc.call import Identity
 from apiserver.rpc.errors import ApiError
 from apiserver.services.access.credentials import insert_if_new, new_user, update_user
-from apiserver.services.access.identities import PROVIDER_KEY, PROVIDER_LINKS, digest, forget, of_user
+from apiserver.services.access.identities import (
+    PROVIDER_KEY,
+    PROVIDER_LINKS,
+    PROXY_KEY,
+    digest,
+    forget,
+    of_user,
+)
 from apiserver.services.access.oidc.id_tokens import Claims
 from apiserver.services.access.oidc.provider import claim
 from apiserver.setting_values import GroupRole
@@ -44,30 +50,32 @@ async def _user_at(
     company, subject = place.company or settings.company, str(claims["sub"])
     link = _link_id(company, issuer, subject)
     known = await documents.find_one(PROVIDER_LINKS, {"id": link})
-    user = known["user"] if known else _user_id(link)
-    found = await documents.find_one("users", {"id": user, "company": company})
-    if found is None:
+    found = known and await documents.find_one("users", {"id": known["user"], "company": company})
+    if not found:
         if not settings.sign_up:
             raise _refused(f"you are no user here yet. An admin can add you, by your id there: {subject}")
-        found = await _add(documents, {**new_user(company, "", place.role), "id": user}, claims)
+        # The link comes first. So if somebody signs in on two servers at once, both add the same user.
+        user = new_user(company, "", place.role)
+        await insert_if_new(documents, PROVIDER_LINKS, _link(user, issuer, subject))
+        linked = await documents.find_one(PROVIDER_LINKS, {"id": link})
+        if linked is None:
+            raise _refused("your user has just been deleted")
+        found = await _add(documents, {**user, "id": linked["user"]}, claims)
     elif found.get("service"):
         raise _refused("your user here is an account for programs")
     elif place is not EVERYBODY and found["role"] != place.role and not found.get("fixed"):
-        await update_user(documents, company, user, {"role": place.role})
-    if known is None:
-        await link_user(documents, found, issuer, subject)
-    identity = await of_user(documents, user)
-    if identity is None:
+        await update_user(documents, company, found["id"], {"role": place.role})
+    identity = await of_user(documents, found["id"])
+    if identity is None or identity.company != company:
         raise _refused("your user has just been deleted")
-    return replace(identity, key=f"{PROVIDER_KEY}{link}")
+    return replace(identity, key=f"{PROXY_KEY if issuer == PROXY else PROVIDER_KEY}{link}")
 
 
 async def link_user(documents: DocumentStore, user: Document, issuer: str, subject: str) -> None:
     """Let a person sign in as this user, and as no other user of the company."""
-    id = _link_id(user["company"], issuer, subject)
-    fields = {"user": user["id"], "company": user["company"], "issuer": issuer, "subject": subject}
-    if not await documents.update(PROVIDER_LINKS, {"id": id}, Update(set=fields)):
-        await insert_if_new(documents, PROVIDER_LINKS, {"id": id, **fields})
+    link = _link(user, issuer, subject)
+    if not await documents.update(PROVIDER_LINKS, {"id": link["id"]}, Update(set={"user": user["id"]})):
+        await insert_if_new(documents, PROVIDER_LINKS, link)
     forget(documents)
 
 
@@ -107,8 +115,10 @@ async def _add(documents: DocumentStore, user: Document, claims: Claims) -> Docu
     for name in (*names, f"{(names or ['user'])[0][: _LONGEST_NAME - 9]} {user['id'][:8]}"):
         await insert_if_new(documents, "users", {**user, **given, "name": name})
         # By another server, too, at the same moment.
-        if (found := await documents.find_one("users", {"id": user["id"]})) is not None:
+        if (found := await documents.find_one("users", {"id": user["id"], "company": user["company"]})) is not None:
             return found
+    if await documents.count("users", {"id": user["id"]}):
+        raise _refused("a user of another company has the id of yours. An admin can link you with another user")
     raise _refused("there are users of your names here already")
 
 
@@ -118,13 +128,14 @@ def _text(claims: Claims, name: str) -> str:
     return "".join(filter(str.isprintable, text)).strip()[:_LONGEST_NAME] if isinstance(text, str) else ""
 
 
+def _link(user: Document, issuer: str, subject: str) -> Document:
+    """What says that a person signs in as this user."""
+    id = _link_id(user["company"], issuer, subject)
+    return {"id": id, "user": user["id"], "company": user["company"], "issuer": issuer, "subject": subject}
+
+
 def _link_id(company: str, issuer: str, subject: str) -> str:
     return digest(f"{company}\n{issuer}\n{subject}")
-
-
-def _user_id(link: str) -> str:
-    """The id of the user who is added for a link: always the same, so that of two servers one adds them."""
-    return uuid5(NAMESPACE_OID, link).hex
 
 
 def _refused(reason: str) -> ApiError:

@@ -1,7 +1,8 @@
 """Beginning, finishing and ending a sign-in at the provider, for the sign-in page.
 
 Strangers may begin and finish. To begin costs them nothing that lasts, and the server nothing but an answer. To finish
-needs the cookie of a beginning, is slowed down like guesses of passwords, and asks the provider for eight at a time.
+needs the cookie of a beginning: without it, nothing is asked and nothing counted. With it, failures count as those of
+passwords do, for the beginning and for the address, and the provider is asked for eight at a time.
 """
 
 from __future__ import annotations
@@ -36,7 +37,8 @@ FINISHED = "finished_sign_ins"
 ID_TOKENS = "id_tokens"
 #: Seconds that somebody waits for the provider at most.
 PATIENCE = 20
-#: The name under which wrong callbacks are counted. No user has it, as names have no line breaks.
+#: Beginning of the names under which callbacks that fail are counted: each beginning has a name of its own, so that
+#: nobody waits for what others at their address did. No user has such a name, as names have no line breaks.
 _COUNTED = "\n sign-in at the provider"
 #: The only path that the cookie of a beginning is sent to.
 _PATH = "/auth.finish_provider_login"
@@ -75,13 +77,14 @@ async def finish(call: Call, request: dict[str, Any]) -> tuple[Identity, str, st
     """
     origin, provider = _origin(call), _provider(call)
     settings, documents, attempts = call.backend.settings, call.backend.documents, call.backend.attempts
-    attempts.begin(_COUNTED, call.client)
     own = begun.of_cookie(settings.token_secret, cookie(call.headers.get("cookie", ""), COOKIE) or "", request["state"])
     if own is None or own.origin != origin:
         raise _refused(
             "This sign-in was not begun in this browser, or longer than ten minutes ago, or another was begun since. "
             "Try again."
         )
+    counted = f"{_COUNTED} {own.state}"
+    attempts.begin(counted, call.client)
     _set_cookie(call, "", 0)
     async with _asked():
         await _check_sender(provider, settings, request)
@@ -92,7 +95,7 @@ async def finish(call: Call, request: dict[str, Any]) -> tuple[Identity, str, st
     await documents.delete(FINISHED, {"expires": Less(utc_now())})
     if not await insert_if_new(documents, FINISHED, {"id": digest(own.state), "expires": from_now(begun.SECONDS)}):
         raise _refused("This sign-in was finished before. Try again.")
-    attempts.succeeded(_COUNTED, call.client)
+    attempts.take_back(counted, call.client)
     return await user_of(documents, settings, somebody.claims), somebody.id_token, own.next
 
 

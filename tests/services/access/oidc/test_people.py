@@ -13,6 +13,7 @@ from apiserver.services.access.credentials import add_user, delete_user
 from apiserver.services.access.identities import PROVIDER_LINKS
 from apiserver.services.access.oidc.people import link_user, unlink_user
 from apiserver.setting_values import Domain
+from apiserver.stores.documents.query import Update
 from tests.harness import Api, new_user
 from tests.services.access.oidc.conftest import GROUPS, Browser
 
@@ -65,6 +66,23 @@ async def test_what_the_token_lacks_comes_from_userinfo(browser: Browser) -> Non
     browser.liar.userinfo = {"preferred_username": "grace"}
     await browser.sign_in()
     assert (await browser.user())["name"] == "grace"
+
+
+async def test_a_user_of_another_company_who_has_the_id_is_not_signed_in(browser: Browser, api: Api) -> None:
+    await browser.sign_in()
+    documents, user = api.backend.documents, await browser.user()
+    await browser.ask("auth.logout", {})
+    await documents.update("users", {"id": user["id"]}, Update(set={"company": "another company"}))
+    assert "a user of another company has the id" in await refused(browser)
+
+
+async def test_nobody_can_know_the_id_of_somebody_who_comes_later(browser: Browser, other: Browser, api: Api) -> None:
+    """So no other company can occupy it."""
+    await browser.sign_in()
+    user = await browser.user()
+    await delete_user(api.backend.documents, user["company"]["id"], user["id"])
+    await other.sign_in()
+    assert (await other.user())["id"] != user["id"]
 
 
 # --- groups and domains -----------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from aiohttp import web
 
 from apiserver.operating.audit.reading import Wanted, read
 from apiserver.rpc.auth import TOKEN_COOKIE
-from apiserver.services.access.attempts import OF_NAME
+from apiserver.services.access.attempts import OF_ADDRESS, OF_NAME
 from apiserver.services.access.oidc import begun, provider, requests, sign_in
 from apiserver.services.access.oidc.begun import COOKIE
 from tests.harness import Api, running_api, wait_until
@@ -222,11 +222,24 @@ async def test_no_other_token_of_the_server_is_such_a_cookie(browser: Browser, a
     await api.call("users.get_current_user", auth=None, headers=by_cookie, expect=401)
 
 
-async def test_guesses_are_slowed_down_before_the_provider_is_asked(browser: Browser) -> None:
+async def test_callbacks_that_nobody_began_ask_nobody_and_count_for_nothing(browser: Browser, other: Browser) -> None:
     await browser.go()
-    statuses = [(await browser.finish(state=secrets.token_hex(8))).status_code for _ in range(OF_NAME.burst + 5)]
-    assert statuses == [401] * OF_NAME.burst + [429] * 5
+    for _ in range(OF_ADDRESS.burst + 5):
+        assert (await other.finish(code="code", state=secrets.token_hex(8))).status_code == 401
+    assert (await browser.finish(state=secrets.token_hex(8))).status_code == 401
     assert browser.liar.asked["/token"] == 0
+    assert (await browser.finish()).status_code == 200
+
+
+async def test_guesses_of_a_code_are_slowed_down_for_who_began_alone(browser: Browser, other: Browser) -> None:
+    await browser.go()
+    cookie, statuses = _cookie_of(browser), []
+    for _ in range(OF_NAME.burst + 5):
+        browser.client.cookies.set(COOKIE, cookie, path="/auth.finish_provider_login")
+        statuses.append((await browser.finish(code=secrets.token_hex(8))).status_code)
+    assert statuses == [401] * OF_NAME.burst + [429] * 5
+    assert browser.liar.asked["/token"] == OF_NAME.burst
+    assert (await other.sign_in()).status_code == 200
 
 
 async def test_beginning_a_thousand_times_asks_the_provider_once_and_keeps_nothing(browser: Browser, api: Api) -> None:
