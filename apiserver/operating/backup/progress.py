@@ -7,12 +7,12 @@ import time
 from collections.abc import Callable
 from typing import TextIO
 
+from apiserver.operating.sizes import shown_bytes
+
 #: The share of the time that a backup works while others may need the processor and the disk.
 GENTLY = 0.2
 _BAR = 30
 _SECONDS = 0.2
-#: Bytes in the units that people read.
-_UNITS = ("B", "KB", "MB", "GB", "TB")
 
 
 class Progress:
@@ -70,12 +70,3 @@ class Progress:
 
 #: What takes lines about the work.
 Say = Callable[[str], None]
-
-
-def shown_bytes(size: float) -> str:
-    """A size for people: 1.5 GB."""
-    for unit in _UNITS:
-        if size < 1024 or unit == _UNITS[-1]:
-            return f"{size:.1f} {unit}" if unit != "B" else f"{size:.0f} B"
-        size /= 1024
-    raise AssertionError

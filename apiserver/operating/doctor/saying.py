@@ -11,11 +11,11 @@ from typing import Any
 from apiserver.operating.doctor.escaping import shown
 from apiserver.operating.doctor.examination import Examined
 from apiserver.operating.doctor.kept import Amount
+from apiserver.operating.sizes import counted, shown_bytes
 from apiserver.stores.events.usage import TYPES
 
 #: Characters of a name that a table shows.
 _LONGEST = 60
-_UNITS = ("bytes", "KB", "MB", "GB", "TB")
 
 
 def lines_of(examined: Examined) -> Iterator[str]:
@@ -23,18 +23,18 @@ def lines_of(examined: Examined) -> Iterator[str]:
     for store, parts in examined.held.items():
         yield f"{store}:"
         for part in parts:
-            counted = f"{part.number:,} {part.what}" if part.number is not None else ""
-            size = size_of(part.bytes) if part.bytes is not None else ""
-            yield f"  {shown(part.name, longest=_LONGEST):<28} {size:>12} {counted:>24}".rstrip()
+            amount = counted(part.number, part.what) if part.number is not None else ""
+            size = shown_bytes(part.bytes) if part.bytes is not None else ""
+            yield f"  {shown(part.name, longest=_LONGEST):<28} {size:>12} {amount:>24}".rstrip()
     if examined.total is not None:
         yield from _of_usage(examined, examined.total)
     if examined.is_checked:
         yield ""
         yield from (shown(finding.line) for finding in examined.findings)
         for kind, number in examined.more.items():
-            yield f"and {number:,} more findings of the kind {kind}"
+            yield f"and {counted(number, 'more findings')} of the kind {kind}"
         count = len(examined.findings) + sum(examined.more.values())
-        yield "all well" if not count else f"{count:,} findings" if count > 1 else "1 finding"
+        yield "all well" if not count else counted(count, "findings")
     yield from (f"note: {shown(note)}" for note in examined.notes)
 
 
@@ -43,9 +43,10 @@ def _of_usage(examined: Examined, total: Amount) -> Iterator[str]:
     yield "by type:"
     for type, bytes, events, series in zip(TYPES, examined.bytes_by_type, total.events, total.series, strict=True):
         what = {"SCALAR": "points", "LOG": "lines"}.get(type.name, "samples")
-        yield f"  {type.plural:<28} {size_of(bytes):>12} {f'{events:,} {what}':>24} {f'{series:,} series':>18}"
-    yield f"  {'files':<28} {size_of(total.files):>12}"
-    yield f"  {'all':<28} {size_of(total.bytes):>12}"
+        numbers = f"{counted(events, what):>24} {counted(series, 'series'):>18}"
+        yield f"  {type.plural:<28} {shown_bytes(bytes):>12} {numbers}"
+    yield f"  {'files':<28} {shown_bytes(total.files):>12}"
+    yield f"  {'all':<28} {shown_bytes(total.bytes):>12}"
     for title, amounts in (("projects", examined.projects), ("tasks", examined.owners)):
         if amounts:
             yield ""
@@ -60,14 +61,14 @@ def _table(title: str, amounts: Sequence[Amount]) -> Iterator[str]:
         name = one.name or ("no project" if one.kind == "project" and not one.id else "no name")
         which = f" ({one.kind} {shown(one.id, longest=_LONGEST)})" if one.id else ""
         yield (
-            f"  {size_of(one.bytes):>12} {size_of(one.files):>12} {points:>16,} {lines:>14,} {samples:>12,}"
+            f"  {shown_bytes(one.bytes):>12} {shown_bytes(one.files):>12} {points:>16,} {lines:>14,} {samples:>12,}"
             f" {sum(one.series):>10,}  {shown(name, longest=_LONGEST)}{which}{_parts(one)}"
         )
 
 
 def _parts(one: Amount) -> str:
-    counted = ", ".join(f"{number:,} {name}" for name, number in one.parts.items() if number)
-    return f": {counted}" if counted else ""
+    parts = ", ".join(counted(number, name) for name, number in one.parts.items() if number)
+    return f": {parts}" if parts else ""
 
 
 def numbers_of(amount: Amount) -> tuple[int, int, int]:
@@ -75,16 +76,6 @@ def numbers_of(amount: Amount) -> tuple[int, int, int]:
     by_name = {type.name: number for type, number in zip(TYPES, amount.events, strict=True)}
     points, lines = by_name.pop("SCALAR"), by_name.pop("LOG")
     return points, lines, sum(by_name.values())
-
-
-def size_of(bytes: int) -> str:
-    """Bytes as people read them: 1234567 is "1.2 MB"."""
-    size, unit = float(bytes), _UNITS[0]
-    for unit in _UNITS:
-        if size < 1000 or unit == _UNITS[-1]:
-            break
-        size /= 1000
-    return f"{bytes} {unit}" if unit == _UNITS[0] else f"{size:.1f} {unit}"
 
 
 def report_of(examined: Examined) -> dict[str, Any]:

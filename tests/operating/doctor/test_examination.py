@@ -13,7 +13,7 @@ import pytest
 from apiserver.cli import main
 from apiserver.events.model import EventType, Owner
 from apiserver.operating.doctor.escaping import shown
-from apiserver.operating.doctor.saying import numbers_of, size_of
+from apiserver.operating.doctor.saying import numbers_of
 from tests.contract.event_stores import batch, scalars
 from tests.harness import running_api
 from tests.operating.doctor.filled import BATCHES, COMPANY, PLOTS, POINTS, examined, filled, killed
@@ -174,13 +174,6 @@ async def test_only_the_largest_are_told(tmp_path: Path) -> None:
     assert [one.name for one in found.owners] == ["t4", "t3"]
     assert [one.name for one in found.projects] == ["p4", "p3"]
     assert len((await examined(tmp_path / "data", most=0)).owners) == 5
-
-
-@pytest.mark.parametrize(
-    ("bytes", "text"), [(0, "0 bytes"), (999, "999 bytes"), (1234567, "1.2 MB"), (10**16, "10000.0 TB")]
-)
-def test_sizes_are_short(bytes: int, text: str) -> None:
-    assert size_of(bytes) == text
 
 
 def test_a_terminal_gets_only_what_it_shows() -> None:
