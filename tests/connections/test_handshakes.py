@@ -15,11 +15,17 @@ pytestmark = pytest.mark.anyio
 
 async def test_clients_take_turns() -> None:
     steps: list[str] = []
-    handshakes = Handshakes()
+    handshakes, done = Handshakes(), asyncio.Event()
+
+    def take(step: str) -> None:
+        steps.append(step)
+        if len(steps) == 5:
+            done.set()
+
     for client, step in (("many", "1"), ("many", "2"), ("one", "3"), ("many", "4"), ("other", "5")):
-        handshakes.wait(client, partial(steps.append, step))
+        handshakes.wait(client, partial(take, step))
     assert not steps
-    await asyncio.sleep(0.01)
+    await done.wait()
     assert steps == ["4", "3", "5", "2", "1"]
 
 

@@ -191,3 +191,11 @@ def encoded(path: Path) -> object:
     except sqlite3.DatabaseError:
         return None
     return found
+
+
+def test_a_counter_that_is_missing_is_named(stopped: Path, tmp_path: Path) -> None:
+    data = Path(shutil.copytree(stopped, tmp_path / "data"))
+    with closing(sqlite3.connect(data / "events" / "events.db", isolation_level=None)) as connection:
+        connection.execute("DELETE FROM state WHERE name = 'merged_journal'")
+    with pytest.raises(CannotLook, match="the table state has no row merged_journal"):
+        found_in(data)

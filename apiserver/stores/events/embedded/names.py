@@ -134,8 +134,11 @@ class Registrar:
 
 
 def state(conn: sqlite3.Connection, name: str) -> int:
-    """One of the database's counters."""
-    return int(conn.execute("SELECT value FROM state WHERE name = ?", (name,)).fetchone()[0])
+    """One of the database's counters; sqlite3.DatabaseError if it is missing, which only damage explains."""
+    row = conn.execute("SELECT value FROM state WHERE name = ?", (name,)).fetchone()
+    if row is None:
+        raise sqlite3.DatabaseError(f"the table state has no row {name}")
+    return int(row[0])
 
 
 def set_state(conn: sqlite3.Connection, name: str, value: int) -> None:

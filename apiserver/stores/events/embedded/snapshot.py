@@ -37,6 +37,8 @@ class EventsSnapshot(Snapshot):
         self._pages = Pages(self._path)
         self._segments: dict[Path, tuple[int, int]] = {}
         """Of each segment that is not merged, its descriptor and size."""
+        self._journal: tuple[list[Part], Counter[str]] | None = None
+        """Of the moment, the segments up to their last whole records, and what is in these; None: not read yet."""
 
     def begin(self) -> None:
         self._close_segments()
@@ -58,34 +60,36 @@ class EventsSnapshot(Snapshot):
         self._pages.close()
 
     def parts(self) -> list[Part]:
-        parts = [Part("events/events.db", self._pages.size, self._pages.read, changes_in_place=True)]
-        for path, (descriptor, _) in self._segments.items():
-            if size := max((stop for _, stop in _whole(self._content(path))), default=0):
-                parts.append(Part(f"events/{path.name}", size, partial(_read, descriptor)))
-        return parts
+        pages = Part("events/events.db", self._pages.size, self._pages.read, changes_in_place=True)
+        return [pages, *self._read_journal()[0]]
 
     def counts(self) -> dict[str, int]:
         ask = self._pages.connection.execute
         with reading(self._path):
-            counts = Counter({name: int(ask(sql).fetchone()[0]) for name, sql in _COUNTED.items()})
-        for path in self._segments:
-            content = self._content(path)
-            with reading(path):
-                for start, stop in _whole(content):
-                    record = journal.parsed(content, start, stop)
-                    counts["points in the journal"] += sum(record.scalars.lengths)
-                    counts["log lines in the journal"] += record.lines
-                    counts["samples in the journal"] += len(record.samples)
-        return dict(counts)
+            counts = {name: int(ask(sql).fetchone()[0]) for name, sql in _COUNTED.items()}
+        return {**counts, **self._read_journal()[1]}
 
-    def _content(self, path: Path) -> memoryview:
-        descriptor, size = self._segments[path]
-        return memoryview(_read(descriptor, 0, size))
+    def _read_journal(self) -> tuple[list[Part], Counter[str]]:
+        if self._journal is None:
+            parts, counts = [], Counter[str]()
+            for path, (descriptor, size) in self._segments.items():
+                content, end = memoryview(_read(descriptor, 0, size)), 0
+                with reading(path):
+                    for start, end in _whole(content):
+                        record = journal.parsed(content, start, end)
+                        counts["points in the journal"] += sum(record.scalars.lengths)
+                        counts["log lines in the journal"] += record.lines
+                        counts["samples in the journal"] += len(record.samples)
+                if end:
+                    parts.append(Part(f"events/{path.name}", end, partial(_read, descriptor)))
+            self._journal = parts, counts
+        return self._journal
 
     def _close_segments(self) -> None:
         for descriptor, _ in self._segments.values():
             os.close(descriptor)
         self._segments.clear()
+        self._journal = None
 
 
 def _read(descriptor: int, start: int, size: int) -> bytes:
