@@ -237,6 +237,12 @@ class Settings:
         "folder or s3://bucket/prefix to which the server by itself backs up the data folder; empty: it does not; for "
         "embedded stores only",
     )
+    backup_key: str = _setting(
+        "",
+        "key that signs backups, at least 32 characters, so that no other ones are restored; see the guide on backups",
+        secret=True,
+        min_length=32,
+    )
     backup_every: int = _setting(24, "hours from one backup to the next", min=1, max=8760)
     backup_keep: int = _setting(7, "number of backups that are kept in `backup_to`; older ones are deleted", min=1)
     history_days: int = _setting(

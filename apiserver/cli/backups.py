@@ -5,13 +5,16 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from apiserver.cli.command import CommandError, Commands, add_command, say
+from apiserver.operating.sizes import counted, shown_bytes
 from apiserver.settings import Settings, SettingsError
 
 if TYPE_CHECKING:
     from apiserver.operating.backup.manifest import Named
+    from apiserver.operating.backup.storage import Storage
 
 
 def add(commands: Commands[argparse.ArgumentParser]) -> None:
@@ -22,24 +25,46 @@ def add(commands: Commands[argparse.ArgumentParser]) -> None:
     instead = backup.add_mutually_exclusive_group()
     instead.add_argument("--check", action="store_true", help="instead, read and check all that is at DEST")
     instead.add_argument("--list", action="store_true", help="instead, list the backups that are at DEST")
+    _add_key(backup)
     backup.add_argument("--keep", type=int, metavar="N", help="afterwards, delete all backups but the newest N")
     backup.add_argument("--fast", action="store_true", help="take all the time of a processor, and leave servers less")
     restore = add_command(commands, "restore", _restore, "make a data folder of a backup", ("data",))
     restore.add_argument("destination", metavar="DEST", help="a folder of backups, or s3://bucket/prefix")
+    _add_key(restore)
     restore.add_argument("--at", metavar="TIME", help="the backup whose time begins so; else the newest one")
     restore.add_argument("--verify", action="store_true", help="afterwards, read and count all that was restored")
+
+
+def _add_key(parser: argparse.ArgumentParser) -> None:
+    help = "a file with the key that signs backups: others are refused; else the setting backup_key"
+    parser.add_argument("--key-file", type=Path, metavar="FILE", help=help)
+
+
+def _place(settings: Settings, options: argparse.Namespace) -> Storage:
+    """The destination, with the key of the command or of the settings."""
+    from apiserver.operating.backup.storage import storage
+
+    key = settings.backup_key
+    if options.key_file is not None:
+        try:
+            key = options.key_file.read_text("utf-8").strip()
+        except (OSError, UnicodeError) as error:
+            raise SettingsError(f"--key-file: {error}") from error
+        if len(key) < 32:
+            raise SettingsError(f"--key-file: the key in {options.key_file} is shorter than 32 characters")
+    return storage(options.destination, key)
 
 
 def _backup(settings: Settings, options: argparse.Namespace) -> None:
     from apiserver.operating.backup import checking
     from apiserver.operating.backup.making import make
-    from apiserver.operating.backup.progress import GENTLY, Progress, shown_bytes
-    from apiserver.operating.backup.storage import BackupError, storage
+    from apiserver.operating.backup.progress import GENTLY, Progress
+    from apiserver.operating.backup.storage import BackupError
 
     if options.keep is not None and options.keep < 1:
         raise SettingsError("--keep: at least one backup has to be kept")
     try:
-        place = storage(options.destination)
+        place = _place(settings, options)
         if options.list:
             for found in checking.all_of(place):
                 say(found if isinstance(found, str) else _line(found))
@@ -54,26 +79,24 @@ def _backup(settings: Settings, options: argparse.Namespace) -> None:
             say(f"{shown_bytes(made.manifest.copied)} were copied")
             if options.keep is not None:
                 backups, pieces = checking.forget(place, options.keep)
-                say(f"{backups} older backups and {pieces} pieces were deleted")
+                say(f"deleted: {counted(backups, 'older backups')}, {counted(pieces, 'pieces')}")
     except BackupError as error:
         raise CommandError(str(error)) from error
 
 
 def _line(found: Named) -> str:
     """A backup for people, in a line."""
-    from apiserver.operating.backup.progress import shown_bytes
-
-    counts = ", ".join(f"{count:,} {name}" for name, count in found.manifest.counts.items())
+    counts = ", ".join(counted(count, name) for name, count in found.manifest.counts.items())
     return f"{found.id}  {shown_bytes(found.manifest.size)}: {counts}"
 
 
 def _restore(settings: Settings, options: argparse.Namespace) -> None:
     from apiserver.operating.backup import manifest, restoring
     from apiserver.operating.backup.progress import Progress
-    from apiserver.operating.backup.storage import BackupError, storage
+    from apiserver.operating.backup.storage import BackupError
 
     try:
-        place = storage(options.destination)
+        place = _place(settings, options)
         chosen = manifest.choose(place, options.at)
         restoring.restore(place, chosen.manifest, settings.data, Progress())
         say(f"restored: {_line(chosen)}")

@@ -33,7 +33,8 @@ def check(storage: Storage, progress: Progress) -> list[str]:
             backups.append(found)
     if not backups and not wrong:
         wrong.append("there is no backup")
-    sizes = {name.rpartition("/")[2]: size for name, size in storage.sizes("pieces").items()}
+    sizes, strays = pieces.listed(storage)
+    wrong += [f"{name} is not the name of a piece" for name in strays]
     progress.step("pieces", sum(sizes.values()))
     tables = {}
     for sha256, size in sizes.items():
@@ -73,10 +74,10 @@ def forget(storage: Storage, keep: int) -> tuple[int, int]:
         old = names[: max(len(names) - keep, 0)]
         needed: set[str] = set()
         for name in names[len(old) :]:
-            needed.update(pieces.name_of(piece.sha256) for piece in manifests.read(storage, name).manifest.pieces)
+            needed.update(piece.sha256 for piece in manifests.read(storage, name).manifest.pieces)
         for name in old:
             storage.delete(name)
-        unneeded = [name for name in storage.sizes("pieces") if name not in needed]
-        for name in unneeded:
-            storage.delete(name)
+        unneeded = [sha256 for sha256 in pieces.listed(storage)[0] if sha256 not in needed]
+        for sha256 in unneeded:
+            storage.delete(pieces.name_of(sha256))
         return len(old), len(unneeded)

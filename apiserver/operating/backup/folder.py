@@ -1,14 +1,19 @@
-"""A folder of backups. Only its owner can read it, as backups have all secrets of the server."""
+"""A folder of backups. Only its owner can read it, as backups have all secrets of the server.
+
+The folder itself may be a symbolic link. Links in it are not followed: they could lead to files of others, which would
+be counted, overwritten or deleted.
+"""
 
 from __future__ import annotations
 
 import fcntl
 import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from apiserver.operating.backup.storage import BackupError, Storage
+from apiserver.operating.backup.storage import MANIFEST, PIECE, BackupError, Storage
 from apiserver.stores.syncing import sync_folder
 
 _TEMPORARY = ".unfinished"
@@ -21,15 +26,32 @@ class Folder(Storage):
         self.root = root.absolute()
 
     def sizes(self, folder: str) -> dict[str, int]:
-        found = {}
-        for path in (self.root / folder).rglob("*"):
-            if path.is_file() and not path.name.endswith(_TEMPORARY):
-                found[path.relative_to(self.root).as_posix()] = path.stat().st_size
-        return dict(sorted(found.items()))
+        return {name: size for name, size in sorted(self._listed(folder)) if not _is_unfinished(name)}
+
+    def _listed(self, folder: str) -> Iterator[tuple[str, int]]:
+        """Whatever there is in a folder, but for folders, by its name, with its size."""
+        waiting = [folder]
+        while waiting:
+            folder = waiting.pop()
+            try:
+                self._refuse_link(self.root / folder)
+                for entry in os.scandir(self.root / folder):
+                    name = f"{folder}/{entry.name}"
+                    if entry.is_dir(follow_symlinks=False):
+                        waiting.append(name)
+                    else:
+                        yield name, entry.stat(follow_symlinks=False).st_size
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                raise BackupError(f"{self.root / folder} cannot be listed: {error.strerror}") from error
 
     def read(self, name: str, start: int = 0, size: int | None = None) -> bytes:
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         try:
-            with open(self.root / name, "rb") as file:
+            with open(self.root / name, "rb", opener=lambda path, _: os.open(path, flags)) as file:
+                if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                    raise BackupError(f"{name} is no file")
                 file.seek(start)
                 return file.read() if size is None else file.read(size)
         except OSError as error:
@@ -68,8 +90,9 @@ class Folder(Storage):
             raise BackupError(f"{self.root} cannot be used: {error.strerror}") from error
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            for left in self.root.rglob(f"*{_TEMPORARY}"):  # of a backup that was killed
-                left.unlink(missing_ok=True)
+            for name in [name for folder in ("manifests", "pieces") for name, _ in self._listed(folder)]:
+                if _is_unfinished(name):  # of a backup that was killed
+                    self.delete(name)
             yield
         except BlockingIOError:
             raise BackupError(f"another backup to {self.root} is under way") from None
@@ -78,8 +101,19 @@ class Folder(Storage):
 
     def _make(self, folder: Path) -> None:
         """Make the folder and those above it, so that they survive a loss of power."""
+        self._refuse_link(folder)
         if not folder.is_dir():
             if folder != self.root:
                 self._make(folder.parent)
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             sync_folder(folder.parent)
+
+    def _refuse_link(self, folder: Path) -> None:
+        if folder != self.root and folder.is_symlink():
+            raise BackupError(f"{folder} is a symbolic link, which backups do not follow: name its target instead")
+
+
+def _is_unfinished(name: str) -> bool:
+    """Whether it is a content that was being written."""
+    whole = name.removesuffix(_TEMPORARY)
+    return whole != name and bool(MANIFEST.fullmatch(whole) or PIECE.fullmatch(whole))

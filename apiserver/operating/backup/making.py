@@ -89,7 +89,7 @@ def _look(storage: Storage, say: Say) -> _There:
     newest = backups[-1] if backups else None
     needed = {piece.sha256 for backup in backups for piece in backup.pieces}
     may_use = set(_mostly_live(newest)) if newest else set()
-    sizes = {name.rpartition("/")[2]: size for name, size in storage.sizes("pieces").items()}
+    sizes, _ = pieces.listed(storage)
     usable: list[PieceUsed] = []
     tables = []
     for sha256, size in sizes.items():

@@ -2,11 +2,15 @@
 
 What a manifest says is believed only as far as it can do no harm: whoever can write to the destination could have made
 it. A file lies below the data folder, under a name that no other file has, and is as large as its blocks.
+
+With a key, a manifest ends with a signature: the HMAC-SHA256 of its moment and of all before the signature. Then only
+who has the key can make a manifest that is read, and a manifest cannot be given the moment of another one.
 """
 
 from __future__ import annotations
 
 import hashlib
+import hmac
 import re
 import time
 from datetime import UTC, datetime
@@ -15,14 +19,19 @@ from typing import NamedTuple
 import msgspec
 
 from apiserver import __version__, formats
-from apiserver.operating.backup.storage import BackupError, Storage
+from apiserver.operating.backup.storage import MANIFEST, BackupError, Storage
 
 FORMAT = formats.MANIFESTS.number
-_LARGEST = 2**31
+#: Most bytes of a manifest: what two million files take, and two databases of which no two blocks lie side by side. A
+#: file takes some 200 bytes, a block some 20, and a database has four million blocks at most.
+LARGEST = 2**29
 #: Seconds that the clock of another machine may be ahead.
 _AHEAD = 24 * 3600.0
-_NAME = re.compile(r"manifests/(\d{8}T\d{6}\.\d{3}Z)-([0-9a-f]{64})\.json")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
+#: What the signature is of, so that the key signs nothing else in this way.
+_LABEL = b"a manifest of a backup\n"
+_SIGNATURE = b',"signature":"%b"}'
+_SIGNATURE_BYTES = len(_SIGNATURE % (b"0" * 64))
 
 
 class Extent(msgspec.Struct, array_like=True, frozen=True, gc=False):
@@ -123,6 +132,10 @@ def write(storage: Storage, manifest: Manifest) -> Named:
     """Keep a manifest: from now on, the backup is there."""
     content = msgspec.json.encode(manifest)
     id = re.sub("[-:]", "", manifest.made)
+    if storage.key:
+        content = _signed(storage.key, id, content)
+    if len(content) > LARGEST:
+        raise BackupError(f"there are too many files: the list of them has {len(content):,} bytes, not {LARGEST:,}")
     name = f"manifests/{id}-{hashlib.sha256(content).hexdigest()}.json"
     storage.write(name, content)
     return Named(name, id, manifest)
@@ -130,12 +143,7 @@ def write(storage: Storage, manifest: Manifest) -> Named:
 
 def read(storage: Storage, name: str) -> Named:
     """The manifest of this name; BackupError says what is wrong with it."""
-    parts = _NAME.fullmatch(name)
-    if parts is None:
-        raise BackupError(f"{name} is not the name of a manifest")
-    content = storage.read(name, 0, _LARGEST)
-    if hashlib.sha256(content).hexdigest() != parts[2]:
-        raise BackupError(f"the manifest {name} is damaged: its content has another SHA-256")
+    content = read_checked(storage, name)
     try:
         head = _head.decode(content)
         if head.format != FORMAT:
@@ -148,15 +156,41 @@ def read(storage: Storage, name: str) -> Named:
         raise BackupError(f"{name} is not a manifest that this version can read: {error}") from error
     for problem in _problems(manifest):
         raise BackupError(f"{name} is refused: {problem}")
-    return Named(name, parts[1], manifest)
+    return Named(name, _parts(name)[0], manifest)
+
+
+def read_checked(storage: Storage, name: str) -> bytes:
+    """The content of a manifest; BackupError if it does not fit its name, or is not signed though there is a key."""
+    id, sha256 = _parts(name)
+    content = storage.read(name, 0, LARGEST + 1)
+    if len(content) > LARGEST:
+        raise BackupError(f"{name} is refused: it is larger than {LARGEST:,} bytes, the most that a manifest may have")
+    if hashlib.sha256(content).hexdigest() != sha256:
+        raise BackupError(f"the manifest {name} is damaged: its content has another SHA-256")
+    if storage.key:
+        unsigned = content[:-_SIGNATURE_BYTES] + b"}"
+        if not hmac.compare_digest(content, _signed(storage.key, id, unsigned)):
+            raise BackupError(f"{name} is refused: it is not signed with your key")
+    return content
+
+
+def _signed(key: bytes, id: str, content: bytes) -> bytes:
+    """The content, which is an object of JSON, with a signature as its last field."""
+    signature = hmac.digest(key, _LABEL + id.encode() + b"\n" + content, "sha256").hex()
+    return content[:-1] + _SIGNATURE % signature.encode()
 
 
 def time_of(name: str) -> float:
     """The moment of the backup with this name, in seconds since 1970; BackupError if it is not the name of one."""
-    parts = _NAME.fullmatch(name)
+    return datetime.fromisoformat(_parts(name)[0]).timestamp()
+
+
+def _parts(name: str) -> tuple[str, str]:
+    """The moment and the SHA-256 in the name of a manifest."""
+    parts = MANIFEST.fullmatch(name)
     if parts is None:
         raise BackupError(f"{name} is not the name of a manifest")
-    return datetime.fromisoformat(parts[1]).timestamp()
+    return parts[1], parts[2]
 
 
 def choose(storage: Storage, at: str | None) -> Named:

@@ -32,6 +32,8 @@ from apiserver.stores.snapshots import Part, Snapshot, SnapshotError
 #: In the data folder, what belongs to the engines, to the running server, or to nobody.
 _NOT_FILES = ("events", "exports", "metrics", "reserve", "restoring")
 _DOCUMENTS = "documents.db"
+#: What is not backed up, but may be in a folder that was restored: older versions backed it up.
+_NOT_BACKED_UP = "scrub.json"
 #: Further down, what belongs to the running server.
 _OF_THE_SERVER = ("files/incoming", "files/lock", "audit/lock")
 _TRIES = 10_000
@@ -119,6 +121,8 @@ def find_files(folder: DataFolder, is_known: Callable[[Found], bool], say: Say) 
     room = _most_open() - _SPARE
     files = []
     for found in walk(folder, say):
+        if found.path == _NOT_BACKED_UP:
+            continue
         if not is_known(found) and room > 0:
             if not found.open():
                 continue

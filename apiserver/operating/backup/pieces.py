@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from apiserver.events.model import Int64Array
-from apiserver.operating.backup.storage import BackupError, Storage
+from apiserver.operating.backup.storage import PIECE, BackupError, Storage
 
 MAGIC = b"EVPIECE1"
 #: Bytes of blocks in a piece, and how many blocks it has at most: the block with which it exceeds either is its last.
@@ -52,6 +52,17 @@ class Piece:
 def name_of(digest: str) -> str:
     """The name of a piece at the destination."""
     return f"pieces/{digest[:2]}/{digest}"
+
+
+def listed(storage: Storage) -> tuple[dict[str, int], list[str]]:
+    """The size of each piece at the destination, by its digest; and what lies among pieces, but has no name of one."""
+    sizes, strays = {}, []
+    for name, size in storage.sizes("pieces").items():
+        if parts := PIECE.fullmatch(name):
+            sizes[parts[2]] = size
+        else:
+            strays.append(name)
+    return sizes, strays
 
 
 def small_block(size: int) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import sys
 import time
 from datetime import UTC, datetime
@@ -15,7 +16,7 @@ from datetime import UTC, datetime
 from apiserver.operating.backup import manifest
 from apiserver.operating.backup.storage import BackupError, storage
 from apiserver.repeating import Repeating
-from apiserver.settings import EMBEDDED, Settings
+from apiserver.settings import EMBEDDED, ENVIRONMENT_PREFIX, Settings
 
 #: Seconds between two looks at the clock.
 _LOOK = 30.0
@@ -69,19 +70,30 @@ class ScheduledBackups:
             raise
 
     def _look(self) -> float | None:
-        names = manifest.names(storage(self._settings.backup_to))
-        return manifest.time_of(names[-1]) if names else None
+        place = storage(self._settings.backup_to, self._settings.backup_key)
+        if strays := manifest.strays(place):
+            log.warning("no old backups are deleted, as there are %d names like %s", len(strays), strays[0])
+        for name in reversed(manifest.names(place)):
+            try:
+                if place.key:
+                    manifest.read_checked(place, name)
+                return manifest.time_of(name)
+            except BackupError as error:
+                log.warning("a backup does not count: %s", error)
+        return None
 
     async def _make(self) -> str:
         """Make a backup, and return what is said of it; BackupError with what is said if it fails."""
         settings = self._settings
         options = ["--data", str(settings.data), "--events", EMBEDDED, "--documents", EMBEDDED]
         arguments = ["backup", settings.backup_to, *options, "--keep", str(settings.backup_keep)]
+        key = {f"{ENVIRONMENT_PREFIX}BACKUP_KEY": settings.backup_key} if settings.backup_key else {}
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "apiserver", *arguments),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
+            env={**os.environ, **key},
         )
         try:
             said, errors = await process.communicate()

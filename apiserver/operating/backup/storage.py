@@ -1,4 +1,7 @@
-"""Where backups are kept: contents by name. A name is `manifests/…` or `pieces/3f/3f…`."""
+"""Where backups are kept: contents by name. A name is `manifests/…` or `pieces/3f/3f…`.
+
+What has another name was not written by a backup. It is not used, and never deleted.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,10 @@ import re
 from abc import ABC, abstractmethod
 from contextlib import AbstractContextManager
 from pathlib import Path
+
+#: The names of a manifest (its moment, and a SHA-256) and of a piece (its SHA-256).
+MANIFEST = re.compile(r"manifests/(\d{8}T\d{6}\.\d{3}Z)-([0-9a-f]{64})\.json")
+PIECE = re.compile(r"pieces/([0-9a-f]{2})/(\1[0-9a-f]{62})")
 
 
 class BackupError(Exception):
@@ -15,9 +22,12 @@ class BackupError(Exception):
 class Storage(ABC):
     """A destination of backups. Each method may raise BackupError."""
 
+    key: bytes = b""
+    """The key that manifests are signed with; empty: they are not signed, and no signature is checked."""
+
     @abstractmethod
     def sizes(self, folder: str) -> dict[str, int]:
-        """The names that begin with `folder/`, sorted, with the sizes of their contents."""
+        """The names that begin with `folder/`, sorted, with the sizes of their contents. They may be of any form."""
 
     @abstractmethod
     def read(self, name: str, start: int = 0, size: int | None = None) -> bytes:
@@ -36,8 +46,14 @@ class Storage(ABC):
         """Keeps other backups away from the destination inside the block, where that can be done."""
 
 
-def storage(said: str) -> Storage:
-    """The destination that a folder or `s3://bucket/prefix` names."""
+def storage(said: str, key: str = "") -> Storage:
+    """The destination that a folder or `s3://bucket/prefix` names, with the key of its manifests."""
+    place = _place(said)
+    place.key = key.encode()
+    return place
+
+
+def _place(said: str) -> Storage:
     if said.startswith("s3://"):
         from apiserver.operating.backup.s3 import S3
 

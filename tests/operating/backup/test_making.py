@@ -131,6 +131,29 @@ def test_a_batch_that_cannot_be_read_ends_a_backup_with_an_error(data: Path, tmp
         backed_up(data, tmp_path / "backups")
 
 
+def test_each_batch_of_the_journal_is_checked_once(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    contents: list[memoryview] = []
+    places: list[tuple[int, int]] = []
+    whole = journal.end_of_whole
+
+    def looked(content: memoryview, at: int) -> int | None:
+        contents.append(content)  # so that no other one gets its id
+        places.append((id(content.obj), at))
+        return whole(content, at)
+
+    monkeypatch.setattr(journal, "end_of_whole", looked)
+    made = backed_up(data, tmp_path / "backups").manifest
+    assert made.counts["points in the journal"]
+    assert len(places) == len(set(places))
+    assert len({content for content, _ in places}) == sum(file.path.startswith("events/journal") for file in made.files)
+
+
+def test_how_far_scrubbing_is_stays_here(data: Path, tmp_path: Path) -> None:
+    (data / "scrub.json").write_text("{}")
+    made = backed_up(data, tmp_path / "backups").manifest
+    assert "scrub.json" not in {file.path for file in made.files}
+
+
 def test_a_symbolic_link_is_left_out_and_named(data: Path, tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()

@@ -1,0 +1,128 @@
+"""Backups with a key: only who has it makes a backup that is restored, counts, or pushes out others."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from apiserver import cli
+from apiserver.operating.backup import manifest
+from apiserver.operating.backup.checking import check, forget
+from apiserver.operating.backup.folder import Folder
+from apiserver.operating.backup.making import make
+from apiserver.operating.backup.manifest import Manifest, Named
+from apiserver.operating.backup.restoring import restore
+from apiserver.operating.backup.schedule import ScheduledBackups
+from apiserver.operating.backup.storage import BackupError
+from apiserver.settings import Settings
+from tests.operating.backup.conftest import backed_up, quiet
+
+KEY = b"a key that signs backups in these tests"
+
+
+def folder_of(destination: Path, key: bytes = KEY) -> Folder:
+    folder = Folder(destination)
+    folder.key = key
+    return folder
+
+
+@pytest.fixture
+def signed(tmp_path: Path) -> Named:
+    """A small backup that is signed."""
+    return manifest.write(folder_of(tmp_path / "backups"), empty())
+
+
+def empty() -> Manifest:
+    return Manifest(manifest.FORMAT, "0", manifest.moment(), 0.0, 0, {}, [], [])
+
+
+def test_a_signed_backup_is_read_with_its_key_and_without_one(signed: Named, tmp_path: Path) -> None:
+    for key in (KEY, b""):
+        assert manifest.read(folder_of(tmp_path / "backups", key), signed.name).manifest == signed.manifest
+    with pytest.raises(BackupError, match=f"{signed.name} is refused: it is not signed with your key"):
+        manifest.read(folder_of(tmp_path / "backups", KEY + b"!"), signed.name)
+
+
+@pytest.mark.parametrize("key", [b"", b"another key, which is as long as the right one"])
+def test_a_backup_without_the_signature_is_refused_and_named(
+    signed: Named, tmp_path: Path, key: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    destination = tmp_path / "backups"
+    monkeypatch.setattr(manifest, "moment", lambda: "2026-11-24T23:59:59.999Z")
+    forged = manifest.write(folder_of(destination, key), empty())
+    monkeypatch.setattr("time.time", lambda: manifest.time_of(forged.name))
+    folder = folder_of(destination)
+    assert any(forged.name in line and "not signed" in line for line in check(folder, quiet()))
+    with pytest.raises(BackupError, match=forged.name):
+        forget(folder, 1)
+    with pytest.raises(BackupError, match=forged.name):
+        manifest.choose(folder, None)
+    assert set(manifest.names(folder)) == {signed.name, forged.name}
+    assert manifest.choose(folder, signed.id).name == signed.name
+
+
+def test_a_signed_backup_cannot_be_given_another_moment(signed: Named, tmp_path: Path) -> None:
+    folder = folder_of(tmp_path / "backups")
+    later = signed.name.replace(signed.id, "20261124T235959.999Z")
+    folder.write(later, folder.read(signed.name))
+    with pytest.raises(BackupError, match="not signed with your key"):
+        manifest.read(folder, later)
+
+
+def test_a_backup_that_was_not_signed_does_not_keep_the_server_from_making_one(
+    signed: Named, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    destination = tmp_path / "backups"
+    forged = manifest.write(Folder(destination), empty())
+    (destination / "manifests" / "notes.txt").write_text("")
+    settings = Settings(backup_to=str(destination), backup_key=KEY.decode())
+    with caplog.at_level(logging.WARNING):
+        newest = ScheduledBackups(settings)._look()
+    assert newest == manifest.time_of(signed.name)
+    assert f"{forged.name} is refused" in caplog.text
+    assert "manifests/notes.txt" in caplog.text
+
+
+def test_a_signed_manifest_is_json_that_says_so(signed: Named, tmp_path: Path) -> None:
+    said = msgspec.json.decode(folder_of(tmp_path / "backups").read(signed.name))
+    assert len(said["signature"]) == 64
+    assert said["made"] == signed.manifest.made
+
+
+def test_the_commands_sign_and_check(
+    data: Path, destination: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (unsigned,) = manifest.names(Folder(destination))
+    file = tmp_path / "key"
+    file.write_bytes(KEY + b"\n")
+    key = ["--key-file", str(file)]
+    folder_of(destination).delete(unsigned)
+    assert cli.main(["backup", str(destination), "--data", str(data), "--fast", "--keep", "1", *key]) == 0
+    assert "deleted: 0 older backups, 0 pieces" in capsys.readouterr().out
+    assert cli.main(["backup", str(destination), "--check", *key]) == 0
+    monkeypatch.setenv("APISERVER_BACKUP_KEY", KEY.decode())
+    assert cli.main(["restore", str(destination), "--data", str(tmp_path / "new"), "--verify"]) == 0
+    monkeypatch.setenv("APISERVER_BACKUP_KEY", "x" * 32)
+    assert cli.main(["restore", str(destination), "--data", str(tmp_path / "other")]) == 1
+    assert "not signed with your key" in capsys.readouterr().err
+    assert not (tmp_path / "other").exists()
+    file.write_bytes(b"short")
+    assert cli.main(["backup", str(destination), "--check", *key]) == 2
+    assert "shorter than 32 characters" in capsys.readouterr().err
+
+
+def test_a_server_with_a_key_gives_it_to_its_backups(data: Path, tmp_path: Path) -> None:
+    backups = ScheduledBackups(Settings(data=data, backup_to=str(tmp_path / "backups"), backup_key=KEY.decode()))
+    asyncio.run(backups._make_if_due())
+    (name,) = manifest.names(Folder(tmp_path / "backups"))
+    folder = folder_of(tmp_path / "backups")
+    restore(folder, manifest.read(folder, name).manifest, tmp_path / "new", quiet())
+
+
+def test_backups_that_were_made_before_there_was_a_key_lend_their_pieces(data: Path, destination: Path) -> None:
+    assert make(Settings(data=data), folder_of(destination), quiet()).manifest.copied < 2**20
+    assert backed_up(data, destination).manifest.copied == 0
