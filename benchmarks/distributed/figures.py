@@ -44,6 +44,10 @@ FIGURES: tuple[Figure, ...] = (
     Figure("copy.lines.there", "copy of 1 M log lines, folder to Elasticsearch", "lines/s"),
     Figure("copy.lines.back", "copy of 1 M log lines, Elasticsearch to folder", "lines/s"),
     Figure("delete", "delete_for_task of 1 M points", "ms", (Bar(400),)),
-    Figure("disk.points", "disk, a scalar, compacted", "bytes", (Bar(6),)),
+    Figure("disk.losses", "disk, a scalar, compacted: losses, float32", "bytes", (Bar(6),)),
+    Figure("disk.decimals", "disk, a scalar, compacted: rounded to four decimals", "bytes", (Bar(6),)),
+    Figure("disk.cosine", "disk, a scalar, compacted: a cosine", "bytes", (Bar(6),)),
+    Figure("disk.accuracies", "disk, a scalar, compacted: multiples of 1/256", "bytes", (Bar(6),)),
+    Figure("disk.points", "disk, a scalar, compacted: normal random", "bytes", (Bar(8),)),
     Figure("disk.lines", "disk, a log line of 68 characters, compacted", "bytes", (Bar(25),)),
 )

@@ -33,6 +33,8 @@ class Sizes:
     copied_points: int = 5_000_000
     copied_lines: int = 1_000_000
     watched_tasks: int = 1000
+    curve_points: int = 500_000
+    """Points of each kind of curves."""
     waits: bool = True
     """Whether what servers and nodes do in the background ends before a figure that it is a part of."""
 
@@ -51,6 +53,7 @@ QUICK = Sizes(
     copied_points=20_000,
     copied_lines=2_000,
     watched_tasks=10,
+    curve_points=10_000,
     waits=False,
 )
 
