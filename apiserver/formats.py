@@ -82,6 +82,16 @@ def require(folder: DataFolder) -> None:
             )
 
 
+def older(folder: DataFolder) -> list[str]:
+    """What a server of this release brings up to date when it opens its stores: a sentence for each file."""
+    newest = {format.name: format.number for format in IN_FOLDER}
+    return [
+        f"'{path}' has format {number} of {name}, which an older release wrote"
+        for path, name, number in _numbers_in(folder)
+        if number < newest[name]
+    ]
+
+
 def note(folder: DataFolder) -> None:
     """Note the release and its formats, once the stores are open. If the disk takes nothing, the next start does it."""
     noted = {"release": __version__, "formats": {format.name: format.number for format in IN_FOLDER}}

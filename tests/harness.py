@@ -192,8 +192,8 @@ class Served:
 
 
 @contextlib.contextmanager
-def served(data: Path, *, open_files: int = 0, **settings: Any) -> Iterator[Served]:
-    """A server on the folder `data`, running; `settings` are fields of Settings."""
+def served(data: Path, *, open_files: int = 0, tree: Path | None = None, **settings: Any) -> Iterator[Served]:
+    """A server on the folder `data`, running; `settings` are fields of Settings; `tree`: as `Served` has it."""
     port, files_port = free_ports(2)
     fields = {
         "admin_key": ADMIN_KEY,
@@ -204,7 +204,7 @@ def served(data: Path, *, open_files: int = 0, **settings: Any) -> Iterator[Serv
         **settings,
     }
     environment = {f"APISERVER_{name.upper()}": shown(value) for name, value in fields.items()}
-    server = Served(data, port, files_port, environment, open_files=open_files)
+    server = Served(data, port, files_port, environment, open_files=open_files, tree=tree)
     try:
         server.start()
         yield server

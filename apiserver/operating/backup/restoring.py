@@ -14,7 +14,8 @@ from contextlib import AsyncExitStack, closing
 from dataclasses import replace
 from pathlib import Path
 
-from apiserver.data_folder import DataFolder
+from apiserver import formats
+from apiserver.data_folder import DataFolder, DataFolderError
 from apiserver.engines import document_engine, event_engine
 from apiserver.operating.backup import pieces
 from apiserver.operating.backup.manifest import Extent, Manifest
@@ -101,17 +102,25 @@ def _write(path: Path, content: memoryview, at: int) -> None:
 
 
 def verify(settings: Settings, manifest: Manifest, root: Path, progress: Progress) -> list[str]:
-    """Read and decode all that was restored, count it, and open it as a server does: what is wrong, in a line each."""
+    """Read and decode all that was restored, count it, and open it as a server does: what is wrong, in a line each.
+
+    What an older release kept is opened before it is read, which brings it up to date.
+    """
     restored = replace(settings, data=root, events=EMBEDDED, documents=EMBEDDED)
     progress.step("reading all that was restored")
     wrong: list[str] = []
     try:
-        asyncio.run(_look(restored, wrong))
+        formats.require(DataFolder(root))
+        is_older = bool(formats.older(DataFolder(root)))
+        if not is_older:
+            asyncio.run(_look(restored, wrong))
         with closing(Moment(restored)) as moment:
             moment.begin()
             counts = {**moment.counts(), "files": sum(1 for _ in walk(DataFolder(root), wrong.append))}
         asyncio.run(_open(restored))
-    except (BackupError, SnapshotError, EventStoreError, DocumentStoreError) as error:
+        if is_older:
+            asyncio.run(_look(restored, wrong))
+    except (BackupError, DataFolderError, SnapshotError, EventStoreError, DocumentStoreError) as error:
         return [*wrong, str(error)]
     for name, count in manifest.counts.items():
         if counts.get(name) != count:

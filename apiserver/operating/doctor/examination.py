@@ -74,6 +74,8 @@ async def looks(settings: Settings, folder: DataFolder) -> AsyncIterator[tuple[E
         formats.require(folder)
     except DataFolderError as error:
         raise CannotLook(str(error)) from error
+    for problem in formats.older(folder):
+        raise CannotLook(f"{problem}. A server of this release brings it up to date when it starts: then look again")
     async with AsyncExitStack() as stack:
         found = []
         for what, engine in (("events", event_engine(settings)), ("documents", document_engine(settings))):

@@ -1,0 +1,97 @@
+"""Makes a golden folder by a release: `python -m tests.golden.make NAME [--tree TREE]`.
+
+TREE is the folder of the release's sources, such as `git archive COMMIT | tar x -C TREE` makes it; without it, this
+release makes the folder. It becomes `tests/golden/NAME.tar.xz`, with
+
+    data/           the data folder of a server that was killed: all is merged and sealed but what came last
+    backup/         a backup of it, from before that, if the release could make one
+    answers.json    calls, and what the release answered: of the folder, and of the backup
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import sqlite3
+import subprocess
+import sys
+import tarfile
+import tempfile
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from tests.golden import calls
+from tests.golden.calls import Made
+from tests.harness import Served, served, wait_until
+
+HERE = Path(__file__).parent
+ENDING = ".tar.xz"
+#: What belongs to a running server.
+_LEFT_OUT = {"data.log", "metrics", "exports", "reserve", "lock", "incoming", "events.db-shm", "documents.db-shm"}
+#: Chunks that are full, and not sealed, in a release that can seal.
+_UNSEALED = "SELECT count(*) FROM chunk_index WHERE sealed = 0 AND count >= 4096"
+
+
+def make(name: str, tree: Path | None) -> Path:
+    """Make it, and return its path."""
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place) / "golden"
+        data, backup = folder / "data", folder / "backup"
+        folder.mkdir()
+        with served(data, tree=tree) as server:
+            made = calls.first(server)
+            recorded: dict[str, Any] = {"backup": _answers(server, made)}
+            if "chunk_index" in _schema(data) and "sealed" in _schema(data):
+                wait_until(lambda: _unsealed(data) == 0)
+        _back_up(data, backup, tree)
+        with served(data, tree=tree) as server:
+            calls.second(server, made)
+            recorded["folder"] = _answers(server, made)
+            server.kill()
+        (folder / "answers.json").write_text(json.dumps(recorded, ensure_ascii=False))
+        return _pack(folder, HERE / f"{name}{ENDING}")
+
+
+def _answers(server: Served, made: Made) -> dict[str, Any]:
+    asked = [{**call, "answer": calls.answer(server, call)} for call in calls.asked(made)]
+    return {"calls": asked, "files": {name: calls.content(server, name) for name in calls.files()}}
+
+
+def _schema(data: Path) -> str:
+    with closing(sqlite3.connect(data / "events" / "events.db")) as connection:
+        return " ".join(sql for (sql,) in connection.execute("SELECT sql FROM sqlite_schema WHERE sql NOT NULL"))
+
+
+def _unsealed(data: Path) -> int:
+    with closing(sqlite3.connect(data / "events" / "events.db")) as connection:
+        return int(connection.execute(_UNSEALED).fetchone()[0])
+
+
+def _back_up(data: Path, backup: Path, tree: Path | None) -> None:
+    command = [sys.executable, "-m", "apiserver", "backup", str(backup), "--data", str(data), "--fast"]
+    done = subprocess.run(command, cwd=tree, capture_output=True, text=True)
+    if done.returncode:
+        print(f"without a backup: {done.stderr.strip().splitlines()[-1]}")  # noqa: T201 - a command says what it does
+        shutil.rmtree(backup, ignore_errors=True)
+
+
+def _pack(folder: Path, path: Path) -> Path:
+    def kept(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
+        member.uid = member.gid = 0
+        member.uname = member.gname = ""
+        return None if Path(member.name).name in _LEFT_OUT else member
+
+    with tarfile.open(path, "w:xz", preset=9) as packed:
+        packed.add(folder, ".", filter=kept)
+    return path
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(prog="python -m tests.golden.make")
+    parser.add_argument("name")
+    parser.add_argument("--tree", type=Path)
+    options = parser.parse_args()
+    made = make(options.name, options.tree)
+    print(f"{made}: {made.stat().st_size:,} bytes")  # noqa: T201 - a command says what it made

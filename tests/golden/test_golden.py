@@ -1,0 +1,121 @@
+"""This release opens what each older one made, and answers what that answered; so do copies, backups and moved data."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tarfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from apiserver.data_folder import DataFolder
+from apiserver.formats import older
+from tests.golden import calls
+from tests.golden.make import ENDING, HERE
+from tests.harness import Served, served
+
+NAMES = sorted(path.name.removesuffix(ENDING) for path in HERE.glob(f"*{ENDING}"))
+
+#: Are of the time of the start, if last values of a task had to be made again because a server was killed.
+_RESTATED = {"last_update", "last_change"}
+
+
+@dataclass(frozen=True)
+class Golden:
+    """A golden folder, unpacked."""
+
+    name: str
+    folder: Path
+    answers: Mapping[str, Any]
+
+    @property
+    def data(self) -> Path:
+        return self.folder / "data"
+
+    @property
+    def backup(self) -> Path:
+        return self.folder / "backup"
+
+
+@pytest.fixture(params=NAMES)
+def golden(request: pytest.FixtureRequest, tmp_path: Path) -> Golden:
+    """A copy of each golden folder."""
+    with tarfile.open(HERE / f"{request.param}{ENDING}") as packed:
+        packed.extractall(tmp_path, filter="data")
+    return Golden(request.param, tmp_path, json.loads((tmp_path / "answers.json").read_bytes()))
+
+
+def run(*command: object) -> str:
+    """What a command prints, which must end well."""
+    done = subprocess.run([sys.executable, "-m", "apiserver", *map(str, command)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def assert_answers(server: Served, recorded: Mapping[str, Any]) -> None:
+    """The server answers what was recorded. It may tell more."""
+    for call in recorded["calls"]:
+        wrong = [*differences(call["answer"], calls.answer(server, call))]
+        assert not wrong, f"{call['endpoint']} {call['request']}: {wrong[:5]}"
+    for name, digest in recorded["files"].items():
+        assert calls.content(server, name) == digest
+
+
+def differences(expected: Any, found: Any, path: str = "") -> list[str]:
+    """Where what was found is not what was expected; fields that were not expected are no difference."""
+    if isinstance(expected, dict) and isinstance(found, dict):
+        missing = [f"{path}.{name} is missing" for name in expected.keys() - found.keys()]
+        both = (expected.keys() & found.keys()) - _RESTATED
+        return missing + [line for name in both for line in differences(expected[name], found[name], f"{path}.{name}")]
+    if isinstance(expected, list) and isinstance(found, list) and len(expected) == len(found):
+        pairs = enumerate(zip(expected, found, strict=True))
+        return [line for n, (one, other) in pairs for line in differences(one, other, f"{path}[{n}]")]
+    return [] if expected == found else [f"{path}: {str(found)[:200]} instead of {str(expected)[:200]}"]
+
+
+def test_there_are_folders_of_several_releases() -> None:
+    assert len(NAMES) > 4
+
+
+def test_it_opens_and_answers_the_same(golden: Golden) -> None:
+    """And the doctor finds nothing: before, unless it has to be opened first, while the server runs, and afterwards."""
+    if older(DataFolder(golden.data)):
+        with pytest.raises(AssertionError, match="brings it up to date when it starts: then look again"):
+            run("doctor", "--data", golden.data)
+    else:
+        run("doctor", "--data", golden.data)
+    with served(golden.data) as server:
+        assert_answers(server, golden.answers["folder"])
+        run("doctor", "--data", golden.data)
+        server.stop()
+        run("doctor", "--data", golden.data)
+        server.start()  # all is merged now
+        assert_answers(server, golden.answers["folder"])
+
+
+def test_a_backup_of_it_is_restored(golden: Golden, tmp_path: Path) -> None:
+    run("backup", tmp_path / "made", "--data", golden.data, "--fast")
+    run("restore", tmp_path / "made", "--data", tmp_path / "new", "--verify")
+    with served(tmp_path / "new") as server:
+        assert_answers(server, golden.answers["folder"])
+
+
+def test_its_own_backup_is_restored(golden: Golden, tmp_path: Path) -> None:
+    if not golden.backup.exists():
+        pytest.skip(f"{golden.name} could make no backups")
+    run("backup", golden.backup, "--check")
+    run("restore", golden.backup, "--data", tmp_path / "new", "--verify")
+    with served(tmp_path / "new") as server:
+        assert_answers(server, golden.answers["backup"])
+
+
+def test_a_copy_answers_the_same(golden: Golden, tmp_path: Path) -> None:
+    run("copy", "--from", golden.data, "--to", tmp_path / "new")
+    (golden.data / "files").rename(tmp_path / "new" / "files")  # copies have events and documents
+    with served(tmp_path / "new") as server:
+        assert_answers(server, golden.answers["folder"])
