@@ -18,13 +18,15 @@ from apiserver.data.sending import answer
 from apiserver.data.tables import Column, Kind, Table, once
 from apiserver.data_folder import DataFolder
 from apiserver.operating.audit.reading import Wanted, read
-from apiserver.rpc.errors import ApiError
+from apiserver.rpc.errors import ApiError, unavailable
 from apiserver.services.access.roles import check
 from apiserver.times import epoch_millis
 
 routes = router()
 
 _MOST = 2000
+#: Seconds for which the log is looked through.
+_SECONDS = 10
 #: Bytes of a row in memory.
 _BYTES = 2000
 _TEXTS = ("action", "user", "name", "key", "address")
@@ -64,7 +66,11 @@ async def audit(
         raise ApiError(404, 0, f"The audit log is not kept in files: the setting audit is {settings.audit}")
     own = call.caller.company
     wanted = Wanted((own, "") if own == settings.company else (own,), since, user, action, before)
-    lines = await asyncio.to_thread(lambda: list(islice(read(DataFolder(settings.data).audit, wanted), limit)))
+    found = read(DataFolder(settings.data).audit, wanted, _SECONDS)
+    try:
+        lines = await asyncio.to_thread(lambda: list(islice(found, limit)))
+    except TimeoutError:
+        raise unavailable(f"Looking through the audit log takes longer than {_SECONDS} seconds: say since") from None
     answers.hold(_BYTES * len(lines))
     rows = [_row(line) for line in lines]
 

@@ -49,6 +49,8 @@ class Identity:
     """What the access key allows, if the caller or their token used one."""
     service: bool = False
     """Whether the caller is a service account, as which no person signs in."""
+    acted_by: str = ""
+    """The id of the user who acts in the name of this one, if the request says so."""
 
 
 ANONYMOUS = Identity(user="", company="", role="anonymous")

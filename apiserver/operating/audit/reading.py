@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -34,11 +36,17 @@ class Wanted(NamedTuple):
         )
 
 
-def read(folder: Path, wanted: Wanted) -> Iterator[dict[str, Any]]:
-    """The wanted lines of the log in a folder, the newest first, without those that a crash cut. Raises OSError."""
+def read(folder: Path, wanted: Wanted, seconds: float = math.inf) -> Iterator[dict[str, Any]]:
+    """The wanted lines of the log in a folder, the newest first, without those that a crash cut.
+
+    Raises OSError; TimeoutError if looking takes longer than so many seconds.
+    """
+    until = time.monotonic() + seconds
     for path in reversed(files_of(folder)):
         for line in lines_backwards(path):
             said = parsed(line)
+            if time.monotonic() > until:
+                raise TimeoutError
             if said is None:
                 continue
             if wanted.since and str(said.get("time", "")) < wanted.since:

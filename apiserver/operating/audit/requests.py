@@ -100,6 +100,8 @@ class RequestAudit:
 
 def _entry(action: str, scope: Scope, status: int, caller: Identity, what: Mapping[str, Any]) -> Entry:
     key = caller.key or ""
+    if caller.acted_by:
+        what = {"acted_by": caller.acted_by, **what}
     return Entry(
         action,
         status,

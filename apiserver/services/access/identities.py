@@ -37,8 +37,8 @@ NOTED_SECONDS = 3600
 #: password has a new key, so tokens from the old one end.
 PASSWORDS = "passwords"
 PASSWORD_KEY = "password-"
-#: Collection of people at a provider, and as which users they sign in here. Tokens of these sign-ins name their link,
-#: `provider-<link>`, as their key, and end with it.
+#: Collection of people at a provider, and as which users they sign in here. Tokens of these sign-ins have a key
+#: `provider-<user>-<link>`, and end when the link does, or leads to another user.
 PROVIDER_LINKS = "provider_links"
 PROVIDER_KEY = "provider-"
 #: The same of people whom a trusted proxy names. No session begins with such a key.
@@ -113,7 +113,14 @@ def become(documents: DocumentStore) -> Become:
         other: Identity | None = await cache.get(("user", user), lambda: of_user(documents, user))
         if other is None or not may_become(caller, other):
             return None
-        return replace(other, key=caller.key, session=caller.session, logged_in=caller.logged_in, grant=caller.grant)
+        return replace(
+            other,
+            key=caller.key,
+            session=caller.session,
+            logged_in=caller.logged_in,
+            grant=caller.grant,
+            acted_by=caller.user,
+        )
 
     return in_the_name_of
 
@@ -146,7 +153,7 @@ class _Key:
 async def _of_key(documents: DocumentStore, key: str) -> _Key | None:
     credential = await documents.find_one("credentials", {"key": key})
     identity = credential and await of_user(documents, credential["user"])
-    if not credential or not identity:
+    if not credential or not identity or identity.company != credential["company"]:
         return None
     allowed = replace(identity, key=key, grant=grant_of(credential))
     return _Key(credential["secret_hash"], allowed, chosen=bool(credential.get("fixed")))
@@ -187,7 +194,8 @@ async def _grant(documents: DocumentStore, key: str) -> Grant | None:
         owner = key.removeprefix(PASSWORD_KEY).rpartition("-")[0]
         return FULL if await documents.find_one(PASSWORDS, {"id": owner, "key": key}) is not None else None
     if key.startswith((PROVIDER_KEY, PROXY_KEY)):
-        link = {"id": key.partition("-")[2]}
+        user, _, id = key.partition("-")[2].rpartition("-")
+        link = {"id": id, "user": user}
         return FULL if await documents.find_one(PROVIDER_LINKS, link) is not None else None
     known: _Key | None = await _cache_of(documents).get(("key", key), lambda: _of_key(documents, key))
     return None if known is None else known.identity.grant

@@ -11,6 +11,7 @@ import pytest
 
 from apiserver import passwords
 from apiserver.cli import main
+from apiserver.data import audit
 from apiserver.operating.audit import log as log_module
 from apiserver.operating.audit.actions import ACTIONS, COUNTED
 from apiserver.operating.audit.checking import check
@@ -179,6 +180,21 @@ async def test_reads_and_events_are_not_told(api: Api, folder: Path) -> None:
     await api.call("tasks.delete", {"task": task})
     lines(folder, 1, "tasks.delete")
     assert {line["action"] for line in read(folder, Wanted())} == {"server.start", "tasks.delete"}
+
+
+async def test_who_acts_for_another_user_is_named(api: Api, folder: Path) -> None:
+    bob, _ = await new_user(api, "bob")
+    [admin] = [user["id"] for user in (await api.call("users.get_all"))["users"] if user["name"] == "admin"]
+    await api.call("auth.create_credentials", headers={"x-clearml-impersonate-as": bob})
+    [made] = lines(folder, 1, "auth.create_credentials")
+    assert (made["user"], made["what"]["acted_by"]) == (bob, admin)
+
+
+async def test_looking_through_it_ends(api: Api, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines(folder, 1, "server.start")
+    monkeypatch.setattr(audit, "_SECONDS", -1)
+    answer = await api.raw("GET", "/data/audit")
+    assert (answer.status_code, "say since" in answer.text) == (503, True)
 
 
 async def test_admins_read_it_page_by_page(api: Api) -> None:

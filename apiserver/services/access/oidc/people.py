@@ -68,7 +68,8 @@ async def _user_at(
     identity = await of_user(documents, found["id"])
     if identity is None or identity.company != company:
         raise _refused("your user has just been deleted")
-    return replace(identity, key=f"{PROXY_KEY if issuer == PROXY else PROVIDER_KEY}{link}")
+    kind = PROXY_KEY if issuer == PROXY else PROVIDER_KEY
+    return replace(identity, key=f"{kind}{identity.user}-{link}")
 
 
 async def link_user(documents: DocumentStore, user: Document, issuer: str, subject: str) -> None:

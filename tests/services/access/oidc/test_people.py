@@ -190,6 +190,16 @@ async def test_without_the_link_the_session_ends(browser: Browser, api: Api) -> 
     assert not await browser.is_signed_in()
 
 
+async def test_whose_link_leads_to_another_user_is_signed_out(browser: Browser, api: Api) -> None:
+    await browser.sign_in()
+    id, _ = await new_user(api, "Ada L.")
+    [user] = await api.backend.documents.find("users", {"id": id})
+    await link_user(api.backend.documents, user, browser.liar.issuer, "8f2a")
+    assert not await browser.is_signed_in()
+    await browser.sign_in()
+    assert (await browser.user())["id"] == id
+
+
 async def test_nobody_signs_in_as_a_service_account(browser: Browser, api: Api) -> None:
     documents, company = api.backend.documents, api.backend.settings.company
     robot = await add_user(documents, company, "robot", service=True)
