@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from apiserver.services.access.roles import owns_server
 from apiserver.services.backend import Call, documents
 from apiserver.services.history.steps import ChartCurve, Steps
 from apiserver.services.history.store import HistorySeries
@@ -25,11 +26,12 @@ async def of_company(call: Call, server: dict[str, Any], seconds: int) -> dict[s
     tasks = await documents(call).find(
         TASKS, _RAN, projection=["started", "last_update", "last_iteration", "last_worker"]
     )
+    machine = _this_machine() if owns_server(call.identity, call.backend.settings) else {}
     counts = {kind: {"count": await documents(call).count(kind, {})} for kind in ("queues", "users")}
     return {
         "time": utc_now(),
         "company_id": call.identity.company,
-        "server": {**server, **counts, "resources": _this_machine(), "experiments": _experiments(tasks)},
+        "server": {**server, **counts, "resources": machine, "experiments": _experiments(tasks)},
         "agents": await _agents(call, tasks, seconds),
     }
 

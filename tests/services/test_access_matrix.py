@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
+from uuid import uuid4
 
 import pytest
 
@@ -263,6 +264,35 @@ async def test_every_address_by_scope_and_role(world: World, role: str, scopes: 
             status = await asked(world.api, address, headers)
             assert (status == 403) is not may, (address, role, scopes, list(headers), status)
             assert status not in (401, 500), (address, status)
+
+
+async def test_every_address_by_an_admin_of_another_company(world: World) -> None:
+    """What is the server's own is closed, and all else is empty or not there."""
+    _, made = await credentials.create_user(world.api.backend.documents, "another company", "eve", "admin")
+    key = (made.key, made.secret)
+    token = await world.token(key)
+    for address in ADDRESSES:
+        for headers in presented(key, token):
+            if address.path == "/v1/metrics" and "cookie" in headers:
+                continue  # collectors have no cookie
+            status = await asked(world.api, address, headers)
+            assert (status == 403) is (address.path == "/metrics"), (address, list(headers), status)
+            assert status not in (401, 500), (address, status)
+    for setting in ("data", "documents", None):
+        await world.api.call("server.config", {} if setting is None else {"path": setting}, auth=key, expect=403)
+    assert (await world.api.call("server.get_stats", auth=key))["server"]["resources"] == {}
+    assert (await world.api.call("server.get_stats"))["server"]["resources"]["num_cores"] > 0
+
+
+async def test_a_key_whose_user_is_of_another_company_opens_nothing(world: World) -> None:
+    """As when a key was made while its user was deleted, and another company then took the id."""
+    documents, id = world.api.backend.documents, uuid4().hex
+    user = await credentials.add_user(documents, world.api.backend.settings.company, "leaves", id=id)
+    made = await credentials.create_credential(documents, user)
+    await documents.delete("users", {"id": id})
+    await credentials.add_user(documents, "another company", "comes", "admin", id=id)
+    identities.forget(documents)
+    await world.api.call("users.get_current_user", auth=(made.key, made.secret), expect=401)
 
 
 async def test_a_key_makes_no_wider_one(world: World) -> None:

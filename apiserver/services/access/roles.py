@@ -59,9 +59,14 @@ def check(caller: Identity, endpoint: str, *, reads: bool) -> None:
         raise out_of_project(f"an access key that is limited to a project does not allow {endpoint}")
 
 
+def owns_server(caller: Identity, settings: Settings) -> bool:
+    """Whether the caller is of the server's own company."""
+    return caller.company == settings.company
+
+
 def check_owns_server(caller: Identity, settings: Settings) -> None:
     """403/21 if the caller is of another company than the server's own. `check` asks about the role."""
-    if caller.company != settings.company:
+    if not owns_server(caller, settings):
         raise forbidden("it is for admins of the server's own company")
 
 
