@@ -192,8 +192,18 @@ class Served:
 
 
 @contextlib.contextmanager
-def served(data: Path, *, open_files: int = 0, tree: Path | None = None, **settings: Any) -> Iterator[Served]:
-    """A server on the folder `data`, running; `settings` are fields of Settings; `tree`: as `Served` has it."""
+def served(
+    data: Path,
+    *,
+    open_files: int = 0,
+    tree: Path | None = None,
+    variables: Mapping[str, str] | None = None,
+    **settings: Any,
+) -> Iterator[Served]:
+    """A server on the folder `data`, running; `settings` are fields of Settings, `variables` of its environment.
+
+    open_files, tree: as `Served` has them.
+    """
     port, files_port = free_ports(2)
     fields = {
         "admin_key": ADMIN_KEY,
@@ -204,6 +214,7 @@ def served(data: Path, *, open_files: int = 0, tree: Path | None = None, **setti
         **settings,
     }
     environment = {f"APISERVER_{name.upper()}": shown(value) for name, value in fields.items()}
+    environment |= variables or {}
     server = Served(data, port, files_port, environment, open_files=open_files, tree=tree)
     try:
         server.start()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import os
 import sys
 import time
@@ -34,7 +35,8 @@ class ScheduledBackups:
         self._settings = settings
         self._every = settings.backup_every * 3600.0
         self._begun = time.time()
-        self._next_try = 0.0
+        self._next_try = -math.inf
+        """When (monotonic) a backup may be made again after a failure."""
         self.newest: float | None = None
         """The moment of the newest backup, in seconds since 1970; None if there is none, or nobody has looked."""
         self.failed = False
@@ -55,7 +57,7 @@ class ScheduledBackups:
         return {"state": self.state, "newest": newest}
 
     async def _make_if_due(self) -> None:
-        if time.time() < self._next_try:
+        if time.monotonic() < self._next_try:
             return
         try:
             if self.newest is None:
@@ -65,7 +67,7 @@ class ScheduledBackups:
                 self.newest = await asyncio.to_thread(self._look)
             self.failed = False
         except (BackupError, OSError):
-            self.failed, self._next_try = True, time.time() + RETRY
+            self.failed, self._next_try = True, time.monotonic() + RETRY
             self.newest = None  # look again: a backup may be there, and only deleting older ones failed
             raise
 

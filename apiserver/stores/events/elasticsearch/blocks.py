@@ -78,6 +78,8 @@ _FETCHED, _BLOCK = 8 * 2**20, 2048
 _POINT = {"curve": 12, "details": 12, "sums": 1}
 #: From so many bytes a block on, columns are fetched as bytes.
 _LARGE = 2 * _BLOCK
+#: So many leases of others are remembered.
+_SEEN_LEASES = 10_000
 #: Seconds between questions whether a write has ended, and how often this is asked.
 _PAUSE, _QUESTIONS = 0.05, 100
 
@@ -90,6 +92,8 @@ class ElasticsearchBlocks:
         self.type = type
         self._copies = uuid.uuid4().hex
         """Searches and fetches that name this go to the same copies of shards, which are not refreshed at once."""
+        self._seen_leases: dict[Owner, tuple[int, float]] = {}
+        """Leases of others: the place of each, and when (monotonic) it was seen first."""
 
     # --- writing -----------------------------------------------------------------------------------
 
@@ -189,9 +193,11 @@ class ElasticsearchBlocks:
             await self._cluster.bulk(self._index(owner), "".join(lines).encode())
 
     async def lease(self, owner: Owner, holder: str, seconds: float) -> bool:
-        """Whether the holder may compact the owner for so long, by this server's clock.
+        """Whether the holder may compact the owner for so long.
 
-        The document is created first: a shard that was made just now waits with that, and cannot be asked yet.
+        The lease of another is over at a time of its clock, or when this server has seen the same lease for so long:
+        the clock of a server that has died may have been a day ahead. The document is created first: a shard that was
+        made just now waits with that, and cannot be asked yet.
         """
         index, id, now = self._index(owner), f"lease {names.owner_key(owner)}", int(time.time() * 1000)
         place: dict[str, Any] = {"index": index, "id": id, "routing": names.owner_key(owner)}
@@ -205,10 +211,22 @@ class ElasticsearchBlocks:
                 found = await client.get(**place, stored_fields=["holder", "until"])
             except NotFoundError:
                 return not seconds
-            if found["fields"]["holder"] != [holder] and found["fields"]["until"][0] > now:
+            others = found["fields"]["holder"] != [holder] and found["fields"]["until"][0] > now
+            if others and not self._is_seen_for(owner, found["_seq_no"], seconds):
                 return False
             place |= {"if_seq_no": found["_seq_no"], "if_primary_term": found["_primary_term"]}
             return await _done(client.index(**place, document=document) if seconds else client.delete(**place))
+
+    def _is_seen_for(self, owner: Owner, place: int, seconds: float) -> bool:
+        """Whether the same lease, which has this place, was seen so many seconds ago."""
+        now = time.monotonic()
+        known, since = self._seen_leases.get(owner, (place, now))
+        if known != place:
+            since = now
+        if len(self._seen_leases) >= _SEEN_LEASES:
+            self._seen_leases.clear()
+        self._seen_leases[owner] = place, since
+        return bool(seconds) and now - since >= seconds
 
     # --- reading -----------------------------------------------------------------------------------
 

@@ -21,10 +21,13 @@ from elasticsearch import ApiError
 
 from apiserver.events.model import JsonObject, Owner
 from apiserver.stores.events.elasticsearch.cluster import Cluster, errors
+from apiserver.stores.events.elasticsearch.queries import any_of, between
 
 #: Seconds after which a mark is set again with the next events, and seconds after which its server counts as dead.
 RENEWED = 10.0
 ABANDONED = 60.0
+#: A mark that was set so many seconds ahead of time was set by a wrong clock. Nobody waits until it expires.
+AHEAD = 3600.0
 
 _PAGE = 1000
 
@@ -60,7 +63,7 @@ class Marks:
             mark = self._set.get(owner)
             if mark is None:  # with a new id, as the mark before may just be being deleted
                 mark = self._set[owner] = _Mark(f"{self._server}-{next(self._numbers)}")
-            if now - mark.at >= RENEWED:
+            if abs(now - mark.at) >= RENEWED:  # the clock may have been set back
                 items[owner] = self._item(mark.id, owner, now)
         return items
 
@@ -73,14 +76,16 @@ class Marks:
         """Note that the items of these owners were done. Other servers count the age of their marks from `at` on."""
         for owner in owners:
             if mark := self._set.get(owner):
-                mark.at = max(mark.at, at)
+                was_set_back = at < mark.at - RENEWED
+                mark.at = at if was_set_back else max(mark.at, at)
         self._cluster.wrote([self.index])
 
     async def owners(self) -> AsyncIterator[Owner]:
         """The owners with an expired mark, sorted."""
         told: dict[Owner, list[tuple[str, int, int]]] = {}
-        before = int((time.time() - self._abandoned) * 1000)
-        query = {"range": {"at": {"lte": before}}}
+        now = time.time()
+        expired = between("at", None, int((now - self._abandoned) * 1000))
+        query = any_of([*expired, *between("at", int((now + AHEAD) * 1000), None)])
         async with self._cluster.point_in_time(self.index) as point:
             after: JsonObject = {}
             while True:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
@@ -67,3 +68,23 @@ async def test_a_series_that_is_refused_costs_no_other_one_of_its_bundle(cluster
         await store.add(batch(scalars([1.0] * 100, metric="few"), scalars([1.0] * 200, metric="many")))
     assert [*refusal.value.events.values()] == [200]
     assert [name.metric for name in await store.series(OWNER)] == ["few"]
+
+
+async def test_a_lease_by_a_clock_that_was_ahead_ends(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    blocks, owner = ElasticsearchBlocks(cluster), Owner("company", "task")
+    assert await ElasticsearchBlocks(cluster).lease(owner, "ahead", 86400.0)
+    for _ in range(2):
+        assert not await blocks.lease(owner, "other", 30.0)
+    now = time.monotonic()
+    monkeypatch.setattr(time, "monotonic", lambda: now + 31)
+    assert await blocks.lease(owner, "other", 30.0)
+    assert not await ElasticsearchBlocks(cluster).lease(owner, "ahead", 30.0)
+
+
+async def test_a_lease_that_is_renewed_goes_on(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    blocks, holding, owner = ElasticsearchBlocks(cluster), ElasticsearchBlocks(cluster), Owner("company", "task")
+    begun = time.monotonic()
+    for seconds in (0, 20, 40, 60):
+        monkeypatch.setattr(time, "monotonic", lambda: begun + seconds)  # noqa: B023 - it is called at once
+        assert await holding.lease(owner, "holder", 86400.0)
+        assert not await blocks.lease(owner, "other", 30.0)

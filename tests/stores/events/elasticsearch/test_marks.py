@@ -41,3 +41,12 @@ def test_a_batch_that_took_longer_than_the_next_one_makes_no_mark_older() -> Non
     made.are_set(quick, NOW + 5)
     made.are_set(slow, NOW)
     assert not made.items([OWNER], NOW + RENEWED)
+
+
+def test_marks_are_renewed_when_the_clock_was_set_back() -> None:
+    made = marks()
+    made.are_set(made.items([OWNER], NOW), NOW)
+    earlier = NOW - 3600
+    made.are_set(made.items([OWNER], earlier), earlier)
+    assert not made.items([OWNER], earlier + RENEWED - 1)
+    assert made.items([OWNER], earlier + RENEWED)
