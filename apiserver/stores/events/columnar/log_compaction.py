@@ -28,7 +28,7 @@ from apiserver.stores.events.columnar.log_blocks import (
     on_axis,
     position_at,
 )
-from apiserver.stores.events.columnar.log_reading import LogLoader, bytes_of, cut, lines_in
+from apiserver.stores.events.columnar.log_reading import LogLoader, bytes_of, cut, lines_in, of_lasting
 from apiserver.stores.events.columnar.stretches import BlockPart, Stretch
 from apiserver.stores.events.columns.lines import Lines
 from apiserver.stores.events.columns.lines import joined as lines_of_all
@@ -78,12 +78,7 @@ class LinesMaker:
 
     async def seen(self, found: Found, up_to: int) -> tuple[Found, list[Block]]:
         """Chunks made of fragments, and what else has ended; and fragments that were sent again."""
-        ended = [
-            block
-            for block in found.blocks
-            if block.version.place <= up_to or (block.statement is not None and not block.brings)
-        ]
-        return await self._loader.seen(found._replace(blocks=ended))
+        return await self._loader.seen(of_lasting(found, up_to))
 
     def at(self, block: NewBlock) -> Block:
         """The block on the axis of logs."""

@@ -147,6 +147,16 @@ class LogLoader:
             yield some, await self.load(blocks_of(some), LINES)
 
 
+def of_lasting(found: Found, up_to: int) -> Found:
+    """What cannot be undone if writes up to a place have ended: these, and chunks, which are made of such."""
+    lasting = [
+        block
+        for block in found.blocks
+        if block.version.place <= up_to or (block.statement is not None and not block.brings)
+    ]
+    return found._replace(blocks=lasting)
+
+
 def _of_same_times(chunks: Sequence[Block], fragments: Sequence[Block]) -> list[Block]:
     """The chunks that have times in common with fragments."""
     spans: list[tuple[int, int]] = []

@@ -3,8 +3,9 @@
 Lines that are put have positions: their sequences are numbers of lines of the log that they come from. So they come
 before lines that are added to the owner later, as those have the places of fragments in their sequences
 (`log_blocks.py`). Lines whose positions are taken are left out: most often, an interrupted copy was begun again, and
-all of them are there. A chunk of the others has everything up to the place that the store named before, if no block was
-found there. If one was, the chunk states NOTHING, and only brings its lines, as a fragment does.
+all of them are there. Lines of a write that may be undone are put again. A chunk of the lines that are left has
+everything up to the place that the store named before, if no block was found there. If one was, the chunk states
+NOTHING, and only brings its lines, as a fragment does.
 
 For example, of lines at positions 1 to 9, the store has 1 to 3 and 5:
 
@@ -24,7 +25,7 @@ from apiserver.stores.events.columnar.blocks import NO_SERIES
 from apiserver.stores.events.columnar.loading import Loaded, until_nothing_is_gone
 from apiserver.stores.events.columnar.log_batches import Batches
 from apiserver.stores.events.columnar.log_blocks import LINES, NO_LINES, chunks_of, place_of, position_at
-from apiserver.stores.events.columnar.log_reading import LogLoader, blocks_of, cut, lines_in
+from apiserver.stores.events.columnar.log_reading import LogLoader, blocks_of, cut, lines_in, of_lasting
 from apiserver.stores.events.columnar.stretches import Stretch, size_of, stretches
 from apiserver.stores.events.columnar.whole_points import ended
 from apiserver.stores.events.columns.lines import Lines
@@ -51,7 +52,7 @@ async def put_lines(loader: LogLoader, holder: str, owner: Owner, lines: Lines) 
 
     async def put() -> None:
         up_to = await ended(loader.store, holder, owner)
-        some, there = await _between(loader, owner, _ends(lines))
+        some, there = await _between(loader, owner, _ends(lines), up_to)
         fresh = lines.without(there)
         if not len(fresh):
             return
@@ -68,10 +69,11 @@ def _ends(lines: Lines) -> tuple[int, int]:
     return place_of(lines.position(0)), place_of(lines.position(len(lines) - 1))
 
 
-async def _between(loader: LogLoader, owner: Owner, ends: tuple[int, int]) -> tuple[list[Stretch], Lines]:
-    """The stretches that are there between two places, and their lines."""
+async def _between(loader: LogLoader, owner: Owner, ends: tuple[int, int], up_to: int) -> tuple[list[Stretch], Lines]:
+    """The stretches that are there between two places, and their lines, if writes up to a place have ended."""
     times = Range(position_at(ends[0]).timestamp, position_at(ends[1]).timestamp)
-    found, _ = await loader.seen(await loader.store.find(SeriesQuery(owner, EventType.LOG), times))
+    found = await loader.store.find(SeriesQuery(owner, EventType.LOG), times)
+    found, _ = await loader.seen(of_lasting(found, up_to))
     some = [one for each in stretches(found).get(NO_SERIES, ()) if (one := cut(each, *ends)).parts]
     loaded = await loader.load(blocks_of(some), LINES)
     lines = [lines for one in some if len(lines := lines_in(one, loaded))]

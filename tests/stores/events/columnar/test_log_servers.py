@@ -1,6 +1,7 @@
-"""Servers add lines, send bodies again, delete, compact and read logs at once, stop anywhere, and machines fail.
+"""Servers add lines, put those of a copy, delete, compact and read logs at once, stop anywhere, and machines fail.
 
-Each line is there once or not at all, as it has to be, and keeps its position. `servers.py` says how.
+Bodies are sent again, and so are parts of the copy. Each line is there once or not at all, as it has to be, and keeps
+its position. `servers.py` says how.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from dataclasses import dataclass, field
 from itertools import cycle
 from typing import Any
 
+import numpy as np
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
@@ -18,6 +20,7 @@ from apiserver.events.queries import PageQuery
 from apiserver.stores.events.columnar.blocks import NO_SERIES, Version
 from apiserver.stores.events.columnar.log_blocks import lines_of
 from apiserver.stores.events.columnar.logs import ColumnarLogs
+from apiserver.stores.events.columns.lines import Column, Lines
 from tests.chance import examples
 from tests.contract.event_stores import LOGS, OWNER, batch, lines, select
 from tests.contract.plain_event_store import selects
@@ -41,8 +44,13 @@ BODIES = {
     **{"a": ("x", [1, 2, 2]), "b": ("y", [2]), "c": ("y", [2, 2, 5]), "d": ("x", [0, 9])},
     **{"e": ("x", [1]), "f": ("y", [0, 1]), "g": ("x", [2, 3]), "h": ("y", [1, 9])},
 }
+#: The same of the lines of a copy, which are put at their positions.
+COPY, COPIED = "p", ("x", [1, 2, 2, 5, 9])
+ALL = {**BODIES, COPY: COPIED}
 #: Each line's message, and its timestamp.
-TIMES = {f"{body}{number}": time for body, (_, times) in BODIES.items() for number, time in enumerate(times)}
+TIMES = {f"{body}{number}": time for body, (_, times) in ALL.items() for number, time in enumerate(times)}
+#: Parts of the copy.
+PARTS = [range(5), range(3), range(1, 4), range(2, 5), range(3, 4)]
 X: Selection = (MetricSelection("x"),)
 #: How many steps each of two calls goes on in turn; in the end, usually both have ended.
 TURNS = st.lists(st.integers(1, 7), max_size=4).map(lambda turns: [*turns, 50, 50])
@@ -53,6 +61,15 @@ def sent(body: str) -> EventBatch:
     metric, times = BODIES[body]
     messages = [f"{body}{number}" for number in range(len(times))]
     return batch(lines(messages, metric=metric, timestamps=times, digest=body.encode()))
+
+
+def copied(numbers: range) -> Lines:
+    """These lines of the copy."""
+    metric, times = COPIED
+    at, zeros = np.array(numbers, np.int64), np.zeros(len(numbers), np.int64)
+    none, level, worker = (Column([value], zeros) for value in (None, "info", "worker"))
+    timestamps, messages = np.array(times, np.int64)[at], [f"{COPY}{number}" for number in numbers]
+    return Lines(timestamps, at, timestamps, level, worker, messages, none, Column([(metric, "")], zeros), none)
 
 
 async def read(server: ColumnarLogs) -> dict[str, LogPosition]:
@@ -66,7 +83,7 @@ async def read(server: ColumnarLogs) -> dict[str, LogPosition]:
     assert {message: TIMES[message] for message in found} == {
         line.message: line.position.timestamp for line in everything
     }
-    for body in BODIES:
+    for body in ALL:
         of_body = [line.message for line in everything if line.message[0] == body]
         assert of_body == sorted(of_body)
     return found
@@ -81,7 +98,7 @@ class Asked:
     exclude: Selection = ()
 
     def dooms(self, message: str) -> bool:
-        metric, _ = BODIES[message[0]]
+        metric, _ = ALL[message[0]]
         is_old = self.before is None or TIMES[message] < self.before
         return (
             is_old and selects(self.selection, metric, "") and not (self.exclude and selects(self.exclude, metric, ""))
@@ -98,7 +115,12 @@ class Deleting(Call):
     machine: LogServers = field(kw_only=True)
     asked: Asked = field(kw_only=True)
     place: int | None = None
-    is_done: bool = False
+    done_at: int | None = None
+    """The last place that there was when it had ended well."""
+
+    @property
+    def is_done(self) -> bool:
+        return self.done_at is not None
 
     def has_ended(self) -> bool:
         before = len(self.machine.writes)
@@ -110,13 +132,32 @@ class Deleting(Call):
 
     def check(self, answer: Any) -> None:
         assert self.place is not None
-        self.is_done = True
+        self.done_at = len(self.machine.writes)
         least, most = self.machine.deleted_by(self)
         assert least <= answer <= most
 
     def deletes(self, message: str, place: int) -> bool:
         """Whether it has to delete a line that was first written at a place."""
         return self.place is not None and place < self.place and self.asked.dooms(message)
+
+    def may_delete(self, message: str, place: int) -> bool:
+        """Whether it may delete such a line. Lines of copies have no places in them, so it may find those of later."""
+        if message[0] != COPY:
+            return self.deletes(message, place)
+        is_under_way = self.place is not None and (self.done_at is None or place <= self.done_at)
+        return is_under_way and self.asked.dooms(message)
+
+
+@dataclass(eq=False)
+class Putting(Call):
+    """Puts lines of the copy. Once it has ended, each was written, and that will not be undone."""
+
+    machine: LogServers = field(kw_only=True)
+    messages: list[str] = field(kw_only=True)
+
+    def check(self, answer: Any) -> None:
+        ended = [one for one in self.machine.writes if one.has_ended and not one.is_undone]
+        assert {*self.messages} <= {message for one in ended for message in self.machine.contents(one)}
 
 
 class LogServers(Servers):
@@ -144,7 +185,9 @@ class LogServers(Servers):
         return dict.fromkeys(found, True)
 
     def contents(self, write: Write) -> Contents:
-        if write.block is None or write.block.statement is not None or not write.block.count:
+        if write.block is None or not write.block.count:
+            return {}
+        if write.block.statement is not None and write.block.statement.newest is not None:
             return {}
         lines = lines_of(write.block.at(Version(write.place, 1)), write.block.columns)
         return dict.fromkeys(lines.messages, True)
@@ -154,13 +197,16 @@ class LogServers(Servers):
         written = self.written([one for one in self.writes if one.is_visible])
         found: Allowed = {message: {None} for message in self.keys}
         for message, place in written.items():
-            deletions = [one for one in self.deletions if one.deletes(message, place)]
-            if not any(one.is_done for one in deletions):
-                found[message] = {True, None} if deletions else {True}
+            if not any(one.is_done and one.deletes(message, place) for one in self.deletions):
+                may_be_gone = any(one.may_delete(message, place) for one in self.deletions)
+                found[message] = {True, None} if may_be_gone else {True}
         return found
 
     def written(self, writes: list[Write]) -> dict[str, int]:
-        """The lines that these writes leave, and where each was first written: what is sent again changes nothing."""
+        """The lines that these writes leave, and where each was written.
+
+        Of bodies that are sent again, the first place counts, as they change nothing. Of a copy, the last one counts.
+        """
         found: dict[str, int] = {}
         for one in writes:
             if one.is_undone:
@@ -168,7 +214,8 @@ class LogServers(Servers):
             if one.is_deletion:
                 found.clear()
             for message in self.contents(one):
-                found.setdefault(message, one.place)
+                if message[0] == COPY or message not in found:
+                    found[message] = one.place
         return found
 
     def deleted_by(self, deleting: Deleting) -> tuple[int, int]:
@@ -178,9 +225,12 @@ class LogServers(Servers):
         earlier = [one for one in self.deletions if (one.place or place) < place]
         least = most = 0
         for message in filter(deleting.asked.dooms, written):
-            others = [one for one in earlier if one.deletes(message, written[message])]
-            most += not any(one.is_done for one in others)
+            others = [one for one in earlier if one.may_delete(message, written[message])]
             least += not others
+            if message[0] != COPY:
+                most += not any(one.is_done for one in others)
+        for one in self.writes:  # lines of a copy may be put, found and deleted again and again meanwhile
+            most += len([message for message in self.contents(one) if message[0] == COPY])
         is_sure = not any(one.is_deletion and one.place > place for one in self.writes)
         return least if is_sure else 0, most
 
@@ -196,6 +246,12 @@ class LogServers(Servers):
     @rule(server=NUMBER, body=st.sampled_from([*BODIES]), steps=STEPS)
     def add(self, server: int, body: str, steps: int) -> None:
         self.begin(Call(self.server(server).add(sent(body))), steps)
+
+    @precondition(lambda self: len(self.calls) < 4)
+    @rule(server=NUMBER, numbers=st.sampled_from(PARTS), steps=STEPS)
+    def put(self, server: int, numbers: range, steps: int) -> None:
+        lines = copied(numbers)
+        self.begin(Putting(self.server(server).put_lines(OWNER, lines), machine=self, messages=lines.messages), steps)
 
     @precondition(lambda self: self.writes and len(self.calls) < 4)
     @rule(server=NUMBER, asked=ASKED, steps=STEPS)

@@ -73,6 +73,24 @@ async def test_lines_that_are_put_twice_at_once_are_there_once() -> None:
         finish(Call(other.compact(OWNER, fewest=1)))
 
 
+async def test_lines_of_a_write_that_may_be_undone_are_put_again() -> None:
+    blocks = ShakyBlocks()
+    one, other = ColumnarLogs(blocks), ColumnarLogs(blocks)
+    finish(Call(one.add(batch(lines(["0"], timestamps=[0])))))
+    blocks.holds = True
+    putting = Call(one.put_lines(OWNER, numbered(1, 2)))
+    writes = blocks.of(OWNER).writes
+    while len(writes) == 1:
+        assert not putting.has_ended()
+    writes[-1].is_visible = True
+    blocks.holds = False
+    finish(Call(other.put_lines(OWNER, numbered(1, 2, 3))))
+    for _ in range(2):
+        finish(Call(assert_found(other, [0, 1, 2, 3])))
+        blocks.of(OWNER).fail_over()
+    finish(putting)
+
+
 async def test_lines_between_others_are_put_beside_them() -> None:
     blocks = WatchedBlocks()
     logs = ColumnarLogs(blocks)
