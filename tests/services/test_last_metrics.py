@@ -496,6 +496,32 @@ async def test_what_another_server_knows_of_events_before_a_reset_is_not_told_af
     assert await seen(api, owner) == (3, {"v": 7.0})
 
 
+@pytest.mark.parametrize("is_killed", [False, True])
+async def test_what_another_server_knows_of_deleted_events_is_not_told(
+    api: Api, monkeypatch: pytest.MonkeyPatch, is_killed: bool
+) -> None:
+    owner = await new_task(api)
+    other = LastMetrics(api.backend.events, api.backend.documents)
+    batch = lines([100, 101], owner=owner)
+    batch.logs[0].iters[:] = [100, 101]
+    with other.adding(batch, {owner: None}):
+        await api.backend.events.add(batch)
+    delete = api.backend.events.delete
+
+    async def delete_and_die(owners: list[Owner]) -> int:
+        await delete(owners)
+        raise asyncio.CancelledError
+
+    if is_killed:
+        monkeypatch.setattr(api.backend.events, "delete", delete_and_die)
+        with pytest.raises(asyncio.CancelledError):
+            await api.call("events.delete_for_task", {"task": owner.id})
+    else:
+        await api.call("events.delete_for_task", {"task": owner.id})
+    await other.close()
+    assert await seen(api, owner) == (0, {})
+
+
 async def test_a_document_that_cannot_grow_is_given_up(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     owner = await new_task(api)
 

@@ -13,11 +13,11 @@ from apiserver.events.lines import Stop, Stopped, always, memory_of, parse_json
 from apiserver.events.model import EventBatch, Owner
 from apiserver.events.rejects import Contradiction, Reject, Rejects
 from apiserver.rpc.errors import ApiError, validation_error
-from apiserver.services.backend import Call, endpoint
+from apiserver.services.backend import Call, documents, endpoint
 from apiserver.services.events import owners
-from apiserver.services.last_metrics import RESET
+from apiserver.services.last_metrics import RESET, new_revision
 from apiserver.services.quotas.quotas import FIELDS
-from apiserver.stores.documents.query import Document
+from apiserver.stores.documents.query import Document, Update
 from apiserver.times import now_ms
 
 #: Bodies of more bytes are read in a thread, so that other calls do not wait for them.
@@ -172,4 +172,6 @@ async def _delete(call: Call, id: str, *, model: bool, allow_locked: bool) -> di
         raise ApiError(400, 201 if model else 101, message)
     owner = owners.owner(document, model=model)
     await call.backend.last_metrics.settle(owner.company, models=model, ids=[id])
+    # What other servers still have to tell of these events is made from what is stored then, also if this server dies.
+    await documents(call).update("models" if model else "tasks", {"id": id}, Update(set={RESET: new_revision()}))
     return {"deleted": await call.backend.events.delete([owner])}

@@ -13,7 +13,7 @@ from uuid import uuid4
 from apiserver.rpc.errors import invalid_id
 from apiserver.services.backend import Call, documents
 from apiserver.services.document_keys import escape_keys, unescape_keys
-from apiserver.services.last_metrics import REVISION
+from apiserver.services.last_metrics import RESET, REVISION
 from apiserver.services.metadata_items import metadata_of
 from apiserver.services.project_tree import get_project
 from apiserver.services.public import read_one
@@ -74,7 +74,8 @@ def empty_model() -> Document:
 def answered(model: Document) -> Document:
     """A stored model in the form that clients get."""
     shown: Document = unescape_keys(model)
-    shown.pop(REVISION, None)
+    for name in (REVISION, RESET):
+        shown.pop(name, None)
     return shown
 
 

@@ -154,7 +154,9 @@ async def test_events_of_models(api: Api, add: Add) -> None:
     await api.call("events.scalar_metrics_iter_histogram", {"task": model}, expect=400)
     refused = await add({"type": "log", "task": model, "msg": "x", "model_event": True})
     assert "Task log events are not supported for models=1" in refused.json()["meta"]["result_msg"]
+    shown = (await api.call("models.get_by_id", {"model": model}))["model"]
     assert (await api.call("events.delete_for_model", {"model": model}))["deleted"] == 1
+    assert (await api.call("models.get_by_id", {"model": model}))["model"].keys() == shown.keys()
 
 
 async def test_a_batch_moves_its_task(api: Api, add: Add, task: str) -> None:
