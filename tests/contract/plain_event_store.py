@@ -243,6 +243,22 @@ class PlainEventStore:
         events.logs[:] = kept
         return deleted
 
+    async def delete_samples(
+        self, series: SeriesQuery, iterations: Range = EVERYWHERE, before: int | None = None
+    ) -> int:
+        events = self._of(series.owner)
+        self._note(series.owner, OwnerChanges(everything=True))
+
+        def doomed(sample: Sample) -> bool:
+            old = before is None or sample.timestamp < before
+            meant = sample.type is series.type and selects(series.selection, sample.metric, sample.variant)
+            return meant and old and iterations.least <= sample.iter <= iterations.greatest
+
+        kept = {key: sample for key, sample in events.samples.items() if not doomed(sample)}
+        deleted = len(events.samples) - len(kept)
+        events.samples = kept
+        return deleted
+
     async def owners(self) -> AsyncIterator[Owner]:
         for owner in list(self._owners):
             yield owner

@@ -10,7 +10,7 @@ import pytest
 
 from apiserver.events.changes import Changes, ChangesQuery, Cursor, OwnerChanges
 from apiserver.events.model import SAMPLE_TYPES, EventType, MetricSelection, Owner, SeriesName
-from apiserver.events.queries import Range
+from apiserver.events.queries import Range, SeriesQuery
 from apiserver.stores.events.base import EventStore, EventStoreError
 from tests.contract.event_stores import LOGS, OWNER, Case, batch, case, lines, sample, scalars
 
@@ -158,6 +158,11 @@ async def test_deletions_change_everything_of_the_owner(case: Case) -> None:
     await case.settle()
     assert (await changes(case.store, cursor, OWNER)).owners == {OWNER: OwnerChanges(everything=True)}
     assert (await changes(case.store, await now(case.store))).owners == {}
+    await case.store.add(batch(sample(1), sample(2)))
+    await case.settle()
+    cursor = await now(case.store)
+    await case.store.delete_samples(SeriesQuery(OWNER, EventType.PLOT), Range.of(2, None))
+    assert (await changes(case.store, cursor, OWNER)).owners == {OWNER: OwnerChanges(everything=True)}
 
 
 async def test_a_deleted_owner_that_comes_back_has_changed(case: Case) -> None:

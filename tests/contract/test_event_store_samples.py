@@ -6,7 +6,7 @@ from itertools import product
 
 import pytest
 
-from apiserver.events.model import SAMPLE_TYPES, EventType, MetricSelection, SamplePosition, SampleSeries
+from apiserver.events.model import SAMPLE_TYPES, EventType, MetricSelection, SamplePosition, SampleSeries, SeriesName
 from apiserver.events.queries import PageQuery, Range, SeriesQuery
 from apiserver.stores.events.base import PAGE_BYTES, may_go_on
 from tests.contract.event_stores import OWNER, PLOTS, Case, batch, case, iters, sample, select
@@ -129,6 +129,29 @@ async def test_iterations_are_walked_both_ways(case: Case) -> None:
     assert (
         await case.store.sample_iterations(SeriesQuery(OWNER, EventType.VECTOR), PageQuery(10, descending=True)) == []
     )
+
+
+async def test_samples_are_deleted_by_series_iteration_and_age(case: Case) -> None:
+    added = [sample(n, variant=v, timestamp=100 - n) for n in range(6) for v in "ab"]
+    await case.store.add(batch(*added, sample(0, type=EventType.VECTOR)))
+    await case.settle()
+    only_a = select(PLOTS, MetricSelection("plots", ("a",)))
+    assert await case.store.delete_samples(only_a, Range.of(None, 2), 99) == 1
+    left = [one for one in added if (one.variant, one.iter) != ("a", 2)]
+    assert await case.store.samples(PLOTS, PageQuery(100)) == left
+    assert await case.store.delete_samples(PLOTS, before=97) == 4
+    left = [one for one in left if one.iter < 4]
+    assert await case.store.samples(PLOTS, PageQuery(100)) == left
+    assert await case.store.delete_samples(only_a) == 3
+    left = [one for one in left if one.variant == "b"]
+    assert await case.store.samples(PLOTS, PageQuery(100)) == left
+    assert [one.variant for one in await case.store.sample_series(PLOTS)] == ["b"]
+    assert await case.store.series(OWNER) == [
+        SeriesName(EventType.PLOT, "plots", "b"),
+        SeriesName(EventType.VECTOR, "plots", "roc"),
+    ]
+    assert await case.store.delete_samples(only_a) == 0
+    assert await case.store.events_count(OWNER) == len(left) + 1
 
 
 async def test_names_and_keys_may_be_any_text(case: Case) -> None:

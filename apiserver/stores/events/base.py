@@ -208,6 +208,14 @@ class EventStore(Protocol):
         Returns how many there were.
         """
 
+    async def delete_samples(
+        self, series: SeriesQuery, iterations: Range = EVERYWHERE, before: int | None = None
+    ) -> int:
+        """Delete samples of the series in these iterations that are older than `before` (epoch ms; None: all).
+
+        Returns how many there were.
+        """
+
     def owners(self) -> AsyncIterator[Owner]:
         """Every owner that has events, of all companies, once and in any order; perhaps some that had events before."""
 

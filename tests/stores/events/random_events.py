@@ -19,7 +19,7 @@ from apiserver.events.model import (
     ScalarColumns,
     Scalars,
 )
-from apiserver.events.queries import SeriesQuery
+from apiserver.events.queries import Range, SeriesQuery
 
 OWNERS = (Owner("company", "task"), Owner("company", "task", is_model=True))
 
@@ -102,4 +102,6 @@ batches = st.builds(
 )
 types = st.none() | st.lists(st.sampled_from(EventType), min_size=1, max_size=2)
 selections = st.lists(st.sampled_from([MetricSelection("a"), MetricSelection("b", ("x",))]), max_size=1)
+sample_series = st.builds(SeriesQuery, owners, st.sampled_from(SAMPLE_TYPES), selections)
+ranges = st.builds(Range.of, st.none() | st.integers(-1, 5), st.none() | st.integers(-1, 5))
 log_series = st.builds(SeriesQuery, owners, st.just(EventType.LOG), selections)

@@ -63,7 +63,7 @@ from apiserver.stores.events.elasticsearch.marks import ABANDONED, Marks
 from apiserver.stores.events.elasticsearch.migrations import check_schema
 from apiserver.stores.events.elasticsearch.old_documents import LogsWithOldDocuments, WithOldDocuments
 from apiserver.stores.events.elasticsearch.old_scalars import OldScalars
-from apiserver.stores.events.elasticsearch.queries import of, of_owners
+from apiserver.stores.events.elasticsearch.queries import inside, of, of_owners
 from apiserver.stores.events.elasticsearch.samples import Samples
 from apiserver.stores.events.elasticsearch.series import SeriesIndex
 from apiserver.stores.events.elasticsearch.usage import usage_in_time
@@ -255,6 +255,16 @@ class ElasticsearchEventStore:
     async def delete_logs(self, series: SeriesQuery, before: int | None, exclude: Selection = ()) -> int:
         """Delete log lines by age and series."""
         return await self._opened.logs.delete_logs(series, before, exclude)
+
+    async def delete_samples(
+        self, series: SeriesQuery, iterations: Range = EVERYWHERE, before: int | None = None
+    ) -> int:
+        """Delete samples by iteration and age."""
+        older = [] if before is None else [{"range": {"timestamp": {"lt": before}}}]
+        index, key = names.index_of(self._cluster.prefix, series), names.owner_key(series.owner)
+        doomed = of(series, *inside("iter", iterations), *older)
+        async with self._opened.deletions.noted([series.owner]):
+            return await self._cluster.delete([index], doomed, routing=key)
 
     # --- reading -----------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""Deletes merged events in one transaction: an owner's by type, or log lines by age and series."""
+"""Deletes merged events in one transaction: an owner's by type, or lines and samples by age and series."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 
 from apiserver.events.model import EventType, Owner, Selection
-from apiserver.events.queries import SeriesQuery
+from apiserver.events.queries import Range, SeriesQuery
 from apiserver.stores.events.columns.names import Name, matcher
 from apiserver.stores.events.embedded import tail
 from apiserver.stores.events.embedded.log_merge import BlockWriter
@@ -68,6 +68,17 @@ def _delete_samples(conn: sqlite3.Connection, key: tuple[int, int]) -> int:
         f"DELETE FROM sample_documents WHERE id IN (SELECT document FROM samples WHERE series {_OF_OWNER})", key
     )
     return conn.execute(f"DELETE FROM samples WHERE series {_OF_OWNER}", key).rowcount
+
+
+def delete_samples(conn: sqlite3.Connection, series: SeriesQuery, iterations: Range, before: int | None) -> int:
+    """Delete merged samples of the series in these iterations, older than `before`; return how many there were."""
+    which, deleted = "series = ? AND iter BETWEEN ? AND ? AND (?4 IS NULL OR timestamp < ?4)", 0
+    for id in series_ids(conn, series).values():
+        doomed = (id, iterations.least, iterations.greatest, before)
+        conn.execute(f"DELETE FROM sample_documents WHERE id IN (SELECT document FROM samples WHERE {which})", doomed)
+        deleted += conn.execute(f"DELETE FROM samples WHERE {which}", doomed).rowcount
+        conn.execute("DELETE FROM series WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM samples WHERE series = ?1)", (id,))
+    return deleted
 
 
 def delete_lines(conn: sqlite3.Connection, series: SeriesQuery, before: int | None, exclude: Selection) -> int:

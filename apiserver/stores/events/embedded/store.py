@@ -251,6 +251,14 @@ class EmbeddedEventStore:
         """Delete log lines by age and series."""
         return await self._delete([series.owner], lambda conn: deletion.delete_lines(conn, series, before, exclude))
 
+    async def delete_samples(
+        self, series: SeriesQuery, iterations: Range = EVERYWHERE, before: int | None = None
+    ) -> int:
+        """Delete samples by iteration and age."""
+        return await self._delete(
+            [series.owner], lambda conn: deletion.delete_samples(conn, series, iterations, before)
+        )
+
     async def merge(self) -> None:
         """Merge all that was added. The store does so by itself; a backup or a measurement may not want to wait."""
         await self._in_thread(self._parts.changer, self._parts.merger.flush)

@@ -22,7 +22,17 @@ from tests.contract.event_stores import batch, scalars
 from tests.contract.plain_event_store import PlainEventStore
 from tests.engines.fixtures import own_prefix
 from tests.stores.events import comparison
-from tests.stores.events.random_events import OWNERS, batches, log_series, owners, selections, times, types
+from tests.stores.events.random_events import (
+    OWNERS,
+    batches,
+    log_series,
+    owners,
+    ranges,
+    sample_series,
+    selections,
+    times,
+    types,
+)
 from tests.stores.events.whole import put_all, source_of
 
 operations = st.lists(
@@ -36,6 +46,7 @@ operations = st.lists(
         st.tuples(st.just("restated"), st.sets(owners)),
         st.tuples(st.just("delete"), st.lists(owners, min_size=1, max_size=2), types),
         st.tuples(st.just("delete_logs"), log_series, st.none() | times, selections),
+        st.tuples(st.just("delete_samples"), sample_series, ranges, st.none() | times),
     ),
     min_size=2,
     max_size=8,
@@ -102,6 +113,8 @@ async def _do(store: ElasticsearchEventStore, plain: PlainEventStore, operations
             await store.compact(*arguments)
         elif name == "delete":
             assert await store.delete(*arguments) == await plain.delete(*arguments)
+        elif name == "delete_samples":
+            assert await store.delete_samples(*arguments) == await plain.delete_samples(*arguments)
         else:
             assert await store.delete_logs(*arguments) == await plain.delete_logs(*arguments)
 

@@ -28,7 +28,17 @@ from tests.chance import examples
 from tests.contract.event_stores import LOGS, OWNER, batch, lines, sample, scalars
 from tests.engines.fixtures import own_prefix
 from tests.stores.events.following import Follower
-from tests.stores.events.random_events import OWNERS, batches, log_series, owners, selections, times, types
+from tests.stores.events.random_events import (
+    OWNERS,
+    batches,
+    log_series,
+    owners,
+    ranges,
+    sample_series,
+    selections,
+    times,
+    types,
+)
 
 servers = st.integers(0, 1)
 operations = st.lists(
@@ -39,6 +49,7 @@ operations = st.lists(
         st.tuples(st.just("compact"), servers, owners),
         st.tuples(st.just("delete"), servers, st.lists(owners, min_size=1, max_size=2), types),
         st.tuples(st.just("delete_logs"), servers, log_series, st.none() | times, selections),
+        st.tuples(st.just("delete_samples"), servers, sample_series, ranges, st.none() | times),
     ),
     min_size=2,
     max_size=10,

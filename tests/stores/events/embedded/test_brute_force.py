@@ -23,7 +23,17 @@ from tests.contract.plain_event_store import PlainEventStore
 from tests.stores.events.comparison import assert_same, assert_same_to_restate
 from tests.stores.events.embedded.merging import half_merged
 from tests.stores.events.embedded.sizes import make_small
-from tests.stores.events.random_events import OWNERS, batches, log_series, owners, selections, times, types
+from tests.stores.events.random_events import (
+    OWNERS,
+    batches,
+    log_series,
+    owners,
+    ranges,
+    sample_series,
+    selections,
+    times,
+    types,
+)
 from tests.stores.events.whole import put_all, source_of
 
 
@@ -48,6 +58,7 @@ operations = st.lists(
         st.tuples(st.just("restated"), st.sets(owners)),
         st.tuples(st.just("delete"), st.lists(owners, min_size=1, max_size=2), types),
         st.tuples(st.just("delete_logs"), log_series, st.none() | times, selections),
+        st.tuples(st.just("delete_samples"), sample_series, ranges, st.none() | times),
     ),
     max_size=14,
 )
@@ -134,6 +145,9 @@ class Both:
 
     async def do_delete_logs(self, *arguments: Any) -> None:
         assert await self._store.delete_logs(*arguments) == await self._plain.delete_logs(*arguments)
+
+    async def do_delete_samples(self, *arguments: Any) -> None:
+        assert await self._store.delete_samples(*arguments) == await self._plain.delete_samples(*arguments)
 
     async def do_compare(self) -> None:
         await assert_same(self._store, self._plain, OWNERS)

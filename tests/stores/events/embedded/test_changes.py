@@ -25,7 +25,17 @@ from tests.chance import examples
 from tests.contract.event_stores import batch, sample, scalars
 from tests.stores.events.embedded.merging import half_merged
 from tests.stores.events.following import Follower
-from tests.stores.events.random_events import OWNERS, batches, log_series, owners, selections, times, types
+from tests.stores.events.random_events import (
+    OWNERS,
+    batches,
+    log_series,
+    owners,
+    ranges,
+    sample_series,
+    selections,
+    times,
+    types,
+)
 
 LAST = Owner("company", "last")
 LOSS = SeriesName(EventType.SCALAR, "loss", "train")
@@ -43,6 +53,7 @@ operations = st.lists(
         st.tuples(st.just("begin"), followers),
         st.tuples(st.just("delete"), st.lists(owners, min_size=1, max_size=2), types),
         st.tuples(st.just("delete_logs"), log_series, st.none() | times, selections),
+        st.tuples(st.just("delete_samples"), sample_series, ranges, st.none() | times),
     ),
     max_size=20,
 )
@@ -126,6 +137,9 @@ class Followed:
 
     async def do_delete_logs(self, *arguments: Any) -> None:
         await self._store.delete_logs(*arguments)
+
+    async def do_delete_samples(self, *arguments: Any) -> None:
+        await self._store.delete_samples(*arguments)
 
 
 # --- how much is told -------------------------------------------------------------------------------
