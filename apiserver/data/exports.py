@@ -15,10 +15,8 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-import threading
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
-from contextlib import aclosing
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
@@ -28,13 +26,11 @@ from urllib.parse import parse_qsl
 from fastapi import Response
 from starlette.types import Receive, Scope, Send
 
-from apiserver import answers
 from apiserver.data.calls import DataCall
-from apiserver.data.tables import Batch, Table
 from apiserver.data.versions import Version
 from apiserver.data_folder import forget_processes
 from apiserver.files.downloads import send_file
-from apiserver.rpc.errors import overloaded, unavailable
+from apiserver.rpc.errors import overloaded
 from apiserver.stores.files.disk import StoredFile
 from apiserver.stores.files.shares import Shares
 
@@ -42,12 +38,8 @@ from apiserver.stores.files.shares import Shares
 _KEPT, _LONGEST = 300, 3600
 #: How many files are kept, and their bytes together; those that were not asked for longest go first.
 _MOST, _MOST_BYTES = 200, 8 * 2**30
-#: Bytes that must stay free on the disk.
-_FREE = 2**30
 #: Files that are made at a time, and seconds that others wait for that.
 _AT_ONCE, _PATIENCE = 2, 20
-#: Rows of a row group.
-_GROUP = 2**17
 
 
 @dataclass(slots=True)
@@ -168,61 +160,6 @@ def _key(call: DataCall, name: str) -> bytes:
     query = parse_qsl(call.request.scope.get("query_string", b"").decode("latin-1"), keep_blank_values=True)
     said = [call.caller.company, call.caller.grant.project, name, *(pair for pair in query if pair[0] != "token")]
     return blake2b(repr(said).encode(), digest_size=16).digest()
-
-
-async def write_parquet(path: Path, table: Table) -> None:
-    """Write the table in a thread, which asks the event loop for each batch. ImportError without the extra."""
-    from apiserver.data.formats.arrow import write_parquet_file
-
-    loop = asyncio.get_running_loop()
-    stopped = threading.Event()
-    failures: list[BaseException] = []
-
-    def batches() -> Iterator[Batch]:
-        while not stopped.is_set():
-            try:
-                _check_room(path)
-                batch = asyncio.run_coroutine_threadsafe(_next(table.batches), loop).result()
-            except BaseException as error:
-                failures.append(error)  # Rust would make another error of it
-                raise
-            if batch is None:
-                return
-            yield batch
-        raise InterruptedError
-
-    writing = asyncio.ensure_future(
-        asyncio.to_thread(write_parquet_file, path, table.columns, batches(), table.about, _GROUP)
-    )
-    async with aclosing(table.batches):
-        try:
-            await asyncio.shield(writing)
-        except BaseException:
-            stopped.set()
-            await asyncio.wait([writing])
-            if failures:
-                raise failures[0] from None
-            raise
-    answers.made(0)
-
-
-async def write_pieces(path: Path, pieces: AsyncGenerator[bytes, None]) -> None:
-    """Write a file piece by piece."""
-    async with aclosing(pieces):
-        with await asyncio.to_thread(open, path, "wb") as file:
-            async for piece in pieces:
-                await asyncio.to_thread(file.write, piece)
-                _check_room(path)
-            await asyncio.to_thread(file.flush)
-
-
-def _check_room(path: Path) -> None:
-    if shutil.disk_usage(path.parent).free < _FREE:
-        raise unavailable("There is too little room on the server's disk to make the file", retry_after=60)
-
-
-async def _next(batches: AsyncGenerator[Batch, None]) -> Batch | None:
-    return await anext(batches, None)
 
 
 class _FileResponse(Response):

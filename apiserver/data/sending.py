@@ -21,7 +21,7 @@ from starlette.types import Receive, Scope, Send
 from apiserver import __version__
 from apiserver.data import exports
 from apiserver.data.calls import DataCall
-from apiserver.data.formats import TABLES, Format, chosen, missing_extra
+from apiserver.data.formats import TABLES, Format, chosen, missing_extra, to_files
 from apiserver.data.formats.writers import DEFAULT, Options, pieces
 from apiserver.data.tables import Table
 from apiserver.data.versions import Version
@@ -84,9 +84,9 @@ async def answer(
 
         async def write(path: Path) -> None:
             if format is Format.PARQUET:
-                await exports.write_parquet(path, stamped())
+                await to_files.write_parquet(path, stamped())
             else:
-                await exports.write_pieces(path, pieces(format, stamped(), options))
+                await to_files.write_pieces(path, pieces(format, stamped(), options))
 
         return await exports.answer(call, f"{name}.{format.ending}", write, version)
     if version is not None:

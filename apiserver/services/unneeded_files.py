@@ -7,12 +7,11 @@ deletes none. Only clients can delete files in object stores, so the answer name
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from urllib.parse import unquote, urlsplit
 
-import orjson
-
-from apiserver.events.model import EventType, Owner, Sample, SamplePosition
+from apiserver.events.file_urls import urls_in
+from apiserver.events.model import EventType, Owner, SamplePosition
 from apiserver.events.queries import PageQuery, SeriesQuery
 from apiserver.rpc.reply import is_sdk
 from apiserver.services.backend import Call
@@ -31,7 +30,7 @@ async def event_urls(call: Call, owners: Iterable[Owner]) -> set[str]:
         for type, size in _PAGES:
             after: SamplePosition | None = None
             while page := await call.backend.events.samples(SeriesQuery(owner, type), PageQuery(size, after)):
-                urls |= await asyncio.to_thread(_urls_in, page)
+                urls |= await asyncio.to_thread(urls_in, page)
                 after = page[-1].position
     return urls
 
@@ -61,12 +60,3 @@ def _path_of(url: str) -> str:
         return unquote(urlsplit(url).path)
     except ValueError:
         return ""
-
-
-def _urls_in(samples: Sequence[Sample]) -> set[str]:
-    found: set[str] = set()
-    for sample in samples:
-        if b"url" in sample.document:
-            event = orjson.loads(sample.document)
-            found.update(url for url in event.get("source_urls") or [event.get("url")] if url)
-    return found

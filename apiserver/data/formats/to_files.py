@@ -1,0 +1,74 @@
+"""Writes tables to files, while they are read."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import threading
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import aclosing
+from pathlib import Path
+
+from apiserver import answers
+from apiserver.data.tables import Batch, Table
+from apiserver.rpc.errors import unavailable
+
+#: Bytes that must stay free on the disk.
+_FREE = 2**30
+#: Rows of a row group.
+_GROUP = 2**17
+
+
+async def write_parquet(path: Path, table: Table) -> None:
+    """Write the table in a thread, which asks the event loop for each batch. ImportError without the extra."""
+    from apiserver.data.formats.arrow import write_parquet_file
+
+    loop = asyncio.get_running_loop()
+    stopped = threading.Event()
+    failures: list[BaseException] = []
+
+    def batches() -> Iterator[Batch]:
+        while not stopped.is_set():
+            try:
+                _check_room(path)
+                batch = asyncio.run_coroutine_threadsafe(_next(table.batches), loop).result()
+            except BaseException as error:
+                failures.append(error)  # Rust would make another error of it
+                raise
+            if batch is None:
+                return
+            yield batch
+        raise InterruptedError
+
+    writing = asyncio.ensure_future(
+        asyncio.to_thread(write_parquet_file, path, table.columns, batches(), table.about, _GROUP)
+    )
+    async with aclosing(table.batches):
+        try:
+            await asyncio.shield(writing)
+        except BaseException:
+            stopped.set()
+            await asyncio.wait([writing])
+            if failures:
+                raise failures[0] from None
+            raise
+    answers.made(0)
+
+
+async def write_pieces(path: Path, pieces: AsyncGenerator[bytes, None]) -> None:
+    """Write a file piece by piece."""
+    async with aclosing(pieces):
+        with await asyncio.to_thread(open, path, "wb") as file:
+            async for piece in pieces:
+                await asyncio.to_thread(file.write, piece)
+                _check_room(path)
+            await asyncio.to_thread(file.flush)
+
+
+def _check_room(path: Path) -> None:
+    if shutil.disk_usage(path.parent).free < _FREE:
+        raise unavailable("There is too little room on the server's disk to make the file", retry_after=60)
+
+
+async def _next(batches: AsyncGenerator[Batch, None]) -> Batch | None:
+    return await anext(batches, None)
