@@ -39,6 +39,7 @@ from apiserver.operating.audit.log import AuditLog
 from apiserver.operating.audit.requests import RequestAudit
 from apiserver.operating.backup.schedule import ScheduledBackups
 from apiserver.operating.doctor.scrub import Scrub
+from apiserver.operating.retention.schedule import ScheduledRetention
 from apiserver.otlp import server as otlp
 from apiserver.repeating import Repeating
 from apiserver.rpc.admission import Admission
@@ -202,6 +203,7 @@ def create_app(settings: Settings) -> App:
     metrics.gauges["audit_waiting"] = ("Lines of the audit log that wait to be written.", lambda: audit_log.waiting)
     metrics.gauges["audit_lost"] = ("Lines of the audit log that were lost.", lambda: audit_log.lost)
     backups = ScheduledBackups(settings) if settings.backup_to else None
+    retention = _retention(backend, audit_log)
     scrub = _scrub(settings, folder, backend.counters)
     if scrub is not None:
         metrics.gauges["scrub_findings"] = ("What is damaged, as far as scrubbing knows.", scrub.findings)
@@ -212,10 +214,14 @@ def create_app(settings: Settings) -> App:
     if (quotas := backend.quotas) is not None:
         help = "How many tasks, projects, users and companies have 80 % of a quota of bytes or series, or more."
         metrics.gauges["quotas_near"] = (help, lambda: len(quotas.amounts.near()))
-    health = Health(backend, store, scrub, backups)
+    health = Health(backend, store, scrub, backups, retention)
     if backups is not None:
         metrics.gauges["backup_newest_seconds"] = ("When the newest backup was made.", lambda: backups.newest or 0)
         metrics.gauges["backup_well"] = ("0 if a backup failed or is late.", lambda: float(backups.state == "ok"))
+    if retention is not None:
+        metrics.gauges["retention_ended_seconds"] = ("When retention last deleted.", lambda: retention.ended)
+        metrics.gauges["retention_events"] = ("How many events it deleted then.", lambda: retention.events)
+        metrics.gauges["retention_well"] = ("0 if it failed or is late.", lambda: float(retention.state == "ok"))
     others.router.routes += [
         *ROUTES,
         Route("/health", health),
@@ -233,7 +239,7 @@ def create_app(settings: Settings) -> App:
     others.state.data_links = DataLinks(settings.token_secret)
     return App(
         backend,
-        _lifespan(backend, store, folder, exports, counters, audit_log, scrub, backups),
+        _lifespan(backend, store, folder, exports, counters, audit_log, scrub, backups, retention),
         api=dispatcher,
         files=file_server(prefix=FILES),
         viewer=_viewer(settings),
@@ -252,6 +258,14 @@ def _scrub(settings: Settings, folder: DataFolder, counters: Counters) -> Scrub 
         return None
     path = folder.root / "scrub.json"
     return Scrub(step, path, days=settings.scrub_days, requests=lambda: counters.answered)
+
+
+def _retention(backend: Backend, audit: AuditLog) -> ScheduledRetention | None:
+    """What deletes events by itself that the settings do not keep; None if they do not say so."""
+    settings = backend.settings
+    if not settings.retention or not settings.retention_every:
+        return None
+    return ScheduledRetention(settings, backend.events, backend.documents, backend.file_deletions, audit.add)
 
 
 def _viewer(settings: Settings) -> Viewer | Elsewhere | None:
@@ -361,6 +375,7 @@ def _lifespan(
     audit: AuditLog,
     scrub: Scrub | None,
     backups: ScheduledBackups | None,
+    retention: ScheduledRetention | None,
 ) -> Lifespan:
     @asynccontextmanager
     async def lifespan() -> AsyncIterator[Credential | None]:
@@ -403,9 +418,10 @@ def _lifespan(
             if backend.quotas is not None and backend.quotas.bounds_amounts:
                 opened.push_async_callback(backend.quotas.amounts.measuring.close)
                 backend.quotas.amounts.measuring.start()
-            if backups is not None:
-                opened.push_async_callback(backups.job.close)
-                backups.job.start()
+            for scheduled in (backups, retention):
+                if scheduled is not None:
+                    opened.push_async_callback(scheduled.job.close)
+                    scheduled.job.start()
             opened.callback(backend.live.close)
             if scrub is not None:
                 opened.push_async_callback(scrub.close)

@@ -12,6 +12,7 @@ from starlette.types import Receive, Scope, Send
 from apiserver import __version__
 from apiserver.operating.backup.schedule import ScheduledBackups
 from apiserver.operating.doctor.scrub import Scrub
+from apiserver.operating.retention.schedule import ScheduledRetention
 from apiserver.rpc.reply import SAFE_HEADERS
 from apiserver.services.backend import Backend
 from apiserver.stores.files.disk import FileStore
@@ -25,8 +26,8 @@ PATIENCE_SECONDS = 2
 class Health:
     """The ASGI app: 200 if each store answers in time, else 503; the body says which store does not.
 
-    It also says how much the scrub has found, whether the backups work that the server makes by itself, and how many
-    quotas are nearly used up. None of it is a reason to send nobody here.
+    It also says how much the scrub has found, whether the backups and the retention work that the server does by
+    itself, and how many quotas are nearly used up. None of it is a reason to send nobody here.
 
     Requests that come at the same time share one check of the stores.
     """
@@ -37,10 +38,12 @@ class Health:
         files: FileStore,
         scrub: Scrub | None = None,
         backups: ScheduledBackups | None = None,
+        retention: ScheduledRetention | None = None,
     ) -> None:
         self._backend = backend
         self._backups = backups
         self._files = files
+        self._retention = retention
         self._scrub = scrub
         self._asking: asyncio.Task[dict[str, str]] | None = None
 
@@ -57,6 +60,8 @@ class Health:
             body["quotas"] = {"near": len(shares), "used_up": sum(share.part >= 1 for share in shares)}
         if self._backups is not None:
             body["backup"] = self._backups.report()
+        if self._retention is not None:
+            body["retention"] = self._retention.report()
         response = JSONResponse(body, 200 if well else 503)
         response.raw_headers += SAFE_HEADERS
         await response(scope, receive, send)

@@ -13,6 +13,7 @@ from typing import Any, NewType
 
 from apiserver import passwords
 from apiserver.ip_addresses import Network
+from apiserver.retention_rules import RetentionRule, rules_of
 
 #: The part of an e-mail address behind the "@", in lower case.
 Domain = NewType("Domain", str)
@@ -192,6 +193,11 @@ def _size(value: object) -> int:
     return int(Decimal(found[1]) * unit)
 
 
+def _rules(value: object) -> tuple[RetentionRule, ...]:
+    """Rules of retention."""
+    return value if isinstance(value, tuple) else rules_of(_tables(value, "rules"))
+
+
 def _tables(value: object, what: str) -> list[object]:
     """A list of tables, or the same as JSON text."""
     try:
@@ -236,4 +242,5 @@ PARSERS: dict[Any, Callable[[object], Any]] = {
     tuple[GroupRole, ...]: _groups,
     tuple[Domain, ...]: _domains,
     tuple[Quota, ...]: _quotas,
+    tuple[RetentionRule, ...]: _rules,
 }

@@ -16,6 +16,7 @@ from typing import Any, get_type_hints
 
 from apiserver import addresses
 from apiserver.ip_addresses import Network
+from apiserver.retention_rules import RetentionRule
 from apiserver.setting_values import PARSERS, Domain, FixedUser, GroupRole, Quota
 from apiserver.urls import is_private
 
@@ -245,6 +246,19 @@ class Settings:
     )
     backup_every: int = _setting(24, "hours from one backup to the next", min=1, max=8760)
     backup_keep: int = _setting(7, "number of backups that are kept in `backup_to`; older ones are deleted", min=1)
+    retention: tuple[RetentionRule, ...] = _setting(
+        (), "how long events are kept, by project and type, as the page on retention says; empty: for ever"
+    )
+    retention_every: int = _setting(
+        0,
+        "hours from one time that the server deletes what `retention` does not keep to the next; 0: only the command "
+        "`apiserver retention` deletes it",
+        min=0,
+        max=8760,
+    )
+    retention_archive: str = _setting(
+        "", "folder to which events are written as Parquet before retention deletes them; empty: they are not"
+    )
     history_days: int = _setting(
         60, "days that reports of workers, queues and serving containers are kept, at least", min=1, max=36500
     )

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 
 from apiserver import __version__
-from apiserver.cli import auditing, backups, operations, schemas, serving, transfers, users
+from apiserver.cli import auditing, backups, operations, retention, schemas, serving, transfers, users
 from apiserver.cli.command import CommandError, Run
 from apiserver.engines import check
 from apiserver.settings import SettingsError, load, setting_fields
@@ -50,6 +50,6 @@ def command_line() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="apiserver", description="A self-hosted, ClearML-compatible events server.")
     parser.add_argument("--version", action="version", version=f"apiserver {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    for module in (serving, schemas, backups, transfers, operations, auditing, users):
+    for module in (serving, schemas, backups, transfers, operations, retention, auditing, users):
         module.add(commands)
     return parser

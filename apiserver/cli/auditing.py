@@ -62,8 +62,11 @@ def _said(line: dict[str, Any]) -> str:
     return "".join(one if one.isprintable() else "?" for one in f"{text} {what}".rstrip())
 
 
-def note(settings: Settings, action: str, **what: Any) -> None:
-    """Note in the audit log what a command did, if the log is kept in files. That it cannot be written is no error."""
+def note(settings: Settings, action: str, *, company: str = "", **what: Any) -> None:
+    """Note in the audit log what a command did, if the log is kept in files. That it cannot be written is no error.
+
+    `company` is that of what was acted on, the default company if it is "".
+    """
     from apiserver.operating.audit.entries import Entry
     from apiserver.operating.audit.files import AuditFiles
 
@@ -71,7 +74,7 @@ def note(settings: Settings, action: str, **what: Any) -> None:
         return
     with suppress(KeyError, OSError):  # an account without a name
         name = getpass.getuser()
-        entry = Entry(action, company=settings.company, name=f"{name}, on the command line", what=what)
+        entry = Entry(action, company=company or settings.company, name=f"{name}, on the command line", what=what)
         try:
             AuditFiles(DataFolder(settings.data).audit, most_bytes=settings.audit_bytes).append([entry])
         except OSError as error:

@@ -1,0 +1,176 @@
+"""The archive: events are written here, as Parquet, before they are deleted.
+
+A run writes a file for each task and type that it deletes something of. The file is durable before anything is deleted,
+and says in its name whether the deletion is done:
+
+    <company>/<task>/logs-20261124T203000.125Z.going.parquet    the lines are about to be deleted
+    <company>/<task>/logs-20261124T203000.125Z.parquet          they are deleted
+
+A run that is cut short leaves a file of the first kind. The next runs leave out what is in the file already, so no
+event is in the archive twice. The file is renamed once none of its events is stored any more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from contextlib import aclosing
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import numpy as np
+
+from apiserver.data.formats.to_files import write_parquet
+from apiserver.data.tables import Batch, Column, Kind, Repeated, Table, Values
+from apiserver.events.model import EventType, Owner
+from apiserver.operating.retention.due import COLUMNS
+from apiserver.stores.syncing import sync_folder
+
+_GOING, _DONE, _PART = ".going.parquet", ".parquet", ".part"
+_ROWS = 10_000
+
+
+class Archive:
+    """A folder of archived events. `moment` says when the run began, and is in the names of its files."""
+
+    def __init__(self, folder: Path, moment: str) -> None:
+        self._folder = folder
+        self._moment = moment
+
+    async def write(
+        self, owner: Owner, type: EventType, batches: AsyncGenerator[Batch, None], about: Mapping[str, str]
+    ) -> Path | None:
+        """Write events durably, but not those that a run that was cut short wrote; the file, if there were others.
+
+        ImportError without the extra `parquet`.
+        """
+        columns = COLUMNS[type]
+        path = self._of(owner) / f"{type.plural}-{self._moment}{_GOING}"
+        known = await asyncio.to_thread(_known_rows, self.left(owner, type), columns)
+        await asyncio.to_thread(_make_folder, path.parent)
+        for half in path.parent.glob(f"{type.plural}-*{_PART}"):  # a process that was killed wrote so far
+            half.unlink()
+        part, written = path.with_name(path.name + _PART), 0
+
+        async def new() -> AsyncGenerator[Batch, None]:
+            nonlocal written
+            async with aclosing(batches):
+                async for batch in batches:
+                    some = await asyncio.to_thread(_without, batch, columns, known) if known else batch
+                    written += some.rows
+                    if some.rows:
+                        yield some
+
+        try:
+            await write_parquet(part, Table(columns, new(), about))
+            if not written:
+                return None
+            await asyncio.to_thread(_keep, part, path)
+        finally:
+            part.unlink(missing_ok=True)
+        return path
+
+    def left(self, owner: Owner, type: EventType) -> list[Path]:
+        """The files of this task and type whose events were perhaps not deleted."""
+        return sorted(self._of(owner).glob(f"{type.plural}-*{_GOING}"))
+
+    async def finish(
+        self, owner: Owner, type: EventType, path: Path | None, stored: AsyncGenerator[Batch, None]
+    ) -> None:
+        """Note that the events of the file at `path` are deleted, and those of files that were left, if they are.
+
+        `stored` are all events of this task and type that are stored.
+        """
+        async with aclosing(stored):
+            if path is not None:
+                await asyncio.to_thread(_rename_each, [path])
+            if not (left := self.left(owner, type)):
+                return
+            known = await asyncio.to_thread(_known_rows, left, COLUMNS[type])
+            async for batch in stored:
+                if (await asyncio.to_thread(_without, batch, COLUMNS[type], known)).rows < batch.rows:
+                    return
+            await asyncio.to_thread(_rename_each, left)
+
+    def _of(self, owner: Owner) -> Path:
+        return self._folder / _name(owner.company) / _name(owner.id)
+
+
+def _name(id: str) -> str:
+    """An id as the name of a folder: an id from elsewhere may be ".." or have a slash."""
+    return quote(id, safe="").replace(".", "%2E") or "%"
+
+
+def _make_folder(folder: Path) -> None:
+    """Make the folder durably, with those above it."""
+    if not folder.is_dir():
+        _make_folder(folder.parent)
+        folder.mkdir(mode=0o700, exist_ok=True)
+        sync_folder(folder.parent)
+
+
+def _keep(part: Path, path: Path) -> None:
+    """Give a file its name once it is durable."""
+    descriptor = os.open(part, os.O_RDWR | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+    part.rename(path)
+    sync_folder(path.parent)
+
+
+def _rename_each(paths: Sequence[Path]) -> None:
+    for path in paths:
+        path.rename(path.with_name(path.name.removesuffix(_GOING) + _DONE))
+    sync_folder(paths[0].parent)
+
+
+# --- which rows are in a file already ----------------------------------------------------------------
+
+
+def _known_rows(paths: Sequence[Path], columns: Sequence[Column]) -> set[bytes]:
+    """The digests of all rows of these files."""
+    from arro3.core import DataType
+    from arro3.io import read_parquet
+
+    known: set[bytes] = set()
+    for path in paths:
+        for batch in read_parquet(path, batch_size=_ROWS):
+            values: list[list[Any]] = []
+            for column in columns:
+                of = batch.column(column.name)
+                values.append(list((of.cast(DataType.int64()) if column.kind is Kind.TIME else of).to_pylist()))
+            known.update(_digests(values))
+    return known
+
+
+def _without(batch: Batch, columns: Sequence[Column], known: set[bytes]) -> Batch:
+    """The rows that are not known."""
+    values = [_plain(of, column.kind) for of, column in zip(batch.columns, columns, strict=True)]
+    places = [place for place, digest in enumerate(_digests(values)) if digest not in known]
+    return Batch(len(places), [_taken(of, places) for of in batch.columns])
+
+
+def _digests(columns: Sequence[Sequence[Any]]) -> Iterator[bytes]:
+    for row in zip(*columns, strict=True):
+        yield blake2b(repr(row).encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+def _plain(values: Values, kind: Kind) -> list[Any]:
+    """The values of a column as a file gives them back."""
+    if isinstance(values, Repeated):
+        return [values.names[code] for code in values.codes.tolist()]
+    if isinstance(values, np.ndarray):
+        found: list[Any] = values.tolist()
+        return found
+    return [one if one is None else one.decode() for one in values] if kind is Kind.JSON else values
+
+
+def _taken(values: Values, places: list[int]) -> Values:
+    if isinstance(values, Repeated):
+        return Repeated(values.codes[places], values.names)
+    return values[places] if isinstance(values, np.ndarray) else [values[place] for place in places]

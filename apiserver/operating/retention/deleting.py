@@ -1,0 +1,90 @@
+"""Deletes what the settings do not keep, in a turn, with an archive if that is asked; adds up what was deleted.
+
+After each task of which something was deleted, it rests as long as that took, so that other calls are answered.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import time
+from collections import Counter
+from collections.abc import Callable
+from contextlib import aclosing
+from datetime import UTC, datetime
+from pathlib import Path
+
+from apiserver.files.deletions import FileDeletions
+from apiserver.operating.audit.entries import Entry
+from apiserver.operating.retention import turns
+from apiserver.operating.retention.archive import Archive
+from apiserver.operating.retention.run import Gone, RetentionError, Run
+from apiserver.settings import Settings
+from apiserver.stores.documents.base import DocumentStore
+from apiserver.stores.events.base import EventStore
+from apiserver.times import now_ms
+
+_LONGEST_REST = 5.0
+
+
+class Amounts:
+    """What was deleted, by company and project."""
+
+    def __init__(self) -> None:
+        self._events: dict[tuple[str, str], Counter[str]] = {}
+        self._tasks: dict[tuple[str, str], set[str]] = {}
+
+    def add(self, gone: Gone) -> None:
+        """Add events of a task and type."""
+        place = (gone.company, gone.project)
+        self._events.setdefault(place, Counter())[gone.type.plural] += gone.events
+        self._tasks.setdefault(place, set()).add(gone.task)
+
+    @property
+    def events(self) -> int:
+        """How many events were deleted."""
+        return sum(of.total() for of in self._events.values())
+
+    @property
+    def tasks(self) -> int:
+        """Of how many tasks."""
+        return sum(map(len, self._tasks.values()))
+
+    def entries(self) -> list[Entry]:
+        """Lines of the audit log: one for each project of which something was deleted."""
+        return [
+            Entry("retention.delete", company=company, what={"project": project, "tasks": len(tasks), **events})
+            for ((company, project), events), tasks in zip(self._events.items(), self._tasks.values(), strict=True)
+        ]
+
+
+async def delete(
+    settings: Settings,
+    events: EventStore,
+    documents: DocumentStore,
+    files: FileDeletions,
+    tell: Callable[[Gone], None],
+    *,
+    gently: bool,
+) -> list[str]:
+    """Delete what the settings do not keep, and `tell` of all that is deleted; returns what could not be.
+
+    Taken if somebody does so already. RetentionError if it is given up.
+    """
+    run, amounts, archive = Run(events, documents, settings.retention, now=now_ms()), Amounts(), None
+    if settings.retention_archive:
+        if importlib.util.find_spec("arro3") is None:
+            raise RetentionError("the archive needs the extra parquet: pip install 'events-apiserver[parquet]'")
+        now = datetime.now(UTC)
+        archive = Archive(Path(settings.retention_archive), f"{now:%Y%m%dT%H%M%S}.{now.microsecond // 1000:03}Z")
+    async with turns.turn(documents) as turn:
+        begun = time.monotonic()
+        async with aclosing(run.delete(archive, files, turn.is_held)) as deleted:
+            async for gone in deleted:
+                amounts.add(gone)
+                tell(gone)
+                if gently:
+                    await asyncio.sleep(min(time.monotonic() - begun, _LONGEST_REST))
+                    begun = time.monotonic()
+        await turns.note(documents, events=amounts.events, tasks=amounts.tasks, failures=len(run.failures))
+    return run.failures

@@ -1,0 +1,235 @@
+"""Which events of a task and type are due to be deleted: finds them, reads them in parts, and deletes them.
+
+- Log lines are due by their own timestamps, and so are vectors, images and plots.
+- Vectors, images and plots can also be due by iterations: those before the newest so many of their series.
+- Scalars of a task are due all together, once the newest of them is old enough.
+
+For example, with "2 iterations", of a series with images at the iterations 10, 20, 30 and 40, those at 10 and 20 are
+due.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from apiserver.data.tables import Batch, Column, Kind, Repeated, Values
+from apiserver.events.file_urls import urls_in
+from apiserver.events.model import (
+    SAMPLE_TYPES,
+    EventType,
+    LogLine,
+    LogPosition,
+    MetricSelection,
+    Owner,
+    Sample,
+    SamplePosition,
+)
+from apiserver.events.queries import EVERYWHERE, PageQuery, Range, SeriesQuery
+from apiserver.retention_rules import RetentionRule
+from apiserver.stores.events.base import EventStore
+from apiserver.stores.events.columns.whole import WholePoints
+
+_DAY = 86_400_000
+#: Events that are read at once.
+_LINES, _SAMPLES = 5000, 200
+
+_SERIES = (Column("metric", Kind.TEXT), Column("variant", Kind.TEXT), Column("iter", Kind.INT))
+_SAMPLE = (*_SERIES, Column("key", Kind.TEXT), Column("timestamp", Kind.TIME), Column("document", Kind.JSON))
+#: The columns of each type in an archive.
+COLUMNS: dict[EventType, tuple[Column, ...]] = {
+    EventType.SCALAR: (
+        *(*_SERIES, Column("timestamp", Kind.TIME), Column("value", Kind.FLOAT)),
+        *(Column("worker", Kind.TEXT), Column("received", Kind.TIME)),
+    ),
+    EventType.LOG: (
+        *(Column("timestamp", Kind.TIME), Column("sequence", Kind.INT), Column("worker", Kind.TEXT)),
+        *(Column("level", Kind.TEXT), Column("msg", Kind.TEXT), *_SERIES),
+        *(Column("received", Kind.TIME), Column("extra", Kind.JSON)),
+    ),
+    **dict.fromkeys(SAMPLE_TYPES, _SAMPLE),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """Events of a task and type: those of some series in some iterations that are older than `before` (None: all)."""
+
+    owner: Owner
+    type: EventType
+    before: int | None
+    ranges: Sequence[tuple[SeriesQuery, Range]]
+
+    def has(self, sample: Sample) -> bool:
+        """Whether a sample of the task and type is due."""
+        return (self.before is None or sample.timestamp < self.before) and any(
+            iterations.least <= sample.iter <= iterations.greatest
+            and series.selection in ([], [MetricSelection(sample.metric, (sample.variant,))])
+            for series, iterations in self.ranges
+        )
+
+
+@dataclass(slots=True)
+class Part:
+    """Some events that are due, as a batch of a table."""
+
+    batch: Batch
+    bytes: int
+    """Of texts and documents."""
+    oldest: int
+    newest: int
+    urls: set[str] = field(default_factory=set)
+    """Of the files that they show."""
+
+
+def everything(owner: Owner, type: EventType) -> Due:
+    """All events of a task and type, whether a rule keeps them or not."""
+    return Due(owner, type, None, [(SeriesQuery(owner, type, []), EVERYWHERE)])
+
+
+async def find(store: EventStore, owner: Owner, type: EventType, rule: RetentionRule, now: int) -> Due | None:
+    """What the rule does not keep, as of `now` (epoch ms); None if that is surely nothing."""
+    series: SeriesQuery = SeriesQuery(owner, type, [])
+    if rule.iterations is not None:
+        ranges = await _before_the_newest(store, series, rule.iterations)
+        return Due(owner, type, None, ranges) if ranges else None
+    assert rule.days is not None
+    before = now - rule.days * _DAY
+    if type is EventType.SCALAR:
+        stats = await store.scalar_stats(series)
+        there_is = bool(stats) and max(one.max_timestamp for one in stats) < before
+    elif type is EventType.LOG:
+        first = await store.log_lines(series, PageQuery(1))
+        there_is = bool(first) and first[0].position.timestamp < before
+    else:
+        there_is = bool(await store.sample_series(series))
+    return Due(owner, type, before, [(series, EVERYWHERE)]) if there_is else None
+
+
+async def _before_the_newest(store: EventStore, series: SeriesQuery, kept: int) -> list[tuple[SeriesQuery, Range]]:
+    """Each series that has more iterations than are `kept`, and those before them."""
+    found = []
+    for one in await store.sample_series(series):
+        alone = replace(series, selection=[MetricSelection(one.metric, (one.variant,))])
+        if one.count > kept:
+            newest = await store.sample_iterations(alone, PageQuery(kept, descending=True))
+            if len(newest) == kept and newest[-1] > one.min_iter:
+                found.append((alone, Range.of(None, newest[-1] - 1)))
+    return found
+
+
+def parts(store: EventStore, due: Due) -> AsyncGenerator[Part, None]:
+    """All that is due, in parts; no part is empty."""
+    if due.type is EventType.SCALAR:
+        return _points(store, due)
+    return _lines(store, due) if due.type is EventType.LOG else _samples(store, due)
+
+
+async def delete(store: EventStore, due: Due) -> int:
+    """Delete all that is due; return how many events there were."""
+    if due.type is EventType.SCALAR:
+        return await store.delete([due.owner], [due.type])
+    if due.type is EventType.LOG:
+        return await store.delete_logs(SeriesQuery(due.owner, due.type), due.before)
+    return sum([await store.delete_samples(series, iterations, due.before) for series, iterations in due.ranges])
+
+
+async def _points(store: EventStore, due: Due) -> AsyncGenerator[Part, None]:
+    async for some in store.whole_points(SeriesQuery(due.owner, due.type)):
+        if some:
+            times = [one.points.timestamps for one in some]
+            oldest, newest = min(int(of.min()) for of in times), max(int(of.max()) for of in times)
+            yield Part(_batch_of_points(some), 0, oldest, newest)
+
+
+def _batch_of_points(some: Sequence[WholePoints]) -> Batch:
+    lengths = [len(one.points.iters) for one in some]
+    codes = np.repeat(np.arange(len(some), dtype=np.int32), lengths)
+    names: list[str] = []
+    workers = []
+    for one in some:
+        numbers, places = np.unique(one.points.workers, return_inverse=True)
+        workers.append(places.astype(np.int32) + np.int32(len(names)))
+        names += [one.workers[number] for number in numbers.tolist()]
+    columns: list[Values] = [
+        Repeated(codes, [one.series[0] for one in some]),
+        Repeated(codes, [one.series[1] for one in some]),
+        np.concatenate([one.points.iters for one in some]),
+        np.concatenate([one.points.timestamps for one in some]),
+        np.concatenate([one.points.values for one in some]),
+        Repeated(np.concatenate(workers), names),
+        np.concatenate([one.points.received for one in some]),
+    ]
+    return Batch(sum(lengths), columns)
+
+
+async def _lines(store: EventStore, due: Due) -> AsyncGenerator[Part, None]:
+    series, before = SeriesQuery(due.owner, due.type), due.before
+    after: LogPosition | None = None
+    while page := await store.log_lines(series, PageQuery(_LINES, after)):
+        after = page[-1].position
+        old = [line for line in page if before is None or line.position.timestamp < before]
+        if old:
+            size = sum([len(line.message) for line in old])
+            yield Part(_batch_of_lines(old), size, old[0].position.timestamp, old[-1].position.timestamp)
+        if len(old) < len(page):
+            return
+
+
+def _batch_of_lines(lines: Sequence[LogLine]) -> Batch:
+    columns: list[Values] = [
+        [line.position.timestamp for line in lines],
+        [line.position.sequence for line in lines],
+        [line.worker for line in lines],
+        [line.level for line in lines],
+        [line.message for line in lines],
+        [line.metric for line in lines],
+        [line.variant for line in lines],
+        [line.iter for line in lines],
+        [line.received for line in lines],
+        [line.extra for line in lines],
+    ]
+    return Batch(len(lines), columns)
+
+
+async def _samples(store: EventStore, due: Due) -> AsyncGenerator[Part, None]:
+    for series, iterations in due.ranges:
+        after: SamplePosition | None = None
+        while page := await store.samples(series, PageQuery(_SAMPLES, after), iterations):
+            after = page[-1].position
+            old = [one for one in page if due.before is None or one.timestamp < due.before]
+            if old:
+                times = [one.timestamp for one in old]
+                urls = await asyncio.to_thread(urls_in, old)
+                size = sum([len(one.document) for one in old])
+                yield Part(_batch_of_samples(old), size, min(times), max(times), urls)
+
+
+def _batch_of_samples(samples: Sequence[Sample]) -> Batch:
+    columns: list[Values] = [
+        [one.metric for one in samples],
+        [one.variant for one in samples],
+        [one.iter for one in samples],
+        [one.key for one in samples],
+        [one.timestamp for one in samples],
+        [one.document for one in samples],
+    ]
+    return Batch(len(samples), columns)
+
+
+async def files_to_delete(store: EventStore, due: Due, urls: set[str]) -> set[str]:
+    """Those of the files that no image or plot of the task shows which stays.
+
+    The SDK gives the images of a series names that repeat: the files of old ones become those of newer ones.
+    """
+    left = set(urls)
+    for type, most in ((EventType.IMAGE, 1000), (EventType.PLOT, 50)):
+        after: SamplePosition | None = None
+        while left and (page := await store.samples(SeriesQuery(due.owner, type), PageQuery(most, after))):
+            after = page[-1].position
+            stay = [one for one in page if type is not due.type or not due.has(one)]
+            left -= await asyncio.to_thread(urls_in, stay)
+    return left

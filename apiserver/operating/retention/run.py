@@ -1,0 +1,231 @@
+"""Goes over all tasks, and deletes what no rule keeps, or only tells what that is.
+
+What is published is never taken, and neither are reports, nor what is public. Tasks that are queued or running are left
+alone until they are at rest. A task is looked at again just before something of it is deleted: if it is not at rest any
+more, or another rule counts for it now, or events of this type came meanwhile, it is left for the next run.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from pathlib import Path
+
+from apiserver.data.tables import Batch
+from apiserver.events.changes import ChangesQuery, Cursor
+from apiserver.events.model import EventType, Owner
+from apiserver.files.deletions import FileDeletions
+from apiserver.operating.retention import due
+from apiserver.operating.retention.archive import Archive
+from apiserver.operating.retention.due import Due
+from apiserver.retention_rules import RetentionRule, rule_for
+from apiserver.stores.documents.base import DocumentStore
+from apiserver.stores.documents.paging import pages_by_id
+from apiserver.stores.documents.query import Document, In
+from apiserver.stores.events.base import EventStore
+from apiserver.times import epoch_millis
+
+#: The statuses of tasks whose events may go.
+AT_REST = ("created", "stopped", "closed", "failed", "completed")
+_REPORT = "report"
+_FIELDS = ("company", "name", "project", "type", "status", "public", "created")
+_TASKS = 500
+_DAY = 86_400_000
+#: A run that cannot delete so many times is given up.
+MOST_FAILURES = 10
+
+log = logging.getLogger(__name__)
+
+
+class RetentionError(Exception):
+    """A run was given up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gone:
+    """Events of one type of a task that were deleted, or would be."""
+
+    company: str
+    project: str
+    task: str
+    name: str
+    type: EventType
+    keep: str
+    events: int
+    bytes: int
+    """Of texts and documents; 0 for scalars."""
+    oldest: int
+    newest: int
+
+
+class Run:
+    """One look at all tasks, as of `now` (epoch ms)."""
+
+    def __init__(
+        self, events: EventStore, documents: DocumentStore, rules: Sequence[RetentionRule], *, now: int
+    ) -> None:
+        self._events = events
+        self._documents = documents
+        self._rules = rules
+        self._now = now
+        self.failures: list[str] = []
+        """What could not be deleted, and why."""
+
+    async def would_go(self) -> AsyncGenerator[Gone, None]:
+        """What would be deleted now."""
+        async for task, project, type, rule in self._looked_at():
+            owner = Owner(task["company"], task["id"])
+            found = await due.find(self._events, owner, type, rule, self._now)
+            if found is not None:
+                summary = _Summary()
+                async with aclosing(due.parts(self._events, found)) as parts:
+                    async for part in parts:
+                        summary.add(part)
+                if summary.events:
+                    yield summary.gone(task, project, type, rule)
+
+    async def delete(
+        self, archive: Archive | None, files: FileDeletions, may_go_on: Callable[[], bool]
+    ) -> AsyncGenerator[Gone, None]:
+        """Delete it, with the files that only deleted events show.
+
+        RetentionError if it fails again and again, or may not go on.
+        """
+        async for task, project, type, rule in self._looked_at():
+            if not may_go_on():
+                raise RetentionError("somebody else deletes now")
+            try:
+                gone = await self._delete_of(task, project, type, rule, archive, files)
+            except Exception as error:
+                log.warning("%s of task %s stay: %s", type.plural, task["id"], error)
+                self.failures.append(f"{type.plural} of task {task['id']}: {error}")
+                if len(self.failures) >= MOST_FAILURES:
+                    raise RetentionError(f"it failed {len(self.failures)} times, at last: {error}") from error
+                continue
+            if gone is not None:
+                yield gone
+
+    async def _looked_at(self) -> AsyncIterator[tuple[Document, str | None, EventType, RetentionRule]]:
+        """The tasks at rest, with each type that a rule does not keep for ever."""
+        if not self._rules:
+            return
+        async for tasks in pages_by_id(self._documents, "tasks", projection=_FIELDS, limit=_TASKS):
+            projects = await self._project_names(tasks)
+            for task in tasks:
+                project = projects.get(task.get("project") or "")
+                for type in EventType:
+                    rule = rule_for(self._rules, project, type.plural)
+                    if rule is not None and _may_go(task) and not self._is_young(task, rule):
+                        yield task, project, type, rule
+
+    async def _project_names(self, tasks: Sequence[Document]) -> dict[str, str]:
+        ids = sorted({task["project"] for task in tasks if task.get("project")})
+        found = await self._documents.find("projects", {"id": In(ids)}, projection=["name"])
+        return {one["id"]: one["name"] for one in found}
+
+    def _is_young(self, task: Document, rule: RetentionRule) -> bool:
+        """Whether the task itself is not as old as its events would have to be. Then they are not read at all."""
+        created = epoch_millis(task.get("created"))
+        return rule.days is not None and created is not None and created >= self._now - rule.days * _DAY
+
+    async def _delete_of(
+        self,
+        task: Document,
+        project: str | None,
+        type: EventType,
+        rule: RetentionRule,
+        archive: Archive | None,
+        files: FileDeletions,
+    ) -> Gone | None:
+        """Delete what is due of a task and type; None if nothing was, or if it is left for the next run."""
+        store, owner = self._events, Owner(task["company"], task["id"])
+        cursor = (await store.changes(ChangesQuery([owner]))).cursor
+        found = await due.find(store, owner, type, rule, self._now)
+        if found is None:
+            await self._finish(archive, owner, type, None)
+            return None
+        summary = _Summary()
+        path = None
+        about = {"company": owner.company, "task": owner.id, "name": task.get("name", ""), "project": project or ""}
+        batches = summary.of(due.parts(store, found))
+        if archive is None:
+            async with aclosing(batches):
+                async for _ in batches:
+                    pass
+        else:
+            path = await archive.write(owner, type, batches, {**about, "type": type.value, "keep": rule.keep})
+        if summary.events:
+            if not await self._is_still_due(task, rule, type, owner, cursor):
+                if path is not None:
+                    path.unlink()
+                return None
+            await self._delete_files(found, summary.urls, task, files)
+            await due.delete(store, found)
+        await self._finish(archive, owner, type, path)
+        return summary.gone(task, project, type, rule) if summary.events else None
+
+    async def _finish(self, archive: Archive | None, owner: Owner, type: EventType, path: Path | None) -> None:
+        if archive is not None:
+            stored = _Summary().of(due.parts(self._events, due.everything(owner, type)))
+            await archive.finish(owner, type, path, stored)
+
+    async def _is_still_due(
+        self, task: Document, rule: RetentionRule, type: EventType, owner: Owner, cursor: Cursor
+    ) -> bool:
+        """Whether the task is as it was, and no events of this type came since the cursor."""
+        known = await self._documents.find_one("tasks", {"id": task["id"]}, projection=_FIELDS)
+        if known is None or not _may_go(known):
+            return False
+        project = (await self._project_names([known])).get(known.get("project") or "")
+        if rule_for(self._rules, project, type.plural) != rule:
+            return False
+        changed = (await self._events.changes(ChangesQuery([owner], cursor))).owners.get(owner)
+        if changed is None:
+            return True
+        of_type = changed.log_lines if type is EventType.LOG else any(one.type is type for one in changed.series)
+        return not changed.everything and not of_type
+
+    async def _delete_files(self, found: Due, urls: set[str], task: Document, files: FileDeletions) -> None:
+        """Have the files deleted that only these events show, as they would be if the task was deleted."""
+        if not urls:
+            return
+        left = await due.files_to_delete(self._events, found, urls)
+        made = await self._documents.find_one("tasks", {"id": task["id"]}, projection=["execution.artifacts"])
+        left -= {one.get("uri") for one in (made or {}).get("execution", {}).get("artifacts", ())}
+        models = await self._documents.find("models", {"uri": In(sorted(left))}, projection=["uri"])
+        left -= {one["uri"] for one in models}
+        if left:
+            await files.add(found.owner.company, left)
+
+
+def _may_go(task: Document) -> bool:
+    """Whether a rule may take events of the task: it is at rest, private, and no report."""
+    return task.get("status") in AT_REST and task.get("type") != _REPORT and not task.get("public")
+
+
+class _Summary:
+    """Adds up what is due of a task and type."""
+
+    def __init__(self) -> None:
+        self.events = self.bytes = 0
+        self.oldest, self.newest = 2**63 - 1, -(2**63)
+        self.urls: set[str] = set()
+
+    def add(self, part: due.Part) -> None:
+        self.events += part.batch.rows
+        self.bytes += part.bytes
+        self.oldest, self.newest = min(self.oldest, part.oldest), max(self.newest, part.newest)
+        self.urls |= part.urls
+
+    async def of(self, parts: AsyncGenerator[due.Part, None]) -> AsyncGenerator[Batch, None]:
+        """The batches of the parts, which are added up meanwhile."""
+        async with aclosing(parts):
+            async for part in parts:
+                self.add(part)
+                yield part.batch
+
+    def gone(self, task: Document, project: str | None, type: EventType, rule: RetentionRule) -> Gone:
+        amounts = (self.events, self.bytes, self.oldest, self.newest)
+        return Gone(task["company"], project or "", task["id"], task.get("name", ""), type, rule.keep, *amounts)

@@ -1,0 +1,97 @@
+"""Retention that a server does by itself, as the settings `retention` and `retention_every` say, and what it tells.
+
+Of several servers on the same documents, one does it. All know when that was last done, and tell it.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+
+from apiserver.files.deletions import FileDeletions
+from apiserver.operating.audit.entries import Entry
+from apiserver.operating.retention import turns
+from apiserver.operating.retention.deleting import Amounts, delete
+from apiserver.operating.retention.run import RetentionError
+from apiserver.operating.retention.turns import Taken
+from apiserver.repeating import Repeating
+from apiserver.settings import Settings
+from apiserver.stores.documents.base import DocumentStore, DocumentStoreError
+from apiserver.stores.documents.query import Document
+from apiserver.stores.events.base import EventStore, EventStoreError
+from apiserver.times import epoch_millis
+
+#: Seconds between two looks at the clock, and until a run that failed is tried again.
+_LOOK, RETRY = 30.0, 600.0
+
+log = logging.getLogger(__name__)
+
+
+class ScheduledRetention:
+    """Deletes whenever the last time is `retention_every` hours ago, also over restarts."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        events: EventStore,
+        documents: DocumentStore,
+        files: FileDeletions,
+        audit: Callable[[Entry], None],
+    ) -> None:
+        self._settings = settings
+        self._stores = events, documents
+        self._files = files
+        self._audit = audit
+        self._begun = time.time()
+        self._next_try = 0.0
+        self._failed = False
+        self._last: Document = {}
+        self.job = Repeating(
+            "retention", self._delete_if_due, _LOOK, expected=(EventStoreError, DocumentStoreError, RetentionError)
+        )
+
+    @property
+    def ended(self) -> float:
+        """When the last run ended, in seconds since 1970; 0: never."""
+        return (epoch_millis(self._last.get("ended")) or 0) / 1000
+
+    @property
+    def events(self) -> int:
+        """How many events the last run deleted."""
+        return int(self._last.get("events", 0))
+
+    @property
+    def state(self) -> str:
+        """For people: "ok", "failed", or "late": the last run was twice `retention_every` ago."""
+        if self._failed or self._last.get("failures"):
+            return "failed"
+        is_late = time.time() - (self.ended or self._begun) > 2 * 3600 * self._settings.retention_every
+        return "late" if is_late else "ok"
+
+    def report(self) -> dict[str, str | int | None]:
+        """What `/health` tells."""
+        return {"state": self.state, "ended": self._last.get("ended"), "events": self.events}
+
+    async def _delete_if_due(self) -> None:
+        events, documents = self._stores
+        self._last = await turns.last(documents)
+        now = time.time()
+        if now < self._next_try or now - self.ended < self._settings.retention_every * 3600:
+            return
+        amounts = Amounts()
+        try:
+            failures = await delete(self._settings, events, documents, self._files, amounts.add, gently=True)
+            self._failed = False
+            log.info("retention deleted %d events of %d tasks", amounts.events, amounts.tasks)
+            for failure in failures:
+                log.warning("retention could not delete %s", failure)
+        except Taken:
+            return
+        except Exception:
+            self._failed, self._next_try = True, now + RETRY
+            raise
+        finally:
+            for entry in amounts.entries():
+                self._audit(entry)
+        self._last = await turns.last(documents)

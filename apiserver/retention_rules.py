@@ -1,0 +1,123 @@
+"""Rules of retention: how long events are kept, by project and type. The first rule that fits counts.
+
+For example, of the images of the project "lab/vision", or of one below it, each series keeps its newest 100 iterations;
+log lines of all projects are kept for 90 days, but those of "lab/release" for ever:
+
+    {project = "lab/vision", types = ["images"], keep = "100 iterations"}
+    {project = "lab/release", types = ["logs"], keep = "for ever"}
+    {types = ["logs"], keep = "90 d"}
+
+What no rule fits is kept for ever.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+#: What rules call the types of events.
+TYPES = ("scalars", "vectors", "images", "plots", "logs")
+#: Types whose events a rule can keep by iterations.
+BY_ITERATION = ("vectors", "images", "plots")
+FOR_EVER = "for ever"
+_DAYS = {"d": 1, "w": 7, "y": 365}
+_AGE = re.compile(r"([1-9][0-9]{0,4}) ?([dwy])", re.ASCII)
+_ITERATIONS = re.compile(r"(?:last )?([1-9][0-9]{0,8}) iterations?", re.ASCII)
+_LONGEST_PROJECT = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class RetentionRule:
+    """What is kept of some types of events in some projects."""
+
+    types: tuple[str, ...]
+    keep: str
+    """An age, such as "90 d", "12 w" or "1 y"; a number of iterations, such as "100 iterations"; or "for ever"."""
+    project: str = ""
+    """The path of a project, for those below it, too; "*" in it stands for any text without "/". "": all tasks."""
+
+    @property
+    def days(self) -> int | None:
+        """The age up to which events are kept; None if they are not kept by age."""
+        found = _AGE.fullmatch(self.keep)
+        return int(found[1]) * _DAYS[found[2]] if found else None
+
+    @property
+    def iterations(self) -> int | None:
+        """How many of the newest iterations of each series are kept; None if they are not kept by iterations."""
+        found = _ITERATIONS.fullmatch(self.keep)
+        return int(found[1]) if found else None
+
+    def fits(self, project: str | None, type: str) -> bool:
+        """Whether the rule is about a type of events in a project (None: in none)."""
+        return type in self.types and (not self.project or (project is not None and _is_in(project, self.project)))
+
+
+def rule_for(rules: Sequence[RetentionRule], project: str | None, type: str) -> RetentionRule | None:
+    """The rule that counts for a type of events in a project; None if they are kept for ever."""
+    found = next((rule for rule in rules if rule.fits(project, type)), None)
+    return None if found is None or found.keep == FOR_EVER else found
+
+
+def _is_in(project: str, pattern: str) -> bool:
+    """Whether the first steps of a project's path fit the steps of the pattern: "lab/a/b" is in "l*/a"."""
+    steps, wanted = project.split("/"), pattern.split("/")
+    return len(steps) >= len(wanted) and all(map(_fits, steps, wanted))
+
+
+def _fits(text: str, pattern: str) -> bool:
+    """Whether a text fits a pattern. It never looks back, so no pattern takes long.
+
+    For example, for "a*b*c" the text has to begin with "a" and to end with "c". Between the two, the first "b" will do:
+    if a later one would, so does the first.
+    """
+    first, *middle = pattern.split("*")
+    if not middle:
+        return text == first
+    last = middle.pop()
+    if len(text) < len(first) + len(last) or not (text.startswith(first) and text.endswith(last)):
+        return False
+    place, end = len(first), len(text) - len(last)
+    for part in middle:
+        place = text.find(part, place, end)
+        if place < 0:
+            return False
+        place += len(part)
+    return True
+
+
+def rules_of(items: Sequence[object]) -> tuple[RetentionRule, ...]:
+    """The rules that tables say; ValueError names the rule, and what is wrong with it."""
+    rules = []
+    for number, item in enumerate(items, 1):
+        try:
+            rules.append(_rule(item))
+        except ValueError as error:
+            raise ValueError(f"rule {number}: {error}") from None
+    return tuple(rules)
+
+
+def _rule(item: object) -> RetentionRule:
+    if not isinstance(item, dict):
+        raise ValueError('it is no table, such as {types = ["logs"], keep = "90 d"}')
+    if unknown := item.keys() - {known.name for known in fields(RetentionRule)}:
+        raise ValueError(f"a rule has no field {min(unknown)}")
+    types, project, keep = item.get("types"), item.get("project", ""), item.get("keep")
+    if not isinstance(types, (list, tuple)) or not types or any(type not in TYPES for type in types):
+        raise ValueError(f"types: a list of {', '.join(TYPES)} is needed")
+    _check_project(project)
+    rule = RetentionRule(tuple(types), keep if isinstance(keep, str) else "", project)
+    if rule.keep != FOR_EVER and rule.days is None and rule.iterations is None:
+        raise ValueError(f"keep: {repr(keep)[:60]} is none of '90 d', '12 w', '1 y', '100 iterations', '{FOR_EVER}'")
+    if rule.iterations is not None and (others := [type for type in types if type not in BY_ITERATION]):
+        raise ValueError(f"keep: {others[0]} cannot be kept by iterations, only {', '.join(BY_ITERATION)} can")
+    return rule
+
+
+def _check_project(project: Any) -> None:
+    if not isinstance(project, str) or len(project) > _LONGEST_PROJECT:
+        raise ValueError(f"project: a text of at most {_LONGEST_PROJECT} characters is needed")
+    if project and not all(project.split("/")):
+        raise ValueError(f"project: {project!r} has an empty name between two '/', at its beginning or at its end")

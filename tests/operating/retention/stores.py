@@ -1,0 +1,93 @@
+"""A pair of stores with tasks and events, and short ways to fill them and to run retention on them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, cast
+
+from apiserver.events.model import EventType, Owner
+from apiserver.files.deletions import FileDeletions
+from apiserver.operating.retention.archive import Archive
+from apiserver.operating.retention.run import Gone, Run
+from apiserver.retention_rules import RetentionRule
+from apiserver.stores.documents.base import DocumentStore
+from apiserver.stores.documents.sqlite.store import SqliteDocumentStore
+from apiserver.stores.events.base import EventStore
+from apiserver.stores.events.embedded.store import EmbeddedEventStore
+
+COMPANY = "company"
+DAY = 86_400_000
+#: The day of the run, 2023-11-14, in epoch milliseconds.
+NOW = 1_700_000_000_000
+OWNER = Owner(COMPANY, "task")
+
+LOGS = RetentionRule(("logs",), "90 d")
+IMAGES = RetentionRule(("images",), "2 iterations")
+
+
+class NotedFiles:
+    """Notes which files are to be deleted."""
+
+    def __init__(self) -> None:
+        self.urls: set[str] = set()
+
+    async def add(self, company: str, urls: Iterable[str], authority: str = "") -> None:
+        self.urls |= set(urls)
+
+
+class Stores:
+    """Both stores, and a run on them."""
+
+    def __init__(self, events: EventStore, documents: DocumentStore) -> None:
+        self.events = events
+        self.documents = documents
+        self.files = NotedFiles()
+        self.failures: list[str] = []
+
+    async def task(self, id: str = "task", **fields: Any) -> Owner:
+        """A completed task, a year old."""
+        usual = {"company": COMPANY, "name": f"name of {id}", "status": "completed", "type": "training"}
+        await self.documents.insert("tasks", [{"id": id, **usual, "created": "2022-01-01T00:00:00+00:00", **fields}])
+        return Owner(COMPANY, id)
+
+    async def project(self, name: str) -> str:
+        """The id of a new project."""
+        await self.documents.insert("projects", [{"id": f"id of {name}", "company": COMPANY, "name": name}])
+        return f"id of {name}"
+
+    async def would_go(self, *rules: RetentionRule, now: int = NOW) -> list[Gone]:
+        return [gone async for gone in Run(self.events, self.documents, rules, now=now).would_go()]
+
+    async def run(
+        self,
+        *rules: RetentionRule,
+        now: int = NOW,
+        archive: Path | None = None,
+        moment: str = "now",
+        may_go_on: Callable[[], bool] = lambda: True,
+    ) -> list[Gone]:
+        """Delete; what could not be deleted is in `failures`."""
+        run = Run(self.events, self.documents, rules, now=now)
+        self.failures = run.failures
+        kept = Archive(archive, moment) if archive is not None else None
+        return [gone async for gone in run.delete(kept, cast(FileDeletions, self.files), may_go_on)]
+
+    async def count(self, type: EventType, owner: Owner = OWNER) -> int:
+        return await self.events.events_count(owner, [type])
+
+
+@asynccontextmanager
+async def stores_in(folder: Path, events: EventStore | None = None) -> AsyncIterator[Stores]:
+    """Stores in a folder, of which the one of events may be another one."""
+    documents = SqliteDocumentStore(folder / "documents.db")
+    made = events or EmbeddedEventStore(folder / "events")
+    opened: Sequence[EventStore | DocumentStore] = (made, documents)
+    for store in opened:
+        await store.open()
+    try:
+        yield Stores(made, documents)
+    finally:
+        for store in opened:
+            await store.close()

@@ -1,0 +1,175 @@
+"""The archive: what is in it, and what a run that was cut short leaves."""
+
+from __future__ import annotations
+
+import datetime
+import math
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from arro3.io import read_parquet
+
+from apiserver.events.model import SAMPLE_TYPES, EventType, LogColumns
+from apiserver.operating.retention import archive, due
+from apiserver.retention_rules import RetentionRule
+from tests.contract.event_stores import RECEIVED, batch, lines, sample, scalars
+from tests.operating.retention.stores import COMPANY, DAY, LOGS, NOW, OWNER, Stores
+
+pytestmark = pytest.mark.anyio
+
+OLD = NOW - 200 * DAY
+ALL = (RetentionRule(("scalars", "vectors", "images", "plots", "logs"), "90 d"),)
+
+
+class CutShort(BaseException):
+    """The process dies: no code of the run sees it as a failure."""
+
+
+def rows(path: Path) -> list[tuple[Any, ...]]:
+    """The rows of a file; times are epoch milliseconds, as the file has them."""
+    found: list[tuple[Any, ...]] = []
+    for of in read_parquet(path):
+        columns = [of.column(name).to_pylist() for name in of.schema.names]
+        found += [tuple(map(_plain, row)) for row in zip(*columns, strict=True)]
+    return found
+
+
+def _plain(value: Any) -> Any:
+    return round(value.timestamp() * 1000) if isinstance(value, datetime.datetime) else value
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+
+
+async def test_the_archive_has_just_what_was_deleted(stores: Stores, tmp_path: Path) -> None:
+    await stores.task(project=await stores.project("lab"))
+    log = LogColumns(
+        owner=OWNER,
+        timestamps=np.array([OLD, OLD + 1, NOW], np.int64),
+        levels=["info", None, "error"],
+        workers=["one", "two", "one"],
+        messages=["ä\n", "", "young"],
+        iters=[None, 7, None],
+        metrics=["console", "", "console"],
+        variants=["", "v", ""],
+        extras={1: b'{"a":1}'},
+    )
+    values = [1.5, math.nan, -math.inf, -0.0]
+    points = scalars(values, timestamps=[OLD + n for n in range(4)], worker="one")
+    other = scalars([2.0], iters=[-(2**31)], timestamps=[OLD], metric="a", worker="two")
+    samples = [sample(n, type=type, timestamp=OLD + 20 * n * DAY, key="k") for n in range(10) for type in SAMPLE_TYPES]
+    await stores.events.add(batch(log, points, other, *samples))
+    gone = await stores.run(*ALL, archive=tmp_path, moment="M")
+    numbers = {EventType.SCALAR: 5, EventType.LOG: 2}
+    assert {one.type: one.events for one in gone} == {type: numbers.get(type, 6) for type in EventType}
+    of_task = tmp_path / COMPANY / "task"
+    assert names(of_task) == sorted(f"{type.plural}-M.parquet" for type in EventType)
+    assert [(at, *row) for at, _, *row in rows(of_task / "logs-M.parquet")] == [
+        (OLD, "one", "info", "ä\n", "console", "", None, RECEIVED, None),
+        (OLD + 1, "two", None, "", "", "v", 7, RECEIVED, '{"a":1}'),
+    ]
+    loss = [("loss", "train", n, OLD + n, value, "one", RECEIVED) for n, value in enumerate(values)]
+    expected = [("a", "train", -(2**31), OLD, 2.0, "two", RECEIVED), *loss]
+    assert repr(rows(of_task / "scalars-M.parquet")) == repr(expected)
+    for type in SAMPLE_TYPES:
+        assert rows(of_task / f"{type.plural}-M.parquet") == [
+            ("plots", "roc", n, "k", OLD + 20 * n * DAY, f'{{"iter": {n}}}') for n in range(6)
+        ]
+
+
+async def test_a_file_is_durable_before_anything_is_deleted(
+    stores: Stores, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await stores.task()
+    await stores.events.add(batch(lines(["old"], timestamps=[OLD])))
+    done: list[str] = []
+    real_sync, real_delete = os.fsync, stores.events.delete_logs
+
+    def fsync(descriptor: int) -> None:
+        done.append(Path(os.readlink(f"/proc/self/fd/{descriptor}")).name)
+        real_sync(descriptor)
+
+    async def delete_logs(*how: Any) -> int:
+        done.append(f"delete with {names(tmp_path / 'archive' / COMPANY)}")
+        return await real_delete(*how)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    monkeypatch.setattr(stores.events, "delete_logs", delete_logs)
+    await stores.run(LOGS, archive=tmp_path / "archive", moment="M")
+    assert [one for one in done if not one.startswith("events")][:5] == [
+        *(tmp_path.name, "archive", COMPANY),
+        "logs-M.going.parquet.part",
+        "task",
+    ]
+    assert "delete with ['task/logs-M.going.parquet']" in done[5:]
+
+
+def all_rows(folder: Path) -> list[tuple[Any, ...]]:
+    return [row for path in folder.rglob("*.parquet") for row in rows(path)]
+
+
+@pytest.mark.parametrize("when", ["while it is written", "before anything is deleted", "when all is deleted"])
+@pytest.mark.parametrize("type", [EventType.LOG, EventType.PLOT, EventType.SCALAR])
+async def test_a_run_that_was_cut_short_archives_nothing_twice_and_loses_nothing(
+    stores: Stores, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: str, type: EventType
+) -> None:
+    """Meanwhile, more has become old, and some has come late."""
+    await stores.task()
+
+    def made(first: int, number: int) -> Any:
+        times = [OLD + n * DAY for n in range(first, first + number)]
+        if type is EventType.LOG:
+            return [lines([f"line {n}" for n in times], timestamps=times)]
+        if type is EventType.SCALAR:
+            return [scalars(times, iters=range(first, first + number), timestamps=times)]
+        return [sample(n, timestamp=OLD + n * DAY) for n in range(first, first + number)]
+
+    await stores.events.add(batch(*made(0, 105)))
+    place = {"while it is written": (archive, "_keep"), "when all is deleted": (archive, "_rename_each")}.get(when)
+    with monkeypatch.context() as patch:
+        if place is not None:
+
+            def dies(*how: Any) -> None:
+                raise CutShort
+
+            patch.setattr(*place, dies)
+        else:
+
+            async def dies_too(*how: Any) -> int:
+                raise CutShort
+
+            patch.setattr(due, "delete", dies_too)
+        with pytest.raises(CutShort):
+            await stores.run(*ALL, archive=tmp_path, moment="M")
+    left = [name.rpartition("/")[2] for name in names(tmp_path / COMPANY)]
+    assert left == ([] if when == "while it is written" else [f"{type.plural}-M.going.parquet"])
+    await stores.events.add(batch(*made(300, 2)))
+    await stores.run(*ALL, archive=tmp_path, moment="N", now=NOW + 10 * DAY if type is not EventType.SCALAR else NOW)
+    await stores.run(*ALL, archive=tmp_path, moment="O", now=NOW + 1000 * DAY)
+    assert await stores.count(type) == 0
+    assert not [name for name in names(tmp_path / COMPANY) if "going" in name]
+    found = all_rows(tmp_path)
+    assert len(found) == len(set(found)) == 107
+
+
+async def test_ids_of_tasks_lead_nowhere_else(stores: Stores, tmp_path: Path) -> None:
+    for id in ("..", "../../x", ".", "a/b", "%2E"):
+        owner = await stores.task(id)
+        await stores.events.add(batch(lines(["old"], timestamps=[OLD], owner=owner)))
+    await stores.run(LOGS, archive=tmp_path / "archive", moment="M")
+    found = [name for name in names(tmp_path) if name.endswith(".parquet")]
+    assert len(found) == 5
+    assert all(name.startswith(f"archive/{COMPANY}/") and name.count("/") == 3 for name in found)
+
+
+async def test_nothing_is_deleted_if_it_cannot_be_archived(stores: Stores, tmp_path: Path) -> None:
+    await stores.task()
+    await stores.events.add(batch(lines(["old"], timestamps=[OLD])))
+    (tmp_path / "archive").write_text("this is no folder")
+    assert await stores.run(LOGS, archive=tmp_path / "archive") == []
+    assert len(stores.failures) == 1
+    assert await stores.count(EventType.LOG) == 1

@@ -1,0 +1,345 @@
+"""What retention deletes, and what it leaves alone."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from apiserver.events.model import EventType, Owner
+from apiserver.events.queries import PageQuery, SeriesQuery
+from apiserver.operating.retention import due
+from apiserver.operating.retention.due import Due
+from apiserver.operating.retention.run import MOST_FAILURES, RetentionError
+from apiserver.retention_rules import RetentionRule, rule_for
+from apiserver.stores.events.base import EventStore, EventStoreBusy
+from tests.chance import examples
+from tests.contract.event_stores import batch, iters, lines, messages, sample, scalars
+from tests.contract.plain_event_store import PlainEventStore
+from tests.operating.retention.stores import COMPANY, DAY, IMAGES, LOGS, NOW, OWNER, Stores, stores_in
+
+pytestmark = pytest.mark.anyio
+
+OLD, YOUNG = NOW - 91 * DAY, NOW - 89 * DAY
+SCALARS = RetentionRule(("scalars",), "90 d")
+PLOTS = RetentionRule(("plots",), "90 d")
+
+
+def image(iter: int, url: str = "", **how: Any) -> Any:
+    document = b'{"url": "%s"}' % (url or f"http://localhost:8081/{iter}.png").encode()
+    return sample(iter, type=EventType.IMAGE, metric="images", document=document, **how)
+
+
+async def test_lines_go_by_their_own_times(stores: Stores) -> None:
+    await stores.task()
+    bound = NOW - 90 * DAY
+    await stores.events.add(batch(lines(["old", "younger", "young"], timestamps=[bound - 1, bound, NOW])))
+    (gone,) = await stores.run(LOGS)
+    assert (gone.task, gone.type, gone.keep, gone.events, gone.bytes) == ("task", EventType.LOG, "90 d", 1, 3)
+    assert (gone.oldest, gone.newest) == (bound - 1, bound - 1)
+    assert await messages(stores.events, SeriesQuery(OWNER, EventType.LOG)) == ["younger", "young"]
+    assert await stores.run(LOGS) == []
+
+
+async def test_samples_go_by_their_own_times(stores: Stores) -> None:
+    await stores.task()
+    await stores.events.add(batch(*(sample(n, timestamp=[YOUNG, OLD][n % 2]) for n in range(5))))
+    (gone,) = await stores.run(PLOTS)
+    assert gone.events == 2
+    assert await iters(stores.events, SeriesQuery(OWNER, EventType.PLOT)) == [0, 2, 4]
+
+
+async def test_each_series_keeps_its_newest_iterations(stores: Stores) -> None:
+    await stores.task()
+    often = [image(n, variant="often", key=key, timestamp=NOW) for n in range(0, 50, 10) for key in "ab"]
+    await stores.events.add(batch(*often, image(0, variant="seldom", timestamp=OLD), image(3, variant="seldom")))
+    (gone,) = await stores.run(IMAGES)
+    assert gone.events == 6
+    left = await stores.events.samples(SeriesQuery(OWNER, EventType.IMAGE), PageQuery(100))
+    assert [(one.variant, one.iter) for one in left] == [
+        *(("seldom", 0), ("seldom", 3)),
+        *(("often", 30), ("often", 30), ("often", 40), ("often", 40)),
+    ]
+
+
+async def test_scalars_of_a_task_go_together_once_all_are_old(stores: Stores) -> None:
+    await stores.task()
+    other = await stores.task("other")
+    await stores.events.add(batch(scalars([1, 2], timestamps=[OLD, OLD]), scalars([1], timestamps=[OLD], metric="a")))
+    await stores.events.add(batch(scalars([1, 2], timestamps=[OLD, YOUNG], owner=other)))
+    (gone,) = await stores.run(SCALARS)
+    assert (gone.task, gone.events, gone.oldest, gone.newest) == ("task", 3, OLD, OLD)
+    assert await stores.count(EventType.SCALAR) == 0
+    assert await stores.count(EventType.SCALAR, other) == 2
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"status": "published"},
+        {"status": "publishing"},
+        {"status": "in_progress"},
+        {"status": "queued"},
+        {"status": "unknown"},
+        {"type": "report"},
+        {"public": True},
+        {"created": "2023-11-01T00:00:00+00:00"},
+    ],
+    ids=str,
+)
+async def test_a_task_that_is_left_alone(stores: Stores, fields: dict[str, Any]) -> None:
+    """The last one is younger than its events say."""
+    await stores.task(**fields)
+    await stores.events.add(batch(lines(["old"], timestamps=[OLD])))
+    assert await stores.would_go(LOGS) == await stores.run(LOGS) == []
+    assert await stores.count(EventType.LOG) == 1
+
+
+async def test_models_keep_their_events(stores: Stores) -> None:
+    model = Owner(COMPANY, "task", is_model=True)
+    await stores.task()
+    await stores.events.add(batch(lines(["old"], timestamps=[OLD], owner=model)))
+    assert await stores.run(LOGS) == []
+    assert await stores.count(EventType.LOG, model) == 1
+
+
+# --- while others are at work -----------------------------------------------------------------------
+
+
+class Meanwhile:
+    """Does something once, after what is due was read and before it is deleted."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, what: Any) -> None:
+        self._parts, self._what = due.parts, what
+        monkeypatch.setattr(due, "parts", self.parts)
+
+    async def parts(self, store: EventStore, found: Due) -> Any:
+        async for part in self._parts(store, found):
+            yield part
+        if self._what is not None:
+            what, self._what = self._what, None
+            await what()
+
+
+@pytest.mark.parametrize("status", ["published", "queued", "in_progress"])
+async def test_a_task_that_is_published_or_begins_again_meanwhile_is_left_alone(
+    stores: Stores, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, status: str
+) -> None:
+    await stores.task()
+    await stores.events.add(batch(lines(["old"], timestamps=[OLD])))
+
+    async def publish() -> None:
+        await stores.documents.delete("tasks", {"id": "task"})
+        await stores.task(status=status)
+
+    Meanwhile(monkeypatch, publish)
+    assert await stores.run(LOGS, archive=tmp_path / "archive") == []
+    assert await stores.count(EventType.LOG) == 1
+    assert list((tmp_path / "archive").rglob("*.parquet")) == []
+
+
+async def test_a_task_that_is_moved_goes_by_the_rule_of_its_new_project(
+    stores: Stores, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = RetentionRule(("logs",), "for ever", "kept")
+    await stores.task(project=await stores.project("scratch"))
+    await stores.events.add(batch(lines(["old"], timestamps=[OLD])))
+    assert [gone.project for gone in await stores.would_go(kept, LOGS)] == ["scratch"]
+
+    async def move() -> None:
+        await stores.documents.delete("tasks", {"id": "task"})
+        await stores.task(project=await stores.project("kept"))
+
+    Meanwhile(monkeypatch, move)
+    assert await stores.run(kept, LOGS) == []
+    assert await stores.count(EventType.LOG) == 1
+
+
+async def test_what_comes_meanwhile_waits_for_the_next_run(
+    stores: Stores, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    await stores.task()
+    await stores.events.add(batch(lines(["old"], timestamps=[OLD])))
+
+    async def write() -> None:
+        await stores.events.add(batch(lines(["late"], timestamps=[OLD + 1])))
+
+    Meanwhile(monkeypatch, write)
+    assert await stores.run(LOGS, archive=tmp_path) == []
+    assert await stores.count(EventType.LOG) == 2
+    (gone,) = await stores.run(LOGS, archive=tmp_path)
+    assert gone.events == 2
+
+
+async def test_who_lost_the_turn_deletes_nothing_any_more(stores: Stores) -> None:
+    await stores.task()
+    await stores.events.add(batch(lines(["old"], timestamps=[OLD])))
+    with pytest.raises(RetentionError, match="somebody else"):
+        await stores.run(LOGS, may_go_on=lambda: False)
+    assert await stores.count(EventType.LOG) == 1
+
+
+async def test_one_failure_does_not_keep_others_from_going_but_many_do(
+    stores: Stores, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    owners = [await stores.task(f"task {n:02}") for n in range(MOST_FAILURES + 2)]
+    await stores.events.add(batch(*(lines(["old"], timestamps=[OLD], owner=owner) for owner in owners)))
+    real = stores.events.delete_logs
+    failing = {owners[0]}
+
+    async def delete_logs(series: SeriesQuery, *how: Any) -> int:
+        if series.owner in failing:
+            raise EventStoreBusy("the disk is full")
+        return await real(series, *how)
+
+    monkeypatch.setattr(stores.events, "delete_logs", delete_logs)
+    assert len(await stores.run(RetentionRule(("logs",), "91 d"), now=NOW + 2 * DAY)) == MOST_FAILURES + 1
+    assert stores.failures == ["logs of task task 00: the disk is full"]
+    await stores.events.add(batch(*(lines(["old"], timestamps=[OLD], owner=owner) for owner in owners)))
+    failing.update(owners)
+    with pytest.raises(RetentionError, match=f"it failed {MOST_FAILURES} times, at last: the disk is full"):
+        await stores.run(LOGS)
+
+
+# --- files ------------------------------------------------------------------------------------------
+
+
+async def test_files_go_that_only_deleted_images_show(stores: Stores) -> None:
+    """The name of the image at iteration 0 is used again at iteration 3, as the SDK does."""
+    at = "http://localhost:8081/"
+    await stores.task(execution={"artifacts": [{"key": "a", "uri": f"{at}2.png"}]})
+    await stores.documents.insert("models", [{"id": "model", "company": COMPANY, "uri": f"{at}1.png"}])
+    shown = ["0", "1", "2", "0", "4", "5", "6", "7"]
+    await stores.events.add(batch(*(image(n, f"{at}{name}.png") for n, name in enumerate(shown))))
+    plot = b'{"plot_str": "{}", "source_urls": ["%s5.png"]}' % at.encode()
+    await stores.events.add(batch(sample(1, document=plot)))
+    await stores.run(RetentionRule(("images",), "5 iterations"))
+    assert stores.files.urls == set()
+    await stores.run(IMAGES)
+    assert stores.files.urls == {f"{at}{name}.png" for name in "04"}
+
+
+# --- by chance --------------------------------------------------------------------------------------
+
+STATUSES = ("created", "queued", "in_progress", "stopped", "failed", "completed", "publishing", "published")
+PROJECTS = ("a", "a/b", "a/b/c", "b*", "b/c")
+
+
+@dataclass(frozen=True)
+class Sent:
+    """An event of a task."""
+
+    type: EventType
+    variant: str
+    iter: int
+    age: int
+
+    def made(self, owner: Owner) -> Any:
+        at = NOW - self.age * DAY
+        if self.type is EventType.SCALAR:
+            return scalars([1.0], iters=[self.iter], timestamps=[at], variant=self.variant, owner=owner)
+        if self.type is EventType.LOG:
+            return lines([f"{self.variant} {self.iter}"], timestamps=[at], variant=self.variant, owner=owner)
+        return sample(self.iter, type=self.type, variant=self.variant, timestamp=at, owner=owner)
+
+
+Tasks = list[tuple[str, str | None, bool, list[Sent]]]
+sent = st.builds(Sent, st.sampled_from(EventType), st.sampled_from("xy"), st.integers(0, 6), st.integers(0, 8))
+tasks = st.lists(
+    st.tuples(
+        *(st.sampled_from(STATUSES), st.none() | st.sampled_from(PROJECTS), st.booleans()),
+        st.lists(sent, max_size=12, unique_by=lambda one: (one.type, one.variant, one.iter)),
+    ),
+    max_size=4,
+)
+patterns = st.sampled_from(["", "*", "a", "a/*", "*/b", "b*", "b/c", "*a*"])
+rules = st.lists(
+    st.builds(
+        RetentionRule,
+        st.lists(st.sampled_from(["scalars", "logs"]), min_size=1, max_size=2).map(tuple),
+        st.sampled_from(["1 d", "3 d", "1 w", "for ever"]),
+        patterns,
+    )
+    | st.builds(
+        RetentionRule,
+        st.lists(st.sampled_from(["images", "plots", "vectors"]), min_size=1, max_size=3).map(tuple),
+        st.sampled_from(["1 iteration", "3 iterations", "2 d", "for ever"]),
+        patterns,
+    ),
+    max_size=4,
+)
+
+
+def stay(events: list[Sent], rule: RetentionRule) -> list[Sent]:
+    """The events of one type that a rule keeps, word by word."""
+    if rule.iterations is not None:
+        newest = {
+            variant: sorted({one.iter for one in events if one.variant == variant})[-rule.iterations :]
+            for variant in "xy"
+        }
+        return [one for one in events if one.iter in newest[one.variant]]
+    assert rule.days is not None
+    young = [one for one in events if one.age <= rule.days]
+    return events if young and events[0].type is EventType.SCALAR else young
+
+
+def expected(case: Tasks, rules: list[RetentionRule]) -> list[dict[EventType, list[Sent]]]:
+    """What is left of each task, by type."""
+    left = []
+    for status, project, is_report, events in case:
+        of_task = {type: [one for one in events if one.type is type] for type in EventType}
+        for type, some in of_task.items():
+            rule = rule_for(rules, project, type.plural)
+            at_rest = status in ("created", "stopped", "failed", "completed")
+            if rule is not None and some and at_rest and not is_report:
+                of_task[type] = stay(some, rule)
+        left.append(of_task)
+    return left
+
+
+async def kept(store: EventStore, owner: Owner, type: EventType) -> set[tuple[str, int]]:
+    """The variants and iterations of the events of a type."""
+    series = SeriesQuery(owner, type)
+    if type is EventType.SCALAR:
+        points = await store.scalar_points(series, PageQuery(1000))
+        return {(points.names[n][1], iter) for n, iter in zip(points.series, points.iters.tolist(), strict=True)}
+    if type is EventType.LOG:
+        return {(one[0], int(one[2:])) for one in await messages(store, series)}
+    return {(one.variant, one.iter) for one in await store.samples(series, PageQuery(1000))}
+
+
+async def same_as_word_by_word(case: Tasks, rules: list[RetentionRule]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        async with stores_in(Path(folder), PlainEventStore()) as stores:
+            projects = {name: await stores.project(name) for name in PROJECTS}
+            owners = []
+            for n, (status, project, is_report, events) in enumerate(case):
+                kind, home = "report" if is_report else "training", projects[project] if project else None
+                owners.append(await stores.task(str(n), status=status, type=kind, project=home))
+                if events:
+                    await stores.events.add(batch(*(one.made(owners[-1]) for one in events)))
+            told = await stores.would_go(*rules)
+            for owner, (*_, events) in zip(owners, case, strict=True):
+                assert await stores.events.events_count(owner) == len(events)
+            assert await stores.run(*rules) == told
+            left = expected(case, rules)
+            for owner, of_task in zip(owners, left, strict=True):
+                for type, some in of_task.items():
+                    assert await kept(stores.events, owner, type) == {(one.variant, one.iter) for one in some}
+            counted = {(gone.task, gone.type): gone.events for gone in told}
+            for n, (*_, events) in enumerate(case):
+                for type, some in left[n].items():
+                    before = sum(one.type is type for one in events)
+                    assert counted.get((str(n), type), 0) == before - len(some)
+
+
+@examples(60)
+@given(tasks, rules)
+def test_it_deletes_just_what_no_rule_keeps_and_nothing_published(case: Tasks, rules: list[RetentionRule]) -> None:
+    asyncio.run(same_as_word_by_word(case, rules))

@@ -1,0 +1,146 @@
+"""Retention that a server does by itself, and by the command."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from apiserver.cli import main
+from apiserver.events.model import EventType, Owner
+from apiserver.retention_rules import RetentionRule
+from apiserver.settings import Settings
+from apiserver.stores.documents.query import Update
+from tests.contract.event_stores import batch, lines, sample
+from tests.harness import Api, Served, running_api
+
+pytestmark = pytest.mark.anyio
+
+COMPANY = Settings().company
+RULES = (RetentionRule(("logs",), "90 d"), RetentionRule(("images",), "1 iteration"))
+YEAR = 365 * 86_400_000
+
+
+async def filled(api: Api) -> str:
+    """A task of a year ago, with an old line and a new one, and two images whose files are here."""
+    task = (await api.call("tasks.create", {"name": "old", "type": "training"}))["id"]
+    await api.backend.documents.find_and_update(
+        "tasks", {"id": task}, Update(set={"created": "2020-01-01T00:00:00+00:00", "status": "completed"})
+    )
+    now, owner = int(time.time() * 1000), Owner(COMPANY, task)
+    images = []
+    for n in range(2):
+        assert (await api.raw("PUT", f"/files/p/{n}.png", content=b"png")).status_code == 200
+        url = b'{"url": "http://testserver/files/p/%d.png"}' % n
+        images.append(sample(n, type=EventType.IMAGE, timestamp=now, document=url, owner=owner))
+    await api.backend.events.add(batch(lines(["old", "new"], timestamps=[now - YEAR, now], owner=owner), *images))
+    return str(task)
+
+
+async def counts(api: Api, task: str) -> tuple[int, int]:
+    """How many lines and images the task has."""
+    lines, images = [
+        await api.backend.events.events_count(Owner(COMPANY, task), [type]) for type in (EventType.LOG, EventType.IMAGE)
+    ]
+    return lines, images
+
+
+async def told(api: Api) -> dict[str, Any]:
+    answer: dict[str, Any] = (await api.raw("GET", "/health")).json()["retention"]
+    return answer
+
+
+async def test_a_server_deletes_when_that_is_due_and_tells_of_it(tmp_path: Path) -> None:
+    data, archive = tmp_path / "data", tmp_path / "archive"
+    async with running_api(data) as api:
+        task = await filled(api)
+        assert "retention" not in (await api.raw("GET", "/health")).json()
+    settings: dict[str, Any] = {"retention": RULES, "retention_every": 24, "retention_archive": str(archive)}
+    async with running_api(data, **settings) as api:
+        await until(api, lambda told: told["ended"] is not None)
+        assert await counts(api, task) == (1, 1)
+        assert (await told(api))["state"] == "ok"
+        assert (await told(api))["events"] == 2
+        metrics = (await api.raw("GET", "/metrics")).text
+        assert "apiserver_retention_events 2\n" in metrics
+        assert "apiserver_retention_well 1.0\n" in metrics
+        await api.backend.file_deletions.work()
+        assert [(await api.raw("GET", f"/files/p/{n}.png")).status_code for n in range(2)] == [404, 200]
+        ended = (await told(api))["ended"]
+    assert sorted(path.name.partition("-")[0] for path in archive.rglob("*.parquet")) == ["images", "logs"]
+    async with running_api(data, **settings) as api:
+        await until(api, lambda told: told["ended"] is not None)
+        assert (await told(api))["ended"] == ended
+        audit = (await api.raw("GET", "/data/audit.json?action=retention.")).json()
+    assert [(line["action"], line["what"]) for line in audit] == [
+        ("retention.delete", {"project": "", "tasks": 1, "logs": 1, "images": 1})
+    ]
+
+
+async def test_a_failure_is_told_and_nothing_goes(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    (tmp_path / "archive").write_text("this is no folder")
+    async with running_api(data) as api:
+        task = await filled(api)
+    archive = str(tmp_path / "archive")
+    async with running_api(data, retention=RULES, retention_every=24, retention_archive=archive) as api:
+        await until(api, lambda told: told["state"] == "failed")
+        assert await counts(api, task) == (2, 2)
+        assert "apiserver_retention_well 0.0\n" in (await api.raw("GET", "/metrics")).text
+
+
+async def until(api: Api, is_so: Any) -> None:
+    async with asyncio.timeout(120):
+        while not is_so(await told(api)):  # noqa: ASYNC110
+            await asyncio.sleep(0.02)
+
+
+async def test_rules_alone_delete_nothing(tmp_path: Path) -> None:
+    async with running_api(tmp_path / "data", retention=RULES) as api:
+        task = await filled(api)
+        assert "retention" not in (await api.raw("GET", "/health")).json()
+        assert await counts(api, task) == (2, 2)
+
+
+def test_the_command_says_what_goes_and_deletes_just_that(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = tmp_path / "data"
+    task = asyncio.run(_fill(data))
+    config = tmp_path / "apiserver.toml"
+    config.write_text(
+        'retention = [{types = ["logs"], keep = "90 d"}, {types = ["images"], keep = "1 iteration"}]\n'
+        f'retention_archive = "{tmp_path}/archive"\n'
+    )
+    command = ["retention", "--data", str(data), "--config", str(config)]
+    assert main([*command, "--dry-run", "--json"]) == 0
+    planned = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [(one["task"], one["type"], one["events"]) for one in planned] == [
+        (task, "training_debug_image", 1),
+        (task, "log", 1),
+    ]
+    assert not (tmp_path / "archive").exists()
+    assert main([*command, "--json"]) == 0
+    assert [json.loads(line) for line in capsys.readouterr().out.splitlines()] == planned
+    assert len(list((tmp_path / "archive").rglob("*.parquet"))) == 2
+    assert main(command) == 0
+    assert capsys.readouterr().out == "0 events of 0 tasks were deleted\n"
+    assert main(["audit", "--data", str(data), "--action", "retention."]) == 0
+    assert '"logs": 1' in capsys.readouterr().out
+
+
+async def _fill(data: Path) -> str:
+    async with running_api(data) as api:
+        return await filled(api)
+
+
+def test_the_command_needs_rules_and_a_folder_that_no_server_uses(
+    server: Served, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["retention", "--data", str(server.data), "--dry-run"]
+    assert main(command) == 2
+    assert "retention: there are no rules" in capsys.readouterr().err
+    assert main([*command, "--retention", '[{"types": ["logs"], "keep": "90 d"}]']) == 1
+    assert "in use" in capsys.readouterr().err

@@ -1,0 +1,107 @@
+"""Only one deletes by retention at a time."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from apiserver.operating.retention import turns
+from apiserver.operating.retention.turns import Taken, turn
+from apiserver.stores.documents.base import DocumentStore, DocumentStoreBusy
+from apiserver.stores.documents.query import Update
+from apiserver.times import from_now
+from tests.contract.document_stores import store
+
+__all__ = ["store"]
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def shared(store: DocumentStore, monkeypatch: pytest.MonkeyPatch) -> DocumentStore:
+    """A store that others may use, too."""
+    monkeypatch.setattr(type(store), "shared", True)
+    return store
+
+
+async def test_of_many_one_has_the_turn_and_then_another_one(shared: DocumentStore) -> None:
+    inside, most, refused = 0, 0, list[str]()
+
+    async def work() -> None:
+        nonlocal inside, most
+        try:
+            async with turn(shared) as held:
+                inside += 1
+                most = max(inside, most)
+                assert held.is_held()
+                await asyncio.sleep(0.05)
+                inside -= 1
+        except Taken as taken:
+            refused.append(str(taken))
+
+    await asyncio.gather(*(work() for _ in range(8)))
+    assert most == 1
+    assert 0 < len(refused) < 8
+    assert all(one.startswith("retention is under way since 2") for one in refused)
+    async with turn(shared):
+        pass
+
+
+async def test_the_turn_of_somebody_who_died_is_over_at_last(shared: DocumentStore) -> None:
+    async with turn(shared) as lost:
+        with pytest.raises(Taken):
+            async with turn(shared):
+                pass
+        await shared.update("retention", {"id": "retention"}, Update(set={"until": from_now(-1)}))
+        async with turn(shared):
+            with pytest.raises(Taken):
+                async with turn(shared):
+                    pass
+        assert lost.is_held()  # it has not looked
+
+
+async def test_who_lost_the_turn_notices(shared: DocumentStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(turns, "_AGAIN", 0.01)
+    async with turn(shared) as lost:
+        await shared.update("retention", {"id": "retention"}, Update(set={"by": "another"}))
+        async with asyncio.timeout(60):
+            while lost.is_held():  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+
+
+async def test_a_turn_that_cannot_be_put_off_for_long_is_not_held(
+    shared: DocumentStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(turns, "_AGAIN", 0.01)
+    async with turn(shared) as held:
+
+        async def away(*how: Any, **more: Any) -> int:
+            raise DocumentStoreBusy("it is away")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(shared, "update", away)
+            monkeypatch.setattr(turns, "_PATIENCE", 0.2)
+            async with asyncio.timeout(60):
+                while held.is_held():  # noqa: ASYNC110
+                    await asyncio.sleep(0.01)
+
+
+async def test_the_last_run_is_known_also_while_another_one_goes_on(shared: DocumentStore) -> None:
+    assert await turns.last(shared) == {}
+    async with turn(shared):
+        assert await turns.last(shared) == {}
+        await turns.note(shared, events=7, tasks=2, failures=0)
+    known = await turns.last(shared)
+    assert (known["events"], known["tasks"], known["failures"]) == (7, 2, 0)
+    async with turn(shared):
+        assert await turns.last(shared) == known
+
+
+async def test_a_store_of_one_process_waits_for_nobody_who_died(store: DocumentStore) -> None:
+    if store.shared:
+        pytest.skip("others may be there")
+    await store.insert("retention", [{"id": "retention", "by": "who died", "begun": "", "until": from_now(1000)}])
+    async with turn(store) as held:
+        assert held.is_held()

@@ -1,0 +1,111 @@
+"""Rules of retention: how they are read, and which one counts."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from apiserver.retention_rules import RetentionRule, rule_for
+from apiserver.settings import Settings, SettingsError, load, masked
+from tests.chance import examples
+
+GIVEN = (
+    '[{"types": ["images"], "keep": "last 100 iterations", "project": "lab/*"}, {"types": ["logs"], "keep": "90 d"}]'
+)
+
+
+def test_rules_are_read_of_the_environment_and_shown_in_the_same_form() -> None:
+    rules = load({}, {"APISERVER_RETENTION": GIVEN}).retention
+    assert rules == (
+        RetentionRule(("images",), "last 100 iterations", "lab/*"),
+        RetentionRule(("logs",), "90 d"),
+    )
+    assert load({"retention": masked(Settings(retention=rules))["retention"]}).retention == rules
+
+
+@pytest.mark.parametrize(
+    ("keep", "days", "iterations"),
+    [
+        ("90 d", 90, None),
+        ("90d", 90, None),
+        ("12 w", 84, None),
+        ("1 y", 365, None),
+        ("100 iterations", None, 100),
+        ("last 1 iteration", None, 1),
+        ("for ever", None, None),
+    ],
+)
+def test_what_is_kept(keep: str, days: int | None, iterations: int | None) -> None:
+    (rule,) = load({"retention": [{"types": ["images"], "keep": keep}]}).retention
+    assert (rule.days, rule.iterations) == (days, iterations)
+
+
+@pytest.mark.parametrize(
+    ("rule", "said"),
+    [
+        ({"types": ["logs"], "keep": "90 dd"}, "rule 2: keep: '90 dd' is none of"),
+        ({"types": ["logs"], "keep": "0 d"}, "rule 2: keep: '0 d' is none of"),
+        ({"types": ["logs"], "keep": "-1 d"}, "rule 2: keep: '-1 d' is none of"),
+        ({"types": ["logs"], "keep": "9" * 10_000 + " d"}, "rule 2: keep: "),
+        ({"types": ["logs"], "keep": "٣ d"}, "rule 2: keep: '٣ d' is none of"),
+        ({"types": ["logs"], "keep": 90}, "rule 2: keep: 90 is none of"),
+        ({"types": ["logs"]}, "rule 2: keep: "),
+        ({"types": ["logs"], "keep": "100 iterations"}, "rule 2: keep: logs cannot be kept by iterations"),
+        ({"types": ["images", "scalars"], "keep": "9 iterations"}, "rule 2: keep: scalars cannot be kept by iteration"),
+        ({"types": ["console"], "keep": "90 d"}, "rule 2: types: a list of scalars, vectors, images, plots, logs"),
+        ({"types": [["logs"]], "keep": "90 d"}, "rule 2: types: "),
+        ({"types": "logs", "keep": "90 d"}, "rule 2: types: "),
+        ({"types": [], "keep": "90 d"}, "rule 2: types: "),
+        ({"types": ["logs"], "keep": "90 d", "project": "lab/"}, "rule 2: project: 'lab/' has an empty name"),
+        ({"types": ["logs"], "keep": "90 d", "project": 7}, "rule 2: project: a text"),
+        ({"types": ["logs"], "keep": "90 d", "projects": "x"}, "rule 2: a rule has no field projects"),
+        ("logs 90 d", "rule 2: it is no table"),
+    ],
+)
+def test_a_wrong_rule_names_itself_and_the_field(rule: Any, said: str) -> None:
+    with pytest.raises(SettingsError, match=f"^--retention: {said}"):
+        load({"retention": [{"types": ["logs"], "keep": "for ever"}, rule]})
+
+
+def test_nothing_goes_unless_a_rule_says_so() -> None:
+    assert Settings().retention == ()
+    assert rule_for((), "lab", "logs") is None
+
+
+def test_the_first_rule_that_fits_counts() -> None:
+    of_all = RetentionRule(("logs", "images"), "1 y")
+    release = RetentionRule(("logs",), "for ever", "lab/release")
+    scratch = RetentionRule(("logs",), "7 d", "*/scratch")
+    rules = (release, scratch, of_all)
+    assert rule_for(rules, "lab/release", "logs") is None
+    assert rule_for(rules, "lab/release/one", "logs") is None
+    assert rule_for(rules, "lab/release", "images") == of_all
+    assert rule_for(rules, "lab/released", "logs") == of_all
+    assert rule_for(rules, "lab/scratch/a/b", "logs") == scratch
+    assert rule_for(rules, "scratch", "logs") == of_all
+    assert rule_for(rules, "a/b/scratch", "logs") == of_all
+    assert rule_for(rules, None, "logs") == of_all
+    assert rule_for((scratch,), None, "logs") is None
+    assert rule_for(rules, "lab", "scalars") is None
+
+
+@pytest.mark.parametrize("project", ["a[bc]", "a?c", "[!a]", "{a,b}", "a.c", "a\\c", "^a$", "*", "a*"])
+def test_a_name_with_the_characters_of_other_patterns_stands_for_itself(project: str) -> None:
+    assert RetentionRule(("logs",), "1 d", project).fits(project, "logs")
+    assert RetentionRule(("logs",), "1 d", project).fits("abc", "logs") == (project in ("*", "a*"))
+
+
+@examples(300)
+@given(st.text("ab/", min_size=1, max_size=9), st.text("ab*/", min_size=1, max_size=9))
+def test_patterns_mean_what_the_expression_means(project: str, pattern: str) -> None:
+    expected = re.fullmatch("[^/]*".join(map(re.escape, pattern.split("*"))) + "(/.*)?", project, re.DOTALL)
+    assert RetentionRule(("logs",), "1 d", pattern).fits(project, "logs") == (expected is not None)
+
+
+def test_no_pattern_takes_long() -> None:
+    """An expression made of it would look back 10^100 times."""
+    assert not RetentionRule(("logs",), "1 d", "a*" * 400 + "b").fits("a" * 10_000 + "c", "logs")
