@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from apiserver.cli.command import CommandError, Commands, add_command, say
+from apiserver.operating.escaping import shown
 from apiserver.operating.sizes import counted, shown_bytes
 from apiserver.settings import Settings, SettingsError
 
@@ -67,7 +68,7 @@ def _backup(settings: Settings, options: argparse.Namespace) -> None:
         place = _place(settings, options)
         if options.list:
             for found in checking.all_of(place):
-                say(found if isinstance(found, str) else _line(found))
+                say(shown(found) if isinstance(found, str) else _line(found))
         elif options.check:
             _fail_for(checking.check(place, Progress()))
             say("all backups are well")
@@ -81,13 +82,13 @@ def _backup(settings: Settings, options: argparse.Namespace) -> None:
                 backups, pieces = checking.forget(place, options.keep)
                 say(f"deleted: {counted(backups, 'older backups')}, {counted(pieces, 'pieces')}")
     except BackupError as error:
-        raise CommandError(str(error)) from error
+        raise CommandError(shown(str(error))) from error
 
 
 def _line(found: Named) -> str:
-    """A backup for people, in a line."""
+    """A backup for people, in a line. Whoever made the manifest chose the names in it."""
     counts = ", ".join(counted(count, name) for name, count in found.manifest.counts.items())
-    return f"{found.id}  {shown_bytes(found.manifest.size)}: {counts}"
+    return f"{found.id}  {shown_bytes(found.manifest.size)}: {shown(counts)}"
 
 
 def _restore(settings: Settings, options: argparse.Namespace) -> None:
@@ -104,10 +105,10 @@ def _restore(settings: Settings, options: argparse.Namespace) -> None:
             _fail_for(restoring.verify(settings, chosen.manifest, settings.data, Progress()))
             say("all of it was read, and is what the backup says")
     except BackupError as error:
-        raise CommandError(str(error)) from error
+        raise CommandError(shown(str(error))) from error
 
 
 def _fail_for(problems: Iterable[str]) -> None:
     """CommandError if there are problems."""
     if found := list(problems):
-        raise CommandError("\n".join(["it is damaged:", *found]))
+        raise CommandError("\n".join(["it is damaged:", *map(shown, found)]))

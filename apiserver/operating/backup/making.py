@@ -95,6 +95,8 @@ def _look(storage: Storage, say: Say) -> _There:
     for sha256, size in sizes.items():
         if sha256 in may_use or sha256 not in needed:
             try:
+                if storage.key and sha256 not in needed:  # nobody has signed for it, and its table may lie
+                    pieces.read(storage, sha256)
                 entries = pieces.read_entries(storage, sha256, size)
             except BackupError as error:
                 say(f"not used: {error}")

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from typing import TextIO
 
+from apiserver.operating.escaping import shown
 from apiserver.operating.sizes import shown_bytes
 
 #: The share of the time that a backup works while others may need the processor and the disk.
@@ -49,7 +50,7 @@ class Progress:
     def say(self, line: str) -> None:
         """Print a line."""
         self.end()
-        self._out.write(f"{line}\n")
+        self._out.write(f"{shown(line)}\n")
         self._out.flush()
 
     def end(self) -> None:

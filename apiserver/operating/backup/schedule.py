@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 
 from apiserver.operating.backup import manifest
 from apiserver.operating.backup.storage import BackupError, storage
+from apiserver.operating.escaping import shown
 from apiserver.repeating import Repeating
 from apiserver.settings import EMBEDDED, ENVIRONMENT_PREFIX, Settings
 
@@ -74,7 +75,7 @@ class ScheduledBackups:
     def _look(self) -> float | None:
         place = storage(self._settings.backup_to, self._settings.backup_key)
         if strays := manifest.strays(place):
-            log.warning("no old backups are deleted, as there are %d names like %s", len(strays), strays[0])
+            log.warning("no old backups are deleted, as there are %d names like %s", len(strays), shown(strays[0]))
         for name in reversed(manifest.names(place)):
             try:
                 if place.key:

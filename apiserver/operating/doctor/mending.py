@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 
 from apiserver.data_folder import DataFolder
 from apiserver.engines import locked
-from apiserver.operating.doctor.escaping import shown
 from apiserver.operating.doctor.examination import Examined, Say, examine, looks
+from apiserver.operating.escaping import shown
 from apiserver.settings import Settings
 from apiserver.stores.inspection import Finding
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from apiserver.operating.doctor.escaping import shown
 from apiserver.operating.doctor.examination import Examined
 from apiserver.operating.doctor.kept import Amount
+from apiserver.operating.escaping import shown
 from apiserver.operating.sizes import counted, shown_bytes
 from apiserver.stores.events.usage import TYPES
 

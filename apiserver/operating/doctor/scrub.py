@@ -17,7 +17,7 @@ from typing import Any
 import orjson
 
 from apiserver.data_folder import write_private
-from apiserver.operating.doctor.escaping import shown
+from apiserver.operating.escaping import shown
 from apiserver.stores.events.base import EventStoreError
 from apiserver.stores.inspection import Finding, Scrubbed
 from apiserver.times import epoch_millis, utc_now

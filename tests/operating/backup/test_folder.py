@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from apiserver import cli
 from apiserver.operating.backup import manifest, pieces
 from apiserver.operating.backup.checking import check, forget
 from apiserver.operating.backup.folder import Folder
+from apiserver.operating.backup.manifest import Manifest
 from apiserver.operating.backup.storage import BackupError
 from tests.operating.backup.conftest import backed_up, quiet
 
@@ -83,3 +85,18 @@ def test_a_manifest_that_is_larger_than_any_backup_needs_is_refused(
     with pytest.raises(BackupError, match="there are too many files"):
         backed_up(data, destination)
     assert manifest.names(folder) == [name]
+
+
+def test_names_at_the_destination_cannot_write_to_a_terminal(
+    data: Path, destination: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for folder in ("manifests", "pieces"):
+        (destination / os.fsdecode(f"{folder}/\x1b[2K\n".encode() + b"\xff")).write_text("")
+    evil = Manifest(manifest.FORMAT, "0", manifest.moment(), 0.0, 0, {"\x1b[2K": 1}, [], [])
+    manifest.write(Folder(destination), evil)
+    backup = ["backup", str(destination)]
+    for arguments, code in ((["--list"], 0), (["--check"], 1), (["--data", str(data), "--fast", "--keep", "1"], 1)):
+        assert cli.main([*backup, *arguments]) == code
+        said = "".join(capsys.readouterr())
+        assert "\x1b" not in said
+        assert "\\x1b[2K" in said

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import logging
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import msgspec
 import pytest
 
 from apiserver import cli
-from apiserver.operating.backup import manifest
+from apiserver.operating.backup import manifest, pieces
 from apiserver.operating.backup.checking import check, forget
 from apiserver.operating.backup.folder import Folder
 from apiserver.operating.backup.making import make
@@ -126,3 +127,15 @@ def test_a_server_with_a_key_gives_it_to_its_backups(data: Path, tmp_path: Path)
 def test_backups_that_were_made_before_there_was_a_key_lend_their_pieces(data: Path, destination: Path) -> None:
     assert make(Settings(data=data), folder_of(destination), quiet()).manifest.copied < 2**20
     assert backed_up(data, destination).manifest.copied == 0
+
+
+def test_a_piece_that_nobody_signed_for_is_read_before_it_is_used(data: Path, tmp_path: Path) -> None:
+    """Its table says that it has the first block of the documents, which it does not have."""
+    folder = folder_of(tmp_path / "backups")
+    block = (data / "documents.db").read_bytes()[: pieces.SMALL_BLOCK]
+    content = pieces.encode([bytes(len(block))], [hashlib.sha256(block).digest()])
+    planted = hashlib.sha256(content).hexdigest()
+    folder.write(pieces.name_of(planted), content)
+    made = make(Settings(data=data), folder, quiet()).manifest
+    assert planted not in {piece.sha256 for piece in made.pieces}
+    restore(folder, made, tmp_path / "new", quiet())

@@ -12,8 +12,8 @@ import pytest
 
 from apiserver.cli import main
 from apiserver.events.model import EventType, Owner
-from apiserver.operating.doctor.escaping import shown
 from apiserver.operating.doctor.saying import numbers_of
+from apiserver.operating.escaping import shown
 from tests.contract.event_stores import batch, scalars
 from tests.harness import running_api
 from tests.operating.doctor.filled import BATCHES, COMPANY, PLOTS, POINTS, examined, filled, killed

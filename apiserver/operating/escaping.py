@@ -1,4 +1,7 @@
-"""Text of users in terminals and logs: whatever is in it, only characters that are shown get there."""
+"""Text of others in terminals and logs: whatever is in it, only characters that are shown get there.
+
+Users choose names, and whoever can write to a destination of backups chooses what lies there.
+"""
 
 from __future__ import annotations
 
