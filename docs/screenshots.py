@@ -46,6 +46,7 @@ PAGES: dict[str, str] = {
     "report": "/reports/{report}",
     "search": "/search?q=resnet",
     "settings": "/settings",
+    "usage": "/settings/usage",
 }
 #: Pages that are also shown as a phone shows them.
 ON_A_PHONE = ("run-overview", "run-scalars")

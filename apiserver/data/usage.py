@@ -57,6 +57,7 @@ async def usage(
             " of the quotas of bytes and series is used up by each task, project, user or company that has part of one."
         ),
     ] = By.TASK,
+    project: Annotated[str | None, Query(description="Only of this project; empty: of none.")] = None,
     csv: PlainCsv = None,
 ) -> Response:
     """How many events of which type the tasks and models of the caller's company have, and how many bytes they take.
@@ -72,15 +73,15 @@ async def usage(
         quotas = call.backend.quotas
         known = quotas is not None and quotas.bounds_amounts
         shares = await quotas.amounts.of_company(call.caller.company) if quotas is not None and known else []
-        listed = iter([(*share.subject[::2], share.what, share.used, share.bound) for share in shares])
+        listed = [(*share.subject[::2], share.what, share.used, share.bound) for share in shares]
 
         def make() -> Table:
-            return Table(_QUOTA, _batches(listed))
+            return Table(_QUOTA, _batches(iter(listed)))
     else:
         found = await call.backend.usages.of(call.caller.company)
 
         def make() -> Table:
-            return Table(_COLUMNS[by], _batches(_rows(found, by)))
+            return Table(_COLUMNS[by], _batches(_rows(found, by, project)))
 
     return await answer(call, f"usage-by-{by}", make, options=Options(csv == "plain"))
 
@@ -90,7 +91,9 @@ async def _batches(rows: Iterator[Sequence[Any]]) -> AsyncGenerator[Batch, None]
         yield Batch(len(some), [list(column) for column in zip(*some, strict=True)])
 
 
-def _rows(found: CompanyUsage, by: By) -> Iterator[Sequence[Any]]:
+def _rows(found: CompanyUsage, by: By, wanted: str | None) -> Iterator[Sequence[Any]]:
+    if wanted is not None:
+        found = found.of_project(wanted)
     usage = {By.TASK: lambda: found.usage, By.PROJECT: found.by_project, By.TYPE: found.in_all}[by]()
     place = {owner: n for n, owner in enumerate(usage.owners)} if by is not By.TYPE else {}
     for owner, type, series, events, bytes in usage.rows():

@@ -48,6 +48,15 @@ class CompanyUsage:
     user_of: npt.NDArray[np.int64]
     users: list[str]
 
+    def of_project(self, project: str) -> CompanyUsage:
+        """What is kept of a project, without those within it; "": of owners that have none."""
+        of_it = [n for n, one in enumerate(self.projects) if one.id == project]
+        rows = np.flatnonzero(np.isin(self.project_of, of_it))
+        kept = self.usage
+        usage = Usage([kept.owners[n] for n in rows.tolist()], kept.series[rows], kept.events[rows], kept.bytes[rows])
+        names = [self.names[n] for n in rows.tolist()]
+        return CompanyUsage(usage, names, self.project_of[rows], self.projects, self.user_of[rows], self.users)
+
     def by_project(self) -> Usage:
         """The sums of each project, in the order of `projects`; its owners are the projects' ids."""
         return self.usage.summed([Owner("", project.id) for project in self.projects], self.project_of)

@@ -56,6 +56,8 @@ async def test_usage_is_told_by_task_project_and_type(api: Api) -> None:
     assert {name: row["bytes"] for name, row in of_all.items()} == {name: row["bytes"] for name, row in by_type.items()}
     answered = (await api.raw("GET", "/data/usage.csv?by=task")).text
     assert {row["name"] for row in csv.DictReader(io.StringIO(answered))} == {"a, task\n"}
+    assert [row["id"] for row in await rows(api, f"?project={project}") if row["type"] == "logs"] == [task]
+    assert await rows(api, "?project=") == await rows(api, "?project=unknown") == []
     assert (await api.raw("GET", "/data/usage?by=user")).status_code == 400
 
 

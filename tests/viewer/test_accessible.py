@@ -57,6 +57,7 @@ PAGES: dict[str, Callable[[Lab], str]] = {
     "pipelines": lambda lab: "/pipelines",
     "search": lambda lab: "/search?q=resnet",
     "settings": lambda lab: "/settings",
+    "usage": lambda lab: "/settings/usage",
     "no page": lambda lab: "/projects/a/b/c",
 }
 

@@ -25,6 +25,7 @@ export type Place =
   | { page: "pipelines" }
   | { page: "search" }
   | { page: "settings" }
+  | { page: "usage" }
   | { page: "sign-in" }
   | { page: "short"; id: string }
   | { page: "unknown" };
@@ -69,8 +70,9 @@ export function placeOf(path: string): Place {
       return { page: "compare", project: ALL };
     case "s":
       return second === undefined ? { page: "unknown" } : { page: "short", id: second };
-    case "search":
     case "settings":
+      return { page: second === "usage" ? "usage" : "settings" };
+    case "search":
     case "sign-in":
       return { page: first };
     default:
@@ -133,6 +135,8 @@ export function pathOf(place: Place): string {
       return joined("reports", place.report);
     case "short":
       return joined("s", place.id);
+    case "usage":
+      return "/settings/usage";
     case "unknown":
       return "/";
     default:

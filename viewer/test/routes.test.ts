@@ -25,6 +25,8 @@ const ADDRESSES: readonly (readonly [string, Place])[] = [
   ["/projects/p/compare-experiments;ids=a,b", { page: "compare", project: "p", given: "a,b" }],
   ["/projects/*/compare-tasks;ids=a,b/scalars/graph", { page: "compare", project: "*", given: "a,b/scalars/graph" }],
   ["/projects/p/compare-nothing", { page: "unknown" }],
+  ["/settings", { page: "settings" }],
+  ["/settings/usage", { page: "usage" }],
   ["/nothing", { page: "unknown" }],
 ];
 

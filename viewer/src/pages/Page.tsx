@@ -21,6 +21,7 @@ const Reports = lazily(async () => (await import("./more")).Reports);
 const Run = lazily(async () => (await import("./Run")).Run);
 const Runs = lazily(async () => (await import("./Runs")).Runs);
 const Settings = lazily(async () => (await import("./more")).Settings);
+const Usage = lazily(async () => (await import("./more")).Usage);
 
 export function Page({ place }: { place: Place }): JSX.Element {
   return place.page === "sign-in" ? <SignIn /> : <Shell>{content(place)}</Shell>;
@@ -53,6 +54,8 @@ function content(place: Place): JSX.Element {
       return <Search />;
     case "settings":
       return <Settings />;
+    case "usage":
+      return <Usage />;
     default:
       return (
         <Empty title="There is no page at this address">

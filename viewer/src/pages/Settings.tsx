@@ -5,6 +5,7 @@ import { useEffect, useState } from "preact/hooks";
 
 import { api } from "../api/client";
 import { useAsked } from "../parts/asked";
+import { Link } from "../parts/Link";
 import { Failed } from "../parts/Notice";
 import { Section } from "../parts/Section";
 import { attempt } from "../parts/Toast";
@@ -24,6 +25,11 @@ export function Settings(): JSX.Element {
       <Keys />
       <Logins />
       <Appearance />
+      <Section title="Storage">
+        <p>
+          <Link to={{ page: "usage" }}>Usage</Link> shows how much each project and run keeps.
+        </p>
+      </Section>
       {user.value?.role === "admin" && <Users />}
     </div>
   );

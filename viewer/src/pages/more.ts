@@ -6,3 +6,4 @@ export { Models } from "./Models";
 export { Report } from "./Report";
 export { Reports } from "./Reports";
 export { Settings } from "./Settings";
+export { Usage } from "./Usage";

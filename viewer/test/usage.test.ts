@@ -1,0 +1,41 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { percent, quotasOf, sumsBy, type QuotaRow, type UsageRow } from "../src/pages/settings/usage";
+
+const NOTHING = { bytes: 0, series: 0, points: 0, lines: 0, samples: 0 };
+
+function row(project: string, type: string, amounts: Partial<UsageRow>): UsageRow {
+  return { project, project_name: `name of ${project}`, type, ...NOTHING, ...amounts };
+}
+
+test("rows are added up by key, those of most bytes first", () => {
+  const rows = [
+    row("a", "scalars", { bytes: 10, points: 3, series: 1 }),
+    row("b", "scalars", { bytes: 15 }),
+    row("a", "logs", { bytes: 20, lines: 2, series: 1 }),
+  ];
+  const sums = sumsBy(rows, (one) => one.project).map(({ key, bytes, points, lines, series }) => [key, bytes, points, lines, series]);
+  assert.deepEqual(sums, [
+    ["a", 30, 3, 2, 2],
+    ["b", 15, 0, 0, 0],
+  ]);
+  assert.deepEqual(
+    sumsBy(rows, (one) => one.type).map(({ key, bytes }) => [key, bytes]),
+    [
+      ["scalars", 25],
+      ["logs", 20],
+    ],
+  );
+  assert.deepEqual(sumsBy([], (one) => one.type), []);
+});
+
+test("a part in percent never says all or nothing of what is neither", () => {
+  assert.deepEqual([0, 0.0001, 0.01, 0.8312, 0.9999, 1, 1.234].map(percent), ["0 %", "< 1 %", "1 %", "83 %", "99 %", "100 %", "123 %"]);
+});
+
+test("quotas are found by what they are of", () => {
+  const quota = { of: "project", id: "p", bounded: "bytes", used: 1, quota: 2 } as const satisfies QuotaRow;
+  const others: QuotaRow[] = [{ ...quota, of: "task" }, { ...quota, id: "q" }];
+  assert.deepEqual(quotasOf([...others, quota], "project", "p"), [quota]);
+});
