@@ -94,7 +94,6 @@ ALLOWED = {
         *("__version__", "data_folder", "engines", "events", "files", "formats", "operating.audit", "repeating"),
         *("settings", "stores.documents", "stores.events", "stores.files", "stores.inspection"),
         *("stores.reserve", "stores.snapshots", "stores.syncing", "times"),
-        *("data.formats", "data.tables", "retention_rules"),
     },
     "signals": set(),
     "systemd": {"repeating"},
@@ -103,7 +102,7 @@ ALLOWED = {
     "data.tables": set(),
     "data.formats": {"answers", "data.tables", "rpc", "times"},
     "data": {
-        *("data.formats", "data.tables"),
+        *("data.formats", "data.tables", "operating.retention", "retention_rules"),
         *("aggregation", "answers", "events", "files", "live", "off_loop", "rpc", "services", "stores.documents"),
         *("__version__", "data_folder", "metrics.exposition", "operating.audit", "stores.events", "stores.files"),
         "times",
@@ -111,6 +110,10 @@ ALLOWED = {
     "metrics.counters": set(),
     "metrics.exposition": set(),
     "metrics": {"__version__", "data_folder", "metrics.counters", "metrics.exposition", "rpc", "services"},
+    "operating.retention": {
+        *("data.formats", "data.tables", "events", "files", "operating.audit", "repeating", "retention_rules"),
+        *("settings", "stores.documents", "stores.events", "stores.syncing", "times"),
+    },
     "operating.audit": {"ip_addresses", "rpc", "settings", "stores.syncing", "times"},
     "otlp": {"events", "json_structure", "protobuf_wire", "rpc", "services", "times"},
     "vendors": {"aggregation", "events", "rpc", "services", "stores.documents", "stores.events", "times"},

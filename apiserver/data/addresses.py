@@ -10,6 +10,7 @@ from apiserver.data import (
     log_hits,
     logs,
     project_scalars,
+    retention,
     run_metrics,
     samples,
     scalars,
@@ -39,6 +40,7 @@ ROUTERS = (
     views.routes,
     audit.routes,
     usage.routes,
+    retention.routes,
 )
 _METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]
 

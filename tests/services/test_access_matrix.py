@@ -225,6 +225,7 @@ ADDRESSES = [
     Address("GET", "/data/metrics", READ),
     Address("GET", "/data/audit", {"all"}, only=("admin",)),
     Address("GET", "/data/usage", READ),
+    Address("GET", "/data/retention", READ, only=("admin",)),
     Address("POST", "/data/links", WRITE, b"{}", only=USERS),
     Address("POST", "/data/views", WRITE, b"{}", only=USERS),
     Address("POST", "/data/views/none/delete", WRITE, b"{}", only=USERS),

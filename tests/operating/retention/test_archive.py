@@ -13,10 +13,13 @@ import pytest
 from arro3.io import read_parquet
 
 from apiserver.events.model import SAMPLE_TYPES, EventType, LogColumns
+from apiserver.events.queries import SeriesQuery
 from apiserver.operating.retention import archive, due
 from apiserver.retention_rules import RetentionRule
-from tests.contract.event_stores import RECEIVED, batch, lines, sample, scalars
-from tests.operating.retention.stores import COMPANY, DAY, LOGS, NOW, OWNER, Stores
+from tests.contract.event_stores import RECEIVED, Case, batch, case, iters, lines, messages, sample, scalars
+from tests.operating.retention.stores import COMPANY, DAY, LOGS, NOW, OWNER, Stores, stores_in
+
+__all__ = ["case"]
 
 pytestmark = pytest.mark.anyio
 
@@ -45,7 +48,13 @@ def names(folder: Path) -> list[str]:
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
 
 
-async def test_the_archive_has_just_what_was_deleted(stores: Stores, tmp_path: Path) -> None:
+async def test_the_archive_has_just_what_was_deleted_on_every_engine(case: Case, tmp_path: Path) -> None:
+    async with stores_in(tmp_path / "data", case.store) as stores:
+        await same_as_it_was(stores, case, tmp_path / "archive")
+
+
+async def same_as_it_was(stores: Stores, case: Case, folder: Path) -> None:
+    """Events of all types, of which some are old, go into an archive."""
     await stores.task(project=await stores.project("lab"))
     log = LogColumns(
         owner=OWNER,
@@ -63,10 +72,11 @@ async def test_the_archive_has_just_what_was_deleted(stores: Stores, tmp_path: P
     other = scalars([2.0], iters=[-(2**31)], timestamps=[OLD], metric="a", worker="two")
     samples = [sample(n, type=type, timestamp=OLD + 20 * n * DAY, key="k") for n in range(10) for type in SAMPLE_TYPES]
     await stores.events.add(batch(log, points, other, *samples))
-    gone = await stores.run(*ALL, archive=tmp_path, moment="M")
+    await case.settle()
+    gone = await stores.run(*ALL, archive=folder, moment="M")
     numbers = {EventType.SCALAR: 5, EventType.LOG: 2}
     assert {one.type: one.events for one in gone} == {type: numbers.get(type, 6) for type in EventType}
-    of_task = tmp_path / COMPANY / "task"
+    of_task = folder / COMPANY / "task"
     assert names(of_task) == sorted(f"{type.plural}-M.parquet" for type in EventType)
     assert [(at, *row) for at, _, *row in rows(of_task / "logs-M.parquet")] == [
         (OLD, "one", "info", "ä\n", "console", "", None, RECEIVED, None),
@@ -79,6 +89,25 @@ async def test_the_archive_has_just_what_was_deleted(stores: Stores, tmp_path: P
         assert rows(of_task / f"{type.plural}-M.parquet") == [
             ("plots", "roc", n, "k", OLD + 20 * n * DAY, f'{{"iter": {n}}}') for n in range(6)
         ]
+        assert await iters(stores.events, SeriesQuery(OWNER, type)) == [6, 7, 8, 9]
+    assert await messages(stores.events, SeriesQuery(OWNER, EventType.LOG)) == ["young"]
+    assert await stores.count(EventType.SCALAR) == 0
+
+
+async def test_what_came_in_the_very_moment_is_told(
+    stores: Stores, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await stores.task()
+    await stores.events.add(batch(lines(["old"], timestamps=[OLD])))
+    real = due.delete
+
+    async def delete(*how: Any) -> int:
+        await stores.events.add(batch(lines(["late", "later"], timestamps=[OLD, OLD])))
+        return await real(*how)
+
+    monkeypatch.setattr(due, "delete", delete)
+    await stores.run(LOGS, archive=tmp_path)
+    assert stores.failures == ["logs of task task: 2 that came in that moment were deleted and are not in the archive"]
 
 
 async def test_a_file_is_durable_before_anything_is_deleted(
