@@ -25,7 +25,7 @@ from apiserver.data.exports import Exports
 from apiserver.data.links import DataLinks
 from apiserver.data_folder import DataFolder
 from apiserver.described import other_paths
-from apiserver.engines import document_engine, event_engine, owned
+from apiserver.engines import document_engine, event_engine, owned, refuse_newer
 from apiserver.files.deletions import FileDeletions
 from apiserver.files.links import FileLinks
 from apiserver.files.server import FileServer
@@ -120,7 +120,7 @@ class App:
         """`allowed_origins`: pages of these origins may call the server, on both ports."""
         self.backend = backend
         self.lifespan = lifespan
-        """A context in which the stores are open. Raises EventStoreError, DocumentStoreError or FileStoreError."""
+        """A context in which the stores are open. Raises SchemaError and errors of the stores."""
         self.metrics = metrics
         """Answers `/metrics`."""
         counted = partial(_counted, counters=backend.counters, audit=audit)
@@ -383,6 +383,8 @@ def _lifespan(
             # Open the event store first and close it last: it locks the data folder, and a server that does not get the
             # lock must not touch any file.
             opened.enter_context(owned(backend.settings, folder))
+            if backend.settings.migrate_at_start:
+                await refuse_newer(backend.settings)
             for store in (backend.events, backend.documents):
                 opened.push_async_callback(store.close)
                 await store.open()

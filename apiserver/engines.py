@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from apiserver.data_folder import DataFolder
 from apiserver.settings import EMBEDDED, Settings, SettingsError
 from apiserver.stores.engine import Engine
+from apiserver.stores.migrations import pending
 
 if TYPE_CHECKING:
     from apiserver.stores.documents.base import DocumentStore
@@ -62,6 +63,15 @@ def check(settings: Settings) -> None:
             for table in (EVENTS, DOCUMENTS)
         )
         raise SettingsError(f"workers: more than one needs events in {events} and documents in {documents}")
+
+
+async def refuse_newer(settings: Settings) -> None:
+    """SchemaError if an engine has a schema of a newer version, before the other one is changed; or its own errors."""
+    for engine in (event_engine(settings), document_engine(settings)):
+        schema = engine.schema()
+        if schema is not None:
+            async with schema as (target, steps):
+                await pending(target, steps)
 
 
 def is_address(said: str, table: Mapping[str, str]) -> bool:

@@ -45,6 +45,7 @@ from apiserver.signals import heard
 from apiserver.stores.documents.base import DocumentStore, DocumentStoreError
 from apiserver.stores.events.base import EventStoreError
 from apiserver.stores.files.disk import FileStoreError
+from apiserver.stores.migrations import SchemaError
 from apiserver.systemd import passed_sockets, told
 from apiserver.viewer.server import is_built
 from apiserver.watchdog import watched
@@ -99,6 +100,7 @@ def serve_on(settings: Settings, sockets: list[socket.socket], worker: Child | N
         SettingsError,
         DataFolderError,
         SchemaFileError,
+        SchemaError,
         DocumentStoreError,
         EventStoreError,
         FileStoreError,

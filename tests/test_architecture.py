@@ -40,6 +40,7 @@ ALLOWED = {
     "data_folder": set(),
     "formats": {"__version__", "data_folder", "stores.sqlite_files"},
     "stores.events": {
+        "__version__",
         "address",
         "answers",
         "events",
@@ -55,6 +56,7 @@ ALLOWED = {
         "times",
     },
     "stores.documents": {
+        "__version__",
         "json_structure",
         "off_loop",
         "resources",
@@ -89,7 +91,7 @@ ALLOWED = {
         *("address", "addresses", "data_folder", "settings", "stores.documents", "stores.events", "stores.migrations"),
         *("stores.inspection", "stores.reserve", "stores.snapshots"),
     },
-    "engines": {"data_folder", "engine", "settings", "stores.documents", "stores.events"},
+    "engines": {"data_folder", "engine", "settings", "stores.documents", "stores.events", "stores.migrations"},
     "operating": {
         *("__version__", "data_folder", "engines", "events", "files", "formats", "operating.audit", "repeating"),
         *("settings", "stores.documents", "stores.events", "stores.files", "stores.inspection"),

@@ -7,27 +7,44 @@ import asyncio
 from functools import partial
 
 from apiserver.cli.command import ENGINE_FLAGS, CommandError, Commands, add_command, say
-from apiserver.engines import document_engine, event_engine
+from apiserver.engines import document_engine, event_engine, refuse_newer
 from apiserver.settings import Settings
 
 
 def add(commands: Commands[argparse.ArgumentParser]) -> None:
     """Add the command."""
-    migrate = add_command(commands, "migrate", _migrate, "bring the engines up to date", ENGINE_FLAGS)
-    migrate.add_argument("--check", action="store_true", help="only say what would be done; exit code 1 if anything")
+    flags = ("data", *ENGINE_FLAGS)
+    migrate = add_command(commands, "migrate", _migrate, "bring the engines up to date", flags)
+    about = "only say what would be done, also in the data folder; exit code 1 if anything"
+    migrate.add_argument("--dry-run", "--check", action="store_true", help=about)
 
 
 def _migrate(settings: Settings, options: argparse.Namespace) -> None:
+    from apiserver.data_folder import DataFolderError
     from apiserver.stores.documents.base import DocumentStoreError
     from apiserver.stores.events.base import EventStoreError
     from apiserver.stores.migrations import SchemaError
 
     try:
-        up_to_date = asyncio.run(_migrated(settings, checking=options.check))
-    except (SchemaError, EventStoreError, DocumentStoreError) as error:
+        old = _old_in_folder(settings) if options.dry_run else []
+        up_to_date = asyncio.run(_migrated(settings, checking=options.dry_run)) and not old
+    except (DataFolderError, SchemaError, EventStoreError, DocumentStoreError) as error:
         raise CommandError(str(error)) from error
     if not up_to_date:
         raise CommandError("the engines are not up to date")
+
+
+def _old_in_folder(settings: Settings) -> list[str]:
+    """Say and return what a server will bring up to date in the data folder. DataFolderError: it is of a newer one."""
+    from apiserver import formats
+    from apiserver.data_folder import DataFolder
+
+    folder = DataFolder(settings.data)
+    formats.require(folder)
+    old = formats.older(folder)
+    for problem in old:
+        say(f"data: {problem}: a server brings it up to date when it starts")
+    return old
 
 
 async def _migrated(settings: Settings, *, checking: bool) -> bool:
@@ -35,6 +52,7 @@ async def _migrated(settings: Settings, *, checking: bool) -> bool:
     from apiserver.stores.migrations import migrate, pending
 
     up_to_date = True
+    await refuse_newer(settings)
     for setting, engine in (("events", event_engine(settings)), ("documents", document_engine(settings))):
         schema = engine.schema()
         if schema is None:
@@ -49,7 +67,7 @@ async def _migrated(settings: Settings, *, checking: bool) -> bool:
             for problem in problems or ["up to date"]:
                 say(f"{setting}: {target.name}: {problem}")
             up_to_date &= not problems
-        if not problems:
+        if checking or not problems:
             up_to_date &= await engine.move(partial(_say_of, setting), checking=checking)
     return up_to_date
 

@@ -6,7 +6,7 @@ order. Each can be applied twice without harm, so two servers may migrate at onc
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -35,14 +35,14 @@ class Target(Protocol):
     def name(self) -> str:
         """Its name for people, such as "Elasticsearch (prefix 'events')"."""
 
-    async def applied(self) -> Collection[int]:
-        """The numbers of the steps that are recorded."""
+    async def applied(self) -> Mapping[int, str]:
+        """The numbers of the steps that are recorded, with the release that did; "" if it did not say."""
 
     async def apply(self, step: Step) -> None:
         """Do what the step says. Doing it again changes nothing."""
 
     async def record(self, step: Step) -> None:
-        """Record that the step is applied; all servers see it once this returns. Recording it again changes nothing."""
+        """Record that this release applied the step; all servers see it once this returns. Again, it does no harm."""
 
     async def problems(self, steps: Sequence[Step]) -> list[str]:
         """The differences from the schema that all steps make, each as a sentence for people."""
@@ -59,9 +59,10 @@ async def pending(target: Target, steps: Sequence[Step]) -> list[Step]:
     applied = await target.applied()
     newest, known = max(applied, default=0), max((step.number for step in steps), default=0)
     if newest > known:
+        release = f" ({applied[newest]})" if applied[newest] else ""
         raise SchemaError(
-            f"{target.name} has schema {newest}, made by a newer version of apiserver; this one knows up to {known}: "
-            "start a newer version"
+            f"{target.name} has schema {newest}, made by a newer version of apiserver{release}; this one knows up to"
+            f" {known}: start a newer version. Nothing was changed"
         )
     return [step for step in steps if step.number not in applied]
 

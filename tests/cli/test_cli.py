@@ -75,7 +75,7 @@ def test_one_command_sets_up_both_engines(engines: dict[str, Any], capsys: pytes
     assert main(["migrate", "--check", *addresses]) == 1
     assert "0001_indexes is to be applied" in capsys.readouterr().out
     assert main(["migrate", *addresses]) == 0
-    assert main(["migrate", "--check", *addresses]) == 0
+    assert main(["migrate", "--dry-run", *addresses]) == 0
     assert [line.rpartition(": ")[2] for line in capsys.readouterr().out.splitlines()[-2:]] == ["up to date"] * 2
     assert main(["user", "add", "alice", *addresses[2:]]) == 0
 

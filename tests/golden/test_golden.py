@@ -98,6 +98,17 @@ def test_it_opens_and_answers_the_same(golden: Golden) -> None:
         assert_answers(server, golden.answers["folder"])
 
 
+def test_a_dry_run_says_what_a_start_would_do_and_does_nothing(golden: Golden) -> None:
+    before = {path: path.read_bytes() for path in golden.folder.rglob("*") if path.is_file()}
+    command = [sys.executable, "-m", "apiserver", "migrate", "--dry-run", "--data", str(golden.data)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    old = older(DataFolder(golden.data))
+    assert done.returncode == (1 if old else 0), done.stderr
+    for problem in old:
+        assert f"data: {problem}: a server brings it up to date when it starts" in done.stdout
+    assert {path: path.read_bytes() for path in golden.folder.rglob("*") if path.is_file()} == before
+
+
 def test_a_backup_of_it_is_restored(golden: Golden, tmp_path: Path) -> None:
     run("backup", tmp_path / "made", "--data", golden.data, "--fast")
     run("restore", tmp_path / "made", "--data", tmp_path / "new", "--verify")

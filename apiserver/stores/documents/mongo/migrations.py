@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
+from apiserver import __version__
 from apiserver.stores.documents.base import DocumentStoreError, DuplicateDocument
 from apiserver.stores.documents.mongo.database import Database
 from apiserver.stores.migrations import SchemaError, Step, require, steps_of
@@ -52,8 +53,8 @@ class MongoSchema:
     def name(self) -> str:
         return f"MongoDB (database '{self._database.name}')"
 
-    async def applied(self) -> set[int]:
-        return {found["_id"] for found in await self._database.find(RECORDS, {})}
+    async def applied(self) -> dict[int, str]:
+        return {found["_id"]: found.get("release", "") for found in await self._database.find(RECORDS, {})}
 
     async def apply(self, step: Step) -> None:
         for command in step.content:
@@ -66,8 +67,9 @@ class MongoSchema:
                 ) from None
 
     async def record(self, step: Step) -> None:
+        record = {"_id": step.number, "name": step.name, "applied": utc_now(), "release": __version__}
         with suppress(DuplicateDocument):  # another server has recorded it meanwhile
-            await self._database.insert(RECORDS, [{"_id": step.number, "name": step.name, "applied": utc_now()}])
+            await self._database.insert(RECORDS, [record])
 
     async def problems(self, steps: Sequence[Step]) -> list[str]:
         """The indexes that are missing, or are not as the steps say."""

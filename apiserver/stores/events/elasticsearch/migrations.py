@@ -15,6 +15,7 @@ from typing import Any
 import orjson
 from elasticsearch import ApiError, AsyncElasticsearch
 
+from apiserver import __version__
 from apiserver.events.model import JsonObject
 from apiserver.stores.events.base import EventStoreError
 from apiserver.stores.events.elasticsearch.address import ElasticsearchAddress
@@ -30,7 +31,12 @@ _RECORDS: JsonObject = {
     "settings": {"index": {"number_of_shards": 1, "auto_expand_replicas": "0-1"}},
     "mappings": {
         "dynamic": "strict",
-        "properties": {"number": {"type": "integer"}, "name": {"type": "keyword"}, "applied": {"type": "date"}},
+        "properties": {
+            "number": {"type": "integer"},
+            "name": {"type": "keyword"},
+            "applied": {"type": "date"},
+            "release": {"type": "keyword"},
+        },
     },
 }
 
@@ -69,15 +75,16 @@ class ElasticsearchSchema:
     def name(self) -> str:
         return f"Elasticsearch (prefix '{self._prefix}')"
 
-    async def applied(self) -> set[int]:
+    async def applied(self) -> dict[int, str]:
         with errors():
             if not await self._client.indices.exists(index=self._index):
-                return set()
+                return {}
             # Another may have made it just now, or the node may just have started.
             await self._client.cluster.health(index=self._index, wait_for_status="yellow", timeout="20s")
             await self._client.indices.refresh(index=self._index)
             answer = await self._client.search(index=self._index, size=10_000, allow_partial_search_results=False)
-        return {hit["_source"]["number"] for hit in answer["hits"]["hits"]}
+        found = [hit["_source"] for hit in answer["hits"]["hits"]]
+        return {one["number"]: one.get("release", "") for one in found}
 
     async def apply(self, step: Step) -> None:
         for request in _requests(step, self._prefix):
@@ -90,7 +97,8 @@ class ElasticsearchSchema:
             except ApiError as error:
                 if error.error != "resource_already_exists_exception":
                     raise
-            document = {"number": step.number, "name": step.name, "applied": utc_now()}
+                await self._client.indices.put_mapping(index=self._index, **_RECORDS["mappings"])  # of an older release
+            document = {"number": step.number, "name": step.name, "applied": utc_now(), "release": __version__}
             await self._client.index(index=self._index, id=str(step.number), document=document, refresh=True)
 
     async def problems(self, steps: Sequence[Step]) -> list[str]:

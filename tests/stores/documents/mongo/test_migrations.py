@@ -99,7 +99,7 @@ async def test_documents_that_break_a_new_unique_index_are_told(uri: str, databa
     async with schema_at(uri) as (schema, _):
         with pytest.raises(DocumentStoreError, match="0001_indexes makes an index of 'queues' unique, but documents"):
             await migrate(schema, steps_of(ENGINE))
-        assert await schema.applied() == set()
+        assert await schema.applied() == {}
 
 
 async def test_later_steps_are_applied_alone(uri: str, database: Database[dict[str, Any]]) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from elasticsearch import AsyncElasticsearch
 
+from apiserver import __version__
 from apiserver.cli import main
 from apiserver.stores.events.base import EventStoreError
 from apiserver.stores.events.elasticsearch.address import ElasticsearchAddress
@@ -67,7 +68,7 @@ async def test_a_newer_schema_is_refused(client: AsyncElasticsearch, elasticsear
 async def test_a_later_step_changes_what_is_there(schema: ElasticsearchSchema, elasticsearch_prefix: str) -> None:
     assert await migrate(schema, [FIRST]) == [FIRST]
     assert await migrate(schema, [FIRST, SECOND]) == [SECOND]
-    assert await schema.applied() == {1, 2}
+    assert await schema.applied() == {1: __version__, 2: __version__}
     assert await schema.problems([FIRST, SECOND]) == []
     assert await schema.problems([FIRST]) == [
         f"the template for '{elasticsearch_prefix}-scalars-*' has the field 'value' as "
