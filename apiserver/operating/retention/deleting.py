@@ -1,6 +1,6 @@
 """Deletes what the settings do not keep, in a turn, with an archive if that is asked; adds up what was deleted.
 
-After each task of which something was deleted, it rests as long as that took, so that other calls are answered.
+A server rests as long as it works, so that other calls are answered.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from apiserver.stores.documents.base import DocumentStore
 from apiserver.stores.events.base import EventStore
 from apiserver.times import now_ms
 
-_LONGEST_REST = 5.0
+#: Seconds.
+_SHORTEST_REST, _LONGEST_REST = 0.05, 5.0
 
 
 class Amounts:
@@ -79,12 +80,19 @@ async def delete(
         archive = Archive(Path(settings.retention_archive), f"{now:%Y%m%dT%H%M%S}.{now.microsecond // 1000:03}Z")
     async with turns.turn(documents) as turn:
         begun = time.monotonic()
-        async with aclosing(run.delete(archive, files, turn.is_held)) as deleted:
+
+        async def before_each() -> None:
+            nonlocal begun
+            if not turn.is_held():
+                raise RetentionError("somebody else deletes now")
+            worked = time.monotonic() - begun
+            if gently and worked > _SHORTEST_REST:
+                await asyncio.sleep(min(worked, _LONGEST_REST))
+                begun = time.monotonic()
+
+        async with aclosing(run.delete(archive, files, before_each)) as deleted:
             async for gone in deleted:
                 amounts.add(gone)
                 tell(gone)
-                if gently:
-                    await asyncio.sleep(min(time.monotonic() - begun, _LONGEST_REST))
-                    begun = time.monotonic()
         await turns.note(documents, events=amounts.events, tasks=amounts.tasks, failures=len(run.failures))
     return run.failures

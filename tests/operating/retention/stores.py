@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, cast
@@ -25,6 +25,10 @@ OWNER = Owner(COMPANY, "task")
 
 LOGS = RetentionRule(("logs",), "90 d")
 IMAGES = RetentionRule(("images",), "2 iterations")
+
+
+async def _at_once() -> None:
+    pass
 
 
 class NotedFiles:
@@ -66,13 +70,13 @@ class Stores:
         now: int = NOW,
         archive: Path | None = None,
         moment: str = "now",
-        may_go_on: Callable[[], bool] = lambda: True,
+        before_each: Callable[[], Awaitable[None]] = _at_once,
     ) -> list[Gone]:
         """Delete; what could not be deleted is in `failures`."""
         run = Run(self.events, self.documents, rules, now=now)
         self.failures = run.failures
         kept = Archive(archive, moment) if archive is not None else None
-        return [gone async for gone in run.delete(kept, cast(FileDeletions, self.files), may_go_on)]
+        return [gone async for gone in run.delete(kept, cast(FileDeletions, self.files), before_each)]
 
     async def count(self, type: EventType, owner: Owner = OWNER) -> int:
         return await self.events.events_count(owner, [type])

@@ -177,14 +177,6 @@ async def test_what_comes_meanwhile_waits_for_the_next_run(
     assert gone.events == 2
 
 
-async def test_who_lost_the_turn_deletes_nothing_any_more(stores: Stores) -> None:
-    await stores.task()
-    await stores.events.add(batch(lines(["old"], timestamps=[OLD])))
-    with pytest.raises(RetentionError, match="somebody else"):
-        await stores.run(LOGS, may_go_on=lambda: False)
-    assert await stores.count(EventType.LOG) == 1
-
-
 async def test_one_failure_does_not_keep_others_from_going_but_many_do(
     stores: Stores, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
+from apiserver.events.model import EventType
+from apiserver.files.deletions import FileDeletions
 from apiserver.operating.retention import turns
-from apiserver.operating.retention.turns import Taken, turn
+from apiserver.operating.retention.deleting import delete
+from apiserver.operating.retention.run import RetentionError
+from apiserver.operating.retention.turns import Taken, Turn, turn
+from apiserver.settings import Settings
 from apiserver.stores.documents.base import DocumentStore, DocumentStoreBusy
 from apiserver.stores.documents.query import Update
 from apiserver.times import from_now
 from tests.contract.document_stores import store
+from tests.contract.event_stores import batch, lines
+from tests.contract.plain_event_store import PlainEventStore
+from tests.operating.retention.stores import LOGS, Stores
 
 __all__ = ["store"]
 
@@ -69,6 +77,23 @@ async def test_who_lost_the_turn_notices(shared: DocumentStore, monkeypatch: pyt
         async with asyncio.timeout(60):
             while lost.is_held():  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
+
+
+async def test_who_lost_the_turn_deletes_nothing_any_more(
+    shared: DocumentStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    events = PlainEventStore()
+    stores = Stores(events, shared)
+    await stores.task()
+    await events.add(batch(lines(["old"], timestamps=[0])))
+    monkeypatch.setattr(Turn, "is_held", lambda turn: False)
+    files = cast(FileDeletions, stores.files)
+    with pytest.raises(RetentionError, match="somebody else deletes now"):
+        await delete(Settings(retention=(LOGS,)), events, shared, files, lambda gone: None, gently=True)
+    assert await stores.count(EventType.LOG) == 1
+    monkeypatch.undo()
+    assert await delete(Settings(retention=(LOGS,)), events, shared, files, lambda gone: None, gently=True) == []
+    assert await stores.count(EventType.LOG) == 0
 
 
 async def test_a_turn_that_cannot_be_put_off_for_long_is_not_held(

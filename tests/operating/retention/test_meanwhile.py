@@ -1,0 +1,105 @@
+"""Retention while the server is killed, written to, and backed up."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from pathlib import Path
+from typing import Any
+
+from arro3.io import read_parquet
+
+from apiserver.events.model import EventType, Owner
+from apiserver.events.queries import SeriesQuery
+from apiserver.operating.backup.folder import Folder
+from apiserver.operating.backup.making import make
+from apiserver.operating.backup.restoring import restore, verify
+from apiserver.settings import Settings
+from apiserver.stores.documents.query import Update
+from tests.contract.event_stores import batch, lines, messages
+from tests.harness import Served, running_api, served, wait_until
+from tests.operating.backup.conftest import quiet
+
+COMPANY = Settings().company
+DAY = 86_400_000
+TASKS, LINES = 40, 30
+
+
+async def filled(data: Path) -> list[str]:
+    """The ids of tasks whose lines are one old and one new by turns."""
+    ids = []
+    async with running_api(data) as api:
+        now = int(time.time() * 1000)
+        for n in range(TASKS):
+            ids.append((await api.call("tasks.create", {"name": str(n), "type": "training"}))["id"])
+            texts = [f"{ids[-1]} {line}" for line in range(LINES)]
+            times = [now - 100 * DAY * (line % 2) - line for line in range(LINES)]
+            await api.backend.events.add(batch(lines(texts, timestamps=times, owner=Owner(COMPANY, ids[-1]))))
+        made = Update(set={"created": "2020-01-01T00:00:00+00:00", "status": "completed"})
+        await api.backend.documents.update("tasks", {}, made, many=True)
+    return ids
+
+
+async def stored(data: Path, ids: list[str]) -> list[str]:
+    async with running_api(data) as api:
+        return [
+            message
+            for id in ids
+            for message in await messages(api.backend.events, SeriesQuery(Owner(COMPANY, id), EventType.LOG))
+        ]
+
+
+def archived(folder: Path) -> list[str]:
+    return [
+        str(message)
+        for path in folder.rglob("*.parquet")
+        for of in read_parquet(path)
+        for message in of.column("msg").to_pylist()
+    ]
+
+
+def settings(archive: Path) -> dict[str, Any]:
+    return {
+        "retention": '[{"types": ["logs"], "keep": "90 d"}]',
+        "retention_every": 1,
+        "retention_archive": str(archive),
+    }
+
+
+def has_ended(server: Served) -> bool:
+    with server.client() as client:
+        return client.get("/health").json()["retention"]["ended"] is not None
+
+
+def test_a_server_that_is_killed_again_and_again_loses_no_line_and_archives_none_twice(
+    tmp_path: Path, dice: random.Random
+) -> None:
+    """Other lines come, and a backup is made, at the same time."""
+    data, archive = tmp_path / "data", tmp_path / "archive"
+    ids = asyncio.run(filled(data))
+    sent = [f"{id} {line}" for id in ids for line in range(LINES)]
+    with served(data, **settings(archive)) as server:
+        for kill in range(3):
+            wanted = (kill + 1) * dice.randrange(1, TASKS // 4)
+            wait_until(lambda: len(list(archive.rglob("*.parquet"))) >= wanted)  # noqa: B023
+            server.kill()
+            server.start()
+        with server.client() as client:
+            for id in ids[::3]:
+                event = {"type": "log", "task": id, "msg": f"{id} late", "timestamp": int(time.time() * 1000)}
+                assert client.post("/events.add", json=event).status_code == 200
+                sent.append(f"{id} late")
+        made = make(Settings(data=data), Folder(tmp_path / "backups"), quiet())
+        wait_until(lambda: has_ended(server))
+        server.stop()
+    left, gone = asyncio.run(stored(data, ids)), archived(archive)
+    assert sorted(left + gone) == sorted(sent)
+    assert sorted(gone) == sorted(f"{id} {line}" for id in ids for line in range(1, LINES, 2))
+    assert not list(archive.rglob("*.going.parquet*"))
+    restore(Folder(tmp_path / "backups"), made.manifest, tmp_path / "restored", quiet())
+    assert list(verify(Settings(), made.manifest, tmp_path / "restored", quiet())) == []
+    back = asyncio.run(stored(tmp_path / "restored", ids))
+    assert set(left) <= set(back)
+    assert len(back) == len(set(back))
+    assert set(back) | set(gone) == set(sent)
