@@ -1,4 +1,4 @@
-"""Makes a golden folder by a release: `python -m tests.golden.make NAME [--tree TREE]`.
+"""Makes a golden folder by a release: `python -m tests.golden.make NAME [--tree TREE] [--engines]`.
 
 TREE is the folder of the release's sources, such as `git archive COMMIT | tar x -C TREE` makes it; without it, this
 release makes the folder. It becomes `tests/golden/NAME.tar.xz`, with
@@ -6,6 +6,13 @@ release makes the folder. It becomes `tests/golden/NAME.tar.xz`, with
     data/           the data folder of a server that was killed: all is merged and sealed but what came last
     backup/         a backup of it, from before that, if the release could make one
     answers.json    calls, and what the release answered: of the folder, and of the backup
+
+With --engines it becomes `tests/golden/engines/NAME.tar.xz`, of a server on Elasticsearch and MongoDB, which it starts:
+
+    data/           the data folder, with files and secrets
+    events.ndjson   all requests to Elasticsearch that changed something
+    documents.json  the collections of MongoDB
+    answers.json    calls, and what the release answered
 """
 
 from __future__ import annotations
@@ -18,12 +25,14 @@ import subprocess
 import sys
 import tarfile
 import tempfile
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
+from tests.engines import elasticsearch, mongodb
 from tests.golden import calls
 from tests.golden.calls import Made
+from tests.golden.recording import PREFIX, dumped, recording
 from tests.harness import Served, served, wait_until
 
 HERE = Path(__file__).parent
@@ -52,6 +61,31 @@ def make(name: str, tree: Path | None) -> Path:
             server.kill()
         (folder / "answers.json").write_text(json.dumps(recorded, ensure_ascii=False))
         return _pack(folder, HERE / f"{name}{ENDING}")
+
+
+def make_on_engines(name: str, tree: Path | None) -> Path:
+    """Make one of a server on engines, and return its path."""
+    with tempfile.TemporaryDirectory() as place, ExitStack() as stack:
+        folder, nodes = Path(place) / "golden", (elasticsearch.node(Path(place) / "e"), mongodb.node(Path(place) / "m"))
+        folder.mkdir()
+        for node in nodes:
+            stack.callback(node.remove)
+            node.start()
+        url, lines = stack.enter_context(recording(nodes[0].url))
+        uri = mongodb.address(nodes[1].url, PREFIX)
+        engines: dict[str, Any] = {
+            "events": elasticsearch.address(url, PREFIX),
+            "documents": uri,
+            "migrate_at_start": True,
+        }
+        with served(folder / "data", tree=tree, **engines) as server:
+            made = calls.first(server)
+            calls.second(server, made)
+            recorded = {"folder": _answers(server, made)}
+        (folder / "answers.json").write_text(json.dumps(recorded, ensure_ascii=False))
+        (folder / "events.ndjson").write_text("".join(f"{line}\n" for line in lines))
+        (folder / "documents.json").write_text(dumped(uri))
+        return _pack(folder, HERE / "engines" / f"{name}{ENDING}")
 
 
 def _answers(server: Served, made: Made) -> dict[str, Any]:
@@ -92,6 +126,7 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="python -m tests.golden.make")
     parser.add_argument("name")
     parser.add_argument("--tree", type=Path)
+    parser.add_argument("--engines", action="store_true")
     options = parser.parse_args()
-    made = make(options.name, options.tree)
+    made = (make_on_engines if options.engines else make)(options.name, options.tree)
     print(f"{made}: {made.stat().st_size:,} bytes")  # noqa: T201 - a command says what it made
