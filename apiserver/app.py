@@ -45,7 +45,7 @@ from apiserver.repeating import Repeating
 from apiserver.rpc.admission import Admission
 from apiserver.rpc.auth import Authenticator
 from apiserver.rpc.body import Limits
-from apiserver.rpc.dispatch import METHODS, Dispatcher
+from apiserver.rpc.dispatch import ANSWERED_AS, METHODS, Dispatcher
 from apiserver.rpc.in_flight import InFlight
 from apiserver.rpc.openapi import openapi, with_routes
 from apiserver.rpc.reply import SAFE_HEADERS
@@ -70,7 +70,10 @@ from apiserver.services.series_limit import SeriesLimit
 from apiserver.services.store_errors import STORE_ERRORS
 from apiserver.services.usage import Usages
 from apiserver.settings import Settings, changed
+from apiserver.stores.documents.base import DocumentStore
+from apiserver.stores.events.base import EventStore
 from apiserver.stores.files.disk import FileStore
+from apiserver.traces import Traces
 from apiserver.vendors import baseten, modelarts, pai
 from apiserver.viewer.addresses import FIRST_STEPS, first_step, is_browser
 from apiserver.viewer.server import Elsewhere, Viewer
@@ -116,15 +119,19 @@ class App:
         metrics: Metrics,
         audit: RequestAudit,
         allowed_origins: Sequence[str] = (),
+        around: Callable[[ASGIApp], ASGIApp] = lambda app: app,
     ) -> None:
-        """`allowed_origins`: pages of these origins may call the server, on both ports."""
+        """`allowed_origins`: pages of these origins may call the server. `around`: goes around each request.
+
+        Both are for both ports.
+        """
         self.backend = backend
         self.lifespan = lifespan
         """A context in which the stores are open. Raises SchemaError and errors of the stores."""
         self.metrics = metrics
         """Answers `/metrics`."""
         counted = partial(_counted, counters=backend.counters, audit=audit)
-        self.files_port = _with_cors(counted(files_port, name="files"), allowed_origins)
+        self.files_port = around(_with_cors(counted(files_port, name="files"), allowed_origins))
         """The app for the files' own port."""
         self._api = api
         self._files = counted(files, name="files")
@@ -134,7 +141,7 @@ class App:
         """What is served beside endpoints, files and pages."""
         self._first_steps = {first_step(route.path) for route in others.routes if isinstance(route, Route)}
         self._pages = counted(viewer, name="viewer") if viewer else self._others
-        self._entry = _with_cors(self._answer, allowed_origins)
+        self._entry = around(_with_cors(self._answer, allowed_origins))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self._entry(scope, receive, send)
@@ -179,6 +186,10 @@ def create_app(settings: Settings) -> App:
     settings = dataclasses.replace(settings, token_secret=settings.token_secret or folder.token_secret())
     store = FileStore(folder.files, max_bytes=settings.max_upload_bytes, fsync=settings.durability == "fsync")
     backend = _backend(settings, folder, store)
+    traces = Traces(settings) if settings.traces_to else None
+    if traces is not None:
+        traces.trace_calls(backend.events, EventStore, "events")
+        traces.trace_calls(backend.documents, DocumentStore, "documents")
     table, routes = _endpoints()
     admission = Admission(max(LARGEST // settings.workers, MUCH))
     limits = Limits(body=settings.max_body_bytes, in_flight=settings.max_bytes_in_flight)
@@ -239,7 +250,7 @@ def create_app(settings: Settings) -> App:
     others.state.data_links = DataLinks(settings.token_secret)
     return App(
         backend,
-        _lifespan(backend, store, folder, exports, counters, audit_log, scrub, backups, retention),
+        _lifespan(backend, store, folder, exports, counters, audit_log, scrub, backups, retention, traces),
         api=dispatcher,
         files=file_server(prefix=FILES),
         viewer=_viewer(settings),
@@ -248,6 +259,7 @@ def create_app(settings: Settings) -> App:
         metrics=metrics,
         audit=audit,
         allowed_origins=settings.allowed_origins,
+        around=traces.around if traces is not None else lambda app: app,
     )
 
 
@@ -376,10 +388,13 @@ def _lifespan(
     scrub: Scrub | None,
     backups: ScheduledBackups | None,
     retention: ScheduledRetention | None,
+    traces: Traces | None,
 ) -> Lifespan:
     @asynccontextmanager
     async def lifespan() -> AsyncIterator[Credential | None]:
         async with AsyncExitStack() as opened:
+            if traces is not None:
+                opened.push_async_callback(traces.close)
             # Open the event store first and close it last: it locks the data folder, and a server that does not get the
             # lock must not touch any file.
             opened.enter_context(owned(backend.settings, folder))
@@ -451,6 +466,7 @@ def _counted(app: ASGIApp, counters: Counters, audit: RequestAudit, name: str | 
         finally:
             pattern = name or getattr(scope.get("route"), "path", None)
             if pattern is not None:  # otherwise it is the dispatcher, which counts its answers itself
+                scope[ANSWERED_AS] = pattern
                 counters.request(pattern, status, time.perf_counter() - started)
                 audit.other(scope, status, content_type.decode("latin-1"))
 

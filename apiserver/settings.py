@@ -281,6 +281,12 @@ class Settings:
     audit_bytes: int = _setting(
         2**30, "most bytes of the audit log in the data folder; beyond it, the oldest lines are deleted", min=64 * 2**20
     )
+    traces_to: str = _setting(
+        "",
+        "address of an OpenTelemetry collector, such as http://127.0.0.1:4318, that gets a trace of each request; "
+        "empty: there are no traces",
+        web=True,
+    )
     log_level: str = _setting(
         "info",
         "least level of what is logged; debug logs a line for each call of the API",

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol
 from starlette.types import Receive, Scope, Send
 
 from apiserver.rpc.admission import Admission
-from apiserver.rpc.auth import Authenticator
+from apiserver.rpc.auth import Authenticator, note_caller
 from apiserver.rpc.body import REST_OF_BODY, SMALL, Body, Limits
 from apiserver.rpc.call import ANONYMOUS, Answer, Call, Encoded, Identity, Rules, Streamed
 from apiserver.rpc.disconnects import ClientDisconnected
@@ -33,6 +33,9 @@ logger = logging.getLogger("apiserver.rpc")
 METHODS = ("GET", "POST", "PUT")
 _ALLOW = ", ".join((*METHODS, "OPTIONS"))
 
+
+#: In the scope of a request: the endpoint, or the pattern of the path, that answered it. It is no client's text.
+ANSWERED_AS = "apiserver.answered_as"
 
 #: Told of each answer: the endpoint, the HTTP status, and the seconds that it took.
 Answered = Callable[[str, int, float], None]
@@ -128,6 +131,7 @@ class Dispatcher:
         else:
             if self._answered is not None:
                 endpoint = meta.endpoint if meta.actual_version is not None else UNKNOWN
+                scope[ANSWERED_AS] = endpoint
                 self._answered(endpoint, reply.status, time.perf_counter() - started)
             if self._told is not None and (meta.heard is not None or reply.status in _REFUSED):
                 self._told.call(scope, headers, meta, reply.status)
@@ -157,6 +161,7 @@ class Dispatcher:
         client = (scope.get("client") or ("",))[0]
         identity = await self._identity(route, meta, scope["method"], headers, client)
         if identity is not ANONYMOUS:
+            note_caller(scope, identity)
             body.known()
         content = await body.read()
         query = parse_query(scope.get("query_string", b""), route.arrays)

@@ -1,0 +1,114 @@
+"""Traces: a span of OpenTelemetry for each request, and one for each call of a store within it.
+
+A span says which endpoint or pattern of a path was called, for which company, and how it was answered: never what a
+client sent, nor ids of tasks, users or keys. Spans are sent by a thread, in batches, and are dropped if nobody takes
+them. The packages are optional, and imported only if the setting `traces_to` asks for traces.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from functools import wraps
+from importlib.util import find_spec
+from inspect import iscoroutinefunction
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from apiserver import __version__
+from apiserver.rpc.auth import noted_caller
+from apiserver.rpc.dispatch import ANSWERED_AS
+from apiserver.settings import Settings, SettingsError
+
+if TYPE_CHECKING:
+    from opentelemetry.trace import Span
+
+#: Where collectors take traces, if the setting names only a host.
+_PATH = "/v1/traces"
+#: Seconds for which a collector may keep spans waiting; also those of a server that stops.
+_SECONDS = 5
+#: Methods of stores that are no calls for a request.
+_NOT_CALLS = ("open", "close", "check")
+
+
+class Traces:
+    """Makes and sends the spans of a server. SettingsError without the optional packages."""
+
+    def __init__(self, settings: Settings) -> None:
+        if find_spec("opentelemetry") is None or find_spec("opentelemetry.sdk") is None:
+            raise SettingsError("traces_to: traces need optional packages: pip install 'events-apiserver[traces]'")
+        from opentelemetry import trace
+        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+        from opentelemetry.sdk.resources import Resource
+        from opentelemetry.sdk.trace import TracerProvider
+        from opentelemetry.sdk.trace.export import BatchSpanProcessor
+        from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+        address = settings.traces_to if urlsplit(settings.traces_to).path.strip("/") else f"{settings.traces_to}{_PATH}"
+        about = Resource.create({"service.name": "events-apiserver", "service.version": __version__})
+        self._provider = TracerProvider(resource=about)
+        self._provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(address, timeout=_SECONDS)))
+        self._tracer = self._provider.get_tracer("apiserver", __version__)
+        self._trace = trace
+        self._extract = TraceContextTextMapPropagator().extract
+
+    def around(self, app: ASGIApp) -> ASGIApp:
+        """The app, with a span for each request. It belongs to the client's trace if a `traceparent` names one."""
+
+        async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+            if scope["type"] != "http":
+                return await app(scope, receive, send)
+            headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+            known = ("traceparent", "tracestate")
+            parent = self._extract({name: headers[name] for name in known if name in headers})
+            method: str = scope["method"] if scope["method"] in _METHODS else "_OTHER"
+            with self._tracer.start_as_current_span(
+                method, parent, self._trace.SpanKind.SERVER, {"http.request.method": method}, record_exception=False
+            ) as span:
+
+                async def sent(message: Message) -> None:
+                    if message["type"] == "http.response.start":
+                        self._answered(span, message["status"])
+                    await send(message)
+
+                try:
+                    await app(scope, receive, sent)
+                finally:
+                    if name := scope.get(ANSWERED_AS):
+                        span.update_name(f"{method} {name}")
+                        span.set_attribute("http.route", name)
+                    if company := noted_caller(scope).company:
+                        span.set_attribute("apiserver.company", company)
+
+        return answer
+
+    def trace_calls(self, store: object, protocol: type, name: str) -> None:
+        """Make a span of each call of a method of the protocol, if it is for a request: `events add`."""
+        for method, member in vars(protocol).items():
+            if iscoroutinefunction(member) and method not in _NOT_CALLS and not method.startswith("_"):
+                setattr(store, method, self._traced(getattr(store, method), f"{name} {method}"))
+
+    async def close(self) -> None:
+        """Send what is left; wait some seconds at most."""
+        await asyncio.to_thread(self._provider.shutdown)
+
+    def _traced(self, call: Callable[..., Awaitable[Any]], name: str) -> Callable[..., Awaitable[Any]]:
+        @wraps(call)
+        async def traced(*arguments: Any, **named: Any) -> Any:
+            if not self._trace.get_current_span().is_recording():
+                return await call(*arguments, **named)
+            # What an error says may quote what a client sent.
+            with self._tracer.start_as_current_span(name, record_exception=False, set_status_on_exception=False):
+                return await call(*arguments, **named)
+
+        return traced
+
+    def _answered(self, span: Span, status: int) -> None:
+        span.set_attribute("http.response.status_code", status)
+        if status >= 500:
+            span.set_status(self._trace.StatusCode.ERROR)
+
+
+_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
