@@ -15,7 +15,7 @@ FIND_OLD_PYTHON = for minor in 9 10 11; do \
 OLD_PYTHON ?= $(shell $(FIND_OLD_PYTHON))
 OLD_CLIENTS = $(patsubst requirements/old-clients/%.txt,%,$(wildcard requirements/old-clients/[0-9]*.txt))
 
-.PHONY: run test longer viewer check-viewer accelerator parquet oidc traces provider lint types check-format fmt docs bench bench-engines lock clean
+.PHONY: run test longer nightly viewer check-viewer accelerator parquet oidc traces provider lint types check-format fmt docs bench bench-engines lock clean
 
 # npm of this machine, or else of a Node.js from PyPI in .venv-node.
 HAS_NODE = command -v npm >/dev/null && node -e 'process.exit(parseInt(process.versions.node) < 18 ? 1 : 0)' 2>/dev/null
@@ -72,6 +72,12 @@ longer: .venv/accelerator.stamp $(PAGES)
 			tests/engines/test_kill.py || exit 1; \
 		EVENTS_FAULTS=$$(($(KILLS) * 10)) $$run tests/stores/events/embedded/test_failing_calls.py || exit 1; \
 	done
+
+# What a night is for: a load of 20 minutes, histories, and kills, written down. `make nightly MINUTES=480` takes longer.
+MINUTES ?= 40
+RECORD ?= docs/operations/robustness.md
+nightly: .venv/accelerator.stamp
+	$(BIN)/python -m tests.robustness.record --into $(RECORD) --minutes $(MINUTES)
 
 # The compiled scanner of scalar events: optional, and the same answers several times as fast.
 accelerator: .venv/accelerator.stamp

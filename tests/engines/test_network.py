@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from tests.engines import elasticsearch, mongodb
 from tests.engines.fixtures import OUTAGE_SECONDS, own_engines
-from tests.engines.proxy import Fault, Proxy, ReadRequest, http_request, mongodb_request
+from tests.engines.proxy import Fault, Proxy, http_request, mongodb_request
 from tests.harness import served, wait_until
 from tests.robustness.history.operations import History
 from tests.robustness.history.rounds import Counted, run_round, wait_for
@@ -48,42 +47,35 @@ class Faults:
             wait_for(history, _CALLS)
 
 
-@pytest.fixture(params=["elasticsearch", "mongodb"])
-def engine(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
+def over_a_bad_network(folder: Path, engine: str, urls: tuple[str, str], dice: random.Random) -> tuple[Counted, Proxy]:
+    """What clients were answered by two servers, and the faults that there were between these and an engine.
 
-
-@pytest.fixture
-def proxy(engine: str, elasticsearch_url: str, mongodb_url: str, dice: random.Random) -> Iterator[Proxy]:
-    """A proxy before the engine."""
-    readers: dict[str, tuple[str, ReadRequest]] = {
-        "elasticsearch": (elasticsearch_url, http_request),
-        "mongodb": (mongodb_url, mongodb_request),
-    }
-    url, read_request = readers[engine]
-    with Proxy(int(url.rpartition(":")[2]), read_request, dice.randrange(2**32)).running() as proxy:
-        yield proxy
-
-
-def test_clients_are_told_the_truth_over_a_bad_network(
-    tmp_path: Path, engine: str, proxy: Proxy, elasticsearch_url: str, mongodb_url: str, dice: random.Random
-) -> None:
-    counted = Counted()
+    engine: "elasticsearch" or "mongodb". urls: of both.
+    """
+    url, read_request = (urls[0], http_request) if engine == "elasticsearch" else (urls[1], mongodb_request)
     faults = [fault for fault in Fault if engine == "elasticsearch" or fault not in _OF_HTTP]
-    with own_engines(elasticsearch_url, mongodb_url) as engines, ExitStack() as running:
-        setting, address = {
-            "elasticsearch": ("events", elasticsearch.address),
-            "mongodb": ("documents", mongodb.address),
-        }[engine]
-        name = engines[setting].rpartition("/")[2]
-        scheme = "http" if engine == "elasticsearch" else "mongodb"
-        engines[setting] = address(f"{scheme}://127.0.0.1:{proxy.port}", name)
+    counted = Counted()
+    with (
+        Proxy(int(url.rpartition(":")[2]), read_request, dice.randrange(2**32)).running() as proxy,
+        own_engines(*urls) as engines,
+        ExitStack() as running,
+    ):
+        setting = "events" if engine == "elasticsearch" else "documents"
+        engines[setting] = f"{engine}://127.0.0.1:{proxy.port}/{engines[setting].rpartition('/')[2]}"
         servers = {
-            consistency: running.enter_context(served(tmp_path / consistency, consistency=consistency, **engines))
+            consistency: running.enter_context(served(folder / consistency, consistency=consistency, **engines))
             for consistency in ("session", "strict")
         }
         run_round(servers, ["strict"], dice, counted, Faults(proxy, faults))
-        assert counted.wrong == []
         for server in servers.values():
             assert "Traceback" not in server.log.read_text()
+    return counted, proxy
+
+
+@pytest.mark.parametrize("engine", ["elasticsearch", "mongodb"])
+def test_clients_are_told_the_truth_over_a_bad_network(
+    tmp_path: Path, engine: str, elasticsearch_url: str, mongodb_url: str, dice: random.Random
+) -> None:
+    counted, _ = over_a_bad_network(tmp_path, engine, (elasticsearch_url, mongodb_url), dice)
+    assert counted.wrong == []
     assert counted.answers[503] > 0

@@ -1,0 +1,262 @@
+"""Kills the server and its commands again and again, wherever they are, and compares what is left with what must be.
+
+    python -m tests.robustness.kills --times 1000
+
+Each way to kill gets a folder of its own, makes so many kills, and raises AssertionError if anything acknowledged is
+lost or there twice. Golden folders of older releases (`tests/golden`) are what is migrated and copied: each has the
+answers that it gave.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from tests.engines.fixtures import own_engines
+from tests.golden.make import ENDING, HERE
+from tests.golden.test_golden import assert_answers
+from tests.harness import PATIENCE, Served, served, wait_until
+from tests.operating.backup.test_under_load import apiserver, assert_a_moment, run
+from tests.robustness.history.rounds import Counted, Kills, run_round
+from tests.robustness.writers import Writer, acknowledged, assert_stored, new_task, writing
+
+_KILLS_A_TASK, _KILLS_A_ROUND = 10, 3
+#: So few that a merge is nearly always under way.
+_MERGE_EVENTS = 200
+
+
+@dataclass
+class Killed:
+    """What was done in one way."""
+
+    kills: int = 0
+    under_way: int = 0
+    """How many of the killed processes had not ended by themselves."""
+    compared: int = 0
+    """How many batches or answers were compared with what must be."""
+
+
+Way = Callable[[Path, random.Random, int], Killed]
+#: Of Elasticsearch and of MongoDB.
+Urls = tuple[str, str]
+
+
+def new_writers(server: Served) -> list[Writer]:
+    """Writers to two tasks, two to each."""
+    return [Writer(server, task, name) for task in (new_task(server), new_task(server)) for name in ("one", "two")]
+
+
+def serving(folder: Path, dice: random.Random, kills: int, durability: str = "process") -> Killed:
+    """The server, while clients write, while it merges and seals, and while it starts."""
+    done, written = Killed(), list[Writer]()
+    with served(folder / "data", durability=durability, merge_events=_MERGE_EVENTS) as server:
+        while done.kills < kills:
+            if done.kills % _KILLS_A_TASK == 0:
+                written += (writers := new_writers(server))
+            goal = acknowledged(writers) + dice.randrange(10, 300)
+            with writing(writers):
+                wait_until(lambda: acknowledged(writers) >= goal)  # noqa: B023 - it is called at once
+                server.kill()
+            done.kills += 1
+            if dice.random() < 0.25:
+                server.launch()
+                time.sleep(dice.uniform(0, 1.5))
+                server.kill()
+                done.kills += 1
+            server.start()
+            assert_stored(server, writers)
+        with writing(writers):  # what was not answered is sent again, at last
+            goal = acknowledged(writers) + 20
+            wait_until(lambda: acknowledged(writers) >= goal)
+        assert_stored(server, written)
+        server.stop()
+        server.start()
+        assert_stored(server, written)
+        assert "Traceback" not in server.log.read_text()
+    return Killed(done.kills, done.kills, acknowledged(written))
+
+
+def calling(folder: Path, dice: random.Random, kills: int) -> Killed:
+    """The server, while clients write, delete, change statuses and share a queue (`tests/robustness/history`)."""
+    counted = Counted()
+    with served(folder / "data", merge_events=_MERGE_EVENTS) as server:
+        while counted.kills < kills:
+            some = min(_KILLS_A_ROUND, kills - counted.kills)
+            run_round({"strict": server}, ["strict"], dice, counted, Kills([server], dice, counted, some))
+            assert not counted.wrong, "\n".join(counted.wrong)
+    return Killed(counted.kills, counted.kills, counted.outcomes.total())
+
+
+def starting(folder: Path, dice: random.Random, kills: int) -> Killed:
+    """The first starts on folders of older releases, which bring these up to date."""
+    done = Killed()
+    for number, golden in enumerate(_golden(folder, dice, kills)):
+        with served(folder / f"other-{number}") as server:
+            server.stop()
+            server.data = golden.data
+            for _ in range(golden.kills):
+                server.launch()
+                time.sleep(dice.uniform(0.2, 1.5))
+                server.kill()
+            server.start()
+            assert_answers(server, golden.answers)
+        done.kills, done.under_way = done.kills + golden.kills, done.under_way + golden.kills
+        done.compared += len(golden.answers["calls"])
+    return done
+
+
+def backing_up(folder: Path, dice: random.Random, kills: int) -> Killed:
+    """Backups under load, and restoring them: what was acknowledged before a backup began is in it."""
+    done, destination, new = Killed(), folder / "backups", folder / "new"
+    took = 2.0
+    with served(folder / "data", merge_events=_MERGE_EVENTS) as server:
+        writers = [Writer(server, new_task(server), name, pause=0.01) for name in ("one", "two")]
+        back_up = ["backup", destination, "--data", server.data, "--fast"]
+        restore = ["restore", destination, "--data", new]
+        while done.kills < kills:
+            with writing(writers):
+                for _ in range(dice.randrange(1, 4)):
+                    _kill(done, back_up, dice.uniform(0, took))
+                before, began = [writer.acknowledged for writer in writers], time.monotonic()
+                run(*back_up)
+                took, after = time.monotonic() - began, [writer.acknowledged for writer in writers]
+            assert "all backups are well" in run("backup", destination, "--check")
+            for _ in range(dice.randrange(1, 3)):
+                if _kill(done, restore, dice.uniform(0, took)) and new.exists() and any(new.iterdir()):
+                    with open(folder / "refusal", "wb") as said:
+                        serve = [sys.executable, "-m", "apiserver", "serve", "--data", str(new), "--port", "0"]
+                        assert subprocess.run(serve, stderr=said, stdout=said, timeout=PATIENCE).returncode != 0
+                shutil.rmtree(new, ignore_errors=True)
+            run(*restore)
+            with served(new) as restored:
+                assert_a_moment(restored, writers, before, after)
+            done.compared += sum(after)
+            shutil.rmtree(new)
+    return done
+
+
+def copying(folder: Path, dice: random.Random, kills: int, urls: Urls | None = None) -> Killed:
+    """Copies of a folder, which go on where they were: to Elasticsearch and MongoDB at `urls`, or to another folder."""
+    done = Killed()
+    for number, golden in enumerate(_golden(folder, dice, kills)):
+        with served(golden.data) as server:  # copies take folders that are up to date
+            assert_answers(server, golden.answers)
+        with own_engines(*urls) if urls else nullcontext(dict[str, Any]()) as engines:
+            _copy(done, golden, folder / f"copy-{number}", engines, dice)
+    return done
+
+
+def _copy(done: Killed, golden: _Golden, target: Path, engines: Mapping[str, Any], dice: random.Random) -> None:
+    places = [engines[name] for name in ("events", "documents") if engines] or [target]
+    command, took = ["copy", "--from", golden.data, "--to", *places], 4.0
+    for _ in range(golden.kills):
+        began = time.monotonic()
+        if not _kill(done, command, dice.uniform(0, took)):
+            took = time.monotonic() - began
+    run(*command)
+    shutil.copytree(golden.data / "files", target / "files", dirs_exist_ok=True)  # copies have no files
+    with served(target, **engines) as server:
+        assert_answers(server, golden.answers)
+    done.compared += len(golden.answers["calls"])
+
+
+@dataclass(frozen=True)
+class _Golden:
+    """A folder of an older release, and how often it is to be killed."""
+
+    data: Path
+    answers: Mapping[str, Any] = field(repr=False)
+    kills: int
+
+
+def _golden(folder: Path, dice: random.Random, kills: int) -> list[_Golden]:
+    """Some of them, each for some of the kills."""
+    found: list[_Golden] = []
+    while kills > 0:
+        packed = dice.choice(sorted(HERE.glob(f"*{ENDING}")))
+        unpacked = folder / f"golden-{len(found)}"
+        with tarfile.open(packed) as archive:
+            archive.extractall(unpacked, filter="data")
+        answers = json.loads((unpacked / "answers.json").read_bytes())["folder"]
+        found.append(_Golden(unpacked / "data", answers, some := min(kills, dice.randrange(3, 8))))
+        kills -= some
+    return found
+
+
+def _kill(done: Killed, command: Sequence[object], seconds: float) -> bool:
+    """Start a command and kill it so soon; whether it was under way still. If it was not, it must have ended well."""
+    process = apiserver(*command)
+    done.kills += 1
+    try:
+        said, _ = process.communicate(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.communicate()
+        done.under_way += 1
+        return True
+    assert process.returncode == 0, said
+    return False
+
+
+#: Each way, and which share of the kills is done so.
+WAYS: Mapping[str, tuple[Way, float]] = {
+    "the server, while it takes, merges and seals events, and starts": (serving, 0.4),
+    "the server, while events are deleted, statuses change, and queues are shared": (calling, 0.2),
+    "the first start on folders of older releases": (starting, 0.15),
+    "backups under load, and restoring them": (backing_up, 0.15),
+    "copies of a folder": (copying, 0.1),
+}
+
+
+#: What is compared in each way.
+_COMPARED: Mapping[Way, str] = {
+    serving: "batches",
+    calling: "calls",
+    starting: "answers",
+    backing_up: "batches",
+    copying: "answers",
+}
+
+
+def kill(times: int, dice: random.Random, urls: Urls | None) -> Iterator[str]:
+    """Kill in all ways. Returns rows of a Markdown table. Without `urls`, copies go to other folders."""
+    yield from ("| killed | times | of these under way | compared | lost | doubled |", "| --- " * 6 + "|")
+    for what, (way, share) in WAYS.items():
+        with tempfile.TemporaryDirectory() as folder:
+            how = partial(copying, urls=urls) if way is copying else way
+            done = how(Path(folder), dice, max(1, round(times * share)))
+        to = " to Elasticsearch and MongoDB" if urls and way is copying else ""
+        yield f"| {what}{to} | {done.kills:,} | {done.under_way:,} | {done.compared:,} {_COMPARED[way]} | 0 | 0 |"
+
+
+def main(arguments: Sequence[str]) -> int:
+    """0 if nothing was lost; else it ends with an AssertionError that says what."""
+    parser = argparse.ArgumentParser(prog="python -m tests.robustness.kills", description="Kill, and compare.")
+    parser.add_argument("--times", type=int, default=1000)
+    parser.add_argument("--seed", type=int, default=random.randrange(2**32))
+    parser.add_argument("--elasticsearch", help="http://…, of a node without users, to copy to")
+    parser.add_argument("--mongodb", help="mongodb://…")
+    asked = parser.parse_args(arguments)
+    urls = (asked.elasticsearch, asked.mongodb) if asked.elasticsearch and asked.mongodb else None
+    sys.stdout.write(f"seed {asked.seed}\n\n")
+    for line in kill(asked.times, random.Random(asked.seed), urls):
+        sys.stdout.write(f"{line}\n")
+        sys.stdout.flush()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
