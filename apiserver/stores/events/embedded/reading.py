@@ -1,0 +1,328 @@
+"""The reads of the embedded store. Each is of one consistent view: merged data, and what is in memtables."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import AsyncIterator, Callable, Collection, Sequence, Sized
+from itertools import accumulate
+from typing import TypeVar
+
+from apiserver import answers
+from apiserver.events.aggregates import Buckets, CurvesInBuckets, Neighbours
+from apiserver.events.log_filter import LineFilter, LogHits
+from apiserver.events.model import (
+    SAMPLE_TYPES,
+    EventType,
+    LogLine,
+    LogPosition,
+    LogSize,
+    Owner,
+    Sample,
+    SamplePosition,
+    SampleSeries,
+    ScalarPoints,
+    ScalarPosition,
+    ScalarStats,
+    SeriesName,
+    WorkerMeans,
+    WorkerSpan,
+)
+from apiserver.events.queries import (
+    EVERYWHERE,
+    BucketQuery,
+    CommonBuckets,
+    CurvesQuery,
+    Grid,
+    PageQuery,
+    Range,
+    SeriesQuery,
+)
+from apiserver.stores.events.base import EventStoreBusy
+from apiserver.stores.events.columns import stats
+from apiserver.stores.events.columns.checked import Damaged, Kind, Place
+from apiserver.stores.events.columns.lines import LogPart
+from apiserver.stores.events.columns.log_pages import WantedLines
+from apiserver.stores.events.columns.names import Name, matcher
+from apiserver.stores.events.embedded import by_worker, log_hits, log_sizes, logs, scalars
+from apiserver.stores.events.embedded.buckets import all_buckets
+from apiserver.stores.events.embedded.curves import ends, in_buckets, neighbours, views_of
+from apiserver.stores.events.embedded.hot import HotOwner, HotPoints, Memtable
+from apiserver.stores.events.embedded.log_numbers import NumberedLog
+from apiserver.stores.events.embedded.names import TYPES, owner_id
+from apiserver.stores.events.embedded.parts import Parts, run_in
+from apiserver.stores.events.embedded.samples import Samples
+from apiserver.stores.events.embedded.series import VIEW_BYTES, Series, views
+
+Picked = TypeVar("Picked")
+Result = TypeVar("Result")
+Some = TypeVar("Some", bound=Sized)
+
+
+class EmbeddedReads:
+    """The methods of EventStore that read what is kept."""
+
+    @property
+    def _parts(self) -> Parts:
+        """The parts of the store, which is open."""
+        raise NotImplementedError
+
+    async def _read(
+        self,
+        owner: Owner,
+        pick: Callable[[HotOwner], Picked],
+        work: Callable[[sqlite3.Connection, list[Picked]], Result],
+    ) -> Result:
+        """The result of `work` on one consistent view: merged data, and what `pick` copies from each memtable."""
+
+        def pick_owner(table: Memtable) -> Picked | None:
+            return pick(table.owners[owner]) if owner in table.owners else None
+
+        return await self._read_tables(
+            pick_owner, lambda conn, hot: work(conn, [one for one in hot if one is not None])
+        )
+
+    async def _read_tables(
+        self, pick: Callable[[Memtable], Picked], work: Callable[[sqlite3.Connection, list[Picked]], Result]
+    ) -> Result:
+        parts = self._parts
+
+        def run() -> Result:
+            with parts.live.snapshot(pick) as (conn, hot):
+                try:
+                    return work(conn, hot)
+                except Damaged as error:
+                    raise EventStoreBusy(f"{error}{_where(conn, error.place)}", overloaded=False) from None
+
+        with answers.reading():
+            return await run_in(parts.readers, run)
+
+    async def owners(self) -> AsyncIterator[Owner]:
+        """Every owner that has events, sorted."""
+        parts = self._parts
+        # Owners move from memtables to the database, so none is missed in this order.
+        found = parts.live.owners()
+        found |= await run_in(parts.readers, parts.database.owners)
+        for owner in sorted(found):
+            yield owner
+
+    async def series(self, owner: Owner, types: Sequence[EventType] | None = None) -> list[SeriesName]:
+        """Every series of the owner."""
+
+        def work(conn: sqlite3.Connection, hot: list[tuple[set[SeriesName], list[LogPart]]]) -> list[SeriesName]:
+            rows = conn.execute("SELECT type, metric, variant FROM series WHERE owner = ?", (owner_id(conn, owner),))
+            found = {SeriesName(TYPES[code], metric, variant) for code, metric, variant in rows}
+            for names, parts in hot:
+                found |= names
+                found |= {SeriesName(EventType.LOG, *name) for name in logs.names_of(parts)}
+            return sorted(name for name in found if types is None or name.type in types)
+
+        return await self._read(owner, HotOwner.names, work)
+
+    async def _read_scalars(self, series: SeriesQuery, work: Callable[[list[Series]], Result]) -> Result:
+        matches = matcher(series.selection)
+        return await self._read(
+            series.owner, lambda hot: hot.points(matches), lambda conn, hot: work(views(conn, series, hot))
+        )
+
+    async def scalar_stats(self, series: SeriesQuery, *, spread: bool = False) -> list[ScalarStats]:
+        """Stats of each series."""
+        return await self._read_scalars(series, lambda found: scalars.scalar_stats(series.owner, found, spread=spread))
+
+    async def _read_many(self, queries: Sequence[SeriesQuery], work: Callable[[list[list[Series]]], Result]) -> Result:
+        """The result of `work` on each query's series, by one read.
+
+        `answers.will_read` counts the series of several queries, so that the caller may ask for fewer at once.
+        """
+        matchers = {id(one.selection): matcher(one.selection) for one in queries}  # many owners, one long selection
+        asked = [(one, matchers[id(one.selection)]) for one in queries]
+
+        def counted(found: Some) -> Some:
+            if len(queries) > 1:
+                answers.will_read(VIEW_BYTES * len(found))
+            return found
+
+        def pick(table: Memtable) -> list[dict[Name, HotPoints]]:
+            owners = table.owners
+            return [counted(owners[one.owner].points(matches)) if one.owner in owners else {} for one, matches in asked]
+
+        def view(conn: sqlite3.Connection, hot: list[list[dict[Name, HotPoints]]]) -> list[list[Series]]:
+            return [counted(views(conn, one, [table[n] for table in hot])) for n, one in enumerate(queries)]
+
+        return await self._read_tables(pick, lambda conn, hot: work(view(conn, hot)))
+
+    async def scalar_stats_of_each(self, queries: Sequence[SeriesQuery]) -> list[list[ScalarStats]]:
+        """Stats of each query's series, by one read."""
+
+        def work(found: list[list[Series]]) -> list[list[ScalarStats]]:
+            rows = scalars.stats_of([series for some in found for series in some])
+            stops = accumulate(map(len, found))
+            return [
+                stats.to_models(
+                    one.owner, [series.name for series in some], rows[stop - len(some) : stop], spread=False
+                )
+                for one, some, stop in zip(queries, found, stops, strict=True)
+            ]
+
+        return await self._read_many(queries, work)
+
+    async def scalar_buckets(self, series: SeriesQuery, buckets: BucketQuery) -> list[Buckets]:
+        """Buckets of each series that has a curve."""
+        curves = self._parts.curves
+        return await self._read_scalars(series, lambda found: all_buckets([found], buckets, curves)[0])
+
+    async def scalar_buckets_of_each(self, queries: Sequence[SeriesQuery], buckets: BucketQuery) -> list[list[Buckets]]:
+        """Buckets of each query's series, by one read."""
+        curves = self._parts.curves
+        return await self._read_many(queries, lambda found: all_buckets(found, buckets, curves))
+
+    async def _read_curves(self, asked: CurvesQuery, work: Callable[[list[Series]], Result]) -> Result:
+        name = (asked.metric, asked.variant)
+        return await self._read_tables(
+            lambda table: table.points_of(asked.owners, name), lambda conn, hot: work(views_of(conn, asked, hot))
+        )
+
+    async def curve_ends(self, asked: CurvesQuery) -> tuple[int, int] | None:
+        """The ends of all curves together."""
+        return await self._read_curves(asked, lambda found: ends(found, asked.axis))
+
+    async def curve_buckets(self, asked: CurvesQuery, buckets: CommonBuckets) -> CurvesInBuckets:
+        """All curves in common buckets, by one read."""
+        return await self._read_curves(asked, lambda found: in_buckets(found, asked, buckets))
+
+    async def curve_neighbours(self, asked: CurvesQuery, buckets: CommonBuckets, *, before: bool) -> Neighbours:
+        """The nearest buckets outside, by one read."""
+        return await self._read_curves(asked, lambda found: neighbours(found, asked, buckets, before=before))
+
+    async def scalar_points(self, series: SeriesQuery, page: PageQuery[ScalarPosition]) -> ScalarPoints:
+        """A page of points."""
+        workers = self._parts.live.workers.names
+        return await self._read_scalars(series, lambda found: scalars.page(found, page, workers))
+
+    async def earliest_points(self, series: SeriesQuery, limit: int, after: int | None = None) -> ScalarPoints:
+        """The first points beyond a timestamp."""
+        workers = self._parts.live.workers.names
+        return await self._read_scalars(series, lambda found: scalars.earliest_page(found, after, limit, workers))
+
+    async def last_values(self, series: SeriesQuery, n: int) -> dict[tuple[str, str], list[float]]:
+        """The last values of each series."""
+        return await self._read_scalars(series, lambda found: scalars.last_values(found, n))
+
+    async def worker_spans(self, series: SeriesQuery) -> list[WorkerSpan]:
+        """What each worker reported of each series."""
+        workers = self._parts.live.workers.names
+        return await self._read_scalars(series, lambda found: by_worker.spans(found, workers))
+
+    async def worker_means(self, series: SeriesQuery, grid: Grid) -> list[WorkerMeans]:
+        """Means by worker and step."""
+        workers = self._parts.live.workers.names
+        return await self._read_scalars(series, lambda found: by_worker.means(found, workers, grid))
+
+    async def log_lines(
+        self, series: SeriesQuery, page: PageQuery[LogPosition], workers: Collection[str] | None = None
+    ) -> list[LogLine]:
+        """A page of log lines."""
+        wanted = WantedLines.of(series, page, workers)
+        return await self._read(
+            series.owner, lambda hot: hot.logs.copy(), lambda conn, hot: logs.page(conn, series.owner, hot, wanted)
+        )
+
+    async def log_count(self, series: SeriesQuery) -> int:
+        """How many log lines there are."""
+        return await self._read(
+            series.owner, lambda hot: hot.logs.copy(), lambda conn, hot: logs.count(conn, series, hot)
+        )
+
+    async def log_page(self, series: SeriesQuery, page: PageQuery[LogPosition]) -> tuple[list[LogLine], int]:
+        """A page of log lines, and how many there are."""
+        wanted = WantedLines.of(series, page, None)
+        return await self._read(
+            series.owner,
+            lambda hot: hot.logs.copy(),
+            lambda conn, hot: (logs.page(conn, series.owner, hot, wanted), logs.count(conn, series, hot)),
+        )
+
+    async def log_numbered(self, owner: Owner, numbers: Sequence[int]) -> tuple[list[LogLine], int]:
+        """Lines by their numbers, and how many there are."""
+        known = self._parts.block_ends
+
+        def work(conn: sqlite3.Connection, hot: list[list[LogPart]]) -> tuple[list[LogLine], int]:
+            log = NumberedLog(conn, owner, hot, known)
+            return log.lines(numbers), log.count
+
+        return await self._read(owner, lambda hot: hot.logs.copy(), work)
+
+    async def log_number(self, owner: Owner, position: LogPosition) -> int:
+        """How many lines lie before a position."""
+        known = self._parts.block_ends
+        return await self._read(
+            owner, lambda hot: hot.logs.copy(), lambda conn, hot: NumberedLog(conn, owner, hot, known).number(position)
+        )
+
+    async def log_hits(self, owner: Owner, wanted: LineFilter, after: LogPosition | None) -> LogHits:
+        """Search the next part of a log."""
+        return await self._read(
+            owner, lambda hot: hot.logs.copy(), lambda conn, hot: log_hits.hits(conn, owner, hot, wanted, after)
+        )
+
+    async def log_sizes(self, owner: Owner) -> dict[str, LogSize]:
+        """How much each worker logged."""
+        return await self._read(owner, lambda hot: hot.logs.copy(), lambda conn, hot: log_sizes.sizes(conn, owner, hot))
+
+    async def _read_samples(self, series: SeriesQuery, work: Callable[[Samples], Result]) -> Result:
+        matches = matcher(series.selection)
+        return await self._read(
+            series.owner,
+            lambda hot: hot.samples_of(series.type, matches),
+            lambda conn, hot: work(Samples.view(conn, series, hot)),
+        )
+
+    async def sample_series(self, series: SeriesQuery) -> list[SampleSeries]:
+        """What is known of each series of samples."""
+        return await self._read_samples(series, Samples.series)
+
+    async def samples(
+        self, series: SeriesQuery, page: PageQuery[SamplePosition], iterations: Range = EVERYWHERE
+    ) -> list[Sample]:
+        """A page of samples."""
+        return await self._read_samples(series, lambda view: view.page(page, iterations))
+
+    async def latest_samples(
+        self, series: SeriesQuery, iterations: int, after: SamplePosition | None = None
+    ) -> list[Sample]:
+        """A page of the newest samples of each series."""
+        return await self._read_samples(series, lambda view: view.latest(iterations, after))
+
+    async def sample_iterations(self, series: SeriesQuery, page: PageQuery[int]) -> list[int]:
+        """Iterations that hold a sample."""
+        return await self._read_samples(series, lambda view: view.iterations(page))
+
+    async def events_count(self, owner: Owner, types: Sequence[EventType] | None = None) -> int:
+        """How many events the owner has."""
+        wanted = set(EventType) if types is None else set(types)
+
+        def work(conn: sqlite3.Connection, hot: list[HotOwner]) -> int:
+            count = 0
+            if EventType.SCALAR in wanted:
+                points = [table.points(matcher(())) for table in hot]
+                series = views(conn, SeriesQuery(owner, EventType.SCALAR), points)
+                count += int(scalars.stats_of(series)["count"].sum())
+            if EventType.LOG in wanted:
+                count += logs.count(conn, SeriesQuery(owner, EventType.LOG), [table.logs for table in hot])
+            for type in wanted.intersection(SAMPLE_TYPES):
+                recent = [table.samples.get(type, {}) for table in hot]
+                count += Samples.view(conn, SeriesQuery(owner, type), recent).count()
+            return count
+
+        return await self._read(owner, HotOwner.everything, work)
+
+
+def _where(conn: sqlite3.Connection, place: Place | None) -> str:
+    """The series of a chunk, for people."""
+    if place is None or place.kind is not Kind.CHUNK:
+        return ""
+    found = conn.execute(
+        "SELECT name, metric, variant FROM chunk_index AS chunk JOIN series ON series.id = chunk.series"
+        " JOIN owners ON owners.id = owner WHERE chunk.id = ?",
+        (place.id,),
+    ).fetchone()
+    return " (task {}, metric {}, variant {})".format(*found) if found else ""
