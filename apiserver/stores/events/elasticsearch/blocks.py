@@ -52,7 +52,8 @@ from apiserver.stores.events.elasticsearch.block_documents import (
     item,
     note,
 )
-from apiserver.stores.events.elasticsearch.cluster import Cluster, errors
+from apiserver.stores.events.elasticsearch.cluster import Cluster
+from apiserver.stores.events.elasticsearch.errors import errors
 from apiserver.stores.events.elasticsearch.queries import (
     all_of,
     any_of,

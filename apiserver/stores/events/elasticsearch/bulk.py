@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 from apiserver.events.model import JsonObject
 from apiserver.stores.events.base import EventStoreBusy
-from apiserver.stores.events.elasticsearch.cluster import Cluster, busy, needs_hands
+from apiserver.stores.events.elasticsearch.cluster import Cluster
+from apiserver.stores.events.elasticsearch.errors import busy, needs_hands
 from apiserver.stores.events.parts import in_parts
 
 #: Characters of a request. Larger requests are no faster if several are under way.

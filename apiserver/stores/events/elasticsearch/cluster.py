@@ -1,4 +1,4 @@
-"""Sends requests to a cluster, and turns its errors into those of the store.
+"""Sends requests to a cluster. Its errors become those of the store (`errors.py`).
 
 A search sees a written event only after the next refresh of its index. So a write marks its index, and a read refreshes
 a marked index first. So writing stays fast, and a server sees its acknowledged events at once. With `strict`, every
@@ -14,31 +14,25 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Collection, Sequence
+from contextlib import asynccontextmanager
 from typing import Any, cast
 
 import orjson
-from elastic_transport import ConnectionError, ConnectionTimeout, TransportError
+from elastic_transport import TransportError
 from elasticsearch import ApiError
 
 from apiserver.events.model import JsonObject
 from apiserver.stores.events.base import EventStoreBusy, EventStoreError
 from apiserver.stores.events.elasticsearch.address import ElasticsearchAddress
-from apiserver.stores.events.elasticsearch.node import CBOR, TOO_LARGE, client_of
+from apiserver.stores.events.elasticsearch.errors import AWAY_AGAIN, BY_HAND_AGAIN, MISSING, busy, errors, no_index
+from apiserver.stores.events.elasticsearch.node import CBOR, client_of
 
 log = logging.getLogger(__name__)
 
 #: Seconds for the answer of a deletion.
 _LONG_TIMEOUT = 600.0
-#: Seconds after which a caller may try again: if nodes are overloaded, if they are away, or if a person must act first.
-BUSY_AGAIN = 1
-AWAY_AGAIN = 5
-_BY_HAND_AGAIN = 30
-_LONGEST_REASON = 300
 _LEAST_VERSION = 8
-_MISSING = "index_not_found_exception"
-_CLOSED = "index_closed_exception"
 #: The answer of an index that is not there.
 _NOTHING: JsonObject = {"hits": {"total": {"value": 0}, "hits": []}}
 _SEARCHES_AT_ONCE = 200
@@ -46,10 +40,6 @@ _SEARCHES_AT_ONCE = 200
 _REFRESH_PAUSES = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6)
 #: A point in time is kept for so long after each use of it.
 _KEEP_ALIVE = "1m"
-
-
-class NodeAnswerTooLarge(EventStoreBusy):
-    """An answer of a node is larger than LARGEST_ANSWER."""
 
 
 class Cluster:
@@ -103,7 +93,7 @@ class Cluster:
                     raise EventStoreBusy(
                         f"the index '{index}' was not made by this server's templates, which must have been removed: "
                         "run `apiserver migrate`, and remove the index",
-                        retry_after=_BY_HAND_AGAIN,
+                        retry_after=BY_HAND_AGAIN,
                         overloaded=False,
                     )
                 self._known.add(index)
@@ -132,7 +122,7 @@ class Cluster:
     async def _delete(self, index: str, query: JsonObject, routing: str | None) -> int:
         deleted = 0
         while True:
-            with errors(writing=True), _no_index() as missing:
+            with errors(writing=True), no_index() as missing:
                 answer = await self.client.options(request_timeout=_LONG_TIMEOUT).delete_by_query(
                     index=index,
                     query=query,
@@ -171,7 +161,7 @@ class Cluster:
     async def _refresh(self, index: str) -> None:
         """Refresh all copies of the index's shards, as a search may ask any of them."""
         for pause in (*_REFRESH_PAUSES, None):
-            with errors(), _no_index() as missing:
+            with errors(), no_index() as missing:
                 answer = await self.client.indices.refresh(index=index)
             if missing or not answer["_shards"]["failed"]:
                 return
@@ -195,7 +185,7 @@ class Cluster:
         not refreshed at the same moment.
         """
         await self.make_visible([index])
-        with errors(), _no_index() as missing:
+        with errors(), no_index() as missing:
             answer = await self.client.search(
                 index=index,
                 routing=routing,
@@ -212,7 +202,7 @@ class Cluster:
         params = {"preference": preference, "allow_partial_search_results": "false"}
         params |= {"routing": routing} if routing is not None else {}
         headers = {"accept": CBOR if binary else "application/json", "content-type": "application/json"}
-        with errors(), _no_index() as missing:
+        with errors(), no_index() as missing:
             answer = await self.client.perform_request(
                 "POST", f"/{index}/_search", params=params, headers=headers, body=body
             )
@@ -220,7 +210,7 @@ class Cluster:
 
     async def search_shard(self, index: str, shard: int, body: JsonObject) -> JsonObject:
         """The answer of one shard, as it was when it was last refreshed. A missing index is empty."""
-        with errors(), _no_index() as missing:
+        with errors(), no_index() as missing:
             answer = await self.client.search(
                 index=index, preference=f"_shards:{shard}", allow_partial_search_results=False, body=body
             )
@@ -277,7 +267,7 @@ class Cluster:
                 answer = await self.client.msearch(index=index, searches=cast(Any, lines))
             for one in answer["responses"]:
                 error = one.get("error")
-                if error is not None and error.get("type") != _MISSING:
+                if error is not None and error.get("type") != MISSING:
                     raise busy(one["status"], str(error.get("type")), error.get("reason"))
                 found.append(_NOTHING if error is not None else one)
         return found
@@ -285,7 +275,7 @@ class Cluster:
     async def count(self, index: str, query: JsonObject, *, routing: str) -> int:
         """How many documents match, exactly."""
         await self.make_visible([index])
-        with errors(), _no_index() as missing:
+        with errors(), no_index() as missing:
             answer = await self.client.count(index=index, query=query, routing=routing, preference=routing)
         if missing:
             return 0
@@ -329,7 +319,7 @@ class Cluster:
     async def point_in_time(self, index: str, *, routing: str | None = None) -> AsyncIterator[str | None]:
         """An id with which several searches see the same state of the index; None if there is no index."""
         await self.make_visible([index])
-        with errors(), _no_index() as missing:
+        with errors(), no_index() as missing:
             opened = await self.client.open_point_in_time(index=index, keep_alive=_KEEP_ALIVE, routing=routing)
         if missing:
             yield None
@@ -350,68 +340,3 @@ class Cluster:
         with errors():
             answer = await self.client.search(body={**body, "pit": pit}, allow_partial_search_results=False)
         return dict(answer.body)
-
-
-@contextmanager
-def errors(*, writing: bool = False) -> Iterator[None]:
-    """Turns errors of the client, inside the block, into those of the store."""
-    try:
-        yield
-    except ConnectionTimeout as error:
-        raise _away("Elasticsearch does not answer in time", writing) from error
-    except ConnectionError as error:
-        raise _away(f"Elasticsearch cannot be reached: {str(error.message)[:_LONGEST_REASON]}", writing) from error
-    except TransportError as error:
-        raise _away(f"Elasticsearch cannot be used: {error.message}", writing) from error
-    except ApiError as error:
-        raise busy(error.status_code, *_type_and_reason(error.body), writing=writing) from error
-
-
-def _away(reason: str, writing: bool) -> EventStoreBusy:
-    return EventStoreBusy(reason, retry_after=AWAY_AGAIN, overloaded=False, may_be_kept=writing)
-
-
-def needs_hands(type: str) -> bool:
-    """Whether an error of this type lasts until a person acts, as when a disk is nearly full."""
-    return "block" in type.lower() or type == _CLOSED
-
-
-def busy(status: int, type: str, reason: object, *, writing: bool = False) -> EventStoreBusy:
-    """The error that the caller gets for an answer of a node. When `writing`, a part of the request may be done."""
-    text = f"{type}: {str(reason)[:_LONGEST_REASON]}" if reason else type or f"status {status}"
-    overloaded, retry_after = False, AWAY_AGAIN
-    if needs_hands(type):  # the status may be 429, too
-        what, retry_after = "an index is closed" if type == _CLOSED else "Elasticsearch does not write", _BY_HAND_AGAIN
-    elif type == TOO_LARGE:
-        return NodeAnswerTooLarge(text, retry_after=AWAY_AGAIN, overloaded=False)
-    elif status == 429:
-        what, overloaded, retry_after = "Elasticsearch is overloaded", True, BUSY_AGAIN
-    else:
-        what = "Elasticsearch cannot serve"
-        if status in (401, 403):
-            log.error("Elasticsearch refuses this server: %s", text)
-            text = f"it refuses this server's credentials, or their rights do not suffice ({text})"
-        elif status < 500:
-            log.error("Elasticsearch does not understand this server: %s", text)
-    return EventStoreBusy(f"{what}: {text}", retry_after=retry_after, overloaded=overloaded, may_be_kept=writing)
-
-
-def _type_and_reason(body: object) -> tuple[str, object]:
-    """The type and the reason of an error, of a whole request or of its first document that failed; "" if unknown."""
-    if not isinstance(body, Mapping):
-        return "", None
-    failures = body.get("failures")
-    error = failures[0].get("cause") if isinstance(failures, list) and failures else body.get("error")
-    return (str(error.get("type", "")), error.get("reason")) if isinstance(error, Mapping) else (str(error or ""), None)
-
-
-@contextmanager
-def _no_index() -> Iterator[list[bool]]:
-    """Makes a missing index, inside the block, no error: it then puts an item into the list. A closed index is one."""
-    missing: list[bool] = []
-    try:
-        yield missing
-    except ApiError as error:
-        if _type_and_reason(error.body)[0] != _MISSING:
-            raise
-        missing.append(True)

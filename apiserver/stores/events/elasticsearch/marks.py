@@ -20,7 +20,8 @@ import orjson
 from elasticsearch import ApiError
 
 from apiserver.events.model import JsonObject, Owner
-from apiserver.stores.events.elasticsearch.cluster import Cluster, errors
+from apiserver.stores.events.elasticsearch.cluster import Cluster
+from apiserver.stores.events.elasticsearch.errors import errors
 from apiserver.stores.events.elasticsearch.queries import any_of, between
 
 #: Seconds after which a mark is set again with the next events, and seconds after which its server counts as dead.

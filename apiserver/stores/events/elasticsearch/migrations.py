@@ -19,7 +19,8 @@ from apiserver import __version__
 from apiserver.events.model import JsonObject
 from apiserver.stores.events.base import EventStoreError
 from apiserver.stores.events.elasticsearch.address import ElasticsearchAddress
-from apiserver.stores.events.elasticsearch.cluster import Cluster, errors
+from apiserver.stores.events.elasticsearch.cluster import Cluster
+from apiserver.stores.events.elasticsearch.errors import errors
 from apiserver.stores.migrations import SchemaError, Step, require, steps_of
 from apiserver.times import utc_now
 

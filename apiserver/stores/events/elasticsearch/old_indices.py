@@ -15,7 +15,8 @@ from typing import NamedTuple
 
 from apiserver.events.model import EventType, JsonObject
 from apiserver.stores.events.elasticsearch import names
-from apiserver.stores.events.elasticsearch.cluster import Cluster, errors
+from apiserver.stores.events.elasticsearch.cluster import Cluster
+from apiserver.stores.events.elasticsearch.errors import errors
 
 #: Seconds for which clients may send a batch again that they got no answer for.
 SENT_AGAIN = 24 * 3600

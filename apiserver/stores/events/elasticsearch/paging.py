@@ -13,7 +13,8 @@ from apiserver.answers import reading
 from apiserver.events.model import JsonObject
 from apiserver.events.queries import GREATEST
 from apiserver.stores.events.base import PAGE_BYTES, Event, bytes_of
-from apiserver.stores.events.elasticsearch.cluster import Cluster, NodeAnswerTooLarge
+from apiserver.stores.events.elasticsearch.cluster import Cluster
+from apiserver.stores.events.elasticsearch.errors import NodeAnswerTooLarge
 from apiserver.stores.events.elasticsearch.queries import BARE, all_of, between, without
 from apiserver.stores.events.parts import in_parts
 

@@ -16,7 +16,8 @@ import numpy as np
 from apiserver.events.model import SAMPLE_TYPES, EventType, JsonObject, Owner
 from apiserver.stores.events.base import EventStoreBusy
 from apiserver.stores.events.elasticsearch import names
-from apiserver.stores.events.elasticsearch.cluster import Cluster, errors
+from apiserver.stores.events.elasticsearch.cluster import Cluster
+from apiserver.stores.events.elasticsearch.errors import errors
 from apiserver.stores.events.usage import LONGEST, TOO_LONG, TYPES, Usage
 
 ESTIMATED = (

@@ -10,7 +10,8 @@ import pytest
 
 from apiserver.stores.events.elasticsearch import node
 from apiserver.stores.events.elasticsearch.address import ElasticsearchAddress
-from apiserver.stores.events.elasticsearch.cluster import Cluster, NodeAnswerTooLarge
+from apiserver.stores.events.elasticsearch.cluster import Cluster
+from apiserver.stores.events.elasticsearch.errors import NodeAnswerTooLarge
 
 pytestmark = pytest.mark.anyio
 
