@@ -72,11 +72,15 @@ async def test_scalars_of_a_task_go_together_once_all_are_old(stores: Stores) ->
     await stores.task()
     other = await stores.task("other")
     await stores.events.add(batch(scalars([1, 2], timestamps=[OLD, OLD]), scalars([1], timestamps=[OLD], metric="a")))
-    await stores.events.add(batch(scalars([1, 2], timestamps=[OLD, YOUNG], owner=other)))
+    of_other = (
+        scalars([1, 2], timestamps=[OLD, YOUNG], owner=other),
+        scalars([1], timestamps=[OLD], metric="a", owner=other),
+    )
+    await stores.events.add(batch(*of_other))
     (gone,) = await stores.run(SCALARS)
     assert (gone.task, gone.events, gone.oldest, gone.newest) == ("task", 3, OLD, OLD)
     assert await stores.count(EventType.SCALAR) == 0
-    assert await stores.count(EventType.SCALAR, other) == 2
+    assert await stores.count(EventType.SCALAR, other) == 3
 
 
 @pytest.mark.parametrize(
