@@ -54,12 +54,13 @@ AUDIT = Format("audit", 1, "audit/*.ndjson", _STAMP)
 SCRUB = Format("scrub", 1, "scrub.json", _STAMP)
 MANIFESTS = Format("manifests", 1, "manifests/ of a backup", "the field format")
 PIECES = Format("pieces", 1, "pieces/ of a backup", "its first eight bytes: EVPIECE1")
+EXPORTS = Format("exports", 1, "tasks/*/task.json of an export", "the field format")
 BLOCKS = Format("blocks", 6, "indices in Elasticsearch", "the index PREFIX-schema")
 COLLECTIONS = Format("collections", 5, "collections in MongoDB", "the collection schema_steps")
 
 #: Those of a data folder.
 IN_FOLDER = (FOLDER, EVENTS, JOURNAL, DOCUMENTS, FILES, SECRETS, AUDIT, SCRUB)
-ALL = (*IN_FOLDER, MANIFESTS, PIECES, BLOCKS, COLLECTIONS)
+ALL = (*IN_FOLDER, MANIFESTS, PIECES, EXPORTS, BLOCKS, COLLECTIONS)
 
 _JOURNAL_HEAD = re.compile(rb"EVJRNL(\d\d)")
 

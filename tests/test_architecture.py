@@ -83,7 +83,7 @@ ALLOWED = {
         "stores.events",
     },
     "importing": {
-        *("address", "copying", "data_folder", "events", "services", "settings", "stores.documents"),
+        *("address", "copying", "data_folder", "events", "formats", "services", "settings", "stores.documents"),
         *("protobuf_wire", "stores.events", "stores.files", "times"),
     },
     # `stores/engine.py`, and the modules of this name in the packages of engines

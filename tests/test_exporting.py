@@ -369,7 +369,12 @@ def test_a_hostile_export(
     (folder / "events.ndjson").write_text('no\n[1]\n{}\n{"type": "log", "timestamp": 1, "msg": "hi"}\n')
     (tmp_path / "export" / "tasks" / "b").mkdir()
     (tmp_path / "export" / "tasks" / "b" / "task.json").write_text("[]")
+    (tmp_path / "export" / "tasks" / "c").mkdir()
+    newer = {**about, "id": "c", "name": "other", "format": 2}
+    (tmp_path / "export" / "tasks" / "c" / "task.json").write_text(json.dumps(newer))
     assert main(["import", "export", str(tmp_path / "export"), "--files"]) == 1
     said = capsys.readouterr().err
-    assert said.count("problem: ") == 5, said
+    assert said.count("problem: ") == 6, said
+    assert "its task.json has format 2 of exports, this version reads up to 1" in said
+    assert "other" not in tasks_of(server)
     assert [one["uri"] for one in tasks_of(server)["one"]["execution"]["artifacts"]] == uris

@@ -13,6 +13,7 @@ from typing import Any
 
 import orjson
 
+from apiserver import formats
 from apiserver.events.model import SAMPLE_TYPES, EventType
 from apiserver.importing.report import ImportFailed, Report, SourceRefused
 from apiserver.importing.runs.export_folder import EVENTS, PROJECTS, SCALARS, TASK, file_path, name_of, task_folders
@@ -141,7 +142,13 @@ class _Export:
         count.found += 1
         folder = task_folders(self._folder) / task["id"]
         where = self._server.where
-        about = {**task, "files": self._with_files, "server": where.api_url, "files_url": where.files_url}
+        about = {
+            "format": formats.EXPORTS.number,
+            **task,
+            "files": self._with_files,
+            "server": where.api_url,
+            "files_url": where.files_url,
+        }
         if task.get("has_x_axis_labels"):
             about["x_axis_labels"] = self._labels(task["id"])
         about["about_models"] = {id: models[id] for id in _named_models(task) if id in models}

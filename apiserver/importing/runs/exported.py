@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import orjson
 
+from apiserver import formats
 from apiserver.events.event_types import ADDRESSES
 from apiserver.events.model import EventType, JsonObject
 from apiserver.importing.report import ImportFailed
@@ -88,7 +89,14 @@ class ExportFolder:
     def runs(self) -> Iterator[ExportedTask | Problem]:
         for path in sorted(task_folders(self._folder).glob(f"*/{TASK}")):
             try:
-                yield ExportedTask(self._folder, path.parent, orjson.loads(small_file(path, _LONGEST)), self._project)
+                about = orjson.loads(small_file(path, _LONGEST))
+                if (number := about.get("format", 1)) > formats.EXPORTS.number:
+                    text = (
+                        f"its {TASK} has format {number} of exports, this version reads up to {formats.EXPORTS.number}"
+                    )
+                    yield Problem(path.parent.name, f"{text}: import it with the newer version that exported it")
+                    continue
+                yield ExportedTask(self._folder, path.parent, about, self._project)
             except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
                 yield Problem(path.parent.name, f"its {TASK} is malformed: {error}")
 
