@@ -48,6 +48,9 @@ class Used:
     series: int = 0
 
 
+_NOTHING = Used()
+
+
 class Share(NamedTuple):
     """How much of a bound a subject has used up. `what` is "bytes" or "series"."""
 
@@ -95,13 +98,16 @@ class Amounts:
 
     def shares(self, subject: Subject, quota: Quota) -> list[Share]:
         """How much of each bound of its quota a subject has used up."""
+        used = self.used(subject)
+        both = (("bytes", used.bytes, quota.bytes), ("series", used.series, quota.series))
+        return [Share(subject, what, has, bound) for what, has, bound in both if bound]
+
+    def used(self, subject: Subject) -> Used:
+        """What a subject has."""
         company = self._company(subject.company)
-        found = [one for some in (company.measured or {}, company.added) if (one := some.get(subject)) is not None]
-        return [
-            Share(subject, what, sum([getattr(used, what) for used in found]), bound)
-            for what, bound in (("bytes", quota.bytes), ("series", quota.series))
-            if bound
-        ]
+        kept = company.measured.get(subject, _NOTHING) if company.measured else _NOTHING
+        added = company.added.get(subject, _NOTHING)
+        return Used(kept.bytes + added.bytes, kept.series + added.series)
 
     def add(self, subject: Subject, quota: Quota, *, bytes: int = 0, series: int = 0) -> None:
         """Count what is added."""
@@ -110,7 +116,9 @@ class Amounts:
         added = company.added[subject]
         added.bytes += bytes
         added.series += series
-        self._look_at(company, subject, quota, company.near)
+        used = self.used(subject)
+        if (quota.bytes and used.bytes >= NEAR * quota.bytes) or (quota.series and used.series >= NEAR * quota.series):
+            self._look_at(company, subject, quota, company.near)
         while len(company.added) > MOST:
             del company.added[next(iter(company.added))]
 

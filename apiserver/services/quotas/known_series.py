@@ -12,7 +12,7 @@ MOST = 250_000
 
 
 class KnownSeries:
-    """The series of owners, each as its hash. Those that are deleted meanwhile stay known."""
+    """The series of owners, each as a number. Those that are deleted meanwhile stay known."""
 
     def __init__(self, events: EventStore, most: int = MOST) -> None:
         self._events = events
@@ -21,14 +21,14 @@ class KnownSeries:
         self._count = 0
 
     async def of(self, owner: Owner) -> set[int]:
-        """The hashes of an owner's series; they are asked for when they are not in memory."""
+        """The numbers of an owner's series; they are asked for when they are not in memory."""
         known = self._known.pop(owner, None)
         if known is None:
             found = await self._events.series(owner, [EventType.SCALAR, *SAMPLE_TYPES])
             # Another batch may have asked meanwhile, and have added its series.
             known = self._known.pop(owner, None)
             if known is None:
-                known = {hash(name) for name in found}
+                known = set(map(number_of, found))
                 self._count += len(known)
         self._known[owner] = known
         while self._count > self._most and len(self._known) > 1:
@@ -40,8 +40,19 @@ class KnownSeries:
         known = self._known.get(owner)
         if known is not None:
             before = len(known)
-            known.update(map(hash, names))
+            known.update(map(number_of, names))
             self._count += len(known) - before
+
+
+def number_of(name: SeriesName) -> int:
+    """The number by which a series is known."""
+    return hash(name[1:]) if name.type is EventType.SCALAR else hash(tuple(name))
+
+
+def has_only(batch: EventBatch, known: set[int]) -> bool:
+    """Whether a batch of one owner has no other series than these, as far as that can be told at once."""
+    scalars = batch.scalars
+    return not batch.samples and known.issuperset(map(hash, zip(scalars.metrics, scalars.variants, strict=True)))
 
 
 def series_in(batch: EventBatch, owner: Owner) -> Sequence[SeriesName]:
