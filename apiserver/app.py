@@ -6,8 +6,7 @@ import dataclasses
 import importlib
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from collections.abc import Callable, Sequence
 from functools import cache, partial
 
 import orjson
@@ -25,7 +24,7 @@ from apiserver.data.exports import Exports
 from apiserver.data.links import DataLinks
 from apiserver.data_folder import DataFolder
 from apiserver.described import other_paths
-from apiserver.engines import document_engine, event_engine, owned, refuse_newer
+from apiserver.engines import document_engine, event_engine
 from apiserver.files.deletions import FileDeletions
 from apiserver.files.links import FileLinks
 from apiserver.files.server import FileServer
@@ -33,15 +32,14 @@ from apiserver.health import Health
 from apiserver.live.hub import MOST_STREAMS, Hub
 from apiserver.metrics.counters import Counters
 from apiserver.metrics.server import Metrics, livez
-from apiserver.metrics.sharing import SECONDS, SharedCounters
-from apiserver.operating.audit.entries import Entry
+from apiserver.metrics.sharing import SharedCounters
+from apiserver.opening import Opening
 from apiserver.operating.audit.log import AuditLog
 from apiserver.operating.audit.requests import RequestAudit
 from apiserver.operating.backup.schedule import ScheduledBackups
 from apiserver.operating.doctor.scrub import Scrub
 from apiserver.operating.retention.schedule import ScheduledRetention
 from apiserver.otlp import server as otlp
-from apiserver.repeating import Repeating
 from apiserver.rpc.admission import Admission
 from apiserver.rpc.auth import Authenticator
 from apiserver.rpc.body import Limits
@@ -53,9 +51,8 @@ from apiserver.rpc.routes import Routes, build_routes
 from apiserver.rpc.schema import EndpointTable, load_schemas
 from apiserver.rpc.sending import LargeResponse
 from apiserver.rpc.validate import compile_request
-from apiserver.services.access import defaults, fixed_users, identities, proxy_users, roles
+from apiserver.services.access import identities, proxy_users, roles
 from apiserver.services.access.attempts import Attempts
-from apiserver.services.access.credentials import Credential
 from apiserver.services.access.key_uses import KeyUses
 from apiserver.services.access.oidc.provider import Provider
 from apiserver.services.backend import Backend, registry
@@ -69,7 +66,7 @@ from apiserver.services.quotas.quotas import Quotas
 from apiserver.services.series_limit import SeriesLimit
 from apiserver.services.store_errors import STORE_ERRORS
 from apiserver.services.usage import Usages
-from apiserver.settings import Settings, changed
+from apiserver.settings import Settings
 from apiserver.stores.documents.base import DocumentStore
 from apiserver.stores.events.base import EventStore
 from apiserver.stores.files.disk import FileStore
@@ -91,9 +88,6 @@ _CORS_HEADERS = (
     "x-auth-token",  # ModelArts' clients send it
 )
 
-#: Opens the stores; gives the admin's access key if this start made it.
-Lifespan = Callable[[], AbstractAsyncContextManager[Credential | None]]
-
 
 class App:
     """The server as one ASGI app. The path of a request decides who answers:
@@ -109,7 +103,7 @@ class App:
     def __init__(
         self,
         backend: Backend,
-        lifespan: Lifespan,
+        opening: Opening,
         *,
         api: Dispatcher,
         files: FileServer,
@@ -126,8 +120,7 @@ class App:
         Both are for both ports.
         """
         self.backend = backend
-        self.lifespan = lifespan
-        """A context in which the stores are open. Raises SchemaError and errors of the stores."""
+        self.lifespan = opening.opened
         self.metrics = metrics
         """Answers `/metrics`."""
         counted = partial(_counted, counters=backend.counters, audit=audit)
@@ -211,28 +204,13 @@ def create_app(settings: Settings) -> App:
     others = FastAPI(title="apiserver", version=__version__, openapi_url=None)
     counters = SharedCounters(backend.counters, folder.metrics, settings.workers)
     metrics = Metrics(backend, folder, counters)
-    metrics.gauges["audit_waiting"] = ("Lines of the audit log that wait to be written.", lambda: audit_log.waiting)
-    metrics.gauges["audit_lost"] = ("Lines of the audit log that were lost.", lambda: audit_log.lost)
     backups = ScheduledBackups(settings) if settings.backup_to else None
     retention = _retention(backend, audit_log)
     scrub = _scrub(settings, folder, backend.counters)
-    if scrub is not None:
-        metrics.gauges["scrub_findings"] = ("What is damaged, as far as scrubbing knows.", scrub.findings)
-        metrics.gauges["scrub_ended_seconds"] = (
-            "When all was last read, in seconds since 1970; 0: never.",
-            scrub.ended,
-        )
-    if (quotas := backend.quotas) is not None:
-        help = "How many tasks, projects, users and companies have 80 % of a quota of bytes or series, or more."
-        metrics.gauges["quotas_near"] = (help, lambda: len(quotas.amounts.near()))
+    for part in (audit_log, scrub, backups, retention, backend.quotas):
+        if part is not None:
+            metrics.gauges |= part.gauges()
     health = Health(backend, store, scrub, backups, retention)
-    if backups is not None:
-        metrics.gauges["backup_newest_seconds"] = ("When the newest backup was made.", lambda: backups.newest or 0)
-        metrics.gauges["backup_well"] = ("0 if a backup failed or is late.", lambda: float(backups.state == "ok"))
-    if retention is not None:
-        metrics.gauges["retention_ended_seconds"] = ("When retention last deleted.", lambda: retention.ended)
-        metrics.gauges["retention_events"] = ("How many events it deleted then.", lambda: retention.events)
-        metrics.gauges["retention_well"] = ("0 if it failed or is late.", lambda: float(retention.state == "ok"))
     others.router.routes += [
         *ROUTES,
         Route("/health", health),
@@ -250,7 +228,16 @@ def create_app(settings: Settings) -> App:
     others.state.data_links = DataLinks(settings.token_secret)
     return App(
         backend,
-        _lifespan(backend, store, folder, exports, counters, audit_log, scrub, backups, retention, traces),
+        Opening(
+            backend,
+            folder,
+            store,
+            exports,
+            counters,
+            audit_log,
+            [*(part.job for part in (backups, retention) if part is not None), *([scrub] if scrub is not None else [])],
+            traces,
+        ),
         api=dispatcher,
         files=file_server(prefix=FILES),
         viewer=_viewer(settings),
@@ -376,76 +363,6 @@ def _description() -> bytes:
     table, _ = _endpoints()
     described = with_routes(openapi(table), ROUTES)
     return orjson.dumps({**described, "paths": {**described["paths"], **other_paths()}})
-
-
-def _lifespan(
-    backend: Backend,
-    files: FileStore,
-    folder: DataFolder,
-    exports: Exports,
-    counters: SharedCounters,
-    audit: AuditLog,
-    scrub: Scrub | None,
-    backups: ScheduledBackups | None,
-    retention: ScheduledRetention | None,
-    traces: Traces | None,
-) -> Lifespan:
-    @asynccontextmanager
-    async def lifespan() -> AsyncIterator[Credential | None]:
-        async with AsyncExitStack() as opened:
-            if traces is not None:
-                opened.push_async_callback(traces.close)
-            # Open the event store first and close it last: it locks the data folder, and a server that does not get the
-            # lock must not touch any file.
-            opened.enter_context(owned(backend.settings, folder))
-            if backend.settings.migrate_at_start:
-                await refuse_newer(backend.settings)
-            for store in (backend.events, backend.documents):
-                opened.push_async_callback(store.close)
-                await store.open()
-            formats.note(folder)
-            opened.callback(audit.close)
-            audit.open()
-            audit.add(Entry("server.start", what=changed(backend.settings)))
-            opened.callback(lambda: audit.add(Entry("server.stop")))
-            opened.push_async_callback(files.close)
-            await files.open()
-            exports.open()
-            forgetting = Repeating("forgetting exports", exports.forget, 60, expected=(OSError,))
-            opened.push_async_callback(forgetting.close)
-            forgetting.start(at_once=False)
-            counters.open()
-            writing = Repeating("counting", counters.write, SECONDS, expected=(OSError,))
-            opened.push_async_callback(writing.close)
-            writing.start()
-            opened.callback(exports.close)
-            await defaults.ensure_defaults(backend.documents, backend.settings)
-            await fixed_users.ensure_fixed_users(backend.documents, backend.settings)
-            new_credential = await defaults.ensure_admin(backend.documents, backend.settings)
-            opened.push_async_callback(backend.key_uses.close)
-            backend.key_uses.writing.start(at_once=False)
-            opened.push_async_callback(backend.last_metrics.close)
-            await backend.last_metrics.restate()
-            for job in (backend.history.sweeping, backend.file_deletions.deleting):
-                opened.push_async_callback(job.close)
-                job.start()
-            if backend.documents.shared:  # other servers may use them, too
-                opened.push_async_callback(backend.last_metrics.restating.close)
-                backend.last_metrics.restating.start(at_once=False)
-            if backend.quotas is not None and backend.quotas.bounds_amounts:
-                opened.push_async_callback(backend.quotas.amounts.measuring.close)
-                backend.quotas.amounts.measuring.start()
-            for scheduled in (backups, retention):
-                if scheduled is not None:
-                    opened.push_async_callback(scheduled.job.close)
-                    scheduled.job.start()
-            opened.callback(backend.live.close)
-            if scrub is not None:
-                opened.push_async_callback(scrub.close)
-                scrub.start()
-            yield new_credential
-
-    return lifespan
 
 
 def _counted(app: ASGIApp, counters: Counters, audit: RequestAudit, name: str | None = None) -> ASGIApp:

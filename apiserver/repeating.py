@@ -18,18 +18,26 @@ class Repeating:
     """
 
     def __init__(
-        self, name: str, job: Callable[[], Awaitable[None]], seconds: float, *, expected: tuple[type[Exception], ...]
+        self,
+        name: str,
+        job: Callable[[], Awaitable[None]],
+        seconds: float,
+        *,
+        expected: tuple[type[Exception], ...],
+        at_once: bool = True,
     ) -> None:
+        """`at_once`: the job runs first when it is started, not only after the first `seconds`."""
         self.seconds = seconds
         self._name = name
         self._job = job
         self._expected = expected
+        self._at_once = at_once
         self._is_due = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
-    def start(self, *, at_once: bool = True) -> None:
-        """Start to repeat the job, `at_once` or after the first `seconds`."""
-        if at_once:
+    def start(self) -> None:
+        """Start to repeat the job."""
+        if self._at_once:
             self.wake()
         self._task = asyncio.create_task(self._repeat(), name=self._name)
 

@@ -205,8 +205,8 @@ async def _protocol(
         "tls_certificate_end_seconds": ("When the certificate ends, since 1970.", lambda: certificate.ends.timestamp()),
         "tls_certificate_outdated": ("1 if its changed files cannot be used.", lambda: float(certificate.outdated)),
     }
-    looking = Repeating("reading the certificate", certificate.refresh, LOOK_SECONDS, expected=())
-    looking.start(at_once=False)
+    looking = Repeating("reading the certificate", certificate.refresh, LOOK_SECONDS, expected=(), at_once=False)
+    looking.start()
     try:
         yield partial(Tls, certificate, slots)
     finally:

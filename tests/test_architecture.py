@@ -93,7 +93,8 @@ ALLOWED = {
     },
     "engines": {"data_folder", "engine", "settings", "stores.documents", "stores.events", "stores.migrations"},
     "operating": {
-        *("__version__", "data_folder", "engines", "events", "files", "formats", "operating.audit", "repeating"),
+        *("__version__", "data_folder", "engines", "events", "files", "formats", "metrics.gauges", "operating.audit"),
+        "repeating",
         *("settings", "stores.documents", "stores.events", "stores.files", "stores.inspection"),
         *("stores.reserve", "stores.snapshots", "stores.syncing", "times"),
     },
@@ -111,12 +112,15 @@ ALLOWED = {
     },
     "metrics.counters": set(),
     "metrics.exposition": set(),
-    "metrics": {"__version__", "data_folder", "metrics.counters", "metrics.exposition", "rpc", "services"},
-    "operating.retention": {
-        *("data.formats", "data.tables", "events", "files", "operating.audit", "repeating", "retention_rules"),
-        *("settings", "stores.documents", "stores.events", "stores.syncing", "times"),
+    "metrics.gauges": set(),
+    "metrics": {
+        *("__version__", "data_folder", "metrics.counters", "metrics.exposition", "metrics.gauges", "rpc", "services"),
     },
-    "operating.audit": {"ip_addresses", "rpc", "settings", "stores.syncing", "times"},
+    "operating.audit": {"ip_addresses", "metrics.gauges", "rpc", "settings", "stores.syncing", "times"},
+    "operating.retention": {
+        *("data.formats", "data.tables", "events", "files", "metrics.gauges", "operating.audit", "repeating"),
+        *("retention_rules", "settings", "stores.documents", "stores.events", "stores.syncing", "times"),
+    },
     "otlp": {"events", "json_structure", "protobuf_wire", "rpc", "services", "times"},
     "vendors": {"aggregation", "events", "rpc", "services", "stores.documents", "stores.events", "times"},
     "viewer": {"resources", "rpc"},
@@ -130,6 +134,7 @@ ALLOWED = {
             "ip_addresses",
             "live",
             "metrics.counters",
+            "metrics.gauges",
             "off_loop",
             "passwords",
             "repeating",

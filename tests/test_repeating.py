@@ -49,8 +49,8 @@ async def test_a_job_is_done_at_once_and_whenever_it_is_woken() -> None:
 
 async def test_a_job_is_done_when_its_time_has_come() -> None:
     job = Job()
-    repeating = Repeating("counting", job, 0.001, expected=())
-    repeating.start(at_once=False)
+    repeating = Repeating("counting", job, 0.001, expected=(), at_once=False)
+    repeating.start()
     await job.times(3)
     await repeating.close()
 

@@ -7,7 +7,7 @@ import hmac
 import logging
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import accumulate
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from apiserver import __version__
 from apiserver.data_folder import DataFolder
 from apiserver.metrics.counters import BOUNDS, Snapshot
 from apiserver.metrics.exposition import OPENMETRICS, PLAIN, Family, is_openmetrics, text
+from apiserver.metrics.gauges import Gauge
 from apiserver.metrics.sharing import SharedCounters
 from apiserver.rpc.auth import note_caller
 from apiserver.rpc.errors import ApiError, error_for
@@ -33,9 +34,6 @@ logger = logging.getLogger("apiserver.metrics")
 _TASKS_SECONDS, _FILES_SECONDS = 15.0, 600.0
 #: Roles may see these numbers if they may call this endpoint.
 _ENDPOINT = "server.get_stats"
-
-#: A number of this process as of now.
-Gauge = Callable[[], float]
 
 
 class Metrics:

@@ -99,7 +99,11 @@ class LastMetrics:
         self._locks: WeakValueDictionary[Owner, asyncio.Lock] = WeakValueDictionary()
         self._task: asyncio.Task[None] | None = None
         self.restating = Repeating(
-            "what other servers left", self.restate, RESTATE_INTERVAL, expected=(EventStoreError, DocumentStoreError)
+            "what other servers left",
+            self.restate,
+            RESTATE_INTERVAL,
+            expected=(EventStoreError, DocumentStoreError),
+            at_once=False,
         )
 
     @contextmanager

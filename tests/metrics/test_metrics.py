@@ -168,8 +168,7 @@ async def test_the_dashboard_and_the_guide_name_numbers_that_there_are(data: Dat
         used = set(re.findall(r"apiserver_(?!run_)[a-z_]+", (root / page).read_text("utf-8")))
         assert used
         # Some are told by servers on Elasticsearch (`tests/stores/events/elasticsearch/test_store.py`), or with a
-        # certificate (`tests/test_serve.py`), or that make backups or have quotas.
+        # certificate (`tests/test_serve.py`), or that make backups, have quotas or rules of retention.
         used -= {"apiserver_request_seconds", "apiserver_events_owners_to_compact"}
-        assert {
-            name for name in used if not name.startswith(("apiserver_tls_", "apiserver_backup_", "apiserver_quotas_"))
-        } <= names
+        others = tuple(f"apiserver_{part}_" for part in ("tls", "backup", "quotas", "retention"))
+        assert {name for name in used if not name.startswith(others)} <= names

@@ -23,6 +23,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from pathlib import Path
 
+from apiserver.metrics.gauges import Gauges
 from apiserver.operating.audit.entries import NOTHING, Entry, hash_of, line_of
 from apiserver.operating.audit.files import AuditFiles
 from apiserver.settings import Settings
@@ -71,6 +72,13 @@ class AuditLog:
     def waiting(self) -> int:
         """Lines that wait to be written."""
         return len(self._waiting)
+
+    def gauges(self) -> Gauges:
+        """Its numbers in `/metrics`."""
+        return {
+            "audit_waiting": ("Lines of the audit log that wait to be written.", lambda: self.waiting),
+            "audit_lost": ("Lines of the audit log that were lost.", lambda: self.lost),
+        }
 
     def open(self) -> None:
         """Start to write."""

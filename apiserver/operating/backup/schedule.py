@@ -14,6 +14,7 @@ import sys
 import time
 from datetime import UTC, datetime
 
+from apiserver.metrics.gauges import Gauges
 from apiserver.operating.backup import manifest
 from apiserver.operating.backup.storage import BackupError, storage
 from apiserver.operating.escaping import shown
@@ -56,6 +57,13 @@ class ScheduledBackups:
         """What `/health` tells."""
         newest = datetime.fromtimestamp(self.newest, UTC).isoformat(timespec="seconds") if self.newest else None
         return {"state": self.state, "newest": newest}
+
+    def gauges(self) -> Gauges:
+        """Its numbers in `/metrics`."""
+        return {
+            "backup_newest_seconds": ("When the newest backup was made.", lambda: self.newest or 0),
+            "backup_well": ("0 if a backup failed or is late.", lambda: float(self.state == "ok")),
+        }
 
     async def _make_if_due(self) -> None:
         if time.monotonic() < self._next_try:

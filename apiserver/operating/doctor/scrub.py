@@ -17,6 +17,7 @@ from typing import Any
 import orjson
 
 from apiserver.data_folder import write_private
+from apiserver.metrics.gauges import Gauges
 from apiserver.operating.escaping import shown
 from apiserver.stores.events.base import EventStoreError
 from apiserver.stores.inspection import Finding, Scrubbed
@@ -85,6 +86,13 @@ class Scrub:
     def about(self) -> dict[str, Any]:
         """What anybody may know: how many findings there are, and when all was last read."""
         return {"findings": self.findings(), "ended": self.state.ended or None}
+
+    def gauges(self) -> Gauges:
+        """Its numbers in `/metrics`."""
+        return {
+            "scrub_findings": ("What is damaged, as far as scrubbing knows.", self.findings),
+            "scrub_ended_seconds": ("When all was last read, in seconds since 1970; 0: never.", self.ended),
+        }
 
     def findings(self) -> int:
         """How much is known to be wrong."""

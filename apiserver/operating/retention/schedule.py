@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 
 from apiserver.files.deletions import FileDeletions
+from apiserver.metrics.gauges import Gauges
 from apiserver.operating.audit.entries import Entry
 from apiserver.operating.retention import turns
 from apiserver.operating.retention.deleting import Amounts, delete
@@ -72,6 +73,14 @@ class ScheduledRetention:
     def report(self) -> dict[str, str | int | None]:
         """What `/health` tells."""
         return {"state": self.state, "ended": self._last.get("ended"), "events": self.events}
+
+    def gauges(self) -> Gauges:
+        """Its numbers in `/metrics`."""
+        return {
+            "retention_ended_seconds": ("When retention last deleted.", lambda: self.ended),
+            "retention_events": ("How many events it deleted then.", lambda: self.events),
+            "retention_well": ("0 if it failed or is late.", lambda: float(self.state == "ok")),
+        }
 
     async def _delete_if_due(self) -> None:
         events, documents = self._stores

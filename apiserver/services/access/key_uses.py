@@ -21,7 +21,7 @@ _AT_ONCE = 500
 
 
 class KeyUses:
-    """The uses of access keys on this server. `writing` writes them; `close` writes what is left."""
+    """The uses of access keys on this server, which are written from time to time."""
 
     def __init__(self, documents: DocumentStore) -> None:
         self._documents = documents
@@ -30,7 +30,13 @@ class KeyUses:
         self._places: dict[str, str] = {}
         self._logins: dict[str, float] = {}
         """By key: when its last login was written."""
-        self.writing = Repeating("noting uses of access keys", self.write, SECONDS, expected=(DocumentStoreError,))
+        self._writing = Repeating(
+            "noting uses of access keys", self.write, SECONDS, expected=(DocumentStoreError,), at_once=False
+        )
+
+    def start(self) -> None:
+        """Write the uses from time to time."""
+        self._writing.start()
 
     def note(self, key: str, place: str = "") -> None:
         """A valid key was used now, from a place if that is known: an address, or the name of a worker."""
@@ -64,5 +70,5 @@ class KeyUses:
 
     async def close(self) -> None:
         """Stop writing, and write what is left."""
-        await self.writing.close()
+        await self._writing.close()
         await self.write()

@@ -22,6 +22,7 @@ from apiserver.events.ingest import Ingest
 from apiserver.events.model import EventBatch, Owner
 from apiserver.files.addresses import task_of
 from apiserver.metrics.counters import Counters
+from apiserver.metrics.gauges import Gauges
 from apiserver.off_loop import off_loop
 from apiserver.rpc.errors import ApiError, overloaded
 from apiserver.services.quotas.amounts import Amounts, Share
@@ -72,6 +73,11 @@ class Quotas:
         bounds_bytes = any(quota.bytes for quota in quotas)
         self.amounts = Amounts(self._subjects, usages, documents, files if bounds_bytes else None)
         self._told: dict[Subject, float] = {}
+
+    def gauges(self) -> Gauges:
+        """Its numbers in `/metrics`."""
+        help = "How many tasks, projects, users and companies have 80 % of a quota of bytes or series, or more."
+        return {"quotas_near": (help, lambda: len(self.amounts.near()))}
 
     async def admit(self, events: Ingest, documents: Mapping[Owner, Document | None]) -> None:
         """Refuse what is over a quota: 429 for the batch, or some of its series; and count what is left."""
