@@ -9,6 +9,9 @@ from apiserver.events.model import Owner
 from apiserver.setting_values import Quota
 from apiserver.stores.documents.query import Document
 
+#: Owners whose subjects are remembered.
+_MOST = 10_000
+
 
 class Subject(NamedTuple):
     """A task (or model), project, user or company whose use is counted."""
@@ -28,6 +31,7 @@ class Subjects:
     def __init__(self, quotas: Sequence[Quota]) -> None:
         self._quotas = {(quota.of, quota.id): quota for quota in quotas}
         self._kinds = {quota.of for quota in quotas}
+        self._known: dict[tuple[Owner, str | None, str | None], list[tuple[Subject, Quota]]] = {}
 
     def quota_of(self, subject: Subject) -> Quota | None:
         """The quota that is for a subject."""
@@ -41,5 +45,11 @@ class Subjects:
         return [(subject, quota) for subject in all_of_them if (quota := self.quota_of(subject)) is not None]
 
     def of_document(self, owner: Owner, document: Document) -> list[tuple[Subject, Quota]]:
-        """The same, of the owner with this document."""
-        return self.of(owner, document.get("project"), document.get("user"))
+        """The same, of the owner with this document. It is remembered, because each batch asks."""
+        key = owner, document.get("project"), document.get("user")
+        known = self._known.get(key)
+        if known is None:
+            if len(self._known) >= _MOST:
+                self._known.clear()
+            known = self._known[key] = self.of(*key)
+        return known
