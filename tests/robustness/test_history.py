@@ -37,6 +37,13 @@ def test_a_killed_server_answers_as_if_it_were_one_that_is_not(tmp_path: Path, d
         assert record(MINUTES, dice.randrange(2**32), {}).wrong == []
 
 
+def test_two_servers_that_are_killed_answer_as_if_they_were_one(engines: dict[str, Any], dice: random.Random) -> None:
+    counted = record(MINUTES, dice.randrange(2**32), {name: engines[name] for name in ("events", "documents")})
+    assert counted.wrong == []
+    assert counted.kills > 0
+    assert counted.outcomes[DONE] > 0
+
+
 # --- records that are wrong, or look so and are not ----------------------------------------------------
 
 

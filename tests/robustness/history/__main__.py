@@ -20,9 +20,8 @@ _KILLS = 3
 
 
 def record(minutes: float, seed: int, engines: dict[str, str]) -> Counted:
-    """What happened in so many minutes, on a folder, or by two servers on engines."""
+    """What happened in so many minutes, and one round at least, on a folder, or by two servers on engines."""
     dice, counted = random.Random(seed), Counted()
-    began = time.monotonic()
     with tempfile.TemporaryDirectory() as folder, ExitStack() as running:
         settings = {"migrate_at_start": True, **engines} if engines else {"merge_events": 500}
         names = {"session": "session", "strict": "strict"} if engines else {"strict": "session"}
@@ -30,7 +29,8 @@ def record(minutes: float, seed: int, engines: dict[str, str]) -> Counted:
             name: running.enter_context(served(Path(folder) / "data", consistency=consistency, **settings))
             for name, consistency in names.items()
         }
-        while time.monotonic() - began < minutes * 60 and not counted.wrong:
+        began = time.monotonic()
+        while not counted.wrong and (not counted.kills or time.monotonic() - began < minutes * 60):
             kills = Kills([*servers.values()], dice, counted, _KILLS)
             run_round(servers, ["strict"], dice, counted, kills)
     return counted
