@@ -50,10 +50,12 @@ class Folder(Storage):
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         try:
             with open(self.root / name, "rb", opener=lambda path, _: os.open(path, flags)) as file:
-                if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                status = os.fstat(file.fileno())
+                if not stat.S_ISREG(status.st_mode):
                     raise BackupError(f"{name} is no file")
                 file.seek(start)
-                return file.read() if size is None else file.read(size)
+                # Python would take as much memory as is asked for, however small the file is.
+                return file.read() if size is None else file.read(max(0, min(size, status.st_size - start)))
         except OSError as error:
             raise BackupError(f"{name} cannot be read: {error.strerror}") from error
 

@@ -29,6 +29,8 @@ from apiserver.stores.snapshots import SnapshotError
 
 #: Bytes that are read at a time.
 _READ = 2**20
+#: As many pieces as a large backup has.
+_MANY_PIECES = 100_000
 
 
 def make(settings: Settings, storage: Storage, progress: Progress) -> Named:
@@ -44,6 +46,7 @@ def make(settings: Settings, storage: Storage, progress: Progress) -> Named:
             moment.begin()
             made = manifests.moment()
             found = find_files(folder, there.has, progress.say)
+            manifests.require_room(sum(manifests.bytes_of(there.expected(one)) for one in found))
             writer = _Writer(storage, there, progress)
             counts = moment.counts()
             kept = [
@@ -77,6 +80,13 @@ class _There:
         """Whether a file has not changed since the newest backup."""
         file = self.files.get(found.path)
         return file is not None and (file.size, file.stamp) == (found.size, found.stamp)
+
+    def expected(self, found: Found) -> File:
+        """A file as the manifest will have it: one that has changed, about so, as it is not copied yet."""
+        if self.has(found):
+            return self.files[found.path]
+        last = Extent(_MANY_PIECES, pieces.PIECE_BLOCKS, 1, found.size)
+        return File(found.path, found.size, found.stamp, [last] if found.size else [])
 
 
 def _look(storage: Storage, say: Say) -> _There:

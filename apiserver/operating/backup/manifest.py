@@ -22,9 +22,9 @@ from apiserver import __version__, formats
 from apiserver.operating.backup.storage import MANIFEST, BackupError, Storage
 
 FORMAT = formats.MANIFESTS.number
-#: Most bytes of a manifest: what two million files take, and two databases of which no two blocks lie side by side. A
-#: file takes some 200 bytes, a block some 20, and a database has four million blocks at most.
-LARGEST = 2**29
+#: Most bytes of a manifest: what eight million files take, and two databases of which no two blocks lie side by side. A
+#: file takes some 240 bytes, a block some 20, and a database has four million blocks at most.
+LARGEST = 2**31
 #: Seconds that the clock of another machine may be ahead.
 _AHEAD = 24 * 3600.0
 _SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -134,11 +134,21 @@ def write(storage: Storage, manifest: Manifest) -> Named:
     id = re.sub("[-:]", "", manifest.made)
     if storage.key:
         content = _signed(storage.key, id, content)
-    if len(content) > LARGEST:
-        raise BackupError(f"there are too many files: the list of them has {len(content):,} bytes, not {LARGEST:,}")
+    require_room(len(content))
     name = f"manifests/{id}-{hashlib.sha256(content).hexdigest()}.json"
     storage.write(name, content)
     return Named(name, id, manifest)
+
+
+def require_room(size: int) -> None:
+    """BackupError if files take so many bytes in a manifest that it cannot have them."""
+    if size > LARGEST:
+        raise BackupError(f"there are too many files: the list of them has {size:,} bytes, not {LARGEST:,}")
+
+
+def bytes_of(file: File) -> int:
+    """How many bytes a file takes in a manifest."""
+    return len(msgspec.json.encode(file)) + 1
 
 
 def read(storage: Storage, name: str) -> Named:

@@ -15,6 +15,7 @@ from apiserver.operating.backup import manifest, pieces
 from apiserver.operating.backup.checking import check
 from apiserver.operating.backup.folder import Folder
 from apiserver.operating.backup.making import make
+from apiserver.operating.backup.manifest import Extent, File, Stamp
 from apiserver.operating.backup.moment import Moment
 from apiserver.operating.backup.progress import Progress
 from apiserver.operating.backup.storage import BackupError
@@ -152,6 +153,28 @@ def test_how_far_scrubbing_is_stays_here(data: Path, tmp_path: Path) -> None:
     (data / "scrub.json").write_text("{}")
     made = backed_up(data, tmp_path / "backups").manifest
     assert "scrub.json" not in {file.path for file in made.files}
+
+
+def test_a_manifest_has_room_for_eight_million_files() -> None:
+    name = "confusion_matrix_of_the_validation_set.npz"
+    path = f"files/speech/training of a large model.{'0' * 32}/artifacts/{name}/{name}"
+    file = File(path, 2**30, Stamp(2**60, 2**60, 2**30), [Extent(100_000, 1000, 1024, 2**30)])
+    assert manifest.bytes_of(file) > 220
+    manifest.require_room(8_000_000 * manifest.bytes_of(file))
+
+
+def test_too_many_files_are_refused_before_any_is_copied(
+    data: Path, destination: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(100):
+        (data / "files" / f"{number}.txt").write_text("")
+    before = sorted(destination.rglob("*"))
+    monkeypatch.setattr(manifest, "LARGEST", 100 * len("files/10.txt"))
+    for place in (destination, tmp_path / "other"):
+        with pytest.raises(BackupError, match="there are too many files: the list of them has"):
+            backed_up(data, place)
+    assert sorted(destination.rglob("*")) == before
+    assert not (tmp_path / "other" / "pieces").exists()
 
 
 def test_a_symbolic_link_is_left_out_and_named(data: Path, tmp_path: Path) -> None:
