@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from urllib.parse import unquote, urlsplit
 
 #: Names by which a machine reaches itself.
 LOCAL = frozenset({"localhost", "127.0.0.1", "::1"})
 _DOT_AND_ID = re.compile(r"\.([0-9a-f]{32})")
+_SLASHES = re.compile(r"/{2,}")
 _HTTP = ("http", "https")
 #: The path of the files on the API's port.
 _BELOW_API = "/files/"
@@ -42,6 +43,14 @@ def names_of(url: str, hosts: Collection[str]) -> tuple[str, ...]:
     except ValueError:  # also if the path is not valid UTF-8: no file has such a name
         return ()
     return (name, name.removeprefix(_BELOW_API[:-1])) if name.startswith(_BELOW_API) else (name,)
+
+
+def files_of(urls: Iterable[str], hosts: Collection[str]) -> set[str]:
+    """The names of the files of the URLs, each file by one name: a store takes `/a//b` and `/a/b` for the same file.
+
+    `http://localhost:8081/a.png` and `http://127.0.0.1//a%2Epng` are the file `/a.png`.
+    """
+    return {_SLASHES.sub("/", name) for url in urls for name in names_of(url, hosts)}
 
 
 def host_of(authority: str) -> str | None:

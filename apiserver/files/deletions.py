@@ -76,7 +76,11 @@ class FileDeletions:
         Files that are uploaded after this has returned stay.
         """
         hosts = await self.hosts_by(company, authority)
-        names = sorted({name for url in urls for name in names_of(url, hosts)})
+        await self.add_names(company, {name for url in urls for name in names_of(url, hosts)})
+
+    async def add_names(self, company: str, files: Collection[str]) -> None:
+        """Have the files of these names deleted, as `add` does."""
+        names = sorted(files)
         before = time.time_ns()
         for first in range(0, len(names), AT_ONCE):
             entries: list[Document] = [

@@ -11,7 +11,7 @@ due.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Collection, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -29,6 +29,7 @@ from apiserver.events.model import (
     SamplePosition,
 )
 from apiserver.events.queries import EVERYWHERE, PageQuery, Range, SeriesQuery
+from apiserver.files.addresses import files_of
 from apiserver.retention_rules import RetentionRule
 from apiserver.stores.events.base import EventStore
 from apiserver.stores.events.columns.whole import WholePoints
@@ -220,16 +221,16 @@ def _batch_of_samples(samples: Sequence[Sample]) -> Batch:
     return Batch(len(samples), columns)
 
 
-async def files_to_delete(store: EventStore, due: Due, urls: set[str]) -> set[str]:
-    """Those of the files that no image or plot of the task shows which stays.
+async def files_to_delete(store: EventStore, due: Due, names: set[str], hosts: Collection[str]) -> set[str]:
+    """Those of the files that no image or plot of the task shows which stays, by any URL on the `hosts`.
 
     The SDK gives the images of a series names that repeat: the files of old ones become those of newer ones.
     """
-    left = set(urls)
+    left = set(names)
     for type, most in ((EventType.IMAGE, 1000), (EventType.PLOT, 50)):
         after: SamplePosition | None = None
         while left and (page := await store.samples(SeriesQuery(due.owner, type), PageQuery(most, after))):
             after = page[-1].position
             stay = [one for one in page if type is not due.type or not due.has(one)]
-            left -= await asyncio.to_thread(urls_in, stay)
+            left -= files_of(await asyncio.to_thread(urls_in, stay), hosts)
     return left

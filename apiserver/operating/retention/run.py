@@ -7,8 +7,9 @@ more, or another rule counts for it now, or events of this type came meanwhile, 
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,7 @@ from pathlib import Path
 from apiserver.data.tables import Batch
 from apiserver.events.changes import ChangesQuery, Cursor
 from apiserver.events.model import EventType, Owner
+from apiserver.files.addresses import files_of
 from apiserver.files.deletions import FileDeletions
 from apiserver.operating.retention import due
 from apiserver.operating.retention.archive import Archive
@@ -32,6 +34,9 @@ AT_REST = ("created", "stopped", "closed", "failed", "completed")
 _REPORT = "report"
 _FIELDS = ("company", "name", "project", "type", "status", "public", "created")
 _TASKS = 500
+_MODELS = 5000
+#: URLs in a query: an engine takes a command of some megabytes.
+_URLS = 2000
 _DAY = 86_400_000
 #: A run that cannot delete so many times is given up.
 MOST_FAILURES = 10
@@ -77,6 +82,7 @@ class Run:
         self._rules = rules
         self._now = now
         self._company = company
+        self._of_models: dict[str, set[str]] = {}
         self.failures: list[str] = []
         """What could not be deleted, and why."""
 
@@ -202,15 +208,34 @@ class Run:
 
     async def _delete_files(self, found: Due, urls: set[str], task: Document, files: FileDeletions) -> None:
         """Have the files deleted that only these events show, as they would be if the task was deleted."""
-        if not urls:
+        company = found.owner.company
+        hosts = await files.hosts(company)
+        if not (left := files_of(urls, hosts)):
             return
-        left = await due.files_to_delete(self._events, found, urls)
+        left = await due.files_to_delete(self._events, found, left, hosts)
         made = await self._documents.find_one("tasks", {"id": task["id"]}, projection=["execution.artifacts"])
-        left -= {one.get("uri") for one in (made or {}).get("execution", {}).get("artifacts", ())}
-        models = await self._documents.find("models", {"uri": In(sorted(left))}, projection=["uri"])
-        left -= {one["uri"] for one in models}
+        artifacts = (made or {}).get("execution", {}).get("artifacts", ())
+        left -= files_of([one["uri"] for one in artifacts if one.get("uri")], hosts)
+        left -= await self._files_of_models(company, hosts)
+        asked = sorted(urls)
+        for start in range(0, len(asked), _URLS):  # models that were made since
+            some = await self._documents.find("models", {"uri": In(asked[start : start + _URLS])}, projection=["uri"])
+            left -= files_of([one["uri"] for one in some], hosts)
         if left:
-            await files.add(found.owner.company, left)
+            await files.add_names(company, left)
+
+    async def _files_of_models(self, company: str, hosts: Collection[str]) -> set[str]:
+        """The files of all models of a company, as of the first time that somebody asks.
+
+        A URL may be spelled in many ways, so the documents cannot be asked for the models of some files.
+        """
+        if company not in self._of_models:
+            found = set[str]()
+            async for models in pages_by_id(self._documents, "models", projection=["company", "uri"], limit=_MODELS):
+                uris = [one["uri"] for one in models if one.get("company") == company and one.get("uri")]
+                found |= await asyncio.to_thread(files_of, uris, hosts)
+            self._of_models[company] = found
+        return self._of_models[company]
 
 
 def _may_go(task: Document) -> bool:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, cast
 
 from apiserver.events.model import EventType, Owner
+from apiserver.files.addresses import LOCAL
 from apiserver.files.deletions import FileDeletions
 from apiserver.operating.retention.archive import Archive
 from apiserver.operating.retention.run import Gone, Run
@@ -35,10 +36,13 @@ class NotedFiles:
     """Notes which files are to be deleted."""
 
     def __init__(self) -> None:
-        self.urls: set[str] = set()
+        self.names: set[str] = set()
 
-    async def add(self, company: str, urls: Iterable[str], authority: str = "") -> None:
-        self.urls |= set(urls)
+    async def hosts(self, company: str) -> set[str]:
+        return {"files.example", *LOCAL}
+
+    async def add_names(self, company: str, files: Collection[str]) -> None:
+        self.names |= set(files)
 
 
 class Stores:

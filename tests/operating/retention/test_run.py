@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from apiserver.events.model import EventType, Owner
 from apiserver.events.queries import PageQuery, SeriesQuery
-from apiserver.operating.retention import due
+from apiserver.operating.retention import due, run
 from apiserver.operating.retention.due import Due
 from apiserver.operating.retention.run import MOST_FAILURES, RetentionError
 from apiserver.retention_rules import RetentionRule, rule_for
@@ -216,9 +216,43 @@ async def test_files_go_that_only_deleted_images_show(stores: Stores) -> None:
     plot = b'{"plot_str": "{}", "source_urls": ["%s5.png"]}' % at.encode()
     await stores.events.add(batch(sample(1, document=plot)))
     await stores.run(RetentionRule(("images",), "5 iterations"))
-    assert stores.files.urls == set()
+    assert stores.files.names == set()
     await stores.run(IMAGES)
-    assert stores.files.urls == {f"{at}{name}.png" for name in "04"}
+    assert stores.files.names == {"/0.png", "/4.png"}
+
+
+async def test_files_stay_that_something_shows_by_another_spelling_of_their_url(stores: Stores) -> None:
+    """Of seven images, five are due. All but one of their files are needed still."""
+    artifacts = [{"key": "a", "uri": "http://127.0.0.1:8081/1.png"}, {"key": "b"}]
+    await stores.task(execution={"artifacts": artifacts})
+    models: list[dict[str, Any]] = [{"uri": "http://localhost:8008/files/2.png"}, {"uri": None}, {}]
+    await stores.documents.insert("models", [{"id": str(n), "company": COMPANY, **m} for n, m in enumerate(models)])
+    shown = [f"http://files.example:8081/{name}.png" for name in ("0", "1", "2", "3", "a%62c")]
+    shown += ["HTTP://LOCALHOST:8081//0.png", "https://files.example/files/abc.png", "s3://bucket/0.png"]
+    await stores.events.add(batch(*(image(n, url) for n, url in enumerate(shown))))
+    await stores.run(RetentionRule(("images",), "3 iterations"))
+    assert stores.files.names == {"/3.png"}
+
+
+async def test_documents_are_asked_for_some_models_at_a_time(stores: Stores, monkeypatch: pytest.MonkeyPatch) -> None:
+    """MongoDB takes no command of many megabytes, and a task may show any number of files."""
+    monkeypatch.setattr(run, "_URLS", 10)
+    await stores.task()
+    await stores.events.add(batch(*(image(n) for n in range(35))))
+    real, asked = stores.documents.find, list[int]()
+
+    async def find(collection: str, filter: Any, **how: Any) -> Any:
+        if collection == "models" and "uri" in filter:
+            asked.append(len(filter["uri"].values))
+            if len(asked) == 2:  # a model of one of the files is made just now
+                made = {"id": "new", "company": COMPANY, "uri": "http://localhost:8081/7.png"}
+                await stores.documents.insert("models", [made])
+        return await real(collection, filter, **how)
+
+    monkeypatch.setattr(stores.documents, "find", find)
+    await stores.run(IMAGES)
+    assert asked == [10, 10, 10, 3]
+    assert stores.files.names == {f"/{n}.png" for n in range(33)} - {"/7.png"}
 
 
 # --- by chance --------------------------------------------------------------------------------------
