@@ -97,7 +97,7 @@ def _look(storage: Storage, say: Say) -> _There:
         except BackupError as error:  # `--check` fails for it; a new backup is needed all the more
             say(f"not used: {error}")
     newest = backups[-1] if backups else None
-    needed = {piece.sha256 for backup in backups for piece in backup.pieces}
+    needed = {piece.sha256: piece.table for backup in backups for piece in backup.pieces}
     may_use = set(_mostly_live(newest)) if newest else set()
     sizes, _ = pieces.listed(storage)
     usable: list[PieceUsed] = []
@@ -105,14 +105,16 @@ def _look(storage: Storage, say: Say) -> _There:
     for sha256, size in sizes.items():
         if sha256 in may_use or sha256 not in needed:
             try:
-                if storage.key and sha256 not in needed:  # nobody has signed for it, and its table may lie
-                    pieces.read(storage, sha256)
-                entries = pieces.read_entries(storage, sha256, size)
+                table = needed.get(sha256, "")
+                if storage.key and not table:  # nobody has signed its table, which may lie
+                    entries = pieces.read(storage, sha256).entries.copy()  # the content goes
+                else:
+                    entries = pieces.read_entries(storage, sha256, size, table)
             except BackupError as error:
                 say(f"not used: {error}")
                 continue
             tables.append((len(usable), entries))
-            usable.append(PieceUsed(sha256, size, len(entries)))
+            usable.append(PieceUsed(sha256, size, len(entries), pieces.digest_of(entries)))
     return _There(usable, Known(tables), _files_of(newest, usable) if newest else {})
 
 
@@ -127,8 +129,8 @@ def _mostly_live(manifest: Manifest) -> list[str]:
 
 def _files_of(manifest: Manifest, usable: list[PieceUsed]) -> dict[str, File]:
     """The files of a backup of which all pieces are usable."""
-    places = {piece: number for number, piece in enumerate(usable)}
-    numbers = [places.get(piece) for piece in manifest.pieces]
+    places = {(piece.sha256, piece.size, piece.blocks): number for number, piece in enumerate(usable)}
+    numbers = [places.get((piece.sha256, piece.size, piece.blocks)) for piece in manifest.pieces]
     return {
         file.path: _renumbered(file, numbers)
         for file in manifest.files
@@ -199,7 +201,8 @@ class _Writer:
             content = pieces.encode(self._blocks, self._digests)
             sha256 = hashlib.sha256(content).hexdigest()
             self.storage.write(pieces.name_of(sha256), content)
-            self.there.pieces.append(PieceUsed(sha256, len(content), len(self._blocks)))
+            table = pieces.digest_of(pieces.entries_of(content, sha256))
+            self.there.pieces.append(PieceUsed(sha256, len(content), len(self._blocks), table))
             self.written += len(content)
             self._blocks, self._digests, self._size = [], [], 0
 

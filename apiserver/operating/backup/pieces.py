@@ -41,6 +41,8 @@ class Piece:
     """A piece that was read and checked."""
 
     content: bytes
+    entries: Entries
+    """Its table."""
     starts: Int64Array
     """Where each block begins, and where the last one ends."""
 
@@ -90,24 +92,36 @@ def read(storage: Storage, digest: str) -> Piece:
     content = storage.read(name_of(digest), 0, LARGEST + 1)
     if hashlib.sha256(content).hexdigest() != digest:
         raise BackupError(f"the piece {digest} is damaged: its content has another SHA-256")
-    entries = _entries(content, digest)
+    entries = entries_of(content, digest)
     starts = _starts(entries)
     if content[: len(MAGIC)] != MAGIC or starts[-1] + entries.nbytes + _COUNT.size != len(content):
         raise BackupError(f"the piece {digest} is not a piece of a backup")
-    piece = Piece(content, starts)
+    piece = Piece(content, entries, starts)
     for number, said in enumerate(entries["digest"]):
         if hashlib.sha256(piece.blocks(number, 1)).digest() != said.tobytes():
             raise BackupError(f"the piece {digest} is damaged: block {number} is not what its table says")
     return piece
 
 
-def read_entries(storage: Storage, digest: str, size: int) -> Entries:
-    """The table of a piece of this size, without the blocks. It is not checked."""
+def read_entries(storage: Storage, digest: str, size: int, table: str) -> Entries:
+    """The table of a piece of this size, without the blocks; BackupError if its SHA-256 is not `table`.
+
+    If `table` is empty, the table is not checked.
+    """
     most = PIECE_BLOCKS * ENTRY.itemsize + _COUNT.size
-    return _entries(storage.read(name_of(digest), max(size - most, 0), most), digest)
+    entries = entries_of(storage.read(name_of(digest), max(size - most, 0), most), digest)
+    if table and digest_of(entries) != table:
+        raise BackupError(f"the piece {digest} is damaged: its table has another SHA-256")
+    return entries
 
 
-def _entries(tail: bytes, digest: str) -> Entries:
+def digest_of(entries: Entries) -> str:
+    """The SHA-256 of a table."""
+    return hashlib.sha256(entries.tobytes()).hexdigest()
+
+
+def entries_of(tail: bytes, digest: str) -> Entries:
+    """The table in the last bytes of a piece; BackupError if there is none."""
     if len(tail) >= _COUNT.size:
         (count,) = _COUNT.unpack_from(tail, len(tail) - _COUNT.size)
         start = len(tail) - _COUNT.size - count * ENTRY.itemsize

@@ -139,3 +139,34 @@ def test_a_piece_that_nobody_signed_for_is_read_before_it_is_used(data: Path, tm
     made = make(Settings(data=data), folder, quiet()).manifest
     assert planted not in {piece.sha256 for piece in made.pieces}
     restore(folder, made, tmp_path / "new", quiet())
+
+
+@pytest.mark.parametrize("of_an_older_release", [False, True])
+def test_a_piece_whose_table_was_changed_is_not_used(data: Path, tmp_path: Path, of_an_older_release: bool) -> None:
+    """A user has uploaded a block, and says in the table of its piece that it is another one, which is new."""
+    folder = folder_of(tmp_path / "backups")
+    (data / "files" / "planted").write_bytes(b"planted")
+    settings = Settings(data=data)
+    name, _, made = make(settings, folder, quiet())
+    if of_an_older_release:
+        older = [msgspec.structs.replace(piece, table="") for piece in made.pieces]
+        folder.delete(name)
+        manifest.write(folder, msgspec.structs.replace(made, pieces=older))
+    (data / "files" / "new").write_bytes(b"correct")
+    extent = next(file for file in made.files if file.path == "files/planted").extents[0]
+    piece = pieces.name_of(made.pieces[extent.piece].sha256)
+    content = folder.read(piece)
+    entries = pieces.entries_of(content, piece).copy()
+    entries["digest"][extent.first] = hashlib.sha256(b"correct").digest()
+    folder.write(piece, content[: -4 - entries.nbytes] + entries.tobytes() + content[-4:])
+    newest = make(settings, folder, quiet()).manifest
+    folder.write(piece, content)
+    restore(folder, newest, tmp_path / "new", quiet())
+    assert (tmp_path / "new" / "files" / "new").read_bytes() == b"correct"
+
+
+def test_tables_of_signed_backups_are_read_alone(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = folder_of(tmp_path / "backups")
+    make(Settings(data=data), folder, quiet())
+    monkeypatch.setattr(pieces, "read", None)
+    assert make(Settings(data=data), folder, quiet()).manifest.copied == 0
