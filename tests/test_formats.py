@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import re
 import shutil
 import sqlite3
@@ -129,6 +130,8 @@ def test_a_format_that_is_not_known_is_refused(folder: Path) -> None:
         (["user", "list"], 1),
         (["copy", "--from", "DATA", "--to", "OTHER"], 1),
         (["copy", "--from", "OTHER", "--to", "DATA"], 1),
+        (["retention"], 1),
+        (["retention", "--dry-run"], 1),
     ],
 )
 def test_commands_refuse_it_too(folder: Path, tmp_path: Path, used: Path, command: list[str], code: int) -> None:
@@ -138,7 +141,9 @@ def test_commands_refuse_it_too(folder: Path, tmp_path: Path, used: Path, comman
     places = {"BACKUPS": str(tmp_path / "backups"), "DATA": str(folder), "OTHER": str(tmp_path / "other")}
     given = [places.get(word, word) for word in command]
     data = [] if command[0] == "copy" else ["--data", str(folder)]
-    done = subprocess.run([sys.executable, "-m", "apiserver", *given, *data], capture_output=True, text=True, cwd=ROOT)
+    rules = {"APISERVER_RETENTION": '[{"types": ["logs"], "keep": "1 d"}]'}
+    called = [sys.executable, "-m", "apiserver", *given, *data]
+    done = subprocess.run(called, capture_output=True, text=True, cwd=ROOT, env=os.environ | rules)
     assert done.returncode == code, done.stderr
     assert f"has format {formats.DOCUMENTS.number + 1} of documents" in done.stderr
     assert content(folder) == before

@@ -45,6 +45,7 @@ def _retention(settings: Settings, options: argparse.Namespace) -> None:
 
 async def _run(settings: Settings, *, dry: bool, as_json: bool) -> list[str]:
     """Open the stores, and delete, or say what would be deleted; returns what could not be."""
+    from apiserver import formats
     from apiserver.data_folder import DataFolder
     from apiserver.engines import document_engine, event_engine, owned
     from apiserver.files.deletions import FileDeletions
@@ -55,6 +56,7 @@ async def _run(settings: Settings, *, dry: bool, as_json: bool) -> list[str]:
 
     folder, amounts = DataFolder(settings.data), Amounts()
     folder.make()
+    formats.require(folder)
 
     def tell(gone: Gone) -> None:
         amounts.add(gone)
