@@ -11,7 +11,7 @@ due.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Collection, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -27,6 +27,7 @@ from apiserver.events.model import (
     Owner,
     Sample,
     SamplePosition,
+    selection_of,
 )
 from apiserver.events.queries import EVERYWHERE, PageQuery, Range, SeriesQuery
 from apiserver.files.addresses import files_of
@@ -37,6 +38,8 @@ from apiserver.stores.events.columns.whole import WholePoints
 _DAY = 86_400_000
 #: Events that are read at once.
 _LINES, _SAMPLES = 5000, 200
+#: Series that are read or deleted at once.
+_TOGETHER = 500
 
 _SERIES = (Column("metric", Kind.TEXT), Column("variant", Kind.TEXT), Column("iter", Kind.INT))
 _SAMPLE = (*_SERIES, Column("key", Kind.TEXT), Column("timestamp", Kind.TIME), Column("document", Kind.JSON))
@@ -57,20 +60,32 @@ COLUMNS: dict[EventType, tuple[Column, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """Events of a task and type: those of some series in some iterations that are older than `before` (None: all)."""
+    """Events of a task and type: those of some series in some iterations that are older than `before` (None: all).
+
+    Each series is in one of the ranges at most.
+    """
 
     owner: Owner
     type: EventType
     before: int | None
     ranges: Sequence[tuple[SeriesQuery, Range]]
 
-    def has(self, sample: Sample) -> bool:
-        """Whether a sample of the task and type is due."""
-        return (self.before is None or sample.timestamp < self.before) and any(
-            iterations.least <= sample.iter <= iterations.greatest
-            and series.selection in ([], [MetricSelection(sample.metric, (sample.variant,))])
+    def test(self) -> Callable[[Sample], bool]:
+        """Tells of a sample of the task and type whether it is due; quick also for many series."""
+        whole = next((iterations for series, iterations in self.ranges if not series.selection), None)
+        of_series = {
+            (wanted.metric, variant): iterations
             for series, iterations in self.ranges
-        )
+            for wanted in series.selection
+            for variant in wanted.variants
+        }
+
+        def is_due(sample: Sample) -> bool:
+            iterations = of_series.get((sample.metric, sample.variant), whole)
+            is_old = self.before is None or sample.timestamp < self.before
+            return is_old and iterations is not None and iterations.least <= sample.iter <= iterations.greatest
+
+        return is_due
 
 
 @dataclass(slots=True)
@@ -111,15 +126,22 @@ async def find(store: EventStore, owner: Owner, type: EventType, rule: Retention
 
 
 async def _before_the_newest(store: EventStore, series: SeriesQuery, kept: int) -> list[tuple[SeriesQuery, Range]]:
-    """Each series that has more iterations than are `kept`, and those before them."""
-    found = []
+    """The series that have more iterations than are `kept`, and those before them: series with the same ones together.
+
+    For example, hundreds of series with images at the same iterations are deleted by one call.
+    """
+    found: dict[int, list[tuple[str, str]]] = {}
     for one in await store.sample_series(series):
         alone = replace(series, selection=[MetricSelection(one.metric, (one.variant,))])
         if one.count > kept:
             newest = await store.sample_iterations(alone, PageQuery(kept, descending=True))
             if len(newest) == kept and newest[-1] > one.min_iter:
-                found.append((alone, Range.of(None, newest[-1] - 1)))
-    return found
+                found.setdefault(newest[-1] - 1, []).append((one.metric, one.variant))
+    return [
+        (replace(series, selection=selection_of(names[start : start + _TOGETHER])), Range.of(None, last))
+        for last, names in found.items()
+        for start in range(0, len(names), _TOGETHER)
+    ]
 
 
 def parts(store: EventStore, due: Due) -> AsyncGenerator[Part, None]:
@@ -226,11 +248,16 @@ async def files_to_delete(store: EventStore, due: Due, names: set[str], hosts: C
 
     The SDK gives the images of a series names that repeat: the files of old ones become those of newer ones.
     """
-    left = set(names)
+    left, is_due = set(names), due.test()
     for type, most in ((EventType.IMAGE, 1000), (EventType.PLOT, 50)):
         after: SamplePosition | None = None
         while left and (page := await store.samples(SeriesQuery(due.owner, type), PageQuery(most, after))):
             after = page[-1].position
-            stay = [one for one in page if type is not due.type or not due.has(one)]
-            left -= files_of(await asyncio.to_thread(urls_in, stay), hosts)
+            left -= await asyncio.to_thread(_files, page, is_due if type is due.type else None, hosts)
     return left
+
+
+def _files(samples: Sequence[Sample], goes: Callable[[Sample], bool] | None, hosts: Collection[str]) -> set[str]:
+    """The files of the samples that stay."""
+    stay = samples if goes is None else [one for one in samples if not goes(one)]
+    return files_of(urls_in(stay), hosts)

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apiserver.events.model import EventType, Owner
-from apiserver.events.queries import PageQuery, SeriesQuery
+from apiserver.events.model import EventType, MetricSelection, Owner
+from apiserver.events.queries import PageQuery, Range, SeriesQuery
 from apiserver.operating.retention import due, run
 from apiserver.operating.retention.due import Due
 from apiserver.operating.retention.run import MOST_FAILURES, RetentionError
@@ -66,6 +66,51 @@ async def test_each_series_keeps_its_newest_iterations(stores: Stores) -> None:
         *(("seldom", 0), ("seldom", 3)),
         *(("often", 30), ("often", 30), ("often", 40), ("often", 40)),
     ]
+
+
+async def test_series_with_images_at_the_same_iterations_are_deleted_together(
+    stores: Stores, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Seven series, of which one has more iterations, by calls for up to four series."""
+    monkeypatch.setattr(due, "_TOGETHER", 4)
+    await stores.task()
+    images = [image(n, variant=str(v), timestamp=NOW) for v in range(7) for n in range(5 if v < 6 else 6)]
+    await stores.events.add(batch(*images))
+    calls: list[tuple[int, int]] = []
+    real = stores.events.delete_samples
+
+    async def delete_samples(series: SeriesQuery, iterations: Range, *how: Any) -> int:
+        calls.append((sum(len(of.variants) for of in series.selection), iterations.greatest))
+        return await real(series, iterations, *how)
+
+    monkeypatch.setattr(stores.events, "delete_samples", delete_samples)
+    (gone,) = await stores.run(IMAGES)
+    assert gone.events == 6 * 3 + 4
+    assert sorted(calls) == [(1, 3), (2, 2), (4, 2)]
+    left = await stores.events.samples(SeriesQuery(OWNER, EventType.IMAGE), PageQuery(100))
+    assert sorted((one.variant, one.iter) for one in left) == [
+        (str(v), n) for v in range(7) for n in ((3, 4) if v < 6 else (4, 5))
+    ]
+
+
+def test_a_sample_is_due_by_the_range_of_its_series_alone() -> None:
+    """However many series there are, the range of a sample's series is found by one look."""
+    looked: list[str] = []
+
+    class Ranges(list[Any]):
+        def __iter__(self) -> Any:
+            looked.append("all")
+            return super().__iter__()
+
+    series = [SeriesQuery(OWNER, EventType.IMAGE, [MetricSelection("m", (str(n),))]) for n in range(50)]
+    is_due = Due(OWNER, EventType.IMAGE, NOW, Ranges((one, Range.of(None, n)) for n, one in enumerate(series))).test()
+    looked.clear()
+    for n in range(50):
+        for iter, at in ((n, NOW - 1), (n + 1, NOW - 1), (n, NOW)):
+            found = sample(iter, type=EventType.IMAGE, metric="m", variant=str(n), timestamp=at)
+            assert is_due(found) == (iter == n and at < NOW)
+    assert not is_due(sample(0, type=EventType.IMAGE, metric="other", variant="0", timestamp=OLD))
+    assert looked == []
 
 
 async def test_scalars_of_a_task_go_together_once_all_are_old(stores: Stores) -> None:
