@@ -50,7 +50,7 @@ class Identity:
     service: bool = False
     """Whether the caller is a service account, as which no person signs in."""
     acted_by: str = ""
-    """The id of the user who acts in the name of this one, if the request says so."""
+    """The id of the user who acts in the name of this one, as the request says, or did when the token was got."""
 
 
 ANONYMOUS = Identity(user="", company="", role="anonymous")

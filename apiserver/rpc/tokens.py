@@ -40,10 +40,11 @@ class Tokens:
         Clients learn the server's version from the token's claims.
         """
         now = int(time.time())
+        fields = (*_IDENTITY, "key", *(["acted_by"] if identity.acted_by else []))
         claims = {
             "exp": now + lifetime_s,
             "iat": now,
-            "identity": {field: getattr(identity, field) for field in (*_IDENTITY, "key")},
+            "identity": {field: getattr(identity, field) for field in fields},
             "session_id": identity.session or token_hex(16),
             "auth_time": now if identity.logged_in is None else identity.logged_in,
             "api_version": str(NEWEST),
@@ -87,11 +88,12 @@ def _identity(claims: dict[str, Any]) -> Identity:
     claim = claims.get("identity")
     if not isinstance(claim, dict) or not all(isinstance(claim.get(field), str) for field in _IDENTITY):
         raise bad_token("it names no identity")
-    key, session = claim.get("key"), claims.get("session_id")
+    key, session, acted_by = claim.get("key"), claims.get("session_id"), claim.get("acted_by")
     logged_in = claims.get("auth_time", claims.get("iat"))  # older tokens have no `auth_time`: each was its own login
     return Identity(
         **{field: claim[field] for field in _IDENTITY},
         key=key if isinstance(key, str) else None,
         session=session if isinstance(session, str) else None,
         logged_in=logged_in if isinstance(logged_in, int) else 0,
+        acted_by=acted_by if isinstance(acted_by, str) else "",
     )

@@ -71,7 +71,12 @@ async def get_token_for_user(call: Call, request: dict[str, Any]) -> dict[str, A
     if user.user != caller.user and not is_admin(call):
         raise forbidden("only admins may get tokens for other users")
     ending_with_the_callers = replace(
-        user, key=caller.key, session=caller.session, logged_in=caller.logged_in, grant=caller.grant
+        user,
+        key=caller.key,
+        session=caller.session,
+        logged_in=caller.logged_in,
+        grant=caller.grant,
+        acted_by=caller.acted_by or ("" if user.user == caller.user else caller.user),
     )
     token, _ = await log_in(call, ending_with_the_callers, request.get("expiration_sec"))
     return {"token": token}

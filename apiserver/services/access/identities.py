@@ -21,7 +21,7 @@ from apiserver.rpc.call import FULL, Grant, Identity
 from apiserver.rpc.errors import unauthorized
 from apiserver.services.access.attempts import Attempts
 from apiserver.services.access.key_uses import KeyUses
-from apiserver.services.access.roles import may_become
+from apiserver.services.access.roles import LOGIN_PAGE, may_become
 from apiserver.services.access.scopes import grant_of
 from apiserver.stores.documents.base import DocumentStore, DocumentStoreBusy
 from apiserver.stores.documents.query import Update
@@ -93,7 +93,7 @@ def current(documents: DocumentStore, uses: KeyUses) -> Current:
     cache = _cache_of(documents)
 
     async def now(claimed: Identity) -> Identity | None:
-        token = (claimed.user, claimed.company, claimed.key, claimed.session, claimed.logged_in)
+        token = (claimed.user, claimed.company, claimed.key, claimed.session, claimed.logged_in, claimed.acted_by)
         found: Identity | None = await cache.get(token, lambda: _of_token(documents, claimed))
         if found is None or found.grant.expires <= time.time():
             return None
@@ -105,7 +105,10 @@ def current(documents: DocumentStore, uses: KeyUses) -> Current:
 
 
 def become(documents: DocumentStore) -> Become:
-    """A coroutine function that returns the identity of a caller who acts for another user; None if not allowed."""
+    """A coroutine function that returns the identity of a caller who acts for another user; None if not allowed.
+
+    The identity says who acts for the user, but for the login page: there, people sign in themselves.
+    """
 
     cache = _cache_of(documents)
 
@@ -119,7 +122,7 @@ def become(documents: DocumentStore) -> Become:
             session=caller.session,
             logged_in=caller.logged_in,
             grant=caller.grant,
-            acted_by=caller.user,
+            acted_by="" if caller.role == LOGIN_PAGE else caller.acted_by or caller.user,
         )
 
     return in_the_name_of
@@ -172,7 +175,14 @@ async def _of_token(documents: DocumentStore, claimed: Identity) -> Identity | N
         return None
     if claimed.session:
         await _note_use(documents, claimed.session)
-    return replace(identity, key=claimed.key, session=claimed.session, logged_in=claimed.logged_in, grant=grant)
+    return replace(
+        identity,
+        key=claimed.key,
+        session=claimed.session,
+        logged_in=claimed.logged_in,
+        grant=grant,
+        acted_by=claimed.acted_by,
+    )
 
 
 async def _note_use(documents: DocumentStore, session: str) -> None:

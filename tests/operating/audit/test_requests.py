@@ -190,6 +190,24 @@ async def test_who_acts_for_another_user_is_named(api: Api, folder: Path) -> Non
     assert (made["user"], made["what"]["acted_by"]) == (bob, admin)
 
 
+@pytest.mark.parametrize("renewed", [False, True])
+@pytest.mark.parametrize("endpoint", ["auth.login", "auth.get_token_for_user"])
+async def test_who_acts_for_another_user_is_named_with_tokens_that_they_get_so(
+    api: Api, folder: Path, endpoint: str, renewed: bool
+) -> None:
+    bob, _ = await new_user(api, "bob")
+    admin = (await api.call("users.get_current_user"))["user"]["id"]
+    if endpoint == "auth.login":
+        token = (await api.call(endpoint, headers={"x-clearml-impersonate-as": bob}))["token"]
+    else:
+        token = (await api.call(endpoint, {"user": bob}))["token"]
+    if renewed:
+        token = (await api.call("auth.login", auth=None, headers={"authorization": f"Bearer {token}"}))["token"]
+    await api.call("auth.create_credentials", auth=None, headers={"authorization": f"Bearer {token}"})
+    [made] = lines(folder, 1, "auth.create_credentials")
+    assert (made["user"], made["what"].get("acted_by")) == (bob, admin)
+
+
 async def test_looking_through_it_ends(api: Api, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lines(folder, 1, "server.start")
     monkeypatch.setattr(audit, "_SECONDS", -1)
