@@ -52,16 +52,19 @@ class Attempts:
         self._turn = asyncio.Semaphore(_AT_ONCE)
         self._waiting = 0
 
-    def begin(self, name: str, address: str) -> None:
-        """Count a failed attempt before it is checked (`succeeded` takes it back); 429 if it must wait."""
-        limits = self._limits(name, neighbourhood(address))
+    def begin(self, name: str, address: str, *, known: str | None = None) -> None:
+        """Count a failed attempt before it is checked (`succeeded` takes it back); 429 if it must wait.
+
+        `known` is the name under which successes are remembered, if that is another one.
+        """
+        limits = self._limits(name, neighbourhood(address), known)
         self._check(limits)
         for key, limit in limits.items():
             self._remember(key, self._count(key, limit) + 1)
 
-    def take_back(self, name: str, address: str) -> None:
+    def take_back(self, name: str, address: str, *, known: str | None = None) -> None:
         """Count an attempt no more that `begin` counted, and that did not fail."""
-        for key, limit in self._limits(name, neighbourhood(address)).items():
+        for key, limit in self._limits(name, neighbourhood(address), known).items():
             if (others := self._count(key, limit) - 1) > 0:
                 self._remember(key, others)
             else:
@@ -102,9 +105,9 @@ class Attempts:
         finally:
             self._waiting -= 1
 
-    def _limits(self, name: str, place: str) -> dict[Hashable, Limit]:
+    def _limits(self, name: str, place: str, known: str | None = None) -> dict[Hashable, Limit]:
         limits: dict[Hashable, Limit] = {(name, place): OF_NAME}
-        return limits if (name, place) in self._known else {**limits, place: OF_ADDRESS}
+        return limits if (known or name, place) in self._known else {**limits, place: OF_ADDRESS}
 
     def _check(self, limits: dict[Hashable, Limit]) -> None:
         for key, limit in limits.items():

@@ -2,7 +2,8 @@
 
 Strangers may begin and finish. To begin costs them nothing that lasts, and the server nothing but an answer. To finish
 needs the cookie of a beginning: without it, nothing is asked and nothing counted. With it, failures count as those of
-passwords do, for the beginning and for the address, and the provider is asked for eight at a time.
+passwords do, for the beginning and for the address, and the provider is asked for eight at a time. They do not count
+for an address where somebody has signed in at the provider before, nor if the provider itself fails.
 """
 
 from __future__ import annotations
@@ -37,8 +38,9 @@ FINISHED = "finished_sign_ins"
 ID_TOKENS = "id_tokens"
 #: Seconds that somebody waits for the provider at most.
 PATIENCE = 20
-#: Beginning of the names under which callbacks that fail are counted: each beginning has a name of its own, so that
-#: nobody waits for what others at their address did. No user has such a name, as names have no line breaks.
+#: The name under which it is remembered where somebody has signed in, and the beginning of the names under which
+#: callbacks that fail are counted. Each beginning has a name of its own: where somebody has signed in before, nobody
+#: waits for what others at the address did. No user has such a name, as names have no line breaks.
 _COUNTED = "\n sign-in at the provider"
 #: The only path that the cookie of a beginning is sent to.
 _PATH = "/auth.finish_provider_login"
@@ -84,19 +86,26 @@ async def finish(call: Call, request: dict[str, Any]) -> tuple[Identity, str, st
             "Try again."
         )
     counted = f"{_COUNTED} {own.state}"
-    attempts.begin(counted, call.client)
+    attempts.begin(counted, call.client, known=_COUNTED)
     _set_cookie(call, "", 0)
-    async with _asked():
-        await _check_sender(provider, settings, request)
-        if request.get("code") is None:
-            error = str(request.get("error"))
-            raise _refused(_MEANINGS.get(error, "The provider did not sign you in: its log says why."))
-        somebody = await provider.signed_in(own, request["code"])
+    try:
+        async with _asked():
+            await _check_sender(provider, settings, request)
+            if request.get("code") is None:
+                said = str(request.get("error"))
+                raise _refused(_MEANINGS.get(said, "The provider did not sign you in: its log says why."))
+            somebody = await provider.signed_in(own, request["code"])
+    except ApiError as error:
+        if error.code != 401:  # the provider failed, or too many asked it
+            attempts.take_back(counted, call.client, known=_COUNTED)
+        raise
     await documents.delete(FINISHED, {"expires": Less(utc_now())})
     if not await insert_if_new(documents, FINISHED, {"id": digest(own.state), "expires": from_now(begun.SECONDS)}):
         raise _refused("This sign-in was finished before. Try again.")
-    attempts.take_back(counted, call.client)
-    return await user_of(documents, settings, somebody.claims), somebody.id_token, own.next
+    attempts.take_back(counted, call.client, known=_COUNTED)
+    identity = await user_of(documents, settings, somebody.claims)
+    attempts.succeeded(_COUNTED, call.client)
+    return identity, somebody.id_token, own.next
 
 
 async def keep_id_token(call: Call, token: str, id_token: str) -> None:

@@ -242,6 +242,30 @@ async def test_guesses_of_a_code_are_slowed_down_for_who_began_alone(browser: Br
     assert (await other.sign_in()).status_code == 200
 
 
+async def test_where_somebody_has_signed_in_nobody_waits_for_what_others_did(browser: Browser, other: Browser) -> None:
+    await browser.sign_in()
+    for _ in range(OF_ADDRESS.burst + 5):
+        await other.go()
+        assert (await other.finish(code=secrets.token_hex(8))).status_code == 401
+    assert (await browser.sign_in()).status_code == 200
+
+
+async def test_elsewhere_guesses_of_codes_are_slowed_down(other: Browser) -> None:
+    statuses = []
+    for _ in range(OF_ADDRESS.burst + 1):
+        await other.go()
+        statuses.append((await other.finish(code=secrets.token_hex(8))).status_code)
+    assert statuses == [401] * OF_ADDRESS.burst + [429]
+
+
+async def test_failures_of_the_provider_count_for_nobody(browser: Browser, other: Browser) -> None:
+    browser.liar.answer["/token"] = failing
+    for _ in range(OF_ADDRESS.burst + 5):
+        assert (await browser.sign_in()).status_code == 503
+    del browser.liar.answer["/token"]
+    assert (await other.sign_in()).status_code == 200
+
+
 async def test_beginning_a_thousand_times_asks_the_provider_once_and_keeps_nothing(browser: Browser, api: Api) -> None:
     before = await api.backend.documents.collections()
     for _ in range(200):
