@@ -175,7 +175,7 @@ def create_app(settings: Settings) -> App:
     """
     folder = DataFolder(settings.data)
     folder.make()
-    formats.require(folder)
+    formats.require(settings)
     settings = dataclasses.replace(settings, token_secret=settings.token_secret or folder.token_secret())
     store = FileStore(folder.files, max_bytes=settings.max_upload_bytes, fsync=settings.durability == "fsync")
     backend = _backend(settings, folder, store)

@@ -26,6 +26,7 @@ from pathlib import Path
 
 from apiserver import __version__
 from apiserver.data_folder import DataFolder, DataFolderError, write_private
+from apiserver.settings import EMBEDDED, Settings
 from apiserver.stores.sqlite_files import user_version
 
 _STAMP = "formats.json"
@@ -62,17 +63,21 @@ COLLECTIONS = Format("collections", 5, "collections in MongoDB", "the collection
 IN_FOLDER = (FOLDER, EVENTS, JOURNAL, DOCUMENTS, FILES, SECRETS, AUDIT, SCRUB)
 ALL = (*IN_FOLDER, MANIFESTS, PIECES, EXPORTS, BLOCKS, COLLECTIONS)
 
+#: No release has a higher number. What has one is damaged.
+_MOST = 9999
 _JOURNAL_HEAD = re.compile(rb"EVJRNL(\d\d)")
 
 
-def require(folder: DataFolder) -> None:
-    """Return if this release reads everything in the folder, as far as the numbers say. Nothing is changed.
+def require(settings: Settings) -> None:
+    """Return if this release reads all that the settings use in the data folder, as far as the numbers say.
 
+    What an embedded engine has left there is not looked at if the settings name another one. Nothing is changed.
     DataFolderError names the file, its format and the release that wrote it.
     """
+    folder = DataFolder(settings.data)
     release, noted = _noted(folder.root / _STAMP)
     known = {format.name: format for format in IN_FOLDER}
-    for path, name, number in (*_numbers_in(folder), *((folder.root / _STAMP, *one) for one in noted.items())):
+    for path, name, number in (*_numbers_in(settings), *((folder.root / _STAMP, *one) for one in noted.items())):
         newest = known[name].number if name in known else 0
         if number > newest:
             reads = f"reads up to {newest}" if newest else "does not know it"
@@ -83,12 +88,12 @@ def require(folder: DataFolder) -> None:
             )
 
 
-def older(folder: DataFolder) -> list[str]:
+def older(settings: Settings) -> list[str]:
     """What a server of this release brings up to date when it opens its stores: a sentence for each file."""
     newest = {format.name: format.number for format in IN_FOLDER}
     return [
         f"'{path}' has format {number} of {name}, which an older release wrote"
-        for path, name, number in _numbers_in(folder)
+        for path, name, number in _numbers_in(settings)
         if number < newest[name]
     ]
 
@@ -116,15 +121,37 @@ def _noted(path: Path) -> tuple[str, dict[str, int]]:
         ) from error
 
 
-def _numbers_in(folder: DataFolder) -> Iterator[tuple[Path, str, int]]:
-    """The files that have numbers of their own, with the name of the format, and the number."""
-    for path, name in ((folder.events / "events.db", EVENTS.name), (folder.documents, DOCUMENTS.name)):
-        try:
-            yield path, name, user_version(path)
-        except FileNotFoundError:
-            continue
-        except OSError as error:
-            raise DataFolderError(f"cannot use the data folder: '{path}' cannot be read: {error.strerror}") from error
+def _numbers_in(settings: Settings) -> Iterator[tuple[Path, str, int]]:
+    """The files of embedded engines that have numbers of their own, with the name of the format, and the number.
+
+    A database without a number is damaged: SQLite says so when it opens the file.
+    """
+    folder = DataFolder(settings.data)
+    if settings.documents == EMBEDDED:
+        yield from _number_of_database(folder.documents, DOCUMENTS.name)
+    if settings.events == EMBEDDED:
+        yield from _number_of_database(folder.events / "events.db", EVENTS.name)
+        yield from _numbers_of_journal(folder)
+
+
+def _number_of_database(path: Path, name: str) -> Iterator[tuple[Path, str, int]]:
+    try:
+        number = user_version(path)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise DataFolderError(f"cannot use the data folder: '{path}' cannot be read: {error.strerror}") from error
+    if number is None:
+        return
+    if number > _MOST:
+        raise DataFolderError(
+            f"cannot use the data folder: '{path}' is damaged: it says that it has format {number} of {name}, a number"
+            " that no release has. Nothing was changed. Restore a backup"
+        )
+    yield path, name, number
+
+
+def _numbers_of_journal(folder: DataFolder) -> Iterator[tuple[Path, str, int]]:
     for path in sorted(folder.events.glob("journal-*.log")):
         try:
             with open(path, "rb") as file:

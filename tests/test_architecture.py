@@ -38,7 +38,7 @@ ALLOWED = {
     "setting_values": {"ip_addresses", "passwords", "retention_rules"},
     "settings": {"addresses", "ip_addresses", "retention_rules", "setting_values", "urls"},
     "data_folder": set(),
-    "formats": {"__version__", "data_folder", "stores.sqlite_files"},
+    "formats": {"__version__", "data_folder", "settings", "stores.sqlite_files"},
     "stores.events": {
         "__version__",
         "address",

@@ -12,15 +12,19 @@ import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from apiserver import __version__, formats
 from apiserver.app import create_app
-from apiserver.data_folder import DataFolder, DataFolderError
+from apiserver.data_folder import DataFolderError
 from apiserver.operating.backup import manifest, pieces
-from apiserver.settings import Settings
+from apiserver.operating.doctor.examination import CannotLook, examine
+from apiserver.settings import EMBEDDED, Settings
+from apiserver.stores.documents.base import DocumentStoreError
+from apiserver.stores.events.base import EventStoreError
 from apiserver.stores.events.embedded import journal
 from apiserver.stores.migrations import steps_of
 from apiserver.stores.sqlite_files import user_version
@@ -170,7 +174,7 @@ async def test_notes_of_a_newer_release_with_the_same_formats_do_no_harm(folder:
 def test_notes_that_make_no_sense_are_refused(folder: Path, text: str) -> None:
     (folder / "formats.json").write_text(text)
     with pytest.raises(DataFolderError, match=r"formats\.json' cannot be read .* delete this file"):
-        formats.require(DataFolder(folder))
+        formats.require(Settings(data=folder))
 
 
 def test_a_number_in_the_log_counts_once_it_is_committed(tmp_path: Path) -> None:
@@ -197,7 +201,63 @@ def test_a_number_in_the_log_counts_once_it_is_committed(tmp_path: Path) -> None
         assert user_version(path) == 5
     assert user_version(path) == 5
     (tmp_path / "y.db").write_bytes(b"no database")
-    assert user_version(tmp_path / "y.db") == 0
+    assert user_version(tmp_path / "y.db") is None
+    (tmp_path / "empty.db").write_bytes(b"")
+    assert user_version(tmp_path / "empty.db") == 0
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("name", "end", "said"),
+    [
+        ("events/events.db", 100, "file is not a database"),
+        ("documents.db", 100, "file is not a database"),
+        ("events/events.db", 40, "file is not a database"),
+    ],
+)
+async def test_a_database_that_begins_with_zeros_is_damaged_and_not_older(
+    folder: Path, name: str, end: int, said: str
+) -> None:
+    path = folder / name
+    path.write_bytes(bytes(end) + path.read_bytes()[end:])
+    settings = Settings(data=folder)
+    assert formats.older(settings) == []
+    with pytest.raises(CannotLook, match=said):
+        await examine(settings, checking=True, most=1, say=lambda line: None)
+    with pytest.raises((EventStoreError, DocumentStoreError), match=said):
+        async with running_api(folder):
+            pass
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("name", ["events/events.db", "documents.db"])
+async def test_a_number_that_no_release_has_is_damage(folder: Path, name: str) -> None:
+    path = folder / name
+    content = path.read_bytes()
+    path.write_bytes(content[:60] + b"\xff" * 4 + content[64:])
+    before, damaged = path.read_bytes(), rf"{path}' is damaged: it says that it has format 4294967295"
+    with pytest.raises(DataFolderError, match=damaged):
+        create_app(Settings(data=folder))
+    with pytest.raises(CannotLook, match=damaged):
+        await examine(Settings(data=folder), checking=True, most=1, say=lambda line: None)
+    assert path.read_bytes() == before
+
+
+def test_what_an_embedded_engine_has_left_does_not_count_on_another_one(folder: Path) -> None:
+    in_head(folder / "events" / "events.db", 1)
+    in_head(folder / "documents.db", 1)
+    embedded = Settings(data=folder)
+    told = [line.split("'")[1] for line in formats.older(embedded)]
+    assert sorted(told) == [str(folder / "documents.db"), str(folder / "events" / "events.db")]
+    of_engines = replace(embedded, events="elasticsearch://host/prefix", documents="mongodb://host/database")
+    assert formats.older(of_engines) == []
+    (told_of_documents,) = formats.older(replace(of_engines, documents=EMBEDDED))
+    assert "documents.db" in told_of_documents
+    in_head(folder / "documents.db", formats.DOCUMENTS.number + 1)
+    in_journal(folder, formats.JOURNAL.number + 1)
+    formats.require(of_engines)
+    with pytest.raises(DataFolderError, match=r"journal-0000099999\.log' has format"):
+        formats.require(replace(of_engines, events=EMBEDDED))
 
 
 def test_the_page_lists_all_formats() -> None:

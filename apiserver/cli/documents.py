@@ -27,7 +27,7 @@ def with_documents(settings: Settings, work: Callable[[DocumentStore], Awaitable
         folder = DataFolder(settings.data)
         if settings.documents == EMBEDDED:
             folder.make()
-            formats.require(folder)
+            formats.require(settings)
         documents = document_engine(settings).store(folder)
         await documents.open()
         try:

@@ -56,7 +56,7 @@ async def _run(settings: Settings, *, dry: bool, as_json: bool) -> list[str]:
 
     folder, amounts = DataFolder(settings.data), Amounts()
     folder.make()
-    formats.require(folder)
+    formats.require(settings)
 
     def tell(gone: Gone) -> None:
         amounts.add(gone)

@@ -37,11 +37,9 @@ def _migrate(settings: Settings, options: argparse.Namespace) -> None:
 def _old_in_folder(settings: Settings) -> list[str]:
     """Say and return what a server will bring up to date in the data folder. DataFolderError: it is of a newer one."""
     from apiserver import formats
-    from apiserver.data_folder import DataFolder
 
-    folder = DataFolder(settings.data)
-    formats.require(folder)
-    old = formats.older(folder)
+    formats.require(settings)
+    old = formats.older(settings)
     for problem in old:
         say(f"data: {problem}: a server brings it up to date when it starts")
     return old

@@ -104,7 +104,7 @@ async def opened(location: Location) -> AsyncIterator[tuple[EventStore | None, D
     async with AsyncExitStack() as opened:
         if embedded_events or embedded_documents:
             folder.make()
-            formats.require(folder)
+            formats.require(settings)
         if embedded_documents and not embedded_events:  # an embedded event store locks the folder itself
             opened.enter_context(engines.locked(folder))
         for store in (events, documents):

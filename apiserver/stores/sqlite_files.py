@@ -27,15 +27,18 @@ _OF_DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERRO
 _OF_THE_DISK = (sqlite3.SQLITE_IOERR_READ, sqlite3.SQLITE_IOERR_CORRUPTFS)
 
 
-def user_version(path: Path) -> int:
+def user_version(path: Path) -> int | None:
     """What `PRAGMA user_version` would tell, read without SQLite, which would make files beside this one. OSError.
 
-    It is in the first page. The newest one that was committed counts: it may still be in the write-ahead log.
+    It is in the first page. The newest one that was committed counts: it may still be in the write-ahead log. An empty
+    file has 0, as for SQLite. None: the file does not begin like a database, so it is damaged, or it is none.
     """
     with open(path, "rb") as file:
         head = file.read(_USER_VERSION.stop)
-    if not head.startswith(_MAGIC):
+    if not head:
         return 0
+    if not head.startswith(_MAGIC) or len(head) < _USER_VERSION.stop:
+        return None
     logged = _first_page_in_log(path.with_name(f"{path.name}-wal"), _USER_VERSION.stop)
     return int.from_bytes((logged or head)[_USER_VERSION])
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +63,12 @@ def test_it_says_what_would_be_done_and_does_nothing(
     assert kept(engines) == before
     assert main(command) == 0
     assert kept(engines) != before
+    left = tmp_path / "data" / "events" / "events.db"
+    left.parent.mkdir()
+    with closing(sqlite3.connect(left)) as connection:  # what an older embedded engine has left does not count
+        connection.execute("PRAGMA user_version = 1")
     assert main([*command, "--dry-run"]) == 0
+    assert main(["doctor", *command[1:]]) == 1  # it finds events without a task; 2 says that it cannot look
 
 
 @pytest.mark.parametrize("by", ["migrate", "serve"])

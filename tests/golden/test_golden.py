@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from apiserver.data_folder import DataFolder
 from apiserver.formats import older
+from apiserver.settings import Settings
 from tests.golden import calls
 from tests.golden.make import ENDING, HERE
 from tests.harness import Served, served
@@ -92,7 +92,7 @@ def test_there_are_folders_of_several_releases() -> None:
 
 def test_it_opens_and_answers_the_same(golden: Golden) -> None:
     """And the doctor finds nothing: before, unless it has to be opened first, while the server runs, and afterwards."""
-    if older(DataFolder(golden.data)):
+    if older(Settings(data=golden.data)):
         with pytest.raises(AssertionError, match="brings it up to date when it starts: then look again"):
             run("doctor", "--data", golden.data)
     else:
@@ -110,7 +110,7 @@ def test_a_dry_run_says_what_a_start_would_do_and_does_nothing(golden: Golden) -
     before = {path: path.read_bytes() for path in golden.folder.rglob("*") if path.is_file()}
     command = [sys.executable, "-m", "apiserver", "migrate", "--dry-run", "--data", str(golden.data)]
     done = subprocess.run(command, capture_output=True, text=True)
-    old = older(DataFolder(golden.data))
+    old = older(Settings(data=golden.data))
     assert done.returncode == (1 if old else 0), done.stderr
     for problem in old:
         assert f"data: {problem}: a server brings it up to date when it starts" in done.stdout

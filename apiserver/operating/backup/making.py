@@ -40,7 +40,7 @@ def make(settings: Settings, storage: Storage, progress: Progress) -> Named:
         raise BackupError(f"{storage.root} lies in the data folder: a backup belongs elsewhere")
     started = time.monotonic()
     try:
-        formats.require(folder)
+        formats.require(settings)
         with closing(Moment(settings)) as moment, storage.owned():
             there = _look(storage, progress.say)
             moment.begin()

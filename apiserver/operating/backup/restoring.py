@@ -110,8 +110,8 @@ def verify(settings: Settings, manifest: Manifest, root: Path, progress: Progres
     progress.step("reading all that was restored")
     wrong: list[str] = []
     try:
-        formats.require(DataFolder(root))
-        is_older = bool(formats.older(DataFolder(root)))
+        formats.require(restored)
+        is_older = bool(formats.older(restored))
         if not is_older:
             asyncio.run(_look(restored, wrong))
         with closing(Moment(restored)) as moment:

@@ -71,10 +71,10 @@ class Examined:
 async def looks(settings: Settings, folder: DataFolder) -> AsyncIterator[tuple[EventInspection, DocumentInspection]]:
     """A look at both stores while the block is open. CannotLook, EventStoreError, DocumentStoreError."""
     try:
-        formats.require(folder)
+        formats.require(settings)
     except DataFolderError as error:
         raise CannotLook(str(error)) from error
-    for problem in formats.older(folder):
+    for problem in formats.older(settings):
         raise CannotLook(f"{problem}. A server of this release brings it up to date when it starts: then look again")
     async with AsyncExitStack() as stack:
         found = []
