@@ -56,8 +56,7 @@ class Health:
         if self._scrub is not None:
             body["scrub"] = self._scrub.about()
         if self._backend.quotas is not None:
-            shares = self._backend.quotas.amounts.near()
-            body["quotas"] = {"near": len(shares), "used_up": sum(share.part >= 1 for share in shares)}
+            body["quotas"] = self._backend.quotas.amounts.near()._asdict()
         if self._backups is not None:
             body["backup"] = self._backups.report()
         if self._retention is not None:

@@ -143,7 +143,7 @@ ALLOWED = {
             "settings",
             "urls",
         ),
-        *("stores.documents", "stores.events", "times"),
+        *("stores.documents", "stores.events", "stores.files", "times"),
     },
 }
 

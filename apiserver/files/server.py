@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Protocol
 from urllib.parse import unquote_to_bytes
 
 import orjson
@@ -19,6 +18,7 @@ from apiserver.files.addresses import file_name
 from apiserver.files.deletions import FileDeletions
 from apiserver.files.downloads import send_file
 from apiserver.files.links import FileLinks
+from apiserver.files.room import Room, Taken
 from apiserver.files.uploads import store_body, store_form
 from apiserver.rpc.auth import Authenticator, note_caller
 from apiserver.rpc.body import Body, Limits
@@ -42,16 +42,6 @@ LIMITS = Limits(least_rate=4 * 2**10)
 
 #: Whether a caller may read, write and delete the file of a name.
 MayUse = Callable[[Identity, str], Awaitable[bool]]
-
-
-class Room(Protocol):
-    """Says whether there is room for files."""
-
-    async def admit_file(self, company: str, name: str, bytes: int) -> None:
-        """Raise ApiError if there is no room for a file of about so many bytes."""
-
-    async def stored_file(self, company: str, name: str, bytes: int) -> None:
-        """Count a file that was stored."""
 
 
 class FileServer:
@@ -121,6 +111,8 @@ class FileServer:
                     deleted = await self._store.delete(caller.company, name)
                     if not deleted and not await self._deletions.covers(caller.company, name):
                         raise _not_found(name)
+                    if deleted and self._room is not None:
+                        await self._room.deleted_file(caller, name, deleted)
                     return _json({"deleted": [name]})
             raise ApiError(405, 0, "The file server answers GET, HEAD, POST, PUT and DELETE")
         except ApiError as error:
@@ -159,23 +151,19 @@ class FileServer:
         self, caller: Identity, method: str, name: str, headers: Mapping[str, str], incoming: Body
     ) -> dict[str, int]:
         """Store what is uploaded; returns the sizes of the files by name."""
-        company, size = caller.company, headers.get("content-length", "")
+        size = headers.get("content-length", "")
 
-        async def check(name: str) -> None:
+        async def admit(name: str) -> Taken:
             await self._check(caller, name)
-            if self._room is not None:
-                await self._room.admit_file(company, name, int(size) if size.isdecimal() else 0)
+            if self._room is None:
+                return Taken()
+            return await self._room.admit_file(caller, name, int(size) if size.isdecimal() else 0)
 
         if method == "PUT":
-            sizes = {name: await store_body(self._store, company, name, incoming, check)}
-        elif name in ("", "/"):
-            sizes = await store_form(self._store, company, headers, incoming, check)
-        else:
-            raise bad_request("Forms are posted to the root of the file server")
-        if self._room is not None:
-            for stored, bytes in sizes.items():
-                await self._room.stored_file(company, stored, bytes)
-        return sizes
+            return {name: await store_body(self._store, caller.company, name, incoming, admit)}
+        if name in ("", "/"):
+            return await store_form(self._store, caller.company, headers, incoming, admit)
+        raise bad_request("Forms are posted to the root of the file server")
 
 
 def _path(scope: Scope) -> str:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import MultipartParser, parse_options_header
 
+from apiserver.files.room import Taken
 from apiserver.rpc.body import Body
 from apiserver.rpc.errors import bad_request
 from apiserver.stores.files.disk import FileStore, Upload
@@ -22,46 +23,54 @@ _MAX_OTHERS = 1000
 _SMALL = 16 * 2**10
 
 
-#: Raises ApiError if the caller may not store a file of this name.
-Check = Callable[[str], Awaitable[None]]
+#: The room for a file of this name. Raises ApiError if the caller may not store it, or there is none.
+Admit = Callable[[str], Awaitable[Taken]]
 
 
-async def store_body(store: FileStore, company: str, name: str, body: Body, check: Check) -> int:
+async def store_body(store: FileStore, company: str, name: str, body: Body, admit: Admit) -> int:
     """Store the body as the file `name`; returns its size."""
-    await check(name)
-    async with store.upload(company, name) as upload:
-        await body.each(upload.write)
-        await upload.finish()
-        await upload.commit()
-        return upload.size
+    with await admit(name) as room:
+        async with store.upload(company, name) as upload:
+
+            async def take(data: bytes) -> None:
+                room.take(len(data))
+                await upload.write(data)
+
+            await body.each(take)
+            await upload.finish()
+            room.stored(await upload.commit())
+            return upload.size
 
 
 async def store_form(
-    store: FileStore, company: str, headers: Mapping[str, str], body: Body, check: Check
+    store: FileStore, company: str, headers: Mapping[str, str], body: Body, admit: Admit
 ) -> dict[str, int]:
     """Store each file of a multipart form under the name of its form field; returns their sizes by name."""
     form = _Form(_boundary(headers))
-    uploads: dict[str, Upload] = {}
+    uploads: dict[str, tuple[Upload, Taken]] = {}
     current: Upload
+    room: Taken
     async with AsyncExitStack() as stack:
 
         async def take(data: bytes) -> None:
-            nonlocal current
+            nonlocal current, room
             for step in await form.read(data):
                 match step:
                     case Begin(name):
-                        await check(name)
-                        current = uploads[name] = await stack.enter_async_context(store.upload(company, name))
+                        room = stack.enter_context(await admit(name))
+                        current = await stack.enter_async_context(store.upload(company, name))
+                        uploads[name] = current, room
                     case End():
                         await current.finish()
                     case Data(piece):
+                        room.take(len(piece))
                         await current.write(piece)
 
         await body.each(take)
         form.check_complete()
-        for upload in uploads.values():
-            await upload.commit()
-    return {name: upload.size for name, upload in uploads.items()}
+        for upload, taken in uploads.values():
+            taken.stored(await upload.commit())
+    return {name: upload.size for name, (upload, _) in uploads.items()}
 
 
 def _boundary(headers: Mapping[str, str]) -> bytes:

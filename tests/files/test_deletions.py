@@ -11,7 +11,7 @@ import pytest
 from apiserver.files import deletions
 from apiserver.files.deletions import FileDeletions
 from apiserver.stores.documents.base import DocumentStore
-from apiserver.stores.files.disk import FileStore, FileStoreError
+from apiserver.stores.files.disk import FileStore, FileStoreError, Former
 from tests.contract.document_stores import store as documents
 
 __all__ = ["documents"]
@@ -127,7 +127,7 @@ async def test_a_file_that_the_disk_refuses_keeps_no_other(
     await deleting.add(COMPANY, urls(*names))
     delete = files.delete
 
-    async def refuse_some(company: str, name: str, *, placed_before: int | None = None) -> bool:
+    async def refuse_some(company: str, name: str, *, placed_before: int | None = None) -> Former | None:
         if name in ("/1", "/3"):
             raise FileStoreError("the disk refuses")
         return await delete(company, name, placed_before=placed_before)

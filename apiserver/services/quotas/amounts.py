@@ -3,6 +3,11 @@
 Sums are made of what the event store and the disk tell, again and again while something is added: a minute after the
 last time at the earliest, and so seldom that they take a hundredth of the time. Until a sum is made, events count as
 they lie in the journal, which is more than they take later. Room that is made by deleting counts at the next sum.
+
+What is added while a sum is made is not in this sum, and stays beside it until the next one:
+
+    the sum of 20:00:00 to 20:00:09 finds 300 bytes; added before were 100, at 20:00:05 came 50
+    from 20:00:09 on there are 300 + 50; those 100 are among the 300
 """
 
 from __future__ import annotations
@@ -10,10 +15,11 @@ from __future__ import annotations
 import asyncio
 import heapq
 import logging
+import math
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
@@ -27,6 +33,7 @@ from apiserver.stores.documents.base import DocumentStore, DocumentStoreBusy
 from apiserver.stores.documents.scoped import CompanyDocuments
 from apiserver.stores.events.base import EventStoreBusy
 from apiserver.stores.events.usage import TYPES
+from apiserver.stores.files.disk import Former
 
 log = logging.getLogger(__name__)
 
@@ -46,9 +53,6 @@ class Used:
 
     bytes: int = 0
     series: int = 0
-
-
-_NOTHING = Used()
 
 
 class Share(NamedTuple):
@@ -72,13 +76,26 @@ class _Company:
     measured: dict[Subject, Used] | None = None
     """What there was at the last sum; None before the first one."""
     added: dict[Subject, Used] = field(default_factory=lambda: defaultdict(Used))
-    """What was added since that sum began."""
+    """What was added since that sum began, or since the one that is being made."""
+    before: dict[Subject, Used] = field(default_factory=dict)
+    """What was added before the sum began that is being made."""
+    coming: Counter[Subject] = field(default_factory=Counter)
+    """Bytes of files that are being uploaded."""
+    began: int = 0
+    """When the sum began that is being made, in epoch nanoseconds; 0: none is."""
     due: float = 0.0
     """When the next sum may begin."""
     grown: bool = True
     """Whether something was added, or refused, since the last sum began."""
-    near: set[tuple[Subject, str]] = field(default_factory=set)
-    """Who has most of which bound."""
+    near: dict[tuple[Subject, str], bool] = field(default_factory=dict)
+    """Who has most of which bound, and whether they have used up all of it."""
+
+
+class Near(NamedTuple):
+    """How many subjects have most of a bound, and how many of them have used up all of it."""
+
+    near: int
+    used_up: int
 
 
 class Amounts:
@@ -105,62 +122,89 @@ class Amounts:
     def used(self, subject: Subject) -> Used:
         """What a subject has."""
         company = self._company(subject.company)
-        kept = company.measured.get(subject, _NOTHING) if company.measured else _NOTHING
-        added = company.added.get(subject, _NOTHING)
-        return Used(kept.bytes + added.bytes, kept.series + added.series)
+        used = Used(company.coming[subject], 0) if company.coming else Used()
+        for some in (company.measured or {}, company.before, company.added):
+            if (one := some.get(subject)) is not None:
+                used.bytes += one.bytes
+                used.series += one.series
+        return used
 
     def add(self, subject: Subject, quota: Quota, *, bytes: int = 0, series: int = 0) -> None:
-        """Count what is added."""
+        """Count what is added. Fewer bytes than none make room among what was added since the last sum."""
         company = self._company(subject.company)
         company.grown = True
         added = company.added[subject]
-        added.bytes += bytes
+        added.bytes = max(added.bytes + bytes, 0)
         added.series += series
         used = self.used(subject)
-        if (quota.bytes and used.bytes >= NEAR * quota.bytes) or (quota.series and used.series >= NEAR * quota.series):
+        if (
+            bytes < 0
+            or (quota.bytes and used.bytes >= NEAR * quota.bytes)
+            or (quota.series and used.series >= NEAR * quota.series)
+        ):
             self._look_at(company, subject, quota, company.near)
         while len(company.added) > MOST:
             del company.added[next(iter(company.added))]
+
+    def comes(self, subject: Subject, bytes: int) -> None:
+        """Count bytes of an upload for as long as it is under way; fewer than none when it ends."""
+        coming = self._company(subject.company).coming
+        coming[subject] += bytes
+        if coming[subject] <= 0:
+            del coming[subject]
+
+    def gone(self, company: str, former: Former | None) -> int:
+        """The bytes that are free because a file is there no more; 0 if the sum that is being made may count it."""
+        if former is None or former.placed_ns < self._company(company).began:
+            return 0
+        return former.bytes
 
     def refused(self, company: str) -> None:
         """Sum up again when it is time, because room may have been made."""
         self._company(company).grown = True
 
-    def near(self) -> list[Share]:
-        """Whoever has most of a bound."""
-        subjects = {subject for company in self._companies.values() for subject, _ in company.near}
-        return [share for subject in subjects for share in self._shares(subject) if share.part >= NEAR]
+    def near(self) -> Near:
+        """How many have most of a bound."""
+        companies = self._companies.values()
+        return Near(sum(len(each.near) for each in companies), sum(sum(each.near.values()) for each in companies))
 
     async def of_company(self, company: str) -> list[Share]:
         """Whoever has used up a part of a bound, the fullest first; EventStoreBusy if adding up takes too long."""
-        if self._company(company).measured is None:
-            await self.measure(company)
         known = self._company(company)
-        subjects = dict.fromkeys([*(known.measured or ()), *known.added])
+        if known.measured is None:
+            _check_due(known)
+            async with self._one_at_a_time:
+                if known.measured is None:  # nobody else has added up meanwhile
+                    _check_due(known)
+                    await self._measure(company)
+        subjects = dict.fromkeys([*(known.measured or ()), *known.before, *known.added])
         found = [share for subject in subjects for share in self._shares(subject)]
         return sorted(found, key=lambda share: share.part, reverse=True)
 
     async def measure(self, company: str) -> None:
         """Sum up what a company has. EventStoreBusy if that takes too long."""
         async with self._one_at_a_time:
-            known, started = self._company(company), time.monotonic()
-            known.grown = False
-            before = {subject: replace(used) for subject, used in known.added.items()}
-            try:
-                usage = await self._usages.anew(company)
-                files = {} if self._files is None else await asyncio.to_thread(bytes_by_task, self._files, company)
-                others = await self._tasks_with_files_only(company, usage, files)
-                known.measured = await asyncio.to_thread(self._summed, company, usage, files, others)
-            finally:
-                ended = time.monotonic()
-                known.due = ended + max(TIMES * (ended - started), EVERY)
-            for subject, used in before.items():
-                if subject in known.added and known.added[subject] == used:
-                    del known.added[subject]
-                elif subject in known.added:
-                    known.added[subject].bytes -= used.bytes
-                    known.added[subject].series -= used.series
-        near: set[tuple[Subject, str]] = set()
+            await self._measure(company)
+
+    async def _measure(self, company: str) -> None:
+        known, started = self._company(company), time.monotonic()
+        known.grown, known.began = False, time.time_ns()
+        known.before, known.added = known.added, defaultdict(Used)
+        try:
+            usage = await self._usages.anew(company)
+            files = await asyncio.to_thread(bytes_by_task, self._files, company, known.began) if self._files else {}
+            others = await self._tasks_with_files_only(company, usage, files)
+            known.measured = await asyncio.to_thread(self._summed, company, usage, files, others)
+        except BaseException:
+            for subject, used in known.before.items():
+                known.added[subject].bytes += used.bytes
+                known.added[subject].series += used.series
+            raise
+        finally:
+            known.before, known.began = {}, 0
+            ended = time.monotonic()
+            known.due = ended + max(TIMES * (ended - started), EVERY)
+        near: dict[tuple[Subject, str], bool] = {}
         for subject in dict.fromkeys([*known.measured, *known.added]):
             if (quota := self._subjects.quota_of(subject)) is not None:
                 self._look_at(known, subject, quota, near)
@@ -182,15 +226,20 @@ class Amounts:
         quota = self._subjects.quota_of(subject)
         return self.shares(subject, quota) if quota is not None else []
 
-    def _look_at(self, company: _Company, subject: Subject, quota: Quota, near: set[tuple[Subject, str]]) -> None:
+    def _look_at(
+        self, company: _Company, subject: Subject, quota: Quota, near: dict[tuple[Subject, str], bool]
+    ) -> None:
         """Note in `near` whether the subject has most of a bound, and say so in the log if that is new."""
         for share in self.shares(subject, quota):
-            if share.part >= NEAR:
-                is_new = (subject, share.what) not in company.near
-                near.add((subject, share.what))
-                if is_new and len(near) <= NAMED:
-                    text = "a quota is used up to %d %%: %s has %s of %s %s"
-                    log.warning(text, 100 * share.part, subject, f"{share.used:,}", f"{share.bound:,}", share.what)
+            place = subject, share.what
+            if share.part < NEAR:
+                near.pop(place, None)
+                continue
+            is_new = place not in company.near
+            near[place] = share.part >= 1
+            if is_new and len(near) <= NAMED:
+                text = "a quota is used up to %d %%: %s has %s of %s %s"
+                log.warning(text, 100 * share.part, subject, f"{share.used:,}", f"{share.bound:,}", share.what)
 
     async def _tasks_with_files_only(
         self, company: str, usage: CompanyUsage, files: Mapping[str, int]
@@ -229,6 +278,13 @@ class Amounts:
         if len(subjects) > MOST:
             subjects = heapq.nlargest(MOST, subjects, key=part)
         return {subject: found[subject] for subject in subjects}
+
+
+def _check_due(known: _Company) -> None:
+    """EventStoreBusy if adding up has failed, and is not to be tried again yet."""
+    if (wait := known.due - time.monotonic()) > 0:
+        text = "adding up for quotas failed a moment ago, and is tried again later"
+        raise EventStoreBusy(text, retry_after=math.ceil(wait), overloaded=False)
 
 
 def _rows(

@@ -24,17 +24,20 @@ from apiserver.files.addresses import task_of
 from apiserver.metrics.counters import Counters
 from apiserver.metrics.gauges import Gauges
 from apiserver.off_loop import off_loop
-from apiserver.rpc.errors import ApiError, overloaded
+from apiserver.rpc.call import Identity
+from apiserver.rpc.errors import overloaded
 from apiserver.services.quotas.amounts import Amounts, Share
 from apiserver.services.quotas.known_series import KnownSeries, has_only, number_of, series_in
 from apiserver.services.quotas.rates import Rates
-from apiserver.services.quotas.subjects import Subject, Subjects
+from apiserver.services.quotas.subjects import Held, Subject, Subjects
+from apiserver.services.quotas.uploads import Upload, over
 from apiserver.services.usage import Usages
 from apiserver.setting_values import Quota
 from apiserver.stores.documents.base import DocumentStore
 from apiserver.stores.documents.query import Document
 from apiserver.stores.documents.scoped import CompanyDocuments
 from apiserver.stores.events.base import EventStore
+from apiserver.stores.files.disk import Former
 
 log = logging.getLogger(__name__)
 
@@ -47,8 +50,6 @@ _POINT, _EVENT = 24, 16
 #: Seconds until the log names somebody again who sends about as much as they may.
 _TOLD = 3600.0
 _MOST_TOLD = 10_000
-
-Held = list[tuple[Subject, Quota]]
 
 
 class Quotas:
@@ -77,7 +78,7 @@ class Quotas:
     def gauges(self) -> Gauges:
         """Its numbers in `/metrics`."""
         help = "How many tasks, projects, users and companies have 80 % of a quota of bytes or series, or more."
-        return {"quotas_near": (help, lambda: len(self.amounts.near()))}
+        return {"quotas_near": (help, lambda: self.amounts.near().near)}
 
     async def admit(self, events: Ingest, documents: Mapping[Owner, Document | None]) -> None:
         """Refuse what is over a quota: 429 for the batch, or some of its series; and count what is left."""
@@ -95,32 +96,42 @@ class Quotas:
             for subject, quota in held[owner]:
                 self.amounts.add(subject, quota, bytes=bytes)
 
-    async def admit_file(self, company: str, name: str, bytes: int) -> None:
-        """507 if a file of this size is over a quota; it is counted once it is `stored`."""
-        for subject, quota in await self._held_of_file(company, name):
-            for share in self.amounts.shares(subject, quota):
-                if share.what == "bytes" and share.used + bytes > share.bound:
-                    self._refused(subject)
-                    raise ApiError(507, 0, f"The file was not stored: {_over(share)}")
+    async def admit_file(self, sender: Identity, name: str, bytes: int) -> Upload:
+        """507 if a file of this size is over a quota; its bytes count as they come."""
+        bounds, counts = await self._held_of_file(sender, name)
+        upload = Upload(self.amounts, sender.company, bounds, counts, self._refused)
+        upload.check(bytes)
+        return upload
 
-    async def stored_file(self, company: str, name: str, bytes: int) -> None:
-        """Count a file that was stored."""
-        for subject, quota in await self._held_of_file(company, name):
-            self.amounts.add(subject, quota, bytes=bytes)
+    async def deleted_file(self, sender: Identity, name: str, former: Former) -> None:
+        """Count a deleted file no more."""
+        _, counts = await self._held_of_file(sender, name)
+        gone = self.amounts.gone(sender.company, former)
+        for subject, quota in counts:
+            self.amounts.add(subject, quota, bytes=-gone)
 
-    async def _held_of_file(self, company: str, name: str) -> Held:
+    async def _held_of_file(self, sender: Identity, name: str) -> tuple[Held, Held]:
+        """Whose quotas of bytes bound a file, and for whom it counts until the next sum.
+
+        If it lies in the folder of somebody else's task, it counts for the company only. So nobody can use up the
+        quotas of another user with files that are sent, and sent again.
+        """
         task = task_of(name)
-        found = []
+        found: list[Document] = []
         if task is not None:
-            found = await CompanyDocuments(self._documents, company).find_kept("tasks", [task], FIELDS)
-        held = self._subjects.of_document(Owner(company, task or ""), found[0] if found else {})
-        return [(subject, quota) for subject, quota in held if quota.bytes]
+            found = await CompanyDocuments(self._documents, sender.company).find_kept("tasks", [task], FIELDS)
+        document = found[0] if found else {}
+        held = self._subjects.of_document(Owner(sender.company, task or ""), document)
+        bounds = [(subject, quota) for subject, quota in held if quota.bytes]
+        if document.get("user") == sender.user:
+            return bounds, bounds
+        return bounds, [(subject, quota) for subject, quota in bounds if subject.of == "company"]
 
     def _check_bytes(self, held: Held) -> None:
         for subject, quota in held:
             if quota.bytes and (used := self.amounts.used(subject).bytes) >= quota.bytes:
                 self._refused(subject)
-                raise overloaded(_over(Share(subject, "bytes", used, quota.bytes)), _AGAIN)
+                raise overloaded(over(Share(subject, "bytes", used, quota.bytes)), _AGAIN)
 
     def _take(self, sent: Mapping[Owner, tuple[Held, int]]) -> None:
         """Take the events from the buckets of all, or raise 429 and take nothing."""
@@ -162,7 +173,7 @@ class Quotas:
         if refused:
             self._refused(fullest.subject)
             size = len(events.batch.scalars) + len(events.batch.samples)
-            await off_loop(size, partial(events.refuse_names, owner, refused, f"{_over(fullest)}; no further ones"))
+            await off_loop(size, partial(events.refuse_names, owner, refused, f"{over(fullest)}; no further ones"))
 
     def _refused(self, subject: Subject) -> None:
         self._counters.count("quota_refusals")
@@ -200,7 +211,3 @@ def _sizes(batch: EventBatch) -> dict[Owner, tuple[int, int]]:
         counts[sample.owner] += 1
         bytes[sample.owner] += len(sample.document) + _EVENT
     return {owner: (count, bytes[owner]) for owner, count in counts.items()}
-
-
-def _over(share: Share) -> str:
-    return f"Over quota: {share.subject} may have {share.bound:,} {share.what}, and has {share.used:,}"

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import NamedTuple, Self
 from uuid import uuid4
 
 from anyio import to_thread
@@ -39,6 +39,14 @@ class FileTooLarge(FileStoreError):
 
 class FileStoreFull(FileStoreError):
     """The disk is full."""
+
+
+class Former(NamedTuple):
+    """A file that was replaced or deleted."""
+
+    bytes: int
+    placed_ns: int
+    """When it had been put in its place, in epoch nanoseconds."""
 
 
 class FileStore:
@@ -98,30 +106,31 @@ class FileStore:
             self._shares.enter(file)
         return file
 
-    async def delete(self, company: str, name: str, *, placed_before: int | None = None) -> bool:
-        """Delete the file, or only one that was stored before a time (epoch ns); False if there is none."""
+    async def delete(self, company: str, name: str, *, placed_before: int | None = None) -> Former | None:
+        """Delete the file, or only one that was stored before a time (epoch ns); None if there is none."""
         try:
             return await to_thread.run_sync(self._delete, self._place(company, name), placed_before)
         except InvalidName:
-            return False
+            return None
 
     def _place(self, company: str, name: str) -> Path:
         return self._folder / disk_folder(company) / disk_path(name)
 
-    def _delete(self, place: Path, placed_before: int | None) -> bool:
+    def _delete(self, place: Path, placed_before: int | None) -> Former | None:
         if not _is_real_folder(place.parent) or place.is_symlink():
-            return False
+            return None
         try:
             with self._replacing:
-                if placed_before is not None and place.lstat().st_ctime_ns > placed_before:
-                    return False
+                status = place.lstat()
+                if placed_before is not None and status.st_ctime_ns > placed_before:
+                    return None
                 place.unlink()
         except OSError as error:
             if error.errno in (errno.ENOENT, errno.ENAMETOOLONG):
-                return False
+                return None
             raise _explained(error) from error
         self._remove_empty_folders(place.parent)
-        return True
+        return Former(status.st_size, status.st_ctime_ns)
 
     def _remove_empty_folders(self, folder: Path) -> None:
         while folder != self._folder:
@@ -174,10 +183,11 @@ class Upload:
         await to_thread.run_sync(self._finish)
         self._shares.leave(self)
 
-    async def commit(self) -> None:
-        """Move the finished file to its place, where it replaces a file of the same name."""
-        await to_thread.run_sync(self._commit)
+    async def commit(self) -> Former | None:
+        """Move the finished file to its place, where it replaces a file of the same name: this is returned."""
+        former = await to_thread.run_sync(self._commit)
         self._placed = True
+        return former
 
     def _open(self) -> None:
         try:
@@ -201,9 +211,9 @@ class Upload:
             os.fsync(self._file)
         self._close()
 
-    def _commit(self) -> None:
+    def _commit(self) -> Former | None:
         try:
-            self._move()
+            former = self._move()
             # Sync the file's folder, and those above it, which may be new.
             folder = self._place.parent
             while self._store._fsync and folder.is_relative_to(self._store._folder):
@@ -211,8 +221,9 @@ class Upload:
                 folder = folder.parent
         except OSError as error:
             raise _explained(error) from error
+        return former
 
-    def _move(self) -> None:
+    def _move(self) -> Former | None:
         folder = self._place.parent
         if not _is_real_folder(folder):
             raise FileStoreError("a symbolic link is in the way")
@@ -220,10 +231,13 @@ class Upload:
             try:
                 folder.mkdir(mode=0o700, parents=True, exist_ok=True)
                 with self._store._replacing:
-                    return os.replace(self._temporary, self._place)
+                    former = _former(self._place)
+                    os.replace(self._temporary, self._place)
+                    return former
             except FileNotFoundError:  # a deletion has just removed the empty folder
                 if attempt == 2:
                     raise
+        return None
 
     def _close(self) -> None:
         if self._file >= 0:
@@ -252,6 +266,14 @@ class StoredFile:
         if self.descriptor >= 0:
             os.close(self.descriptor)
             self.descriptor = -1
+
+
+def _former(place: Path) -> Former | None:
+    try:
+        status = place.lstat()
+    except FileNotFoundError:
+        return None
+    return Former(status.st_size, status.st_ctime_ns)
 
 
 def _open_file(place: Path, shares: Shares) -> StoredFile | None:

@@ -20,6 +20,8 @@ class ListedFile(NamedTuple):
     path: str
     """Below the folder of the company, as `names.disk_path` makes it of the file's name."""
     bytes: int
+    placed_ns: int
+    """When it was put in its place, in epoch nanoseconds."""
 
     @property
     def parts(self) -> list[str]:
@@ -38,23 +40,23 @@ def each_file(folder: Path) -> Iterator[ListedFile]:
     for company in _entries(folder):
         if company.name.endswith(_FOLDER) and company.is_dir(follow_symlinks=False):
             name = unquote(company.name.removesuffix(_FOLDER))
-            for path, size in _below(company.path, ""):
-                yield ListedFile(name, path, size)
+            for path, status in _below(company.path, ""):
+                yield ListedFile(name, path, status.st_size, status.st_ctime_ns)
 
 
 def files_of(folder: Path, company: str) -> Iterator[ListedFile]:
     """The files of one company."""
-    for path, size in _below(str(folder / disk_folder(company)), ""):
-        yield ListedFile(company, path, size)
+    for path, status in _below(str(folder / disk_folder(company)), ""):
+        yield ListedFile(company, path, status.st_size, status.st_ctime_ns)
 
 
-def _below(folder: str, prefix: str) -> Iterator[tuple[str, int]]:
+def _below(folder: str, prefix: str) -> Iterator[tuple[str, os.stat_result]]:
     for entry in _entries(folder):
         if entry.is_dir(follow_symlinks=False):
             yield from _below(entry.path, f"{prefix}{entry.name}/")
         elif entry.is_file(follow_symlinks=False):
             try:
-                yield f"{prefix}{entry.name}", entry.stat(follow_symlinks=False).st_size
+                yield f"{prefix}{entry.name}", entry.stat(follow_symlinks=False)
             except FileNotFoundError:
                 continue
 

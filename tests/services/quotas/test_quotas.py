@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import time
@@ -15,9 +16,12 @@ import pytest
 
 from apiserver.services.access.credentials import create_user
 from apiserver.services.quotas.amounts import Amounts
+from apiserver.services.quotas.subjects import Subject
+from apiserver.services.usage import CompanyUsage
 from apiserver.setting_values import Quota
 from apiserver.settings import SettingsError, load, masked
-from tests.harness import Api, running_api
+from apiserver.stores.events.base import EventStoreBusy
+from tests.harness import PATIENCE, Api, running_api
 
 pytestmark = pytest.mark.anyio
 
@@ -178,6 +182,128 @@ async def test_files_count_and_are_refused(tmp_path: Path) -> None:
         assert (await api.raw("POST", "/files/", files=form)).status_code == 507
         assert (await send(api, line(task, "x" * 2000))).status_code == 200
         assert (await send(api, line(task, "x"))).status_code == 429
+
+
+async def in_pieces(*sizes: int, before_last: asyncio.Event | None = None) -> AsyncIterator[bytes]:
+    """A body that does not say how long it is."""
+    for n, size in enumerate(sizes):
+        if before_last is not None and n == len(sizes) - 1:
+            await before_last.wait()
+        yield b"x" * size
+
+
+def of_task(task: str, name: str = "a.bin") -> str:
+    return f"/files/p/a%20task.{task}/artifacts/{name}"
+
+
+def used(api: Api, of: str, id: str) -> int:
+    return amounts(api).used(Subject(of, COMPANY, id)).bytes
+
+
+async def test_files_of_unknown_length_are_bounded_one_by_one_and_together(tmp_path: Path) -> None:
+    async with with_quotas(tmp_path / "data", Quota("task", bytes=5_000)) as api:
+        task = await new_task(api)
+        assert (await api.raw("PUT", of_task(task), content=in_pieces(4000, 2000))).status_code == 507
+        form = b"".join(
+            b'--b\r\nContent-Disposition: form-data; name="%s"; filename="f"\r\n\r\n%s\r\n'
+            % (f"/p/a task.{task}/{name}".encode(), b"x" * 3000)
+            for name in "ab"
+        )
+
+        async def body() -> AsyncIterator[bytes]:
+            yield form + b"--b--\r\n"
+
+        headers = {"content-type": "multipart/form-data; boundary=b"}
+        assert (await api.raw("POST", "/files/", content=body(), headers=headers)).status_code == 507
+        assert used(api, "task", task) == 0  # nothing was stored
+        go_on = asyncio.Event()
+        first = asyncio.create_task(api.raw("PUT", of_task(task), content=in_pieces(3000, 1, before_last=go_on)))
+        async with asyncio.timeout(PATIENCE):
+            while used(api, "task", task) < 3000:  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+        assert (await api.raw("PUT", of_task(task, "b"), content=b"x" * 3000)).status_code == 507
+        go_on.set()
+        assert (await first).status_code == 200
+        assert used(api, "task", task) == 3001
+        assert (await api.raw("PUT", of_task(task, "b"), content=b"x" * 1000)).status_code == 200
+
+
+async def test_a_replaced_or_deleted_file_counts_no_more(tmp_path: Path) -> None:
+    quotas = (Quota("task", bytes=5_000), Quota("company", bytes=5_000))
+    async with with_quotas(tmp_path / "data", *quotas) as api:
+        task = await new_task(api)
+        for size in (2000, 1500, 2000):
+            assert (await api.raw("PUT", of_task(task), content=b"x" * size)).status_code == 200
+            assert (used(api, "task", task), used(api, "company", COMPANY)) == (size, size)
+        await amounts(api).measure(COMPANY)
+        assert (await api.raw("PUT", of_task(task), content=b"x" * 2500)).status_code == 200
+        assert used(api, "task", task) == 2500
+        for _ in range(3):
+            assert (await api.raw("PUT", of_task(task, "b"), content=b"x" * 2000)).status_code == 200
+            assert (await api.raw("DELETE", of_task(task, "b"))).status_code == 200
+        assert used(api, "company", COMPANY) <= 2500
+
+
+async def test_files_in_the_folder_of_anothers_task_count_for_the_company_until_the_next_sum(tmp_path: Path) -> None:
+    quotas = (Quota("user", bytes=5_000), Quota("company", bytes=1_000_000))
+    async with with_quotas(tmp_path / "data", *quotas) as api:
+        bob, key = await create_user(api.backend.documents, COMPANY, "bob", "user")
+        user, auth = bob["id"], (key.key, key.secret)
+        task = (await api.call("tasks.create", {"name": "b", "type": "training"}, auth=auth))["id"]
+        assert (await api.raw("PUT", of_task(task), content=b"x" * 4000)).status_code == 200
+        assert (used(api, "user", user), used(api, "company", COMPANY)) == (0, 4000)
+        assert (await api.raw("PUT", of_task(task), content=in_pieces(3000, 3000))).status_code == 507
+        assert (await api.raw("PUT", of_task(task), content=b"x" * 1000, auth=auth)).status_code == 200
+        await amounts(api).measure(COMPANY)
+        assert used(api, "user", user) == 1000
+
+
+async def test_what_comes_while_a_sum_is_made_counts_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with with_quotas(tmp_path / "data", Quota("task", bytes=10_000)) as api:
+        task = await new_task(api)
+        assert (await api.raw("PUT", of_task(task, "before"), content=b"x" * 1000)).status_code == 200
+        asked, go_on, anew = asyncio.Event(), asyncio.Event(), api.backend.usages.anew
+
+        async def slowly(company: str) -> CompanyUsage:
+            asked.set()
+            await go_on.wait()
+            return await anew(company)
+
+        monkeypatch.setattr(api.backend.usages, "anew", slowly)
+        measuring = asyncio.create_task(amounts(api).measure(COMPANY))
+        await asked.wait()
+        assert (await api.raw("PUT", of_task(task, "meanwhile"), content=b"x" * 2000)).status_code == 200
+        assert (await api.raw("PUT", of_task(task, "meanwhile"), content=b"x" * 3000)).status_code == 200
+        assert used(api, "task", task) == 4000
+        go_on.set()
+        await measuring
+        assert used(api, "task", task) == 4000
+        await amounts(api).measure(COMPANY)
+        assert used(api, "task", task) == 4000
+
+
+async def test_a_sum_that_failed_is_not_tried_by_each_who_asks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with running_api(tmp_path / "data", quotas=(Quota("task", bytes=10_000),)) as api:
+        sums = 0
+
+        async def fail(company: str) -> CompanyUsage:
+            nonlocal sums
+            sums += 1
+            await asyncio.sleep(0)
+            raise EventStoreBusy("it takes too long", overloaded=False)
+
+        monkeypatch.setattr(api.backend.usages, "anew", fail)
+        answers = await asyncio.gather(*(api.raw("GET", "/data/usage.json?by=quota") for _ in range(5)))
+        assert {answer.status_code for answer in answers} == {503}
+        assert sums == 1
+
+
+async def test_health_does_not_look_at_each_who_is_near(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with with_quotas(tmp_path / "data", Quota("task", bytes=2_000)) as api:
+        for size in (1700, 2100):
+            assert (await send(api, line(await new_task(api), "x" * size))).status_code == 200
+        monkeypatch.setattr(Amounts, "shares", None)
+        assert (await api.raw("GET", "/health")).json()["quotas"] == {"near": 2, "used_up": 1}
 
 
 async def test_without_quotas_nothing_is_counted(api: Api) -> None:
