@@ -49,10 +49,9 @@ class Archive:
         """
         columns = COLUMNS[type]
         path = self._of(owner) / f"{type.plural}-{self._moment}{_GOING}"
-        known = await asyncio.to_thread(_known_rows, self.left(owner, type), columns)
-        await asyncio.to_thread(_make_folder, path.parent)
-        for half in path.parent.glob(f"{type.plural}-*{_PART}"):  # a process that was killed wrote so far
-            half.unlink()
+        left = await asyncio.to_thread(self.left, owner, type)
+        known = await asyncio.to_thread(_known_rows, left, columns)
+        await asyncio.to_thread(_make_ready, path.parent, type)
         part, written = path.with_name(path.name + _PART), 0
 
         async def new() -> AsyncGenerator[Batch, None]:
@@ -70,7 +69,7 @@ class Archive:
                 return None
             await asyncio.to_thread(_keep, part, path)
         finally:
-            part.unlink(missing_ok=True)
+            await asyncio.to_thread(part.unlink, missing_ok=True)
         return path
 
     def left(self, owner: Owner, type: EventType) -> list[Path]:
@@ -87,7 +86,7 @@ class Archive:
         async with aclosing(stored):
             if path is not None:
                 await asyncio.to_thread(_rename_each, [path])
-            if not (left := self.left(owner, type)):
+            if not (left := await asyncio.to_thread(self.left, owner, type)):
                 return
             known = await asyncio.to_thread(_known_rows, left, COLUMNS[type])
             async for batch in stored:
@@ -102,6 +101,13 @@ class Archive:
 def _name(id: str) -> str:
     """An id as the name of a folder: an id from elsewhere may be ".." or have a slash."""
     return quote(id, safe="").replace(".", "%2E") or "%"
+
+
+def _make_ready(folder: Path, type: EventType) -> None:
+    """Make the folder, and delete what a process that was killed wrote of a file of this type."""
+    _make_folder(folder)
+    for half in folder.glob(f"{type.plural}-*{_PART}"):
+        half.unlink()
 
 
 def _make_folder(folder: Path) -> None:

@@ -175,7 +175,7 @@ class Run:
         if summary.events:
             if not await self._is_still_due(task, rule, type, owner, cursor):
                 if path is not None:
-                    path.unlink()
+                    await asyncio.to_thread(path.unlink)
                 return None
             await self._delete_files(found, summary.urls, task, files)
             deleted = await due.delete(store, found)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import math
 import os
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,9 @@ from arro3.io import read_parquet
 from apiserver.events.model import SAMPLE_TYPES, EventType, LogColumns
 from apiserver.events.queries import SeriesQuery
 from apiserver.operating.retention import archive, due
+from apiserver.operating.retention.run import Run
 from apiserver.retention_rules import RetentionRule
+from apiserver.stores.documents.query import Update
 from tests.contract.event_stores import RECEIVED, Case, batch, case, iters, lines, messages, sample, scalars
 from tests.operating.retention.stores import COMPANY, DAY, LOGS, NOW, OWNER, Stores, stores_in
 
@@ -183,6 +186,52 @@ async def test_a_run_that_was_cut_short_archives_nothing_twice_and_loses_nothing
     assert not [name for name in names(tmp_path / COMPANY) if "going" in name]
     found = all_rows(tmp_path)
     assert len(found) == len(set(found)) == 107
+
+
+async def test_a_slow_disk_of_the_archive_keeps_no_call_waiting(
+    stores: Stores, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All that is done with files of the archive is done in other threads than that of the event loop."""
+    folder, here, elsewhere = tmp_path / "archive", set[str](), set[str]()
+
+    def watched(name: str) -> Any:
+        real = getattr(Path, name)
+
+        def method(path: Path, *how: Any, **more: Any) -> Any:
+            if path.is_relative_to(folder):
+                (here if threading.current_thread() is threading.main_thread() else elsewhere).add(name)
+            return real(path, *how, **more)
+
+        return method
+
+    methods = ("glob", "unlink", "mkdir", "rename", "is_dir")
+    for name in methods:
+        monkeypatch.setattr(Path, name, watched(name))
+    await stores.task()
+    await stores.events.add(batch(lines(["old"], timestamps=[OLD])))
+    real = Run._is_still_due
+
+    async def came_late(run: Run, *how: Any) -> bool:
+        await stores.documents.find_and_update("tasks", {"id": "task"}, Update(set={"status": "queued"}))
+        return await real(run, *how)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Run, "_is_still_due", came_late)
+        assert await stores.run(LOGS, archive=folder) == []
+    await stores.documents.find_and_update("tasks", {"id": "task"}, Update(set={"status": "stopped"}))
+    (folder / COMPANY / "task" / "logs-M.going.parquet.part").write_text("half")
+    with monkeypatch.context() as patch:
+
+        def dies(*how: Any) -> None:
+            raise CutShort
+
+        patch.setattr(archive, "_rename_each", dies)
+        with pytest.raises(CutShort):
+            await stores.run(LOGS, archive=folder, moment="M")
+    assert await stores.run(LOGS, archive=folder, moment="N") == []
+    assert here == set()
+    assert elsewhere == set(methods)
+    assert names(folder / COMPANY) == ["task/logs-M.parquet"]
 
 
 async def test_ids_of_tasks_lead_nowhere_else(stores: Stores, tmp_path: Path) -> None:
