@@ -88,6 +88,14 @@ class Due:
         return is_due
 
 
+class PartlyDeleted(Exception):
+    """Only some `events` that were due could be deleted."""
+
+    def __init__(self, events: int, why: Exception) -> None:
+        super().__init__(f"only {events} were deleted: {why}")
+        self.events = events
+
+
 @dataclass(slots=True)
 class Part:
     """Some events that are due, as a batch of a table."""
@@ -152,12 +160,20 @@ def parts(store: EventStore, due: Due) -> AsyncGenerator[Part, None]:
 
 
 async def delete(store: EventStore, due: Due) -> int:
-    """Delete all that is due; return how many events there were."""
+    """Delete all that is due; return how many events there were. PartlyDeleted: it failed halfway."""
     if due.type is EventType.SCALAR:
         return await store.delete([due.owner], [due.type])
     if due.type is EventType.LOG:
         return await store.delete_logs(SeriesQuery(due.owner, due.type), due.before)
-    return sum([await store.delete_samples(series, iterations, due.before) for series, iterations in due.ranges])
+    deleted = 0
+    for series, iterations in due.ranges:
+        try:
+            deleted += await store.delete_samples(series, iterations, due.before)
+        except Exception as error:
+            if deleted:
+                raise PartlyDeleted(deleted, error) from error
+            raise
+    return deleted
 
 
 async def _points(store: EventStore, due: Due) -> AsyncGenerator[Part, None]:

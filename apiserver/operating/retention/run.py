@@ -11,7 +11,7 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from apiserver.data.tables import Batch
@@ -21,7 +21,7 @@ from apiserver.files.addresses import files_of
 from apiserver.files.deletions import FileDeletions
 from apiserver.operating.retention import due
 from apiserver.operating.retention.archive import Archive
-from apiserver.operating.retention.due import Due
+from apiserver.operating.retention.due import Due, PartlyDeleted
 from apiserver.retention_rules import RetentionRule, rule_for
 from apiserver.stores.documents.base import DocumentStore
 from apiserver.stores.documents.paging import pages_by_id
@@ -38,7 +38,7 @@ _MODELS = 5000
 #: URLs in a query: an engine takes a command of some megabytes.
 _URLS = 2000
 _DAY = 86_400_000
-#: A run that cannot delete so many times is given up.
+#: A run that fails at so many tasks and types in a row is given up. Fewer that always fail keep no others from going.
 MOST_FAILURES = 10
 
 log = logging.getLogger(__name__)
@@ -104,20 +104,24 @@ class Run:
     ) -> AsyncGenerator[Gone, None]:
         """Delete it, with the files that only deleted events show; RetentionError if that fails again and again.
 
-        Before each task and type, `before_each` may wait, or raise to end the run.
+        What is deleted is told at once, before anything else can fail. Before each task and type, `before_each` may
+        wait, or raise to end the run.
         """
+        in_a_row = 0
         async for task, project, type, rule in self._looked_at():
             await before_each()
             try:
-                gone = await self._delete_of(task, project, type, rule, archive, files)
+                async with aclosing(self._delete_of(task, project, type, rule, archive, files)) as deleted:
+                    async for gone in deleted:
+                        in_a_row = 0
+                        yield gone
+                in_a_row = 0
             except Exception as error:
                 log.warning("%s of task %s stay: %s", type.plural, task["id"], error)
                 self.failures.append(f"{type.plural} of task {task['id']}: {error}")
-                if len(self.failures) >= MOST_FAILURES:
-                    raise RetentionError(f"it failed {len(self.failures)} times, at last: {error}") from error
-                continue
-            if gone is not None:
-                yield gone
+                in_a_row += 1
+                if in_a_row >= MOST_FAILURES:
+                    raise RetentionError(f"it failed {in_a_row} times in a row, at last: {error}") from error
 
     async def _looked_at(self) -> AsyncIterator[tuple[Document, str | None, EventType, RetentionRule]]:
         """The tasks at rest, with each type that a rule does not keep for ever."""
@@ -152,16 +156,16 @@ class Run:
         rule: RetentionRule,
         archive: Archive | None,
         files: FileDeletions,
-    ) -> Gone | None:
-        """Delete what is due of a task and type; None if nothing was, or if it is left for the next run."""
+    ) -> AsyncGenerator[Gone, None]:
+        """Delete what is due of a task and type, and tell it; nothing if it is left for the next run."""
         store, owner = self._events, Owner(task["company"], task["id"])
         if await due.find(store, owner, type, rule, self._now) is None:  # nearly always, and a cursor takes longer
             await self._finish(archive, owner, type, None)
-            return None
+            return
         cursor = (await store.changes(ChangesQuery([owner]))).cursor
         found = await due.find(store, owner, type, rule, self._now)
         if found is None:
-            return None
+            return
         summary = _Summary()
         path = None
         about = {"company": owner.company, "task": owner.id, "name": task.get("name", ""), "project": project or ""}
@@ -176,14 +180,19 @@ class Run:
             if not await self._is_still_due(task, rule, type, owner, cursor):
                 if path is not None:
                     await asyncio.to_thread(path.unlink)
-                return None
+                return
             await self._delete_files(found, summary.urls, task, files)
-            deleted = await due.delete(store, found)
+            gone = summary.gone(task, project, type, rule)
+            try:
+                deleted = await due.delete(store, found)
+            except PartlyDeleted as partly:
+                yield replace(gone, events=partly.events)
+                raise
+            yield gone
             if deleted > summary.events and archive is not None:
                 more = f"{deleted - summary.events} that came in that moment were deleted and are not in the archive"
-                self.failures.append(f"{type.plural} of task {owner.id}: {more}")
+                log.warning("%s of task %s: %s", type.plural, owner.id, more)
         await self._finish(archive, owner, type, path)
-        return summary.gone(task, project, type, rule) if summary.events else None
 
     async def _finish(self, archive: Archive | None, owner: Owner, type: EventType, path: Path | None) -> None:
         if archive is not None:

@@ -75,12 +75,17 @@ class Stores:
         archive: Path | None = None,
         moment: str = "now",
         before_each: Callable[[], Awaitable[None]] = _at_once,
+        tell: Callable[[Gone], None] = lambda gone: None,
     ) -> list[Gone]:
-        """Delete; what could not be deleted is in `failures`."""
+        """Delete, and `tell` of each part; what could not be deleted is in `failures`."""
         run = Run(self.events, self.documents, rules, now=now)
         self.failures = run.failures
         kept = Archive(archive, moment) if archive is not None else None
-        return [gone async for gone in run.delete(kept, cast(FileDeletions, self.files), before_each)]
+        deleted = []
+        async for gone in run.delete(kept, cast(FileDeletions, self.files), before_each):
+            tell(gone)
+            deleted.append(gone)
+        return deleted
 
     async def count(self, type: EventType, owner: Owner = OWNER) -> int:
         return await self.events.events_count(owner, [type])

@@ -16,9 +16,8 @@ from apiserver.events.model import EventType, MetricSelection, Owner
 from apiserver.events.queries import PageQuery, Range, SeriesQuery
 from apiserver.operating.retention import due, run
 from apiserver.operating.retention.due import Due
-from apiserver.operating.retention.run import MOST_FAILURES, RetentionError
 from apiserver.retention_rules import RetentionRule, rule_for
-from apiserver.stores.events.base import EventStore, EventStoreBusy
+from apiserver.stores.events.base import EventStore
 from tests.chance import examples
 from tests.contract.event_stores import batch, iters, lines, messages, sample, scalars
 from tests.contract.plain_event_store import PlainEventStore
@@ -224,28 +223,6 @@ async def test_what_comes_meanwhile_waits_for_the_next_run(
     assert await stores.count(EventType.LOG) == 2
     (gone,) = await stores.run(LOGS, archive=tmp_path)
     assert gone.events == 2
-
-
-async def test_one_failure_does_not_keep_others_from_going_but_many_do(
-    stores: Stores, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    owners = [await stores.task(f"task {n:02}") for n in range(MOST_FAILURES + 2)]
-    await stores.events.add(batch(*(lines(["old"], timestamps=[OLD], owner=owner) for owner in owners)))
-    real = stores.events.delete_logs
-    failing = {owners[0]}
-
-    async def delete_logs(series: SeriesQuery, *how: Any) -> int:
-        if series.owner in failing:
-            raise EventStoreBusy("the disk is full")
-        return await real(series, *how)
-
-    monkeypatch.setattr(stores.events, "delete_logs", delete_logs)
-    assert len(await stores.run(RetentionRule(("logs",), "91 d"), now=NOW + 2 * DAY)) == MOST_FAILURES + 1
-    assert stores.failures == ["logs of task task 00: the disk is full"]
-    await stores.events.add(batch(*(lines(["old"], timestamps=[OLD], owner=owner) for owner in owners)))
-    failing.update(owners)
-    with pytest.raises(RetentionError, match=f"it failed {MOST_FAILURES} times, at last: the disk is full"):
-        await stores.run(LOGS)
 
 
 # --- files ------------------------------------------------------------------------------------------
