@@ -18,19 +18,21 @@ from apiserver.services.tasks.edit import DELETED
 from apiserver.services.tasks.models import models_of
 from apiserver.services.tasks.pipeline_steps import of_step, steps_of
 from apiserver.services.tasks.queueing import release
-from apiserver.services.tasks.status import change_status
+from apiserver.services.tasks.status import RESETTING, as_it_is, change_status, check_not_being_reset
 from apiserver.services.tasks.task_documents import (
+    ATTEMPTS,
+    BEING_RESET,
     LOCKED,
     STATUSES,
     TASKS,
-    answered,
-    change_task,
+    changed_meanwhile,
     get_task,
     new_execution,
     wrong_status,
 )
 from apiserver.services.unneeded_files import delete_files, event_urls
 from apiserver.stores.documents.query import AllOf, AnyOf, Document, Filter, In, Unequal, Update
+from apiserver.times import from_now
 
 _RUN_FIELDS = (
     "output.result",
@@ -66,11 +68,7 @@ async def reset_task(call: Call, task_id: str, request: dict[str, Any]) -> dict[
     if not request["force"]:
         await _check_unpublished(call, task)
     removed = await release(call, task_id)
-    begun = tuple(_RUN_FIELDS) if request["clear_all"] else (*_RUN_FIELDS, "execution.queue")
-    told = {"force": True, "status_reason": "reset", "status_message": "reset"}
-    # First the status: whoever publishes the task meanwhile does so before, and nothing is deleted, or is refused.
-    never_from = () if request["force"] else LOCKED
-    done = await change_status(call, task_id, "created", told, unset=begun, never_from=never_from)
+    reset = await _begin_reset(call, task_id, force=request["force"])
     values: Document = {
         "last_iteration": 0,
         "last_metrics": {},
@@ -80,17 +78,40 @@ async def reset_task(call: Call, task_id: str, request: dict[str, Any]) -> dict[
         "models.output": [],
         "runtime": {},
     }
+    unset = [*_RUN_FIELDS, BEING_RESET]
     if request["clear_all"]:
         values["execution"] = new_execution()
         values["script"] = {"requirements": {}}
     else:
         values["execution.artifacts"] = [item for item in artifacts_of(task) if item.get("mode") == "input"]
-    # `rewriting` keeps a pending update of last_metrics from being written after the events are deleted.
-    async with call.backend.last_metrics.rewriting([Owner(call.identity.company, task_id)]):
-        outcome = await _clean(call, task, request)
-        stamps = await change_task(call, task_id, Update(set=values))
-    fields = {**done["fields"], **answered({**values, **stamps})}
-    return {**done, "fields": fields, "dequeued": {"removed": removed} if removed else {}, **outcome}
+        unset.append("execution.queue")
+    told = {"force": True, "status_reason": "reset", "status_message": "reset"}
+    try:
+        # `rewriting` keeps a pending update of last_metrics from being written after the events are deleted.
+        async with call.backend.last_metrics.rewriting([Owner(call.identity.company, task_id)]):
+            outcome = await _clean(call, task, request)
+            done = await change_status(call, task_id, "created", told, values=values, unset=tuple(unset), reset=reset)
+    except BaseException:
+        await documents(call).update(TASKS, {"id": task_id, BEING_RESET: reset}, Update(unset=(BEING_RESET,)))
+        raise
+    return {**done, "dequeued": {"removed": removed} if removed else {}, **outcome}
+
+
+async def _begin_reset(call: Call, task_id: str, *, force: bool) -> str:
+    """Let nobody else change the task's status until it is reset: a run that starts meanwhile would lose its events.
+
+    Returns the task's BEING_RESET. If the server dies, its time passes. 400/110 if the task was published meanwhile,
+    503 if another call resets it.
+    """
+    for _ in range(ATTEMPTS):
+        task = await get_task(call, task_id, ["status", BEING_RESET])
+        if task["status"] in LOCKED and not force:
+            raise wrong_status(task, [status for status in STATUSES if status not in LOCKED])
+        check_not_being_reset(task)
+        until = from_now(RESETTING)
+        if await documents(call).update(TASKS, as_it_is(task), Update(set={BEING_RESET: until})):
+            return until
+    raise changed_meanwhile(task_id)
 
 
 @for_one("tasks.delete")

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from typing import Any
 
 from apiserver.events.last_metrics import run_time
-from apiserver.rpc.errors import ApiError
+from apiserver.rpc.errors import ApiError, unavailable
 from apiserver.services.backend import Call, documents
 from apiserver.services.project_tree import touch_projects
 from apiserver.services.stamps import changed_now
 from apiserver.services.tasks.task_documents import (
     ATTEMPTS,
-    STATUSES,
+    BEING_RESET,
     TASKS,
     answered,
     changed_meanwhile,
     get_task,
-    wrong_status,
 )
 from apiserver.stores.documents.query import Document, Update
+from apiserver.times import from_now, utc_now
 
 #: By status, those that may follow without `force`. A task may also stay in its status, so that a retried call
 #: succeeds; calls that publish do not allow this.
@@ -38,7 +37,9 @@ NEXT: dict[str, frozenset[str]] = {
     "unknown": frozenset(),
 }
 
-_FIELDS = ("status", "project", "started", "enqueue_status")
+_FIELDS = ("status", "project", "started", "enqueue_status", BEING_RESET)
+#: Seconds that a reset takes at most. Afterwards, others may change the task's status again.
+RESETTING = 60.0
 #: The system tag that a task loses when it is queued.
 _DEVELOPMENT = "development"
 
@@ -53,27 +54,39 @@ async def change_status(
     earliest: Document | None = None,
     unset: tuple[str, ...] = (),
     may_stay: bool = True,
-    never_from: Collection[str] = (),
+    reset: str | None = None,
 ) -> Document:
     """Set a task's status; the same update sets `values`, lowers fields to `earliest`, and unsets the fields `unset`.
 
     `request` may have `force`, `status_reason` and `status_message`. Answers `{updated, fields}`; 400/110 if the new
-    status may not follow the present one, or that is one of `never_from`, also with `force`.
+    status may not follow the present one, and 503 while the task is reset by another call than that which has set
+    BEING_RESET to `reset`.
     """
     for _ in range(ATTEMPTS):
         task = await get_task(call, task_id, _FIELDS)
         check_transition(task, status, force=request.get("force", False), may_stay=may_stay)
-        if task["status"] in never_from:
-            raise wrong_status(task, [one for one in STATUSES if one not in never_from])
+        if reset is None:
+            check_not_being_reset(task)
         fields = _status_fields(call, task, status, request) | (values or {})
         # One update may not both set and unset a field.
         fields = {name: value for name, value in fields.items() if name not in unset}
         pull = {"system_tags": _DEVELOPMENT} if status == "queued" else {}
         update = Update(set=fields, min=earliest or {}, unset=unset, pull=pull)
-        if await documents(call).update(TASKS, {"id": task_id, "status": task["status"]}, update):
+        if await documents(call).update(TASKS, as_it_is(task), update):
             await touch_projects(call, task.get("project"))
             return {"updated": 1, "fields": answered(fields)}
     raise changed_meanwhile(task_id)
+
+
+def check_not_being_reset(task: Document) -> None:
+    """503 if the task is being reset. A time that no reset could have set yet is of a server whose clock was wrong."""
+    if utc_now() < task.get(BEING_RESET, "") <= from_now(RESETTING):
+        raise unavailable(f"task {task['id']} is being reset", retry_after=1)
+
+
+def as_it_is(task: Document) -> Document:
+    """The filter for the task while its status is as it was read, and it is being reset by the same call, if by any."""
+    return {"id": task["id"], "status": task["status"], BEING_RESET: task.get(BEING_RESET)}
 
 
 def check_transition(task: Document, status: str, *, force: bool, may_stay: bool = True) -> None:

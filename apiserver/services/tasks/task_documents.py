@@ -72,6 +72,9 @@ def empty_task() -> Document:
     }
 
 
+#: The field of a task that is being reset: until when, at the latest, its status changes by nobody else.
+BEING_RESET = "being_reset_until"
+
 #: Fields that are not unescaped: their keys are digests of names, and there may be thousands of them.
 _WITH_DIGESTS = ("last_metrics", "metric_stats")
 
@@ -90,7 +93,7 @@ def new_execution() -> Document:
 def answered(task: Document) -> Document:
     """A stored task in the form that clients get."""
     shown = {name: value if name in _WITH_DIGESTS else unescape_keys(value) for name, value in task.items()}
-    for name in ("enqueue_status", REVISION, RESET):
+    for name in ("enqueue_status", BEING_RESET, REVISION, RESET):
         shown.pop(name, None)
     return shown
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from apiserver.stores.documents.query import Update
 from tests.harness import Api
 
 
@@ -17,6 +18,11 @@ async def get(api: Api, task: str) -> dict[str, Any]:
     """The task as it is now."""
     found: dict[str, Any] = (await api.call("tasks.get_by_id", {"task": task}))["task"]
     return found
+
+
+async def put(api: Api, task: str, status: str) -> None:
+    """Write the status itself, whatever calls lead there."""
+    await api.backend.documents.update("tasks", {"id": task}, Update(set={"status": status}))
 
 
 async def names(api: Api, **request: Any) -> list[str]:

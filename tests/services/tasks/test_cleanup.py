@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
 
+from apiserver.services.tasks.task_documents import BEING_RESET
+from apiserver.stores.documents.query import Update
+from apiserver.stores.events.base import EventStoreBusy
+from apiserver.times import from_now
 from tests.harness import Api
-from tests.services.tasks.calls import get, make, names, refused, report
+from tests.services.tasks.calls import get, make, names, put, refused, report
 
 pytestmark = pytest.mark.anyio
 
@@ -212,3 +217,64 @@ async def test_delete_many(api: Api, task: str) -> None:
     answer = await api.call("tasks.delete_many", {"ids": [task, new, "none"]})
     assert [done["id"] for done in answer["succeeded"]] == [new]
     assert [(one["id"], one["error"]["codes"][1]) for one in answer["failed"]] == [(task, 123), ("none", 101)]
+
+
+CHANGES: dict[str, dict[str, Any]] = {
+    "tasks.started": {"force": True},
+    "tasks.publish": {"force": True},
+    "tasks.enqueue": {"queue_name": "q", "force": True},
+    "tasks.reset": {"force": True},
+}
+
+
+@pytest.mark.parametrize("endpoint", CHANGES)
+async def test_nobody_changes_the_status_while_a_task_is_reset(
+    api: Api, monkeypatch: pytest.MonkeyPatch, endpoint: str
+) -> None:
+    task = await make(api)
+    await put(api, task, "completed")
+    await report(api, task, iter=7)
+    begun, go_on = asyncio.Event(), asyncio.Event()
+    delete = api.backend.events.delete
+
+    async def slowly(*arguments: Any) -> int:
+        begun.set()
+        await go_on.wait()
+        return await delete(*arguments)
+
+    monkeypatch.setattr(api.backend.events, "delete", slowly)
+    resetting = asyncio.create_task(api.call("tasks.reset", {"task": task}))
+    await begun.wait()
+    answer = await api.raw("POST", f"/{endpoint}", json={"task": task, **CHANGES[endpoint]})
+    go_on.set()
+    await resetting
+    assert (answer.status_code, int(answer.headers["Retry-After"])) == (503, 1)
+    assert "being_reset_until" not in await get(api, task)
+    await api.call("tasks.started", {"task": task})
+
+
+async def test_a_reset_that_fails_changes_nothing_and_holds_nobody_up(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task = await make(api)
+    await put(api, task, "completed")
+
+    async def fail(*_: Any) -> int:
+        raise EventStoreBusy("no", overloaded=False)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(api.backend.events, "delete", fail)
+        await api.call("tasks.reset", {"task": task}, expect=503)
+    assert (await get(api, task))["status"] == "completed"
+    await api.call("tasks.publish", {"task": task})
+
+
+@pytest.mark.parametrize("seconds", [-1, 3600])
+async def test_the_mark_of_a_reset_whose_server_died_or_had_a_wrong_clock_holds_nobody_up(
+    api: Api, seconds: float
+) -> None:
+    task = await make(api)
+    await put(api, task, "completed")
+    await api.backend.documents.update("tasks", {"id": task}, Update(set={BEING_RESET: from_now(seconds)}))
+    await api.call("tasks.reset", {"task": task})
+    assert (await get(api, task))["status"] == "created"

@@ -12,7 +12,7 @@ from apiserver.services.tasks.task_documents import LOCKED, STATUSES
 from apiserver.stores.documents.query import Update
 from apiserver.times import from_now
 from tests.harness import Api
-from tests.services.tasks.calls import get, make, names, refused, report
+from tests.services.tasks.calls import get, make, names, put, refused, report
 
 pytestmark = pytest.mark.anyio
 
@@ -37,11 +37,6 @@ ALWAYS: dict[str, dict[str, str]] = {
 }
 #: Calls that only new tasks take.
 OF_NEW = ("edit", "delete", "edit_hyper_params", "edit_configuration")
-
-
-async def put(api: Api, task: str, status: str) -> None:
-    """Write the status itself, whatever calls lead there."""
-    await api.backend.documents.update("tasks", {"id": task}, Update(set={"status": status}))
 
 
 def asked(endpoint: str, task: str, **fields: Any) -> dict[str, Any]:
