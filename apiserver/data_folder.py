@@ -57,6 +57,11 @@ class DataFolder:
     def client_configuration(self) -> Path:
         return self.root / "clearml.conf"
 
+    def require(self) -> None:
+        """Raise DataFolderError if there is no such folder: its name may have a typo."""
+        if not self.root.exists():
+            raise DataFolderError(f"there is no data folder '{self.root}'; the first start of a server makes it")
+
     def make(self) -> None:
         """Create the folder, readable only by its owner, if it does not exist."""
         try:

@@ -11,7 +11,7 @@ from itertools import islice
 from typing import Any
 
 from apiserver.cli.command import CommandError, Commands, add_command, say, say_progress
-from apiserver.data_folder import DataFolder
+from apiserver.data_folder import DataFolder, DataFolderError
 from apiserver.settings import Settings
 
 
@@ -29,21 +29,24 @@ def add(commands: Commands[argparse.ArgumentParser]) -> None:
 def _audit(settings: Settings, options: argparse.Namespace) -> None:
     from apiserver.operating.audit.reading import Wanted, read
 
-    folder = DataFolder(settings.data).audit
+    folder = DataFolder(settings.data)
     try:
+        folder.require()
         if options.check:
-            return _check(settings)
-        lines = read(folder, Wanted(since=options.since, user=options.user, action=options.action))
+            return _check(folder)
+        lines = read(folder.audit, Wanted(since=options.since, user=options.user, action=options.action))
         for line in islice(lines, options.limit or None):
             say(json.dumps(line) if options.json else _said(line))
+    except DataFolderError as error:
+        raise CommandError(str(error)) from error
     except OSError as error:
         raise CommandError(f"cannot read the audit log: {error}") from error
 
 
-def _check(settings: Settings) -> None:
+def _check(folder: DataFolder) -> None:
     from apiserver.operating.audit.checking import check
 
-    checked = check(DataFolder(settings.data).audit)
+    checked = check(folder.audit)
     for note in checked.notes:
         say_progress(f"note: {note}")
     if checked.problems:

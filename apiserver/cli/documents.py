@@ -26,6 +26,7 @@ def with_documents(settings: Settings, work: Callable[[DocumentStore], Awaitable
     async def run() -> Result:
         folder = DataFolder(settings.data)
         if settings.documents == EMBEDDED:
+            folder.require()
             folder.make()
             formats.require(settings)
         documents = document_engine(settings).store(folder)

@@ -55,6 +55,7 @@ async def _run(settings: Settings, *, dry: bool, as_json: bool) -> list[str]:
     from apiserver.times import now_ms
 
     folder, amounts = DataFolder(settings.data), Amounts()
+    folder.require()
     folder.make()
     formats.require(settings)
 

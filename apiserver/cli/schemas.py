@@ -8,7 +8,7 @@ from functools import partial
 
 from apiserver.cli.command import ENGINE_FLAGS, CommandError, Commands, add_command, say
 from apiserver.engines import document_engine, event_engine, refuse_newer
-from apiserver.settings import Settings
+from apiserver.settings import EMBEDDED, Settings
 
 
 def add(commands: Commands[argparse.ArgumentParser]) -> None:
@@ -37,7 +37,10 @@ def _migrate(settings: Settings, options: argparse.Namespace) -> None:
 def _old_in_folder(settings: Settings) -> list[str]:
     """Say and return what a server will bring up to date in the data folder. DataFolderError: it is of a newer one."""
     from apiserver import formats
+    from apiserver.data_folder import DataFolder
 
+    if EMBEDDED in (settings.events, settings.documents):
+        DataFolder(settings.data).require()
     formats.require(settings)
     old = formats.older(settings)
     for problem in old:

@@ -17,6 +17,8 @@ from apiserver.cli import main
 from apiserver.settings import setting_fields
 from tests.harness import Served, served, wait_until
 
+KEEP = '[{"types": ["logs"], "keep": "90 d"}]'
+
 
 def key_and_secret(conf: str) -> tuple[str, str]:
     """The access key in a clearml.conf."""
@@ -28,6 +30,7 @@ def key_and_secret(conf: str) -> tuple[str, str]:
 
 @pytest.fixture
 def data(tmp_path: Path) -> str:
+    (tmp_path / "data").mkdir()
     return str(tmp_path / "data")
 
 
@@ -168,6 +171,23 @@ def test_a_folder_that_cannot_be_used_is_1(tmp_path: Path, capsys: pytest.Captur
     (tmp_path / "file").write_text("")
     assert main(["user", "list", "--data", str(tmp_path / "file")]) == 1
     assert "cannot use the data folder" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *(["user", action] for action in ("list", "sessions")),
+        *(["user", action, "alice"] for action in ("add", "key", "rotate", "revoke", "unlink")),
+        *(["audit"], ["audit", "--check"], ["migrate", "--dry-run"], ["retention", "--retention", KEEP]),
+    ],
+)
+def test_a_folder_that_is_not_there_is_1_and_stays_so(
+    command: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    typo = tmp_path / "typo"
+    assert main([*command, "--data", str(typo)]) == 1
+    assert f"there is no data folder '{typo}'" in capsys.readouterr().err
+    assert not typo.exists()
 
 
 def test_a_running_server_sees_what_the_command_changes(server: Served, capsys: pytest.CaptureFixture[str]) -> None:

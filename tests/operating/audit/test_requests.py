@@ -325,8 +325,9 @@ def test_strangers_make_few_lines_and_hide_nobody(
     assert {line["user"] for line in lines(folder, 30, "auth.login")} == {f"user {number}" for number in range(30)}
 
 
-def test_the_command_prints_and_checks_it(tmp_path: Path, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    data = ["--data", str(tmp_path / "data")]
+def test_the_command_prints_and_checks_it(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = ["--data", str(folder.parent)]
+    folder.parent.mkdir()
     assert main(["user", "add", "eve\x1b[2K", *data]) == 0
     assert '"secret_key"' in capsys.readouterr().out
     assert main(["user", "revoke", "nothing", *data]) == 1

@@ -164,6 +164,7 @@ def test_commands_link_and_unlink(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     data = ["--data", str(tmp_path / "data")]
+    (tmp_path / "data").mkdir()
     assert cli.main(["user", "add", "ada", *data]) == 0
     assert cli.main(["user", "add", "robot", "--service", *data]) == 0
     assert cli.main(["user", "link", "ada", "8f2a", *data]) == 1
