@@ -10,9 +10,9 @@ from contextlib import suppress
 from itertools import islice
 from typing import Any
 
-from apiserver.cli.command import CommandError, Commands, add_command, say, say_progress
+from apiserver.cli.command import CommandError, Commands, add_command, say, say_progress, whole_number
 from apiserver.data_folder import DataFolder, DataFolderError
-from apiserver.settings import Settings
+from apiserver.settings import Settings, SettingsError
 
 
 def add(commands: Commands[argparse.ArgumentParser]) -> None:
@@ -22,13 +22,19 @@ def add(commands: Commands[argparse.ArgumentParser]) -> None:
     audit.add_argument("--since", default="", metavar="TIME", help="a time in UTC, or its beginning: 2026-11-24T15")
     audit.add_argument("--user", default="", help="the id or the name of a user")
     audit.add_argument("--action", default="", help="an action, or how it begins: tasks.")
-    audit.add_argument("--limit", type=int, default=100, metavar="N", help="the newest N lines; 100 without it; 0: all")
+    most = "the newest N lines; 100 without it; 0: all"
+    audit.add_argument("--limit", type=whole_number, default=100, metavar="N", help=most)
     audit.add_argument("--json", action="store_true", help="print the lines as they are kept")
 
 
 def _audit(settings: Settings, options: argparse.Namespace) -> None:
-    from apiserver.operating.audit.reading import Wanted, read
+    from apiserver.operating.audit.reading import Wanted, check_time, read
 
+    try:
+        if options.since:
+            check_time(options.since)
+    except ValueError as error:
+        raise SettingsError(f"--since: {error}") from None
     folder = DataFolder(settings.data)
     try:
         folder.require()

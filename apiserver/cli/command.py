@@ -44,6 +44,13 @@ def add_server(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--files-server", metavar="URL", help="its file server; by default URL/files")
 
 
+def whole_number(text: str) -> int:
+    """The number of a flag, from 0."""
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"'{text}' is not a whole number from 0")
+    return int(text)
+
+
 def say(line: str) -> None:
     """Print a line of the result at once."""
     sys.stdout.write(f"{line}\n")

@@ -7,7 +7,7 @@ import asyncio
 import sys
 from typing import TYPE_CHECKING
 
-from apiserver.cli.command import ENGINE_FLAGS, CommandError, Commands, add_command, say, say_progress
+from apiserver.cli.command import ENGINE_FLAGS, CommandError, Commands, add_command, say, say_progress, whole_number
 from apiserver.settings import Settings
 
 if TYPE_CHECKING:
@@ -22,17 +22,10 @@ def add(commands: Commands[argparse.ArgumentParser]) -> None:
     help = "say what is kept, and check it; exit code 0: all well, 1: something is not, 2: cannot look"
     doctor = add_command(commands, "doctor", _doctor, help, ("data", *ENGINE_FLAGS))
     doctor.add_argument("--json", action="store_true", help="print one JSON object")
-    doctor.add_argument("--top", type=_number, default=10, metavar="N", help="how many projects and tasks; 0: all")
+    doctor.add_argument("--top", type=whole_number, default=10, metavar="N", help="how many projects and tasks; 0: all")
     doctor.add_argument("--usage", action="store_true", help="only say what is kept, which is quicker")
     doctor.add_argument("--repair", action="store_true", help="mend what can be mended; no server may use the folder")
     doctor.add_argument("--yes", action="store_true", help="repair without asking")
-
-
-def _number(text: str) -> int:
-    number = int(text)
-    if number < 0:
-        raise ValueError
-    return number
 
 
 def _doctor(settings: Settings, options: argparse.Namespace) -> None:

@@ -6,6 +6,7 @@ import argparse
 import math
 import sys
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from apiserver.cli.auditing import note
@@ -58,7 +59,9 @@ def add(commands: Commands[argparse.ArgumentParser]) -> None:
 
 def _add_grant(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--scopes", metavar="SCOPE,…", help="what the key allows: read, events, files, write, all")
-    parser.add_argument("--project", metavar="ID", help="the project, with those below it, that the key is limited to")
+    parser.add_argument(
+        "--project", metavar="PROJECT", help="the project, by its id or name, that the key is limited to"
+    )
     parser.add_argument("--days", type=float, help="days after which the key ends")
 
 
@@ -75,37 +78,56 @@ def _grant(options: argparse.Namespace) -> Grant:
     return Grant(asked, options.project, math.inf if options.days is None else time.time() + options.days * 86400)
 
 
+async def _in_project(documents: DocumentStore, settings: Settings, grant: Grant) -> Grant:
+    """The grant with the id of its project, which `--project` names by its id or its name."""
+    if grant.project is None:
+        return grant
+    for field in ("id", "name"):
+        known = await documents.find_one("projects", {"company": settings.company, field: grant.project})
+        if known is not None:
+            return replace(grant, project=known["id"])
+    raise CommandError(f"--project: there is no project '{grant.project}'")
+
+
 def _user_key(settings: Settings, options: argparse.Namespace) -> None:
-    async def make(documents: DocumentStore) -> Credential:
+    from apiserver.services.access.scopes import fields_of
+
+    async def make(documents: DocumentStore) -> tuple[Credential, Grant]:
         from apiserver.services.access.credentials import create_credential
 
         user = await _named(documents, settings, options.name)
-        return await create_credential(documents, user, options.label, grant)
+        grant = await _in_project(documents, settings, asked)
+        return await create_credential(documents, user, options.label, grant), grant
 
-    grant = _grant(options)
-    made = with_documents(settings, make)
-    note(settings, "user.key", name=options.name, label=options.label, access_key=made.key, scopes=grant.scopes)
+    asked = _grant(options)
+    made, grant = with_documents(settings, make)
+    allowed = fields_of(grant)
+    note(settings, "user.key", name=options.name, label=options.label, access_key=made.key, **allowed)
     _print_credential(settings, made)
 
 
 def _user_add(settings: Settings, options: argparse.Namespace) -> None:
-    async def add(documents: DocumentStore) -> Credential:
+    from apiserver.services.access.scopes import fields_of
+
+    async def add(documents: DocumentStore) -> tuple[Credential, Grant]:
         from apiserver.services.access.credentials import create_user
         from apiserver.stores.documents.base import DuplicateDocument
 
+        grant = await _in_project(documents, settings, asked)
         try:
             _, credential = await create_user(
                 documents, settings.company, options.name, options.role, service=options.service, grant=grant
             )
         except DuplicateDocument:
             raise CommandError(f"there is a user named '{options.name}' already") from None
-        return credential
+        return credential, grant
 
     if not options.name.strip():
         raise CommandError("a user needs a name")
-    grant = _grant(options)
-    made = with_documents(settings, add)
-    note(settings, "user.add", name=options.name, role=options.role, service=options.service, access_key=made.key)
+    asked = _grant(options)
+    made, grant = with_documents(settings, add)
+    about = {"role": options.role, "service": options.service, "access_key": made.key, **fields_of(grant)}
+    note(settings, "user.add", name=options.name, **about)
     _print_credential(settings, made)
 
 

@@ -10,14 +10,14 @@ import orjson
 from fastapi import Query, Response
 
 from apiserver import answers
-from apiserver.data.calls import TheCall
+from apiserver.data.calls import TheCall, bad_parameter
 from apiserver.data.formats.writers import Options
 from apiserver.data.parameters import PlainCsv
 from apiserver.data.routes import router, table
 from apiserver.data.sending import answer
 from apiserver.data.tables import Column, Kind, Table, once
 from apiserver.data_folder import DataFolder
-from apiserver.operating.audit.reading import Wanted, read
+from apiserver.operating.audit.reading import Wanted, check_time, read
 from apiserver.rpc.errors import ApiError, unavailable
 from apiserver.services.access.roles import check
 from apiserver.times import epoch_millis
@@ -64,6 +64,11 @@ async def audit(
     settings = call.backend.settings
     if settings.audit != "file":
         raise ApiError(404, 0, f"The audit log is not kept in files: the setting audit is {settings.audit}")
+    try:
+        if since:
+            check_time(since)
+    except ValueError as error:
+        raise bad_parameter("since", str(error)) from None
     own = call.caller.company
     wanted = Wanted((own, "") if own == settings.company else (own,), since, user, action, before)
     found = read(DataFolder(settings.data).audit, wanted, _SECONDS)

@@ -3,13 +3,30 @@
 from __future__ import annotations
 
 import math
+import re
 import time
 from collections.abc import Collection, Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from apiserver.operating.audit.entries import parsed
 from apiserver.operating.audit.files import files_of, lines_backwards
+
+#: A time as the log writes it, or the beginning of one; and what makes a time of a beginning.
+_TIME = re.compile(r"\d{4}(-\d\d(-\d\d(T\d\d(:\d\d(:\d\d(\.\d{1,6})?)?)?)?)?)?", re.ASCII)
+_REST = "0001-01-01T00:00:00.000000"
+
+
+def check_time(text: str) -> None:
+    """Raise ValueError if a text is no time, nor the beginning of one. `2026-11-24T15` is, `2026-13` is not."""
+    begins = text.removesuffix("+00:00")
+    try:
+        if not _TIME.fullmatch(begins):
+            raise ValueError
+        datetime.fromisoformat(begins + _REST[len(begins) :])
+    except ValueError:
+        raise ValueError(f"'{text[:40]}' is no time in UTC, or its beginning, such as 2026-11-24T15") from None
 
 
 class Wanted(NamedTuple):

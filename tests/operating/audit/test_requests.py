@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -18,12 +19,13 @@ from apiserver.operating.audit.checking import check
 from apiserver.operating.audit.entries import Entry
 from apiserver.operating.audit.files import AuditFiles, files_of
 from apiserver.operating.audit.log import AuditLog
-from apiserver.operating.audit.reading import Wanted, read
+from apiserver.operating.audit.reading import Wanted, check_time, read
 from apiserver.operating.doctor.examination import examine
 from apiserver.passwords import hash_password
 from apiserver.services.access import credentials
 from apiserver.services.access.password_login import set_password
 from apiserver.settings import Settings
+from apiserver.times import utc_now
 from tests.harness import ADMIN_KEY, ADMIN_SECRET, Api, bearer, new_user, running_api, wait_until
 from tests.services.generated import ENDPOINTS
 
@@ -323,6 +325,40 @@ def test_strangers_make_few_lines_and_hide_nobody(
     assert len(lines(folder, 5, "auth.refused")) == 5
     assert sum(line["times"] for line in lines(folder, 2, "audit.others")) == 95
     assert {line["user"] for line in lines(folder, 30, "auth.login")} == {f"user {number}" for number in range(30)}
+
+
+@pytest.mark.parametrize("since", ["yesterday", "2026-13-45", "2026-11-24 15:00", "15:00"])
+async def test_what_is_no_time_is_refused(api: Api, since: str, capsys: pytest.CaptureFixture[str]) -> None:
+    answer = await api.raw("GET", f"/data/audit.csv?since={since}")
+    assert (answer.status_code, "since" in answer.text, "2026-11-24T15" in answer.text) == (400, True, True)
+    assert main(["audit", "--data", str(api.backend.settings.data), "--since", since]) == 2
+    assert f"--since: '{since}' is no time in UTC" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "since", ["2026", "2026-11-24T15", "2026-11-24T15:02:11.1", "2026-11-24T15:02:11.104225+00:00"]
+)
+def test_a_time_and_its_beginnings_are_taken(since: str) -> None:
+    check_time(since)
+
+
+def test_fewer_lines_than_none_are_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main(["audit", "--limit", "-5"])
+    assert "argument --limit: '-5' is not a whole number from 0" in capsys.readouterr().err
+
+
+async def test_what_limits_a_key_of_the_command_line_is_told(api: Api, capsys: pytest.CaptureFixture[str]) -> None:
+    project = (await api.call("projects.create", {"name": "lab/mine", "description": ""}))["id"]
+    data = api.backend.settings.data
+    limits = ["--scopes", "read,events", "--days", "1", "--data", str(data)]
+    for command, named in ((["user", "add", "ann"], "lab/mine"), (["user", "key", "ann"], project)):
+        assert await asyncio.to_thread(main, [*command, "--project", "lab/mind", *limits]) == 1
+        assert "--project: there is no project 'lab/mind'" in capsys.readouterr().err
+        assert await asyncio.to_thread(main, [*command, "--project", named, *limits]) == 0
+        [line] = lines(data / "audit", 1, ".".join(command[:2]))
+        assert (line["what"]["scopes"], line["what"]["project"]) == (["read", "events"], project)
+        assert line["what"]["expires"] > utc_now()
 
 
 def test_the_command_prints_and_checks_it(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
