@@ -6,6 +6,7 @@ Of several servers on the same documents, one does it. All know when that was la
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Callable
 
@@ -46,16 +47,17 @@ class ScheduledRetention:
         self._audit = audit
         self._begun = time.time()
         self._next_try = 0.0
-        self._failed = False
+        self._failed = -math.inf
         self._last: Document = {}
         self.job = Repeating(
-            "retention", self._delete_if_due, _LOOK, expected=(EventStoreError, DocumentStoreError, RetentionError)
+            "retention", self.look, _LOOK, expected=(EventStoreError, DocumentStoreError, RetentionError)
         )
 
     @property
     def ended(self) -> float:
-        """When the last run ended, in seconds since 1970; 0: never."""
-        return (epoch_millis(self._last.get("ended")) or 0) / 1000
+        """When the last run ended, in seconds since 1970; 0: never, or somebody's clock was wrong then."""
+        ended = (epoch_millis(self._last.get("ended")) or 0) / 1000
+        return ended if ended < time.time() + turns.AHEAD else 0
 
     @property
     def events(self) -> int:
@@ -65,7 +67,7 @@ class ScheduledRetention:
     @property
     def state(self) -> str:
         """For people: "ok", "failed", or "late": the last run was twice `retention_every` ago."""
-        if self._failed or self._last.get("failures"):
+        if self._failed > self.ended or self._last.get("failures"):
             return "failed"
         is_late = time.time() - (self.ended or self._begun) > 2 * 3600 * self._settings.retention_every
         return "late" if is_late else "ok"
@@ -82,7 +84,8 @@ class ScheduledRetention:
             "retention_well": ("0 if it failed or is late.", lambda: float(self.state == "ok")),
         }
 
-    async def _delete_if_due(self) -> None:
+    async def look(self) -> None:
+        """See when it was last done, and delete if that is due."""
         events, documents = self._stores
         self._last = await turns.last(documents)
         now = time.time()
@@ -91,14 +94,13 @@ class ScheduledRetention:
         amounts = Amounts()
         try:
             failures = await delete(self._settings, events, documents, self._files, amounts.add, gently=True)
-            self._failed = False
             log.info("retention deleted %d events of %d tasks", amounts.events, amounts.tasks)
             for failure in failures:
                 log.warning("retention could not delete %s", failure)
         except Taken:
             return
         except Exception:
-            self._failed, self._next_try = True, now + RETRY
+            self._failed, self._next_try = time.time(), now + RETRY
             raise
         finally:
             for entry in amounts.entries():

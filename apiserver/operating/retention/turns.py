@@ -1,7 +1,8 @@
 """Only one server, or command, deletes by retention at a time; and all of them know when that was last done.
 
 Both are in one document. Who wants to begin writes its name there, until a time that it puts off again and again. If it
-dies, somebody else may begin once that time has come. If the documents are not shared, nobody else can be there.
+dies, somebody else may begin once that time has come. A time that is too far ahead does not count: somebody's clock was
+wrong. If the documents are not shared, nobody else can be there.
 """
 
 from __future__ import annotations
@@ -16,12 +17,14 @@ from contextlib import asynccontextmanager, suppress
 from uuid import uuid4
 
 from apiserver.stores.documents.base import DocumentStore, DocumentStoreError, DuplicateDocument
-from apiserver.stores.documents.query import Document, Filter, Less, Update
+from apiserver.stores.documents.query import AnyOf, Document, Filter, Greater, Less, Update
 from apiserver.times import from_now, utc_now
 
 _COLLECTION, _ID = "retention", "retention"
 #: Seconds until a turn is over that nobody puts off, and seconds between two times that it is put off.
 _PATIENCE, _AGAIN = 600.0, 60.0
+#: Seconds by which the clocks of servers may differ. A time that is further ahead was noted when a clock was wrong.
+AHEAD = 300.0
 
 
 class Taken(Exception):
@@ -69,7 +72,10 @@ async def turn(documents: DocumentStore) -> AsyncIterator[Turn]:
     """Nobody else deletes by retention inside the block, while the turn is held. Taken: somebody does already."""
     name = f"{socket.gethostname()} {os.getpid()} {uuid4().hex[:8]}"
     now = utc_now()
-    free: Filter = {"id": _ID, "until": Less(now)} if documents.shared else {"id": _ID}
+    free: Filter = {"id": _ID}
+    if documents.shared:
+        untrue = Greater(from_now(_PATIENCE + AHEAD))
+        free = AnyOf([{"id": _ID, "until": Less(now)}, {"id": _ID, "until": untrue}])
     claim: Document = {"id": _ID, "by": name, "begun": now, "until": from_now(_PATIENCE)}
     try:
         await documents.update(_COLLECTION, free, Update(set=claim), upsert=claim)

@@ -5,18 +5,28 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from apiserver.cli import main
 from apiserver.events.model import EventType, Owner
+from apiserver.files.deletions import FileDeletions
+from apiserver.operating.retention import schedule
+from apiserver.operating.retention.run import RetentionError
+from apiserver.operating.retention.schedule import ScheduledRetention
 from apiserver.retention_rules import RetentionRule
 from apiserver.settings import Settings
+from apiserver.stores.documents.base import DocumentStore
 from apiserver.stores.documents.query import Update
+from apiserver.stores.documents.sqlite.store import SqliteDocumentStore
+from apiserver.times import from_now
 from tests.contract.event_stores import batch, lines, sample
+from tests.contract.plain_event_store import PlainEventStore
 from tests.harness import Api, Served, running_api
+from tests.operating.retention.stores import NotedFiles
 
 pytestmark = pytest.mark.anyio
 
@@ -91,6 +101,59 @@ async def test_a_failure_is_told_and_nothing_goes(tmp_path: Path) -> None:
         await until(api, lambda told: told["state"] == "failed")
         assert await counts(api, task) == (2, 2)
         assert "apiserver_retention_well 0.0\n" in (await api.raw("GET", "/metrics")).text
+
+
+@pytest.fixture
+async def documents(tmp_path: Path) -> AsyncIterator[DocumentStore]:
+    store = SqliteDocumentStore(tmp_path / "documents.db")
+    await store.open()
+    yield store
+    await store.close()
+
+
+def scheduled(documents: DocumentStore) -> ScheduledRetention:
+    settings = Settings(retention=RULES, retention_every=24)
+    files = cast(FileDeletions, NotedFiles())
+    return ScheduledRetention(settings, PlainEventStore(), documents, files, lambda entry: None)
+
+
+async def run_ended(documents: DocumentStore, seconds_from_now: float) -> None:
+    """Note that another server has deleted."""
+    last = {"ended": from_now(seconds_from_now), "events": 7, "tasks": 1, "failures": 0}
+    noted = {"id": "retention", "until": "", "last": last}
+    await documents.update("retention", {"id": "retention"}, Update(set=noted), upsert=noted)
+
+
+async def test_an_end_that_a_wrong_clock_noted_stops_no_runs(documents: DocumentStore) -> None:
+    retention = scheduled(documents)
+    await run_ended(documents, 60)  # clocks may differ by that
+    await retention.look()
+    assert (retention.events, retention.state) == (7, "ok")
+    assert retention.ended > time.time()
+    await run_ended(documents, 365 * 86400)
+    await retention.look()
+    assert (retention.events, retention.state) == (0, "ok")
+    assert 0 < retention.ended <= time.time()
+
+
+async def test_a_failure_is_over_when_another_server_has_done_it(
+    documents: DocumentStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    retention = scheduled(documents)
+
+    async def fails(*how: Any, **more: Any) -> list[str]:
+        raise RetentionError("the disk is full")
+
+    monkeypatch.setattr(schedule, "delete", fails)
+    with pytest.raises(RetentionError):
+        await retention.look()
+    assert retention.state == "failed"
+    await run_ended(documents, -60)  # it began before this one failed
+    await retention.look()
+    assert retention.state == "failed"
+    await run_ended(documents, 1)
+    await retention.look()
+    assert retention.state == "ok"
 
 
 async def until(api: Api, is_so: Any) -> None:

@@ -70,6 +70,21 @@ async def test_the_turn_of_somebody_who_died_is_over_at_last(shared: DocumentSto
         assert lost.is_held()  # it has not looked
 
 
+async def test_a_turn_that_ends_too_late_is_of_a_wrong_clock(shared: DocumentStore) -> None:
+    """A turn is noted for ten minutes, and the clocks of servers may differ by five."""
+    for minutes, is_free in ((14, False), (16, True), (365 * 24 * 60, True)):
+        until = from_now(minutes * 60)
+        noted = {"id": "retention", "by": "another", "begun": "", "until": until}
+        await shared.update("retention", {"id": "retention"}, Update(set=noted), upsert=noted)
+        if is_free:
+            async with turn(shared) as held:
+                assert held.is_held()
+        else:
+            with pytest.raises(Taken):
+                async with turn(shared):
+                    pass
+
+
 async def test_who_lost_the_turn_notices(shared: DocumentStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(turns, "_AGAIN", 0.01)
     async with turn(shared) as lost:
