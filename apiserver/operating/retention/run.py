@@ -17,7 +17,7 @@ from pathlib import Path
 from apiserver.data.tables import Batch
 from apiserver.events.changes import ChangesQuery, Cursor
 from apiserver.events.model import EventType, Owner
-from apiserver.files.addresses import files_of
+from apiserver.files.addresses import files_of, task_of
 from apiserver.files.deletions import FileDeletions
 from apiserver.operating.retention import due
 from apiserver.operating.retention.archive import Archive
@@ -216,10 +216,14 @@ class Run:
         return not changed.everything and not of_type
 
     async def _delete_files(self, found: Due, urls: set[str], task: Document, files: FileDeletions) -> None:
-        """Have the files deleted that only these events show, as they would be if the task was deleted."""
+        """Have the files of the task deleted that only these events show.
+
+        Clients may write any URL into an event, so files that are another task's by their names stay.
+        """
         company = found.owner.company
         hosts = await files.hosts(company)
-        if not (left := files_of(urls, hosts)):
+        left = {name for name in files_of(urls, hosts) if task_of(name) in (None, task["id"])}
+        if not left:
             return
         left = await due.files_to_delete(self._events, found, left, hosts)
         made = await self._documents.find_one("tasks", {"id": task["id"]}, projection=["execution.artifacts"])

@@ -256,6 +256,14 @@ async def test_files_stay_that_something_shows_by_another_spelling_of_their_url(
     assert stores.files.names == {"/3.png"}
 
 
+async def test_files_of_other_tasks_stay_whatever_images_show(stores: Stores) -> None:
+    await stores.task()
+    others = f"p/other.{'0' * 32}/artifacts/data.csv"
+    await stores.events.add(batch(image(0, f"http://localhost:8081/{others}"), image(1), image(2)))
+    await stores.run(RetentionRule(("images",), "1 iterations"))
+    assert stores.files.names == {"/1.png"}
+
+
 async def test_documents_are_asked_for_some_models_at_a_time(stores: Stores, monkeypatch: pytest.MonkeyPatch) -> None:
     """MongoDB takes no command of many megabytes, and a task may show any number of files."""
     monkeypatch.setattr(run, "_URLS", 10)
