@@ -241,7 +241,7 @@ async def test_no_link_opens_all_projects(data: Data) -> None:
 
 
 async def test_tasks_with_very_many_series_are_read_one_at_a_time(data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("apiserver.stores.events.embedded.store.VIEW_BYTES", answers.LARGEST)
+    monkeypatch.setattr("apiserver.stores.events.embedded.reading.VIEW_BYTES", answers.LARGEST)
     tasks = [
         (await data.api.call("tasks.create", {"name": f"{n}", "type": "training", "project": data.project}))["id"]
         for n in range(3)
