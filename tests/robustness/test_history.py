@@ -19,7 +19,7 @@ from tests.robustness.history.__main__ import record
 from tests.robustness.history.events import wrong_events, wrong_newest
 from tests.robustness.history.operations import History, Operation, Outcome
 from tests.robustness.history.rounds import Counted, Kills, run_round
-from tests.robustness.history.tasks import GONE, STATUS, THERE, wrong_entries, wrong_statuses
+from tests.robustness.history.tasks import GONE, NOTHING, STATUS, THERE, wrong_entries, wrong_statuses
 
 MINUTES = float(os.environ.get("EVENTS_HISTORY_MINUTES", "0"))
 DONE, REFUSED, UNKNOWN = Outcome
@@ -147,6 +147,10 @@ GOOD_STATUSES = {
     "taken out of a queue": [
         *(call("enqueue", 0, 1), call("dequeue", 2, 3, answer="created"), call("read", 4, 5, answer="created")),
     ],
+    "stopped while it is taken out of a queue": [
+        *(call("enqueue", 0, 1), call("stopped", 2, 9), call("dequeue", 2, 9, answer=NOTHING)),
+        *(call("dequeue", 2, 9, UNKNOWN), call("read", 10, 11, answer="stopped")),
+    ],
 }
 WRONG_STATUSES = {
     "a read goes backwards": [
@@ -161,6 +165,11 @@ WRONG_STATUSES = {
         *(call("started", 0, 1), call("failed", 2, 9), call("completed", 2, 9)),
     ],
     "refused, although it may": [call("started", 0, 1), call("completed", 2, 3, REFUSED, STATUS)],
+    "taken out of a queue, and no longer stopped": [
+        *(call("enqueue", 0, 1), call("dequeue", 2, 9, answer="created"), call("stopped", 2, 3)),
+        call("read", 4, 5, answer="stopped"),
+    ],
+    "not taken out of a queue, although it waits": [call("enqueue", 0, 1), call("dequeue", 2, 3, answer=NOTHING)],
     "a published task is reset": [
         *(call("started", 0, 1), call("stopped", 2, 3), call("publish", 4, 9), call("reset", 5, 9)),
         *(call("read", 6, 7, answer="published"), call("read", 10, 11, answer="created")),

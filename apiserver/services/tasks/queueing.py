@@ -5,6 +5,7 @@ A task in status queued is in one queue, which `execution.queue` names. `enqueue
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from apiserver.rpc.errors import ApiError, invalid_id, validation_error
@@ -14,7 +15,7 @@ from apiserver.services.many import batches, do_each, failure
 from apiserver.services.queue_documents import create_queue, default_queue
 from apiserver.services.queue_entries import leave_queues
 from apiserver.services.tasks.edit import check_references
-from apiserver.services.tasks.status import change_status, check_transition
+from apiserver.services.tasks.status import UNCHANGED, change_status, check_transition
 from apiserver.services.tasks.task_documents import get_task
 from apiserver.services.workers.worker_documents import live_workers
 from apiserver.stores.documents.query import Document
@@ -65,8 +66,7 @@ async def release(call: Call, task_id: str) -> int:
     """Remove a task from its queues; if it was queued, it gets back its status before. Returns how many queues."""
     task = await get_task(call, task_id, ["status", "enqueue_status"])
     left = await leave_queues(call, task_id)
-    if task["status"] == "queued":
-        await _back(call, task, {"force": True}, None)
+    await _back(call, task, {}, ("queued",))
     return left
 
 
@@ -134,13 +134,20 @@ async def _dequeue(call: Call, task_id: str, request: dict[str, Any]) -> Documen
     task = await get_task(call, task_id, ["status", "enqueue_status", "execution.queue"])
     await leave_queues(call, task_id)
     # An agent also dequeues a task that its daemon has taken and started already.
-    if task["status"] not in ("queued", "in_progress"):
-        return {"updated": 0, "fields": {}}
-    return await _back(call, task, request, request.get("new_status"))
+    return await _back(call, task, request, ("queued", "in_progress"))
 
 
-async def _back(call: Call, task: Document, request: dict[str, Any], status: str | None) -> Document:
-    status = status or task.get("enqueue_status", "created")
+async def _back(call: Call, task: Document, request: dict[str, Any], statuses: Collection[str]) -> Document:
+    """Give a task the status that it had before it was queued, or `new_status`, as long as it is in one of `statuses`.
+
+    Another status that it gets meanwhile stays: the task may just have been published.
+    """
     forced = {**request, "force": True}
-    unset = ("enqueue_status", "execution.queue") if task["status"] == "queued" else ("enqueue_status",)
-    return await change_status(call, task["id"], status, forced, unset=unset)
+    while task["status"] in statuses:
+        status = request.get("new_status") or task.get("enqueue_status", "created")
+        unset = ("enqueue_status", "execution.queue") if task["status"] == "queued" else ("enqueue_status",)
+        done = await change_status(call, task["id"], status, forced, unset=unset, only_from=(task["status"],))
+        if done["updated"]:
+            return done
+        task = await get_task(call, task["id"], ["status", "enqueue_status"])
+    return UNCHANGED

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from apiserver.events.last_metrics import run_time
@@ -12,6 +13,7 @@ from apiserver.services.stamps import changed_now
 from apiserver.services.tasks.task_documents import (
     ATTEMPTS,
     BEING_RESET,
+    STATUSES,
     TASKS,
     answered,
     changed_meanwhile,
@@ -40,6 +42,8 @@ NEXT: dict[str, frozenset[str]] = {
 _FIELDS = ("status", "project", "started", "enqueue_status", BEING_RESET)
 #: Seconds that a reset takes at most. Afterwards, others may change the task's status again.
 RESETTING = 60.0
+#: The answer about a task that stays as it is.
+UNCHANGED: Document = {"updated": 0, "fields": {}}
 #: The system tag that a task loses when it is queued.
 _DEVELOPMENT = "development"
 
@@ -55,15 +59,19 @@ async def change_status(
     unset: tuple[str, ...] = (),
     may_stay: bool = True,
     reset: str | None = None,
+    only_from: Collection[str] = STATUSES,
 ) -> Document:
     """Set a task's status; the same update sets `values`, lowers fields to `earliest`, and unsets the fields `unset`.
 
     `request` may have `force`, `status_reason` and `status_message`. Answers `{updated, fields}`; 400/110 if the new
     status may not follow the present one, and 503 while the task is reset by another call than that which has set
-    BEING_RESET to `reset`.
+    BEING_RESET to `reset`. A task whose present status is none of `only_from` stays as it is, with the answer
+    `UNCHANGED`.
     """
     for _ in range(ATTEMPTS):
         task = await get_task(call, task_id, _FIELDS)
+        if task["status"] not in only_from:
+            return UNCHANGED
         check_transition(task, status, force=request.get("force", False), may_stay=may_stay)
         if reset is None:
             check_not_being_reset(task)

@@ -43,10 +43,12 @@ def status_model(status: str, call: Operation) -> Iterable[str]:
     match call.kind:
         case "read":
             return [status] if call.answer == status else []
-        case "dequeue" if call.answer == NOTHING:
-            return [status] if status not in ("queued", "in_progress") else []
-        case "dequeue":  # it gives the task back the status that it had when it was queued, whatever came since
-            return _BEFORE_QUEUED if call.answer is None else [call.answer]
+        case "dequeue" if status not in ("queued", "in_progress"):
+            return [status] if call.answer in (NOTHING, None) else []
+        case "dequeue" if call.answer is None:  # the status that it had when it was queued
+            return _BEFORE_QUEUED
+        case "dequeue":
+            return [] if call.answer == NOTHING else [call.answer]
     return _allowed(status, call.kind)
 
 

@@ -6,6 +6,9 @@ from typing import Any
 
 import pytest
 
+from apiserver.services.backend import Call
+from apiserver.services.queue_entries import leave_queues
+from apiserver.services.tasks import queueing
 from apiserver.stores.documents.query import Update
 from tests.harness import Api
 from tests.services.tasks.calls import get, make, refused
@@ -70,6 +73,40 @@ async def test_an_agent_takes_out_what_it_has_started(api: Api, queue: str) -> N
     assert (taken["updated"], taken["fields"]["status"]) == (1, "in_progress")
     assert (await get(api, task))["execution"]["queue"] == queue
     assert (await api.call("tasks.dequeue", {"task": task}))["fields"]["status"] == "created"
+
+
+@pytest.mark.parametrize("by", ["tasks.dequeue", "tasks.archive"])
+async def test_a_status_that_changes_while_a_task_is_taken_out_stays(
+    api: Api, queue: str, by: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task = await make(api)
+    await api.call("tasks.enqueue", {"task": task, "queue": queue})
+
+    async def publish_and_leave(call: Call, *tasks: str) -> int:
+        await api.call("tasks.publish", {"task": task, "force": True})
+        return await leave_queues(call, *tasks)
+
+    monkeypatch.setattr(queueing, "leave_queues", publish_and_leave)
+    answer = await api.call(by, {"task": task, "tasks": [task]})
+    if by == "tasks.dequeue":
+        assert answer == {"dequeued": 1, "updated": 0, "fields": {}}
+    assert (await get(api, task))["status"] == "published"
+
+
+async def test_a_task_that_starts_while_it_is_taken_out_goes_back(
+    api: Api, queue: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task = await make(api)
+    await api.call("tasks.enqueue", {"task": task, "queue": queue})
+
+    async def start_and_leave(call: Call, *tasks: str) -> int:
+        await api.call("tasks.started", {"task": task})
+        return await leave_queues(call, *tasks)
+
+    monkeypatch.setattr(queueing, "leave_queues", start_and_leave)
+    answer = await api.call("tasks.dequeue", {"task": task})
+    assert (answer["updated"], answer["fields"]["status"]) == (1, "created")
+    assert (await get(api, task))["status"] == "created"
 
 
 async def test_a_waiting_task_may_keep_the_name_of_its_queue(api: Api, queue: str) -> None:
