@@ -26,6 +26,7 @@ from pathlib import Path
 
 from apiserver import __version__
 from apiserver.data_folder import DataFolder, DataFolderError, write_private
+from apiserver.operating.escaping import shown
 from apiserver.settings import EMBEDDED, Settings
 from apiserver.stores.sqlite_files import user_version
 
@@ -111,10 +112,11 @@ def _noted(path: Path) -> tuple[str, dict[str, int]]:
     """Which release has used the folder, for people, and the numbers that it noted."""
     try:
         noted = json.loads(path.read_bytes())
-        return f"apiserver {noted['release']}", {str(name): int(number) for name, number in noted["formats"].items()}
+        numbers = {shown(name, longest=40): int(number) for name, number in noted["formats"].items()}
+        return f"apiserver {shown(str(noted['release']), longest=40)}", numbers
     except FileNotFoundError:
         return "a newer release", {}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise DataFolderError(
             f"cannot use the data folder: '{path}' cannot be read ({error}). If no newer release than {__version__} has"
             " used the folder, delete this file: the next start makes it again"

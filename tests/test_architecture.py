@@ -38,7 +38,8 @@ ALLOWED = {
     "setting_values": {"ip_addresses", "passwords", "retention_rules"},
     "settings": {"addresses", "ip_addresses", "retention_rules", "setting_values", "urls"},
     "data_folder": set(),
-    "formats": {"__version__", "data_folder", "settings", "stores.sqlite_files"},
+    "formats": {"__version__", "data_folder", "operating.escaping", "settings", "stores.sqlite_files"},
+    "operating.escaping": set(),
     "stores.events": {
         "__version__",
         "address",
@@ -94,7 +95,7 @@ ALLOWED = {
     "engines": {"data_folder", "engine", "settings", "stores.documents", "stores.events", "stores.migrations"},
     "operating": {
         *("__version__", "data_folder", "engines", "events", "files", "formats", "metrics.gauges", "operating.audit"),
-        "repeating",
+        *("operating.escaping", "repeating"),
         *("settings", "stores.documents", "stores.events", "stores.files", "stores.inspection"),
         *("stores.reserve", "stores.snapshots", "stores.syncing", "times"),
     },

@@ -170,7 +170,22 @@ async def test_notes_of_a_newer_release_with_the_same_formats_do_no_harm(folder:
         assert (await api.call("tasks.get_all"))["tasks"]
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"release": "1", "formats": {"files": "many"}}'])
+def test_what_notes_say_writes_nothing_to_a_terminal(folder: Path) -> None:
+    path = folder / "formats.json"
+    path.write_text(json.dumps({"release": "9\x1b[2J", "formats": {"\x1b]0;title\x07": 1}}))
+    with pytest.raises(DataFolderError) as refused:
+        formats.require(Settings(data=folder))
+    assert r"has format 1 of \x1b]0;title\x07, which apiserver 9\x1b[2J wrote" in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "[]", "{}", '{"release": "1", "formats": {"files": "many"}}'),
+        '{"release": "1", "formats": {"files": 1e999}}',
+        "[" * 100_000,
+    ],
+)
 def test_notes_that_make_no_sense_are_refused(folder: Path, text: str) -> None:
     (folder / "formats.json").write_text(text)
     with pytest.raises(DataFolderError, match=r"formats\.json' cannot be read .* delete this file"):
