@@ -78,7 +78,15 @@ def test_its_expression_can_be_read(rule: dict[str, Any]) -> None:
 
 
 def test_names_are_numbers_that_the_server_tells(tmp_path: Path) -> None:
-    with served(tmp_path / "data", **lasting_pair().settings) as server:
+    settings: dict[str, Any] = {
+        **lasting_pair().settings,
+        "backup_to": str(tmp_path / "backups"),
+        "backup_every": 24,
+        "retention": '[{"types": ["logs"], "keep": "90 d"}]',
+        "retention_every": 24,
+        "quotas": '[{"of": "task", "series": 1000}]',
+    }
+    with served(tmp_path / "data", **settings) as server:
         server.call("debug.ping")  # to be counted
         server.call("tasks.create", {"name": "a task", "type": "training"})
         answer = httpx.get(f"{server.api_url}/metrics", auth=(ADMIN_KEY, ADMIN_SECRET), verify=ANYBODY)
