@@ -122,12 +122,13 @@ class Amounts:
     def used(self, subject: Subject) -> Used:
         """What a subject has."""
         company = self._company(subject.company)
-        used = Used(company.coming[subject], 0) if company.coming else Used()
-        for some in (company.measured or {}, company.before, company.added):
-            if (one := some.get(subject)) is not None:
-                used.bytes += one.bytes
-                used.series += one.series
-        return used
+        bytes = company.coming[subject] if company.coming else 0
+        series = 0
+        for some in (company.measured, company.before, company.added):
+            if some and (one := some.get(subject)) is not None:
+                bytes += one.bytes
+                series += one.series
+        return Used(bytes, series)
 
     def add(self, subject: Subject, quota: Quota, *, bytes: int = 0, series: int = 0) -> None:
         """Count what is added. Fewer bytes than none make room among what was added since the last sum."""
@@ -137,11 +138,8 @@ class Amounts:
         added.bytes = max(added.bytes + bytes, 0)
         added.series += series
         used = self.used(subject)
-        if (
-            bytes < 0
-            or (quota.bytes and used.bytes >= NEAR * quota.bytes)
-            or (quota.series and used.series >= NEAR * quota.series)
-        ):
+        is_near = used.bytes >= NEAR * quota.bytes > 0 or used.series >= NEAR * quota.series > 0
+        if is_near or bytes < 0:
             self._look_at(company, subject, quota, company.near)
         while len(company.added) > MOST:
             del company.added[next(iter(company.added))]

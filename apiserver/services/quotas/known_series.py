@@ -1,47 +1,98 @@
-"""Which series owners have, of those that sent something lately: so each batch tells which of its series are new."""
+"""Which series owners have, of those that sent something lately: so each batch tells which of its series are new.
+
+A series is known by a number of 8 bytes. The numbers of an owner are a sorted array: 100,000 series take 800 kB.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
-from apiserver.events.model import SAMPLE_TYPES, EventBatch, EventType, Owner, SeriesName
+import numpy as np
+
+from apiserver.events.model import SAMPLE_TYPES, EventBatch, EventType, Int64Array, Owner, SeriesName
 from apiserver.stores.events.base import EventStore
 
-#: About as many series are remembered, as a number of 60 bytes each.
-MOST = 250_000
+#: So many numbers are remembered, and an owner takes the room of so many more.
+MOST, _OWNER = 4_000_000, 50
+
+
+@dataclass(slots=True)
+class Known:
+    """What is known of the series of an owner."""
+
+    numbers: Int64Array
+    """They ascend."""
+    whole: bool = False
+    """Whether these are all series that the owner has, or only those that came lately."""
+    last: int = 0
+    """The number of the last batch that had no others."""
+
+    def new(self, numbers: Sequence[int]) -> list[int]:
+        """Those of the numbers that are not known, each once."""
+        if not len(self.numbers):
+            return list(dict.fromkeys(numbers))
+        asked = np.array(numbers, np.int64)
+        at = np.searchsorted(self.numbers, asked)
+        at[at == len(self.numbers)] = 0
+        return list(dict.fromkeys(asked[self.numbers[at] != asked].tolist()))
+
+    def add(self, numbers: Sequence[int]) -> None:
+        """Note that the owner has these series, too."""
+        self.numbers = np.union1d(self.numbers, np.array(numbers, np.int64))
 
 
 class KnownSeries:
-    """The series of owners, each as a number. Those that are deleted meanwhile stay known."""
+    """The series of owners. Those that are deleted meanwhile stay known.
+
+    If there are too many, those are forgotten that were asked for longest ago, of the company that has most. So no
+    company makes the server ask the store again and again for the series of another.
+    """
 
     def __init__(self, events: EventStore, most: int = MOST) -> None:
         self._events = events
         self._most = most
-        self._known: dict[Owner, set[int]] = {}
+        self._known: dict[str, dict[Owner, Known]] = {}
+        self._counts: Counter[str] = Counter()
         self._count = 0
 
-    async def of(self, owner: Owner) -> set[int]:
-        """The numbers of an owner's series; they are asked for when they are not in memory."""
-        known = self._known.pop(owner, None)
+    def of(self, owner: Owner) -> Known:
+        """What is known of an owner's series without asking the store."""
+        of_company = self._known.setdefault(owner.company, {})
+        known = of_company.pop(owner, None)
         if known is None:
-            found = await self._events.series(owner, [EventType.SCALAR, *SAMPLE_TYPES])
-            # Another batch may have asked meanwhile, and have added its series.
-            known = self._known.pop(owner, None)
-            if known is None:
-                known = set(map(number_of, found))
-                self._count += len(known)
-        self._known[owner] = known
-        while self._count > self._most and len(self._known) > 1:
-            self._count -= len(self._known.pop(next(iter(self._known))))
+            known = Known(np.zeros(0, np.int64))
+            self._counted(owner, _OWNER)
+        of_company[owner] = known
         return known
 
-    def add(self, owner: Owner, names: Iterable[SeriesName]) -> None:
-        """Note that an owner has more series."""
-        known = self._known.get(owner)
-        if known is not None:
-            before = len(known)
-            known.update(map(number_of, names))
-            self._count += len(known) - before
+    async def whole(self, owner: Owner) -> Known:
+        """All of an owner's series, as the store knows them, and those that are to be stored."""
+        found = await self._events.series(owner, [EventType.SCALAR, *SAMPLE_TYPES])
+        known = self.of(owner)
+        known.whole = True
+        self.add(owner, list(map(number_of, found)))
+        return known
+
+    def add(self, owner: Owner, numbers: Sequence[int]) -> None:
+        """Note that an owner has these series, too."""
+        known = self.of(owner)
+        before = len(known.numbers)
+        known.add(numbers)
+        self._counted(owner, len(known.numbers) - before)
+
+    def _counted(self, owner: Owner, more: int) -> None:
+        self._counts[owner.company] += more
+        self._count += more
+        while self._count > self._most:
+            company, _ = self._counts.most_common(1)[0]
+            oldest = next((one for one in self._known[company] if one != owner), None)
+            if oldest is None:
+                return
+            gone = len(self._known[company].pop(oldest).numbers) + _OWNER
+            self._counts[company] -= gone
+            self._count -= gone
 
 
 def number_of(name: SeriesName) -> int:
@@ -49,16 +100,29 @@ def number_of(name: SeriesName) -> int:
     return hash(name[1:]) if name.type is EventType.SCALAR else hash(tuple(name))
 
 
-def has_only(batch: EventBatch, known: set[int]) -> bool:
-    """Whether a batch of one owner has no other series than these, as far as that can be told at once."""
+def number_of_batch(batch: EventBatch) -> int:
+    """A number for the series of a batch of one owner, which is made sooner than those of each; 0 if it has samples."""
+    return 0 if batch.samples else hash((tuple(batch.scalars.metrics), tuple(batch.scalars.variants)))
+
+
+def numbers_in(batch: EventBatch) -> dict[Owner, list[int]]:
+    """The numbers of the series of each owner, in the order in which they come. Log lines have none."""
     scalars = batch.scalars
-    return not batch.samples and known.issuperset(map(hash, zip(scalars.metrics, scalars.variants, strict=True)))
+    numbers: Iterable[int] = map(hash, zip(scalars.metrics, scalars.variants, strict=True))
+    if len(scalars.owners) == 1 and not batch.samples:  # the usual case
+        return {scalars.owners[0]: list(numbers)}
+    found: dict[Owner, list[int]] = {}
+    for place, number in zip(scalars.owner, numbers, strict=True):
+        found.setdefault(scalars.owners[place], []).append(number)
+    for one in batch.samples:
+        found.setdefault(one.owner, []).append(number_of(SeriesName(one.type, one.metric, one.variant)))
+    return found
 
 
-def series_in(batch: EventBatch, owner: Owner) -> Sequence[SeriesName]:
-    """The series of an owner in a batch, each once, in the order in which they come. Log lines have none."""
+def names_of(batch: EventBatch, owner: Owner, numbers: set[int]) -> set[SeriesName]:
+    """The series of an owner in a batch that have these numbers."""
     scalars = batch.scalars
     places = zip(scalars.owner, scalars.metrics, scalars.variants, strict=True)
     names = [SeriesName(EventType.SCALAR, m, v) for n, m, v in places if scalars.owners[n] == owner]
-    samples = [SeriesName(one.type, one.metric, one.variant) for one in batch.samples if one.owner == owner]
-    return list(dict.fromkeys([*names, *samples]))
+    names += [SeriesName(one.type, one.metric, one.variant) for one in batch.samples if one.owner == owner]
+    return {name for name in names if number_of(name) in numbers}

@@ -15,7 +15,6 @@ import math
 import time
 from collections import Counter
 from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
 
 from apiserver.events.ingest import Ingest
@@ -27,7 +26,7 @@ from apiserver.off_loop import off_loop
 from apiserver.rpc.call import Identity
 from apiserver.rpc.errors import overloaded
 from apiserver.services.quotas.amounts import Amounts, Share
-from apiserver.services.quotas.known_series import KnownSeries, has_only, number_of, series_in
+from apiserver.services.quotas.known_series import KnownSeries, names_of, number_of_batch, numbers_in
 from apiserver.services.quotas.rates import Rates
 from apiserver.services.quotas.subjects import Held, Subject, Subjects
 from apiserver.services.quotas.uploads import Upload, over
@@ -47,6 +46,9 @@ FIELDS = ("project", "user")
 _AGAIN = 60
 #: Bytes of a point, and of a line or sample beside its text, as they lie in the journal.
 _POINT, _EVENT = 24, 16
+#: As long as its subjects have less than this part of their bounds, an owner's series count as new when they come for
+#: the first time since the start, and the store is not asked which of them it has.
+_FAR = 0.4
 #: Seconds until the log names somebody again who sends about as much as they may.
 _TOLD = 3600.0
 _MOST_TOLD = 10_000
@@ -70,7 +72,8 @@ class Quotas:
         self._counters = counters
         self._rates = Rates()
         self._series = KnownSeries(events)
-        self.bounds_amounts = any(quota.bytes or quota.series for quota in quotas)
+        self._bounds_series = any(quota.series for quota in quotas)
+        self.bounds_amounts = self._bounds_series or any(quota.bytes for quota in quotas)
         bounds_bytes = any(quota.bytes for quota in quotas)
         self.amounts = Amounts(self._subjects, usages, documents, files if bounds_bytes else None)
         self._told: dict[Subject, float] = {}
@@ -89,9 +92,8 @@ class Quotas:
         self._take({owner: (held[owner], count) for owner, (count, _) in sizes.items()})
         if not self.bounds_amounts:
             return
-        for owner, subjects in held.items():
-            if any(quota.series for _, quota in subjects):
-                await self._admit_series(events, owner, subjects)
+        if self._bounds_series:
+            await self._admit_series(events, held)
         for owner, (_, bytes) in sizes.items():
             for subject, quota in held[owner]:
                 self.amounts.add(subject, quota, bytes=bytes)
@@ -154,17 +156,29 @@ class Quotas:
             raise overloaded(text, math.ceil(waits[subject]))
         self._tell(self._rates.take({one: (rates[one], count) for one, count in counts.items()}, now), now)
 
-    async def _admit_series(self, events: Ingest, owner: Owner, held: Held) -> None:
-        """Refuse new series of an owner for which there is no room."""
-        known = await self._series.of(owner)
-        # Nothing is awaited until the new ones are counted, so that no two batches use the same room.
-        if len(events.batch.scalars.owners) <= 1 and has_only(events.batch, known):
-            return
-        new = [name for name in series_in(events.batch, owner) if number_of(name) not in known]
+    async def _admit_series(self, events: Ingest, held: Mapping[Owner, Held]) -> None:
+        """Refuse new series of owners for which there is no room."""
+        number = 0
+        if len(held) == 1:  # Mostly it has the same series as the batch before.
+            (owner,) = held
+            number = number_of_batch(events.batch)
+            if number and self._series.of(owner).last == number:
+                return
+        for owner, numbers in numbers_in(events.batch).items():
+            if subjects := [each for each in held[owner] if each[1].series]:
+                await self._admit_series_of(events, owner, subjects, numbers, number)
+
+    async def _admit_series_of(self, events: Ingest, owner: Owner, held: Held, numbers: list[int], number: int) -> None:
+        known = self._series.of(owner)
+        new = known.new(numbers)
         if not new:
+            known.last = number
             return
-        shares = [share for each in held for share in self.amounts.shares(*each) if share.what == "series"]
-        fullest = min(shares, key=lambda share: share.bound - share.used)
+        if not known.whole and any(share.used + len(new) > _FAR * share.bound for share in self._series_of(held)):
+            known = await self._series.whole(owner)
+            new = known.new(numbers)
+        # Nothing is awaited until the new ones are counted, so that no two batches use the same room.
+        fullest = min(self._series_of(held), key=lambda share: share.bound - share.used)
         room = max(fullest.bound - fullest.used, 0)
         taken, refused = new[:room], set(new[room:])
         self._series.add(owner, taken)
@@ -173,7 +187,11 @@ class Quotas:
         if refused:
             self._refused(fullest.subject)
             size = len(events.batch.scalars) + len(events.batch.samples)
-            await off_loop(size, partial(events.refuse_names, owner, refused, f"{over(fullest)}; no further ones"))
+            reason = f"{over(fullest)}; no further ones"
+            await off_loop(size, lambda: events.refuse_names(owner, names_of(events.batch, owner, refused), reason))
+
+    def _series_of(self, held: Held) -> list[Share]:
+        return [share for each in held for share in self.amounts.shares(*each) if share.what == "series"]
 
     def _refused(self, subject: Subject) -> None:
         self._counters.count("quota_refusals")

@@ -136,6 +136,29 @@ async def test_new_series_are_refused_and_known_ones_go_on(tmp_path: Path) -> No
         assert (await send(api, *points(two, 1, variant="n"))).status_code == 200
 
 
+async def test_the_store_is_not_asked_which_series_there_are_where_there_is_much_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with with_quotas(tmp_path / "data", Quota("task", series=10)) as api:
+        task = await new_task(api)
+        asked, series = 0, api.backend.events.series
+
+        async def counted(*given: Any) -> Any:
+            nonlocal asked
+            asked += 1
+            return await series(*given)
+
+        monkeypatch.setattr(api.backend.events, "series", counted)
+        for variants in ("abc", "abd", "dc"):
+            assert (await send(api, *[points(task, 1, variant=v)[0] for v in variants])).status_code == 200
+        assert asked == 0
+        assert amounts(api).used(Subject("task", COMPANY, task)).series == 4
+        for _ in range(2):  # what is refused is refused again
+            data = (await send(api, *[points(task, 1, variant=v)[0] for v in "abcdefghijkl"])).json()["data"]
+            assert (data["added"], data["errors"]) == (10, 2)
+        assert asked == 1
+
+
 async def test_whoever_has_too_many_bytes_gets_429_until_there_is_room(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
