@@ -70,7 +70,7 @@ async def test_only_admins_add_service_accounts(tmp_path: Path) -> None:
 def test_the_command_line_makes_them_and_keys_with_scopes(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    data = ["--data", str(tmp_path / "data")]
+    data = ["--data", str(tmp_path)]
     assert main(["user", "add", "robot", "--service", "--scopes", "read,events", "--days", "1", *data]) == 0
     assert main(["user", "key", "robot", "--label", "a second one", *data]) == 0
     capsys.readouterr()
