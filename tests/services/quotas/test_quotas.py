@@ -281,30 +281,6 @@ async def test_files_in_the_folder_of_anothers_task_count_for_the_company_until_
         assert used(api, "user", user) == 1000
 
 
-async def test_what_comes_while_a_sum_is_made_counts_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with with_quotas(tmp_path / "data", Quota("task", bytes=10_000)) as api:
-        task = await new_task(api)
-        assert (await api.raw("PUT", of_task(task, "before"), content=b"x" * 1000)).status_code == 200
-        asked, go_on, anew = asyncio.Event(), asyncio.Event(), api.backend.usages.anew
-
-        async def slowly(company: str) -> CompanyUsage:
-            asked.set()
-            await go_on.wait()
-            return await anew(company)
-
-        monkeypatch.setattr(api.backend.usages, "anew", slowly)
-        measuring = asyncio.create_task(amounts(api).measure(COMPANY))
-        await asked.wait()
-        assert (await api.raw("PUT", of_task(task, "meanwhile"), content=b"x" * 2000)).status_code == 200
-        assert (await api.raw("PUT", of_task(task, "meanwhile"), content=b"x" * 3000)).status_code == 200
-        assert used(api, "task", task) == 4000
-        go_on.set()
-        await measuring
-        assert used(api, "task", task) == 4000
-        await amounts(api).measure(COMPANY)
-        assert used(api, "task", task) == 4000
-
-
 async def test_a_sum_that_failed_is_not_tried_by_each_who_asks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with running_api(tmp_path / "data", quotas=(Quota("task", bytes=10_000),)) as api:
         sums = 0
