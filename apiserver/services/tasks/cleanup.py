@@ -78,7 +78,7 @@ async def reset_task(call: Call, task_id: str, request: dict[str, Any]) -> dict[
         "models.output": [],
         "runtime": {},
     }
-    unset = [*_RUN_FIELDS, BEING_RESET]
+    unset = [*_RUN_FIELDS]
     if request["clear_all"]:
         values["execution"] = new_execution()
         values["script"] = {"requirements": {}}

@@ -75,11 +75,14 @@ async def change_status(
         check_transition(task, status, force=request.get("force", False), may_stay=may_stay)
         if reset is None:
             check_not_being_reset(task)
+        elif task.get(BEING_RESET) != reset:  # a server with another clock took the reset for dead
+            raise unavailable(f"task {task_id} was changed while it was reset", retry_after=1)
         fields = _status_fields(call, task, status, request) | (values or {})
         # One update may not both set and unset a field.
         fields = {name: value for name, value in fields.items() if name not in unset}
         pull = {"system_tags": _DEVELOPMENT} if status == "queued" else {}
-        update = Update(set=fields, min=earliest or {}, unset=unset, pull=pull)
+        # Whoever changes the status ends a reset, so that one that is late does not take the new status back.
+        update = Update(set=fields, min=earliest or {}, unset=(*unset, BEING_RESET), pull=pull)
         if await documents(call).update(TASKS, as_it_is(task), update):
             await touch_projects(call, task.get("project"))
             return {"updated": 1, "fields": answered(fields)}
