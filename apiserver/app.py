@@ -113,7 +113,7 @@ class App:
         metrics: Metrics,
         audit: RequestAudit,
         allowed_origins: Sequence[str] = (),
-        around: Callable[[ASGIApp], ASGIApp] = lambda app: app,
+        around: Callable[[ASGIApp], ASGIApp] | None = None,
     ) -> None:
         """`allowed_origins`: pages of these origins may call the server. `around`: goes around each request.
 
@@ -124,6 +124,7 @@ class App:
         self.metrics = metrics
         """Answers `/metrics`."""
         counted = partial(_counted, counters=backend.counters, audit=audit)
+        around = around or (lambda app: app)
         self.files_port = around(_with_cors(counted(files_port, name="files"), allowed_origins))
         """The app for the files' own port."""
         self._api = api
@@ -210,7 +211,8 @@ def create_app(settings: Settings) -> App:
     for part in (audit_log, scrub, backups, retention, backend.quotas):
         if part is not None:
             metrics.gauges |= part.gauges()
-    health = Health(backend, store, scrub, backups, retention)
+    reporting = {"scrub": scrub, "quotas": backend.quotas, "backup": backups, "retention": retention}
+    health = Health(backend, store, {name: part.report for name, part in reporting.items() if part is not None})
     others.router.routes += [
         *ROUTES,
         Route("/health", health),
@@ -246,7 +248,7 @@ def create_app(settings: Settings) -> App:
         metrics=metrics,
         audit=audit,
         allowed_origins=settings.allowed_origins,
-        around=traces.around if traces is not None else lambda app: app,
+        around=traces.around if traces is not None else None,
     )
 
 

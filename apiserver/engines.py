@@ -66,7 +66,10 @@ def check(settings: Settings) -> None:
 
 
 async def refuse_newer(settings: Settings) -> None:
-    """SchemaError if an engine has a schema of a newer version, before the other one is changed; or its own errors."""
+    """Raise SchemaError if either engine has a schema of a newer version, or what the engines raise themselves.
+
+    It is asked before either of them is changed.
+    """
     for engine in (event_engine(settings), document_engine(settings)):
         schema = engine.schema()
         if schema is not None:

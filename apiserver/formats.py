@@ -7,9 +7,9 @@ them. For example, a server of release 0.1.0 starts on a folder that 0.2.0 has u
     This is apiserver 0.1.0, which reads up to 5. Nothing was changed. Start a newer release, or
     restore a backup that this release made
 
-A number stands in what has the format where there is room for it. The others stand in the data folder's `formats.json`,
-which also names the release. A server writes this file when it has opened its stores; a folder without it was used by
-no release that knows a higher number of these.
+Where there is room, the file or the engine itself has the number. The other numbers are in the data folder's
+`formats.json`, which also names the release. A server writes this file when it has opened its stores. If a folder has
+no such file, no release with a higher one of these numbers has used it.
 
 A change of what is written that older code would read wrongly takes the next number here, and a golden folder of the
 release before stays in `tests/golden` for ever.
@@ -60,8 +60,10 @@ EXPORTS = Format("exports", 1, "tasks/*/task.json of an export", "the field form
 BLOCKS = Format("blocks", 6, "indices in Elasticsearch", "the index PREFIX-schema")
 COLLECTIONS = Format("collections", 5, "collections in MongoDB", "the collection schema_steps")
 
-#: Those of a data folder.
+#: Those of a data folder, and their numbers.
 IN_FOLDER = (FOLDER, EVENTS, JOURNAL, DOCUMENTS, FILES, SECRETS, AUDIT, SCRUB)
+_NEWEST = {format.name: format.number for format in IN_FOLDER}
+#: All there are.
 ALL = (*IN_FOLDER, MANIFESTS, PIECES, EXPORTS, BLOCKS, COLLECTIONS)
 
 #: No release has a higher number. What has one is damaged.
@@ -77,9 +79,8 @@ def require(settings: Settings) -> None:
     """
     folder = DataFolder(settings.data)
     release, noted = _noted(folder.root / _STAMP)
-    known = {format.name: format for format in IN_FOLDER}
     for path, name, number in (*_numbers_in(settings), *((folder.root / _STAMP, *one) for one in noted.items())):
-        newest = known[name].number if name in known else 0
+        newest = _NEWEST.get(name, 0)
         if number > newest:
             reads = f"reads up to {newest}" if newest else "does not know it"
             raise DataFolderError(
@@ -91,17 +92,16 @@ def require(settings: Settings) -> None:
 
 def older(settings: Settings) -> list[str]:
     """What a server of this release brings up to date when it opens its stores: a sentence for each file."""
-    newest = {format.name: format.number for format in IN_FOLDER}
     return [
         f"'{path}' has format {number} of {name}, which an older release wrote"
         for path, name, number in _numbers_in(settings)
-        if number < newest[name]
+        if number < _NEWEST[name]
     ]
 
 
 def note(folder: DataFolder) -> None:
     """Note the release and its formats, once the stores are open. If the disk takes nothing, the next start does it."""
-    noted = {"release": __version__, "formats": {format.name: format.number for format in IN_FOLDER}}
+    noted = {"release": __version__, "formats": _NEWEST}
     path, text = folder.root / _STAMP, f"{json.dumps(noted, indent=2)}\n"
     with suppress(OSError):
         if not path.exists() or path.read_text("utf-8") != text:

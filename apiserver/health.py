@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable, Mapping
 
 from starlette.responses import JSONResponse
 from starlette.types import Receive, Scope, Send
 
 from apiserver import __version__
-from apiserver.operating.backup.schedule import ScheduledBackups
-from apiserver.operating.doctor.scrub import Scrub
-from apiserver.operating.retention.schedule import ScheduledRetention
 from apiserver.rpc.reply import SAFE_HEADERS
 from apiserver.services.backend import Backend
 from apiserver.stores.files.disk import FileStore
@@ -26,8 +23,8 @@ PATIENCE_SECONDS = 2
 class Health:
     """The ASGI app: 200 if each store answers in time, else 503; the body says which store does not.
 
-    It also says how much the scrub has found, whether the backups and the retention work that the server does by
-    itself, and how many quotas are nearly used up. None of it is a reason to send nobody here.
+    It also tells what the parts of the server report that work in the background, such as whether backups are made.
+    None of it is a reason to send nobody here.
 
     Requests that come at the same time share one check of the stores.
     """
@@ -36,15 +33,12 @@ class Health:
         self,
         backend: Backend,
         files: FileStore,
-        scrub: Scrub | None = None,
-        backups: ScheduledBackups | None = None,
-        retention: ScheduledRetention | None = None,
+        reports: Mapping[str, Callable[[], object]],
     ) -> None:
+        """`reports`: what else the body has, by its fields."""
         self._backend = backend
-        self._backups = backups
         self._files = files
-        self._retention = retention
-        self._scrub = scrub
+        self._reports = reports
         self._asking: asyncio.Task[dict[str, str]] | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -53,14 +47,7 @@ class Health:
         stores = await asyncio.shield(self._asking)
         well = all(state == "ok" for state in stores.values())
         body: dict[str, object] = {"status": "ok" if well else "unavailable", "version": __version__, "stores": stores}
-        if self._scrub is not None:
-            body["scrub"] = self._scrub.about()
-        if self._backend.quotas is not None:
-            body["quotas"] = self._backend.quotas.amounts.near()._asdict()
-        if self._backups is not None:
-            body["backup"] = self._backups.report()
-        if self._retention is not None:
-            body["retention"] = self._retention.report()
+        body |= {name: report() for name, report in self._reports.items()}
         response = JSONResponse(body, 200 if well else 503)
         response.raw_headers += SAFE_HEADERS
         await response(scope, receive, send)

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 _PATH = "/v1/traces"
 #: Seconds for which a collector may keep spans waiting; also those of a server that stops.
 _SECONDS = 5
+#: Headers that name the trace of a request, and methods of requests that spans name.
+_HEADERS = (b"traceparent", b"tracestate")
+_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 #: Methods of stores that are no calls for a request.
 _NOT_CALLS = ("open", "close", "check")
 
@@ -60,9 +63,8 @@ class Traces:
         async def answer(scope: Scope, receive: Receive, send: Send) -> None:
             if scope["type"] != "http":
                 return await app(scope, receive, send)
-            headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
-            known = ("traceparent", "tracestate")
-            parent = self._extract({name: headers[name] for name in known if name in headers})
+            named = {name.decode(): value.decode("latin-1") for name, value in scope["headers"] if name in _HEADERS}
+            parent = self._extract(named)
             method: str = scope["method"] if scope["method"] in _METHODS else "_OTHER"
             with self._tracer.start_as_current_span(
                 method, parent, self._trace.SpanKind.SERVER, {"http.request.method": method}, record_exception=False
@@ -109,6 +111,3 @@ class Traces:
         span.set_attribute("http.response.status_code", status)
         if status >= 500:
             span.set_status(self._trace.StatusCode.ERROR)
-
-
-_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})

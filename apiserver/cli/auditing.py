@@ -10,7 +10,7 @@ from contextlib import suppress
 from itertools import islice
 from typing import Any
 
-from apiserver.cli.command import CommandError, Commands, add_command, say, say_progress, whole_number
+from apiserver.cli.command import CommandError, Commands, add_command, printable, say, say_progress, whole_number
 from apiserver.data_folder import DataFolder, DataFolderError
 from apiserver.settings import Settings, SettingsError
 
@@ -68,7 +68,7 @@ def _said(line: dict[str, Any]) -> str:
     times = f", {line['times']} times" if line.get("times", 1) != 1 else ""
     what = json.dumps(line.get("what")) if line.get("what") else ""
     text = f"{line['time'][:19]} {line['code']} {line['action']} by {who}{key} from {line.get('address') or '-'}{times}"
-    return "".join(one if one.isprintable() else "?" for one in f"{text} {what}".rstrip())
+    return printable(f"{text} {what}".rstrip())
 
 
 def note(settings: Settings, action: str, *, company: str = "", **what: Any) -> None:

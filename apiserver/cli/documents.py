@@ -11,24 +11,32 @@ from apiserver.engines import document_engine
 from apiserver.settings import EMBEDDED, Settings
 
 if TYPE_CHECKING:
+    from apiserver.data_folder import DataFolder
     from apiserver.stores.documents.base import DocumentStore
 
 Result = TypeVar("Result")
 
 
+def ready_folder(settings: Settings) -> DataFolder:
+    """The data folder; DataFolderError if it is not there, cannot be used, or is a newer release's."""
+    from apiserver import formats
+    from apiserver.data_folder import DataFolder
+
+    folder = DataFolder(settings.data)
+    folder.require()
+    folder.make()
+    formats.require(settings)
+    return folder
+
+
 def with_documents(settings: Settings, work: Callable[[DocumentStore], Awaitable[Result]]) -> Result:
     """The result of `work`, which gets the opened document store of the settings. A server may be running on it."""
-    from apiserver import formats
     from apiserver.data_folder import DataFolder, DataFolderError
     from apiserver.services.access.defaults import ensure_defaults
     from apiserver.stores.documents.base import DocumentStoreError
 
     async def run() -> Result:
-        folder = DataFolder(settings.data)
-        if settings.documents == EMBEDDED:
-            folder.require()
-            folder.make()
-            formats.require(settings)
+        folder = ready_folder(settings) if settings.documents == EMBEDDED else DataFolder(settings.data)
         documents = document_engine(settings).store(folder)
         await documents.open()
         try:

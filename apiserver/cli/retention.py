@@ -9,7 +9,8 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from apiserver.cli import auditing
-from apiserver.cli.command import ENGINE_FLAGS, CommandError, Commands, add_command, say
+from apiserver.cli.command import ENGINE_FLAGS, CommandError, Commands, add_command, printable, say
+from apiserver.cli.documents import ready_folder
 from apiserver.settings import Settings, SettingsError
 
 if TYPE_CHECKING:
@@ -45,8 +46,6 @@ def _retention(settings: Settings, options: argparse.Namespace) -> None:
 
 async def _run(settings: Settings, *, dry: bool, as_json: bool) -> list[str]:
     """Open the stores, and delete, or say what would be deleted; returns what could not be."""
-    from apiserver import formats
-    from apiserver.data_folder import DataFolder
     from apiserver.engines import document_engine, event_engine, owned
     from apiserver.files.deletions import FileDeletions
     from apiserver.operating.retention.deleting import Amounts, delete
@@ -54,10 +53,7 @@ async def _run(settings: Settings, *, dry: bool, as_json: bool) -> list[str]:
     from apiserver.stores.files.disk import FileStore
     from apiserver.times import now_ms
 
-    folder, amounts = DataFolder(settings.data), Amounts()
-    folder.require()
-    folder.make()
-    formats.require(settings)
+    folder, amounts = ready_folder(settings), Amounts()
 
     def tell(gone: Gone) -> None:
         amounts.add(gone)
@@ -102,4 +98,4 @@ def _line(gone: Gone) -> str:
     size = f", {shown_bytes(gone.bytes)}" if gone.bytes else ""
     times = f"{iso_millis(gone.oldest)[:10]} to {iso_millis(gone.newest)[:10]}"
     text = f"{gone.project or '-'}  {gone.name} ({gone.task})  {gone.events:,} {gone.type.plural}{size}, {times}"
-    return "".join(one if one.isprintable() else "?" for one in f"{text}; kept: {gone.keep}")
+    return printable(f"{text}; kept: {gone.keep}")

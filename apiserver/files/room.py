@@ -28,7 +28,7 @@ class Room(Protocol):
     """Says whether there is room for files."""
 
     async def admit_file(self, sender: Identity, name: str, bytes: int) -> Taken:
-        """Raise ApiError if there is no room for a file of about so many bytes; none is taken yet."""
+        """Raise ApiError if there is no room for a file of about so many bytes. The upload takes the room later."""
 
     async def deleted_file(self, sender: Identity, name: str, former: Former) -> None:
         """A file was deleted."""

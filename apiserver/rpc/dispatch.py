@@ -34,7 +34,8 @@ METHODS = ("GET", "POST", "PUT")
 _ALLOW = ", ".join((*METHODS, "OPTIONS"))
 
 
-#: In the scope of a request: the endpoint, or the pattern of the path, that answered it. It is no client's text.
+#: The key, in the scope of a request, of what answered it: the name of an endpoint, or the pattern of a path. Clients
+#: write neither.
 ANSWERED_AS = "apiserver.answered_as"
 
 #: Told of each answer: the endpoint, the HTTP status, and the seconds that it took.

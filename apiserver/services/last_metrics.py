@@ -68,7 +68,7 @@ SERIES_AN_UPDATE = 2000
 
 #: The field of an owner's document that gets a new value whenever its statistics are written or reset.
 REVISION = "events_revision"
-#: The field that gets a new value whenever the owner's events are deleted: before that, or with the summary's reset.
+#: The field that changes whenever the owner's events are deleted: just before, or with the reset of the summary.
 RESET = "events_reset"
 #: The field that says that some series of the document have a label of the x axis.
 LABELLED = "has_x_axis_labels"

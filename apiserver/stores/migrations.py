@@ -36,13 +36,13 @@ class Target(Protocol):
         """Its name for people, such as "Elasticsearch (prefix 'events')"."""
 
     async def applied(self) -> Mapping[int, str]:
-        """The numbers of the steps that are recorded, with the release that did; "" if it did not say."""
+        """The numbers of the recorded steps, each with the release that recorded it; "" if that did not note itself."""
 
     async def apply(self, step: Step) -> None:
         """Do what the step says. Doing it again changes nothing."""
 
     async def record(self, step: Step) -> None:
-        """Record that this release applied the step; all servers see it once this returns. Again, it does no harm."""
+        """Record that this release applied the step; all servers see it once this returns. It may be recorded again."""
 
     async def problems(self, steps: Sequence[Step]) -> list[str]:
         """The differences from the schema that all steps make, each as a sentence for people."""

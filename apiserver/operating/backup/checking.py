@@ -13,9 +13,10 @@ from apiserver.operating.backup.storage import BackupError, Storage
 
 def all_of(storage: Storage) -> Iterator[Named | str]:
     """What is no backup, then each backup, oldest first, or what is wrong with its manifest."""
-    for name in manifests.strays(storage):
+    names, strays = manifests.listed(storage)
+    for name in strays:
         yield f"{name} is not the name of a manifest, or its moment is ahead"
-    for name in manifests.names(storage):
+    for name in names:
         try:
             yield manifests.read(storage, name)
         except BackupError as error:
@@ -68,9 +69,11 @@ def forget(storage: Storage, keep: int) -> tuple[int, int]:
     No piece is deleted while a manifest that stays cannot be read: nobody knows which pieces it needs.
     """
     with storage.owned():
-        if found := manifests.strays(storage):
-            raise BackupError(f"nothing is deleted while there are {len(found)} names like {found[0]} among manifests")
-        names = manifests.names(storage)
+        names, strays = manifests.listed(storage)
+        if strays:
+            raise BackupError(
+                f"nothing is deleted while there are {len(strays)} names like {strays[0]} among manifests"
+            )
         old = names[: max(len(names) - keep, 0)]
         needed: set[str] = set()
         for name in names[len(old) :]:

@@ -82,7 +82,7 @@ class _There:
         return file is not None and (file.size, file.stamp) == (found.size, found.stamp)
 
     def expected(self, found: Found) -> File:
-        """A file as the manifest will have it: one that has changed, about so, as it is not copied yet."""
+        """The entry of a file in the manifest; an estimate if the file has changed, as it is not copied yet."""
         if self.has(found):
             return self.files[found.path]
         last = Extent(_MANY_PIECES, pieces.PIECE_BLOCKS, 1, found.size)
@@ -106,15 +106,15 @@ def _look(storage: Storage, say: Say) -> _There:
         if sha256 in may_use or sha256 not in needed:
             try:
                 table = needed.get(sha256, "")
-                if storage.key and not table:  # nobody has signed its table, which may lie
-                    entries = pieces.read(storage, sha256).entries.copy()  # the content goes
+                if storage.key and not table:  # the table is not signed and may lie: the whole piece is read
+                    entries = pieces.read(storage, sha256).entries.copy()  # a copy, so that the content can go
                 else:
                     entries = pieces.read_entries(storage, sha256, size, table)
             except BackupError as error:
                 say(f"not used: {error}")
                 continue
             tables.append((len(usable), entries))
-            usable.append(PieceUsed(sha256, size, len(entries), pieces.digest_of(entries)))
+            usable.append(PieceUsed(sha256, size, len(entries), table or pieces.digest_of(entries)))
     return _There(usable, Known(tables), _files_of(newest, usable) if newest else {})
 
 

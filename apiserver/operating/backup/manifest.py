@@ -113,14 +113,18 @@ class _Head(msgspec.Struct):
 _decoder, _head = msgspec.json.Decoder(Manifest), msgspec.json.Decoder(_Head)
 
 
+def listed(storage: Storage) -> tuple[list[str], list[str]]:
+    """The names of all manifests, oldest first, and strays: other names, and those with a moment over a day ahead."""
+    found: list[str] = []
+    strays: list[str] = []
+    for name in storage.sizes("manifests"):
+        (strays if _is_stray(name) else found).append(name)
+    return found, strays
+
+
 def names(storage: Storage) -> list[str]:
     """The names of all manifests, oldest first, but for strays."""
-    return [name for name in storage.sizes("manifests") if not _is_stray(name)]
-
-
-def strays(storage: Storage) -> list[str]:
-    """What lies among manifests, but has no name of one, or a moment that is more than a day ahead."""
-    return [name for name in storage.sizes("manifests") if _is_stray(name)]
+    return listed(storage)[0]
 
 
 def _is_stray(name: str) -> bool:
@@ -135,7 +139,7 @@ def write(storage: Storage, manifest: Manifest) -> Named:
     content = msgspec.json.encode(manifest)
     id = re.sub("[-:]", "", manifest.made)
     if storage.key:
-        content = _signed(storage.key, id, content)
+        content = content[:-1] + _end(storage.key, id, memoryview(content)[:-1])
     require_room(len(content))
     name = f"manifests/{id}-{hashlib.sha256(content).hexdigest()}.json"
     storage.write(name, content)
@@ -180,16 +184,18 @@ def read_checked(storage: Storage, name: str) -> bytes:
     if hashlib.sha256(content).hexdigest() != sha256:
         raise BackupError(f"the manifest {name} is damaged: its content has another SHA-256")
     if storage.key:
-        unsigned = content[:-_SIGNATURE_BYTES] + b"}"
-        if not hmac.compare_digest(content, _signed(storage.key, id, unsigned)):
+        begin, end = memoryview(content)[:-_SIGNATURE_BYTES], content[-_SIGNATURE_BYTES:]
+        if not hmac.compare_digest(end, _end(storage.key, id, begin)):
             raise BackupError(f"{name} is refused: it is not signed with your key")
     return content
 
 
-def _signed(key: bytes, id: str, content: bytes) -> bytes:
-    """The content, which is an object of JSON, with a signature as its last field."""
-    signature = hmac.digest(key, _LABEL + id.encode() + b"\n" + content, "sha256").hex()
-    return content[:-1] + _SIGNATURE % signature.encode()
+def _end(key: bytes, id: str, begin: memoryview) -> bytes:
+    """What a signed manifest has in place of its last brace: the signature as the last field, and the brace."""
+    made = hmac.new(key, _LABEL + id.encode() + b"\n", "sha256")
+    made.update(begin)
+    made.update(b"}")
+    return _SIGNATURE % made.hexdigest().encode()
 
 
 def time_of(name: str) -> float:

@@ -82,9 +82,10 @@ class ScheduledBackups:
 
     def _look(self) -> float | None:
         place = storage(self._settings.backup_to, self._settings.backup_key)
-        if strays := manifest.strays(place):
+        names, strays = manifest.listed(place)
+        if strays:
             log.warning("no old backups are deleted, as there are %d names like %s", len(strays), shown(strays[0]))
-        for name in reversed(manifest.names(place)):
+        for name in reversed(names):
             try:
                 if place.key:
                     manifest.read_checked(place, name)

@@ -83,7 +83,7 @@ class Scrub:
             self._task = None
             await self._write()
 
-    def about(self) -> dict[str, Any]:
+    def report(self) -> dict[str, Any]:
         """What anybody may know: how many findings there are, and when all was last read."""
         return {"findings": self.findings(), "ended": self.state.ended or None}
 

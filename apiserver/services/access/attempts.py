@@ -63,7 +63,7 @@ class Attempts:
             self._remember(key, self._count(key, limit) + 1)
 
     def take_back(self, name: str, address: str, *, known: str | None = None) -> None:
-        """Count an attempt no more that `begin` counted, and that did not fail."""
+        """Take back an attempt that `begin` counted, because it did not fail."""
         for key, limit in self._limits(name, neighbourhood(address), known).items():
             if (others := self._count(key, limit) - 1) > 0:
                 self._remember(key, others)

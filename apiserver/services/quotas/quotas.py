@@ -78,6 +78,10 @@ class Quotas:
         self.amounts = Amounts(self._subjects, usages, documents, files if bounds_bytes else None)
         self._told: dict[Subject, float] = {}
 
+    def report(self) -> dict[str, int]:
+        """What `/health` tells."""
+        return self.amounts.near()._asdict()
+
     def gauges(self) -> Gauges:
         """Its numbers in `/metrics`."""
         help = "How many tasks, projects, users and companies have 80 % of a quota of bytes or series, or more."

@@ -23,9 +23,9 @@ from apiserver.services.tasks.task_documents import (
     ATTEMPTS,
     BEING_RESET,
     LOCKED,
-    STATUSES,
     TASKS,
     changed_meanwhile,
+    editable,
     get_task,
     new_execution,
     wrong_status,
@@ -64,7 +64,7 @@ async def reset_task(call: Call, task_id: str, request: dict[str, Any]) -> dict[
     """Set a task back to status created, without its outputs. `clear_all` also empties its script and execution."""
     task = await get_task(call, task_id)
     if task["status"] in LOCKED and not request["force"]:
-        raise wrong_status(task, [status for status in STATUSES if status not in LOCKED])
+        raise wrong_status(task, editable(force=True))
     if not request["force"]:
         await _check_unpublished(call, task)
     removed = await release(call, task_id)
@@ -78,7 +78,7 @@ async def reset_task(call: Call, task_id: str, request: dict[str, Any]) -> dict[
         "models.output": [],
         "runtime": {},
     }
-    unset = [*_RUN_FIELDS]
+    unset = list(_RUN_FIELDS)
     if request["clear_all"]:
         values["execution"] = new_execution()
         values["script"] = {"requirements": {}}
@@ -106,7 +106,7 @@ async def _begin_reset(call: Call, task_id: str, *, force: bool) -> str:
     for _ in range(ATTEMPTS):
         task = await get_task(call, task_id, ["status", BEING_RESET])
         if task["status"] in LOCKED and not force:
-            raise wrong_status(task, [status for status in STATUSES if status not in LOCKED])
+            raise wrong_status(task, editable(force=True))
         check_not_being_reset(task)
         until = from_now(RESETTING)
         if await documents(call).update(TASKS, as_it_is(task), Update(set={BEING_RESET: until})):

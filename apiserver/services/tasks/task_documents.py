@@ -72,7 +72,7 @@ def empty_task() -> Document:
     }
 
 
-#: The field of a task that is being reset: until when, at the latest, its status changes by nobody else.
+#: While a task is reset, this field has a time. Until then, no other call may change the task's status.
 BEING_RESET = "being_reset_until"
 
 #: Fields that are not unescaped: their keys are digests of names, and there may be thousands of them.

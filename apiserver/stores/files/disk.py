@@ -121,8 +121,8 @@ class FileStore:
             return None
         try:
             with self._replacing:
-                status = place.lstat()
-                if placed_before is not None and status.st_ctime_ns > placed_before:
+                former = _former(place)
+                if former is None or (placed_before is not None and former.placed_ns > placed_before):
                     return None
                 place.unlink()
         except OSError as error:
@@ -130,7 +130,7 @@ class FileStore:
                 return None
             raise _explained(error) from error
         self._remove_empty_folders(place.parent)
-        return Former(status.st_size, status.st_ctime_ns)
+        return former
 
     def _remove_empty_folders(self, folder: Path) -> None:
         while folder != self._folder:

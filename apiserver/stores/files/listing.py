@@ -40,13 +40,16 @@ def each_file(folder: Path) -> Iterator[ListedFile]:
     for company in _entries(folder):
         if company.name.endswith(_FOLDER) and company.is_dir(follow_symlinks=False):
             name = unquote(company.name.removesuffix(_FOLDER))
-            for path, status in _below(company.path, ""):
-                yield ListedFile(name, path, status.st_size, status.st_ctime_ns)
+            yield from _files_in(company.path, name)
 
 
 def files_of(folder: Path, company: str) -> Iterator[ListedFile]:
     """The files of one company."""
-    for path, status in _below(str(folder / disk_folder(company)), ""):
+    return _files_in(str(folder / disk_folder(company)), company)
+
+
+def _files_in(folder: str, company: str) -> Iterator[ListedFile]:
+    for path, status in _below(folder, ""):
         yield ListedFile(company, path, status.st_size, status.st_ctime_ns)
 
 

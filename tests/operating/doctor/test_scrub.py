@@ -44,7 +44,7 @@ async def test_a_reading_finds_all_damage(tmp_path: Path, table: str, column: st
         checked = max(checked, reading.state.checked)
     assert checked == rows
     assert [(one.kind, one.place) for one in reading.state.before] == [(kind, str(id))]
-    assert reading.about() == {"findings": 1, "ended": reading.state.ended}
+    assert reading.report() == {"findings": 1, "ended": reading.state.ended}
 
 
 async def test_a_part_that_cannot_be_read_is_told_and_left_out(tmp_path: Path) -> None:

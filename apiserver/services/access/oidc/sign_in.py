@@ -38,9 +38,9 @@ FINISHED = "finished_sign_ins"
 ID_TOKENS = "id_tokens"
 #: Seconds that somebody waits for the provider at most.
 PATIENCE = 20
-#: The name under which it is remembered where somebody has signed in, and the beginning of the names under which
-#: callbacks that fail are counted. Each beginning has a name of its own: where somebody has signed in before, nobody
-#: waits for what others at the address did. No user has such a name, as names have no line breaks.
+#: Addresses at which somebody has signed in are remembered under this name. Callbacks that fail are counted under names
+#: that begin with it, another one for each sign-in that was begun. So where somebody has signed in before, nobody waits
+#: for what others at the address did. No user has such a name, as names have no line breaks.
 _COUNTED = "\n sign-in at the provider"
 #: The only path that the cookie of a beginning is sent to.
 _PATH = "/auth.finish_provider_login"

@@ -10,8 +10,9 @@ A server may stop after each step, and several may do this at once: `precedence.
 A write that has not ended may be undone. So nothing is removed because of such a write. Points of it may come into a
 chunk, and stay then: to its client, it was not acknowledged, and may be kept.
 
-A bundle stays as long as a series in it is not compacted. To readers of the others, it is of no use any more. If a
-series is in many bundles that would stay, all series in these bundles are compacted. For example, where two are many:
+A bundle is removed only when all its series are compacted. Until then, readers of a series in it find the bundle, even
+if chunks have all its points of this series. So if a series is in many bundles that would stay, all series in these
+bundles are compacted. For example, where two are many:
 
     two bundles     loss at 1, first at 1;  loss at 2, second at 2
     three chunks    loss at 1 to 2; first at 1; second at 2
@@ -159,7 +160,10 @@ def _join(maker: Maker, run: Run, next: Run) -> bool:
 
 
 def _runs(maker: Maker, found: Found, fewest: int) -> list[Run]:
-    """What should become chunks: all that is loose of series with much of it, or old blocks, or in useless bundles."""
+    """The runs that should become chunks: all loose runs of some series.
+
+    These are the series whose loose runs have many blocks, or an old one, and those in bundles that have to go.
+    """
     loose = {name: _loose(maker, name, some) for name, some in stretches(found).items()}
     blocks = {name: [part.block for run in some for part in run.parts] for name, some in loose.items()}
     chosen = {name for name, some in blocks.items() if len(some) >= fewest or any(one.version == OLD for one in some)}

@@ -21,8 +21,8 @@ Blocks never change, and those that were removed do no harm beside those that re
 put later: the store tells of them as it does to whoever remembers nothing. A write that has not ended may be undone,
 and other writes may come to lie before it. So it is not remembered.
 
-Queries for a part of the iterations are not remembered: each page of a walk is another one, and none comes again. What
-is remembered is bounded, however many queries there are and however many series they name.
+Queries for a part of the iterations are not remembered: each page of a walk asks for another part, and nobody asks for
+it again. What is remembered is bounded, however many queries there are and however many series they name.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ from apiserver.stores.events.columns.names import Name
 
 #: Blocks that are many: asking the store for fewer takes no longer than asking it what has ended.
 MANY = 20
-#: Blocks that are remembered, of all queries together: about half a kilobyte each. A query counts as a block
-#: does, and so do each name in it, and so many characters of its names.
+#: Blocks that are remembered, of all queries together: about half a kilobyte each. A query counts as one
+#: block, each name in it as another one, and so does each such number of characters of its names.
 REMEMBERED, _CHARACTERS = 50_000, 128
 
 #: A query of one owner: its type, and the series that it asks for.

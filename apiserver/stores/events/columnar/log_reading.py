@@ -148,7 +148,7 @@ class LogLoader:
 
 
 def of_lasting(found: Found, up_to: int) -> Found:
-    """What cannot be undone if writes up to a place have ended: these, and chunks, which are made of such."""
+    """The blocks that cannot be undone: those of writes up to a place, which have ended, and chunks, made of such."""
     lasting = [
         block
         for block in found.blocks

@@ -70,7 +70,7 @@ def _ends(lines: Lines) -> tuple[int, int]:
 
 
 async def _between(loader: LogLoader, owner: Owner, ends: tuple[int, int], up_to: int) -> tuple[list[Stretch], Lines]:
-    """The stretches that are there between two places, and their lines, if writes up to a place have ended."""
+    """The stretches between two places, and their lines. Writes up to a place have ended; others are left out."""
     times = Range(position_at(ends[0]).timestamp, position_at(ends[1]).timestamp)
     found = await loader.store.find(SeriesQuery(owner, EventType.LOG), times)
     found, _ = await loader.seen(of_lasting(found, up_to))

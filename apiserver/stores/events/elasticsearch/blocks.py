@@ -196,9 +196,9 @@ class ElasticsearchBlocks:
     async def lease(self, owner: Owner, holder: str, seconds: float) -> bool:
         """Whether the holder may compact the owner for so long.
 
-        The lease of another is over at a time of its clock, or when this server has seen the same lease for so long:
-        the clock of a server that has died may have been a day ahead. The document is created first: a shard that was
-        made just now waits with that, and cannot be asked yet.
+        A lease names the time of its end, by the clock of its holder. This clock may have been a day ahead when the
+        holder died. So a lease also ends when this server has seen it unchanged for so long. The document is created
+        first: a shard that was made just now waits with that, and cannot be asked yet.
         """
         index, id, now = self._index(owner), f"lease {names.owner_key(owner)}", int(time.time() * 1000)
         place: dict[str, Any] = {"index": index, "id": id, "routing": names.owner_key(owner)}

@@ -27,7 +27,7 @@ from apiserver.stores.events.elasticsearch.queries import any_of, between
 #: Seconds after which a mark is set again with the next events, and seconds after which its server counts as dead.
 RENEWED = 10.0
 ABANDONED = 60.0
-#: A mark that was set so many seconds ahead of time was set by a wrong clock. Nobody waits until it expires.
+#: If the time of a mark is so many seconds ahead, a clock was wrong. Such a mark counts as expired.
 AHEAD = 3600.0
 
 _PAGE = 1000
