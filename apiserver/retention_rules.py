@@ -22,6 +22,7 @@ TYPES = ("scalars", "vectors", "images", "plots", "logs")
 #: Types whose events a rule can keep by iterations.
 BY_ITERATION = ("vectors", "images", "plots")
 FOR_EVER = "for ever"
+_DAY = 86_400_000
 _DAYS = {"d": 1, "w": 7, "y": 365}
 _AGE = re.compile(r"([1-9][0-9]{0,4}) ?([dwy])", re.ASCII)
 _ITERATIONS = re.compile(r"(?:last )?([1-9][0-9]{0,8}) iterations?", re.ASCII)
@@ -43,6 +44,11 @@ class RetentionRule:
         """The age up to which events are kept; None if they are not kept by age."""
         found = _AGE.fullmatch(self.keep)
         return int(found[1]) * _DAYS[found[2]] if found else None
+
+    def before(self, now: int) -> int | None:
+        """The time before which events are not kept, as of `now` (epoch ms); None if they are not kept by age."""
+        days = self.days
+        return None if days is None else now - days * _DAY
 
     @property
     def iterations(self) -> int | None:

@@ -58,8 +58,7 @@ async def audit(
 
     Lines of the server itself, and of callers whom nobody knows, are for admins of the server's own company.
     """
-    if call.link is not None:
-        raise ApiError(403, 0, "The link is for one task or project")
+    call.refuse_link()
     check(call.caller, "audit.get", reads=True)
     settings = call.backend.settings
     if settings.audit != "file":

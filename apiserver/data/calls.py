@@ -36,6 +36,11 @@ class DataCall:
         """Who waits for a turn. Those who use a link do not use up the turns of its maker."""
         return self.caller if self.link is None else replace(self.caller, user=f"{self.caller.user} {self.link}")
 
+    def refuse_link(self) -> None:
+        """403 for a link: it is for one task or project."""
+        if self.link is not None:
+            raise ApiError(403, 0, "The link is for one task or project")
+
     @property
     def while_connected(self) -> WhileConnected:
         """Ends a block with ClientDisconnected if the client leaves."""

@@ -87,8 +87,7 @@ async def projects(call: TheCall, csv: PlainCsv = None) -> Response:
     def make() -> Table:
         return Table(_PROJECTS, _project_rows(call))
 
-    if call.link is not None:
-        raise ApiError(403, 0, "The link is for one task or project")
+    call.refuse_link()
     return await answer(call, "projects", make, options=Options(csv == "plain"))
 
 

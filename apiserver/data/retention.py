@@ -17,7 +17,6 @@ from apiserver.data.sending import answer
 from apiserver.data.tables import Batch, Column, Kind, Table
 from apiserver.operating.retention.run import Gone, Run
 from apiserver.retention_rules import RetentionRule, rules_of
-from apiserver.rpc.errors import ApiError
 from apiserver.services.access.roles import check
 from apiserver.times import now_ms
 
@@ -47,8 +46,7 @@ async def retention(call: TheCall, rules: Rules = None, csv: PlainCsv = None) ->
 
     Nothing is deleted. `bytes` are those of texts and documents, 0 for scalars.
     """
-    if call.link is not None:
-        raise ApiError(403, 0, "The link is for one task or project")
+    call.refuse_link()
     check(call.caller, _ENDPOINT, reads=True)
     tried = call.backend.settings.retention if rules is None else _parsed(rules)
 

@@ -17,7 +17,7 @@ from apiserver.data.routes import router, table
 from apiserver.data.sending import answer
 from apiserver.data.tables import Batch, Column, Kind, Table
 from apiserver.events.model import EventType
-from apiserver.rpc.errors import ApiError, out_of_project
+from apiserver.rpc.errors import out_of_project
 from apiserver.services.usage import CompanyUsage
 
 routes = router()
@@ -65,8 +65,7 @@ async def usage(
     It is up to a minute old. Events that are to replace others may count beside them for some seconds. On
     Elasticsearch, numbers and bytes are estimates. If adding up takes longer than 20 seconds, the answer is 503.
     """
-    if call.link is not None:
-        raise ApiError(403, 0, "The link is for one task or project")
+    call.refuse_link()
     if call.caller.grant.project is not None:
         raise out_of_project("an access key that is limited to a project does not tell what the company keeps")
     if by is By.QUOTA:

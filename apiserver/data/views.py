@@ -10,7 +10,6 @@ from pydantic import BaseModel, Field
 from apiserver.data.calls import DataCall, TheCall, bad_parameter
 from apiserver.data.places import find_project
 from apiserver.data.routes import router
-from apiserver.rpc.errors import ApiError
 from apiserver.services import views
 from apiserver.stores.documents.query import Document
 from apiserver.stores.documents.scoped import CompanyDocuments
@@ -66,8 +65,7 @@ async def delete(call: TheCall, id: str) -> Any:
 
 
 def _documents(call: DataCall) -> CompanyDocuments:
-    if call.link is not None:
-        raise ApiError(403, 0, "The link is for one task or project")
+    call.refuse_link()
     return call.backend.documents_of(call.caller)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from apiserver.events import lines, scan
@@ -44,25 +44,18 @@ class Ingest:
         batch.logs = [logs for logs in batch.logs if logs.owner not in refusals]
         batch.samples = [sample for sample in batch.samples if sample.owner not in refusals]
 
-    def refuse_series(self, owner: Owner, refused: Collection[tuple[str, str | None]], reason: str) -> None:
-        """Remove some series of an owner from the batch: (metric, variant) of scalars, (metric, None) of samples."""
-        batch, before = self.batch, self.accepted
-        batch.scalars = Scalars.of(
-            group for group in batch.scalars if group.owner != owner or (group.metric, group.variant) not in refused
-        )
-        batch.samples = [one for one in batch.samples if one.owner != owner or (one.metric, None) not in refused]
-        self.rejects.add(Reject(reason, malformed=False), before - self.accepted)
-
-    def refuse_names(self, owner: Owner, refused: Collection[SeriesName], reason: str) -> None:
-        """Remove these series of an owner from the batch."""
+    def refuse_series(self, owner: Owner, is_refused: Callable[[SeriesName], bool], reason: str) -> None:
+        """Remove the series of an owner from the batch that the test names."""
         batch, before = self.batch, self.accepted
         batch.scalars = Scalars.of(
             group
             for group in batch.scalars
-            if group.owner != owner or (EventType.SCALAR, group.metric, group.variant) not in refused
+            if group.owner != owner or not is_refused(SeriesName(EventType.SCALAR, group.metric, group.variant))
         )
         batch.samples = [
-            one for one in batch.samples if one.owner != owner or (one.type, one.metric, one.variant) not in refused
+            one
+            for one in batch.samples
+            if one.owner != owner or not is_refused(SeriesName(one.type, one.metric, one.variant))
         ]
         self.rejects.add(Reject(reason, malformed=False), before - self.accepted)
 

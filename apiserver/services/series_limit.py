@@ -76,7 +76,8 @@ class SeriesLimit:
         if len(fresh) > room:
             kind = "model" if owner.is_model else "task"
             what = f"A {kind} has at most {self._most:,} scalar series and metrics of plots, images and vectors"
-            events.refuse_series(owner, set(fresh[room:]), f"{what}: {owner.id}")
+            beyond = set(fresh[room:])
+            events.refuse_series(owner, lambda name: _key(name) in beyond, f"{what}: {owner.id}")
         return max(room - len(fresh), 0)
 
 
@@ -91,7 +92,11 @@ def _groups(batch: EventBatch) -> dict[Owner, int]:
 
 
 def _known(series: Iterable[SeriesName]) -> set[SeriesKey]:
-    return {(name.metric, name.variant if name.type is EventType.SCALAR else None) for name in series}
+    return {_key(name) for name in series}
+
+
+def _key(name: SeriesName) -> SeriesKey:
+    return name.metric, name.variant if name.type is EventType.SCALAR else None
 
 
 def _counted(batch: EventBatch, owner: Owner) -> Iterator[SeriesKey]:

@@ -79,9 +79,10 @@ class Archive:
     async def finish(
         self, owner: Owner, type: EventType, path: Path | None, stored: AsyncGenerator[Batch, None]
     ) -> None:
-        """Note that the events of the file at `path` are deleted, and those of files that were left, if they are.
+        """Rename the file at `path`, as its events are deleted.
 
-        `stored` are all events of this task and type that are stored.
+        Files that earlier runs left are renamed, too, if none of their events is among those `stored`: all of this task
+        and type.
         """
         async with aclosing(stored):
             if path is not None:

@@ -1,4 +1,4 @@
-"""Deletes what the settings do not keep, in a turn, with an archive if that is asked; adds up what was deleted.
+"""Takes a turn, deletes what the settings do not keep, and adds that up. An archive is written first, if there is one.
 
 A server rests as long as it works, so that other calls are answered.
 """
@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import importlib.util
+import re
 import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import aclosing
-from datetime import UTC, datetime
 from pathlib import Path
 
 from apiserver.files.deletions import FileDeletions
@@ -22,7 +22,7 @@ from apiserver.operating.retention.run import Gone, RetentionError, Run
 from apiserver.settings import Settings
 from apiserver.stores.documents.base import DocumentStore
 from apiserver.stores.events.base import EventStore
-from apiserver.times import now_ms
+from apiserver.times import iso_millis, now_ms
 
 #: Seconds.
 _SHORTEST_REST, _LONGEST_REST = 0.05, 5.0
@@ -72,12 +72,12 @@ async def delete(
 
     Taken if somebody does so already. RetentionError if it is given up.
     """
-    run, amounts, archive = Run(events, documents, settings.retention, now=now_ms()), Amounts(), None
+    now = now_ms()
+    run, amounts, archive = Run(events, documents, settings.retention, now=now), Amounts(), None
     if settings.retention_archive:
         if importlib.util.find_spec("arro3") is None:
             raise RetentionError("the archive needs the extra parquet: pip install 'events-apiserver[parquet]'")
-        now = datetime.now(UTC)
-        archive = Archive(Path(settings.retention_archive), f"{now:%Y%m%dT%H%M%S}.{now.microsecond // 1000:03}Z")
+        archive = Archive(Path(settings.retention_archive), re.sub("[-:]", "", iso_millis(now)))
     async with turns.turn(documents) as turn:
         begun = time.monotonic()
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -35,7 +36,6 @@ from apiserver.retention_rules import RetentionRule
 from apiserver.stores.events.base import EventStore
 from apiserver.stores.events.columns.whole import WholePoints
 
-_DAY = 86_400_000
 #: Events that are read at once.
 _LINES, _SAMPLES = 5000, 200
 #: Series that are read or deleted at once.
@@ -58,6 +58,14 @@ COLUMNS: dict[EventType, tuple[Column, ...]] = {
 }
 
 
+class Totals(NamedTuple):
+    """How many events there are, and the times (epoch ms) of the oldest and the newest."""
+
+    events: int
+    oldest: int
+    newest: int
+
+
 @dataclass(frozen=True, slots=True)
 class Due:
     """Events of a task and type: those of some series in some iterations that are older than `before` (None: all).
@@ -69,6 +77,8 @@ class Due:
     type: EventType
     before: int | None
     ranges: Sequence[tuple[SeriesQuery, Range]]
+    totals: Totals | None = None
+    """What there is, if that is known without reading it."""
 
     def test(self) -> Callable[[Sample], bool]:
         """Tells of a sample of the task and type whether it is due; quick also for many series."""
@@ -120,12 +130,16 @@ async def find(store: EventStore, owner: Owner, type: EventType, rule: Retention
     if rule.iterations is not None:
         ranges = await _before_the_newest(store, series, rule.iterations)
         return Due(owner, type, None, ranges) if ranges else None
-    assert rule.days is not None
-    before = now - rule.days * _DAY
+    before = rule.before(now)
+    assert before is not None
     if type is EventType.SCALAR:
         stats = await store.scalar_stats(series)
-        there_is = bool(stats) and max(one.max_timestamp for one in stats) < before
-    elif type is EventType.LOG:
+        newest = max([one.max_timestamp for one in stats], default=before)
+        if newest >= before:
+            return None
+        totals = Totals(sum([one.count for one in stats]), min([one.min_timestamp for one in stats]), newest)
+        return Due(owner, type, before, [(series, EVERYWHERE)], totals)
+    if type is EventType.LOG:
         first = await store.log_lines(series, PageQuery(1))
         there_is = bool(first) and first[0].position.timestamp < before
     else:
@@ -260,7 +274,7 @@ def _batch_of_samples(samples: Sequence[Sample]) -> Batch:
 
 
 async def files_to_delete(store: EventStore, due: Due, names: set[str], hosts: Collection[str]) -> set[str]:
-    """Those of the files that no image or plot of the task shows which stays, by any URL on the `hosts`.
+    """Those of the files that no remaining image or plot of the task shows, by any URL on one of the `hosts`.
 
     The SDK gives the images of a series names that repeat: the files of old ones become those of newer ones.
     """

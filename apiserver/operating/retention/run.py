@@ -37,7 +37,6 @@ _TASKS = 500
 _MODELS = 5000
 #: URLs in a query: an engine takes a command of some megabytes.
 _URLS = 2000
-_DAY = 86_400_000
 #: A run that fails at so many tasks and types in a row is given up. Fewer that always fail keep no others from going.
 MOST_FAILURES = 10
 
@@ -92,10 +91,7 @@ class Run:
             owner = Owner(task["company"], task["id"])
             found = await due.find(self._events, owner, type, rule, self._now)
             if found is not None:
-                summary = _Summary()
-                async with aclosing(due.parts(self._events, found)) as parts:
-                    async for part in parts:
-                        summary.add(part)
+                summary = await self._summed(found)
                 if summary.events:
                     yield summary.gone(task, project, type, rule)
 
@@ -127,15 +123,15 @@ class Run:
         """The tasks at rest, with each type that a rule does not keep for ever."""
         if not self._rules:
             return
-        async for tasks in pages_by_id(self._documents, "tasks", projection=_FIELDS, limit=_TASKS):
+        of = {} if self._company is None else {"company": self._company}
+        async for some in pages_by_id(self._documents, "tasks", wanted=of, projection=_FIELDS, limit=_TASKS):
+            tasks = [task for task in some if _may_go(task)]
             projects = await self._project_names(tasks)
             for task in tasks:
-                if self._company not in (None, task["company"]):
-                    continue
                 project = projects.get(task.get("project") or "")
                 for type in EventType:
                     rule = rule_for(self._rules, project, type.plural)
-                    if rule is not None and _may_go(task) and not self._is_young(task, rule):
+                    if rule is not None and not self._is_young(task, rule):
                         yield task, project, type, rule
 
     async def _project_names(self, tasks: Sequence[Document]) -> dict[str, str]:
@@ -145,8 +141,8 @@ class Run:
 
     def _is_young(self, task: Document, rule: RetentionRule) -> bool:
         """Whether the task itself is not as old as its events would have to be. Then they are not read at all."""
-        created = epoch_millis(task.get("created"))
-        return rule.days is not None and created is not None and created >= self._now - rule.days * _DAY
+        before, created = rule.before(self._now), epoch_millis(task.get("created"))
+        return before is not None and created is not None and created >= before
 
     async def _delete_of(
         self,
@@ -159,22 +155,20 @@ class Run:
     ) -> AsyncGenerator[Gone, None]:
         """Delete what is due of a task and type, and tell it; nothing if it is left for the next run."""
         store, owner = self._events, Owner(task["company"], task["id"])
-        if await due.find(store, owner, type, rule, self._now) is None:  # nearly always, and a cursor takes longer
+        if await due.find(store, owner, type, rule, self._now) is None:  # mostly, and sooner known than a cursor
             await self._finish(archive, owner, type, None)
             return
         cursor = (await store.changes(ChangesQuery([owner]))).cursor
         found = await due.find(store, owner, type, rule, self._now)
         if found is None:
             return
-        summary = _Summary()
         path = None
         about = {"company": owner.company, "task": owner.id, "name": task.get("name", ""), "project": project or ""}
-        batches = summary.of(due.parts(store, found))
         if archive is None:
-            async with aclosing(batches):
-                async for _ in batches:
-                    pass
+            summary = await self._summed(found)
         else:
+            summary = _Summary()
+            batches = summary.of(due.parts(store, found))
             path = await archive.write(owner, type, batches, {**about, "type": type.value, "keep": rule.keep})
         if summary.events:
             if not await self._is_still_due(task, rule, type, owner, cursor):
@@ -193,6 +187,17 @@ class Run:
                 more = f"{deleted - summary.events} that came in that moment were deleted and are not in the archive"
                 log.warning("%s of task %s: %s", type.plural, owner.id, more)
         await self._finish(archive, owner, type, path)
+
+    async def _summed(self, found: Due) -> _Summary:
+        """How much is due. It is read only if that is not known otherwise."""
+        summary = _Summary()
+        if found.totals is not None:
+            summary.events, summary.oldest, summary.newest = found.totals
+            return summary
+        async with aclosing(due.parts(self._events, found)) as parts:
+            async for part in parts:
+                summary.add(part)
+        return summary
 
     async def _finish(self, archive: Archive | None, owner: Owner, type: EventType, path: Path | None) -> None:
         if archive is not None:
@@ -220,6 +225,8 @@ class Run:
 
         Clients may write any URL into an event, so files that are another task's by their names stay.
         """
+        if not urls:
+            return
         company = found.owner.company
         hosts = await files.hosts(company)
         left = {name for name in files_of(urls, hosts) if task_of(name) in (None, task["id"])}
@@ -244,8 +251,9 @@ class Run:
         """
         if company not in self._of_models:
             found = set[str]()
-            async for models in pages_by_id(self._documents, "models", projection=["company", "uri"], limit=_MODELS):
-                uris = [one["uri"] for one in models if one.get("company") == company and one.get("uri")]
+            of = {"company": company}
+            async for models in pages_by_id(self._documents, "models", wanted=of, projection=["uri"], limit=_MODELS):
+                uris = [one["uri"] for one in models if one.get("uri")]
                 found |= await asyncio.to_thread(files_of, uris, hosts)
             self._of_models[company] = found
         return self._of_models[company]

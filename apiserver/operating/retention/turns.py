@@ -1,8 +1,8 @@
 """Only one server, or command, deletes by retention at a time; and all of them know when that was last done.
 
-Both are in one document. Who wants to begin writes its name there, until a time that it puts off again and again. If it
-dies, somebody else may begin once that time has come. A time that is too far ahead does not count: somebody's clock was
-wrong. If the documents are not shared, nobody else can be there.
+Both are in one document. Whoever begins writes its name there, with a time at which its turn ends, and moves this time
+on again and again. If it dies, somebody else may begin once that time has come. A time that is too far ahead does not
+count: somebody's clock was wrong. If the documents are not shared, nobody else can be there.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from apiserver.stores.documents.query import AnyOf, Document, Filter, Greater, L
 from apiserver.times import from_now, utc_now
 
 _COLLECTION, _ID = "retention", "retention"
-#: Seconds until a turn is over that nobody puts off, and seconds between two times that it is put off.
+#: Seconds after which a turn ends, and seconds after which its holder moves the end on, again and again.
 _PATIENCE, _AGAIN = 600.0, 60.0
 #: Seconds by which the clocks of servers may differ. A time that is further ahead was noted when a clock was wrong.
 AHEAD = 300.0
@@ -52,7 +52,7 @@ class Turn:
         self._kept = time.monotonic()
 
     def is_held(self) -> bool:
-        """Whether it is surely not over. If it cannot be put off for long, it is not held any more."""
+        """Whether the turn has surely not ended. It counts as lost if its end could not be moved for long."""
         return time.monotonic() - self._kept < _PATIENCE / 2
 
     async def put_off(self) -> None:

@@ -2,7 +2,8 @@
 
 Sums are made of what the event store and the disk tell, again and again while something is added: a minute after the
 last time at the earliest, and so seldom that they take a hundredth of the time. Until a sum is made, events count as
-they lie in the journal, which is more than they take later. Room that is made by deleting counts at the next sum.
+they lie in the journal, which is more than they take later. Deleted events make room at the next sum, deleted files
+mostly at once.
 
 What is added while a sum is made is not in this sum, and stays beside it until the next one:
 
@@ -25,6 +26,7 @@ from typing import NamedTuple
 
 from apiserver.events.model import EventType, Owner
 from apiserver.files.sizes import bytes_by_task
+from apiserver.off_loop import off_loop
 from apiserver.repeating import Repeating
 from apiserver.services.quotas.subjects import Subject, Subjects
 from apiserver.services.usage import CompanyUsage, Usages
@@ -37,9 +39,9 @@ from apiserver.stores.files.disk import Former
 
 log = logging.getLogger(__name__)
 
-#: Seconds from one sum to the next, at least, and how many times as long as a sum took.
+#: The next sum waits for so many seconds, or so many times as long as the last one took, whichever is longer.
 EVERY, TIMES = 60.0, 100.0
-#: Subjects with a smaller part of their bounds count as having nothing. Of the others, so many are remembered.
+#: A subject that has used up a smaller part of its bounds counts as having nothing. So many others are remembered.
 LEAST, MOST = 0.05, 100_000
 #: From this part of a bound on, people are warned; the log names so many.
 NEAR, NAMED = 0.8, 100
@@ -131,7 +133,7 @@ class Amounts:
         return Used(bytes, series)
 
     def add(self, subject: Subject, quota: Quota, *, bytes: int = 0, series: int = 0) -> None:
-        """Count what is added. Fewer bytes than none make room among what was added since the last sum."""
+        """Count what is added. Negative bytes are taken from what was added since the last sum, not from the sum."""
         company = self._company(subject.company)
         company.grown = True
         added = company.added[subject]
@@ -152,7 +154,7 @@ class Amounts:
             del coming[subject]
 
     def gone(self, company: str, former: Former | None) -> int:
-        """The bytes that are free because a file is there no more; 0 if the sum that is being made may count it."""
+        """The bytes that a deleted or replaced file frees. 0 if a sum is being made that may count the file still."""
         if former is None or former.placed_ns < self._company(company).began:
             return 0
         return former.bytes
@@ -176,8 +178,8 @@ class Amounts:
                     _check_due(known)
                     await self._measure(company)
         subjects = dict.fromkeys([*(known.measured or ()), *known.before, *known.added])
-        found = [share for subject in subjects for share in self._shares(subject)]
-        return sorted(found, key=lambda share: share.part, reverse=True)
+        shares = (share for subject in subjects for share in self._shares(subject))
+        return await off_loop(len(subjects), lambda: sorted(shares, key=lambda share: share.part, reverse=True))
 
     async def measure(self, company: str) -> None:
         """Sum up what a company has. EventStoreBusy if that takes too long."""
@@ -192,7 +194,7 @@ class Amounts:
             usage = await self._usages.anew(company)
             files = await asyncio.to_thread(bytes_by_task, self._files, company, known.began) if self._files else {}
             others = await self._tasks_with_files_only(company, usage, files)
-            known.measured = await asyncio.to_thread(self._summed, company, usage, files, others)
+            known.measured, full = await asyncio.to_thread(self._summed, company, usage, files, others)
         except BaseException:
             for subject, used in known.before.items():
                 known.added[subject].bytes += used.bytes
@@ -203,7 +205,7 @@ class Amounts:
             ended = time.monotonic()
             known.due = ended + max(TIMES * (ended - started), EVERY)
         near: dict[tuple[Subject, str], bool] = {}
-        for subject in dict.fromkeys([*known.measured, *known.added]):
+        for subject in dict.fromkeys([*full, *known.added, *known.coming]):
             if (quota := self._subjects.quota_of(subject)) is not None:
                 self._look_at(known, subject, quota, near)
         known.near = near
@@ -258,8 +260,8 @@ class Amounts:
         usage: CompanyUsage,
         files: Mapping[str, int],
         others: Mapping[str, tuple[str, str]],
-    ) -> dict[Subject, Used]:
-        """What each subject has; those with a small part of their bounds are left out."""
+    ) -> tuple[dict[Subject, Used], list[Subject]]:
+        """What each subject has, and who has most of a bound; those with a small part of their bounds are left out."""
         found: dict[Subject, Used] = defaultdict(Used)
         for owner, project, user, bytes, series in _rows(company, usage, files, others):
             for subject, _ in self._subjects.of(owner, project, user):
@@ -275,7 +277,7 @@ class Amounts:
         subjects = [subject for subject in found if part(subject) >= LEAST]
         if len(subjects) > MOST:
             subjects = heapq.nlargest(MOST, subjects, key=part)
-        return {subject: found[subject] for subject in subjects}
+        return {subject: found[subject] for subject in subjects}, [one for one in subjects if part(one) >= NEAR]
 
 
 def _check_due(known: _Company) -> None:

@@ -27,7 +27,7 @@ class Known:
     whole: bool = False
     """Whether these are all series that the owner has, or only those that came lately."""
     last: int = 0
-    """The number of the last batch that had no others."""
+    """The `number_of_batch` of the last batch in which no series was new."""
 
     def new(self, numbers: Sequence[int]) -> list[int]:
         """Those of the numbers that are not known, each once."""
@@ -117,12 +117,3 @@ def numbers_in(batch: EventBatch) -> dict[Owner, list[int]]:
     for one in batch.samples:
         found.setdefault(one.owner, []).append(number_of(SeriesName(one.type, one.metric, one.variant)))
     return found
-
-
-def names_of(batch: EventBatch, owner: Owner, numbers: set[int]) -> set[SeriesName]:
-    """The series of an owner in a batch that have these numbers."""
-    scalars = batch.scalars
-    places = zip(scalars.owner, scalars.metrics, scalars.variants, strict=True)
-    names = [SeriesName(EventType.SCALAR, m, v) for n, m, v in places if scalars.owners[n] == owner]
-    names += [SeriesName(one.type, one.metric, one.variant) for one in batch.samples if one.owner == owner]
-    return {name for name in names if number_of(name) in numbers}

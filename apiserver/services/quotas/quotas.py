@@ -26,7 +26,7 @@ from apiserver.off_loop import off_loop
 from apiserver.rpc.call import Identity
 from apiserver.rpc.errors import overloaded
 from apiserver.services.quotas.amounts import Amounts, Share
-from apiserver.services.quotas.known_series import KnownSeries, names_of, number_of_batch, numbers_in
+from apiserver.services.quotas.known_series import KnownSeries, number_of, number_of_batch, numbers_in
 from apiserver.services.quotas.rates import Rates
 from apiserver.services.quotas.subjects import Held, Subject, Subjects
 from apiserver.services.quotas.uploads import Upload, over
@@ -46,8 +46,8 @@ FIELDS = ("project", "user")
 _AGAIN = 60
 #: Bytes of a point, and of a line or sample beside its text, as they lie in the journal.
 _POINT, _EVENT = 24, 16
-#: As long as its subjects have less than this part of their bounds, an owner's series count as new when they come for
-#: the first time since the start, and the store is not asked which of them it has.
+#: Below this part of all bounds, the store is not asked which series an owner has. Each series counts as new when this
+#: process first sees it.
 _FAR = 0.4
 #: Seconds until the log names somebody again who sends about as much as they may.
 _TOLD = 3600.0
@@ -73,9 +73,9 @@ class Quotas:
         self._rates = Rates()
         self._series = KnownSeries(events)
         self._bounds_series = any(quota.series for quota in quotas)
-        self.bounds_amounts = self._bounds_series or any(quota.bytes for quota in quotas)
-        bounds_bytes = any(quota.bytes for quota in quotas)
-        self.amounts = Amounts(self._subjects, usages, documents, files if bounds_bytes else None)
+        self._bounds_bytes = any(quota.bytes for quota in quotas)
+        self.bounds_amounts = self._bounds_series or self._bounds_bytes
+        self.amounts = Amounts(self._subjects, usages, documents, files if self._bounds_bytes else None)
         self._told: dict[Subject, float] = {}
 
     def report(self) -> dict[str, int]:
@@ -122,6 +122,8 @@ class Quotas:
         If it lies in the folder of somebody else's task, it counts for the company only. So nobody can use up the
         quotas of another user with files that are sent, and sent again.
         """
+        if not self._bounds_bytes:
+            return [], []
         task = task_of(name)
         found: list[Document] = []
         if task is not None:
@@ -192,7 +194,7 @@ class Quotas:
             self._refused(fullest.subject)
             size = len(events.batch.scalars) + len(events.batch.samples)
             reason = f"{over(fullest)}; no further ones"
-            await off_loop(size, lambda: events.refuse_names(owner, names_of(events.batch, owner, refused), reason))
+            await off_loop(size, lambda: events.refuse_series(owner, lambda name: number_of(name) in refused, reason))
 
     def _series_of(self, held: Held) -> list[Share]:
         return [share for each in held for share in self.amounts.shares(*each) if share.what == "series"]

@@ -20,7 +20,7 @@ from apiserver.services.quotas.subjects import Subject
 
 #: Seconds whose tokens a bucket holds.
 BURST = 10.0
-#: About as many buckets are remembered. If they are more, those go that are full soonest.
+#: About so many buckets are remembered. Of more, those that are full soonest are forgotten.
 MOST = 50_000
 #: A bucket with a smaller part of its tokens is nearly empty.
 _NEARLY = 0.2

@@ -42,7 +42,7 @@ class Subjects:
         return self._quotas.get((subject.of, subject.id)) or self._quotas.get((subject.of, ""))
 
     def of(self, owner: Owner, project: str | None, user: str | None) -> Held:
-        """Who has a quota of all to whom events (or files) of an owner count, and this quota."""
+        """The subjects that an owner's events (or files) count for, if they have a quota; each with its quota."""
         company, task = owner.company, owner.id if owner.has_document else ""
         ids = (("task", task), ("project", project), ("user", user), ("company", company))
         all_of_them = [Subject(of, company, id) for of, id in ids if id and of in self._kinds]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
 from apiserver.stores.documents.base import DocumentStore
@@ -11,12 +11,20 @@ from apiserver.stores.documents.query import Document, Greater
 
 
 async def pages_by_id(
-    store: DocumentStore | NarrowedReads[Any], collection: str, *, projection: Sequence[str] | None = None, limit: int
+    store: DocumentStore | NarrowedReads[Any],
+    collection: str,
+    *,
+    wanted: Mapping[str, Any] | None = None,
+    projection: Sequence[str] | None = None,
+    limit: int,
 ) -> AsyncIterator[list[Document]]:
-    """Pages of up to `limit` documents, by their ids. A document that is added or deleted meanwhile may be in one."""
+    """Pages of up to `limit` documents that have the values `wanted`, by their ids.
+
+    A document that is added or deleted meanwhile may be in one.
+    """
     last = ""
     while page := await store.find(
-        collection, {"id": Greater(last)}, projection=projection, sort=[("id", 1)], limit=limit
+        collection, {**(wanted or {}), "id": Greater(last)}, projection=projection, sort=[("id", 1)], limit=limit
     ):
         yield page
         last = page[-1]["id"]
