@@ -21,7 +21,7 @@ from apiserver.services.usage import CompanyUsage
 from apiserver.setting_values import Quota
 from apiserver.settings import SettingsError, load, masked
 from apiserver.stores.events.base import EventStoreBusy
-from tests.harness import PATIENCE, Api, running_api
+from tests.harness import PATIENCE, Api, running_api, wait_until
 
 pytestmark = pytest.mark.anyio
 
@@ -279,6 +279,41 @@ async def test_files_in_the_folder_of_anothers_task_count_for_the_company_until_
         assert (await api.raw("PUT", of_task(task), content=b"x" * 1000, auth=auth)).status_code == 200
         await amounts(api).measure(COMPANY)
         assert used(api, "user", user) == 1000
+
+
+async def test_what_comes_while_a_sum_is_made_counts_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with with_quotas(tmp_path / "data", Quota("task", bytes=10_000)) as api:
+        task = await new_task(api)
+        assert (await api.raw("PUT", of_task(task, "before"), content=b"x" * 1000)).status_code == 200
+        asked, go_on, anew = asyncio.Event(), asyncio.Event(), api.backend.usages.anew
+
+        async def slowly(company: str) -> CompanyUsage:
+            asked.set()
+            await go_on.wait()
+            return await anew(company)
+
+        monkeypatch.setattr(api.backend.usages, "anew", slowly)
+        measuring = asyncio.create_task(amounts(api).measure(COMPANY))
+        await asked.wait()
+        wait_until_files_are_newer(time.time_ns(), tmp_path / "probe")
+        assert (await api.raw("PUT", of_task(task, "meanwhile"), content=b"x" * 2000)).status_code == 200
+        assert (await api.raw("PUT", of_task(task, "meanwhile"), content=b"x" * 3000)).status_code == 200
+        assert used(api, "task", task) == 4000
+        go_on.set()
+        await measuring
+        assert used(api, "task", task) == 4000
+        await amounts(api).measure(COMPANY)
+        assert used(api, "task", task) == 4000
+
+
+def wait_until_files_are_newer(moment: int, probe: Path) -> None:
+    """Return when files that are made get a later time than `moment`: the clock of files goes in steps of some ms."""
+
+    def is_newer() -> bool:
+        probe.touch()
+        return probe.stat().st_ctime_ns > moment
+
+    wait_until(is_newer)
 
 
 async def test_a_sum_that_failed_is_not_tried_by_each_who_asks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
