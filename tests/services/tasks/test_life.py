@@ -142,9 +142,8 @@ async def test_lists_sort_and_filter_by_how_long_runs_have_been_under_way(api: A
         assert (await api.call("tasks.get_all_ex", only))["tasks"][0]["active_duration"] >= 3600
 
 
-async def test_a_status_that_changes_meanwhile_is_not_overwritten(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    task = await make(api)
-    await api.call("tasks.started", {"task": task})
+def publish_when_looked_at(api: Api, task: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Publish a task just after the next call has looked at it, and before that call changes it."""
     documents = api.backend.documents
     find_one = documents.find_one
 
@@ -156,6 +155,12 @@ async def test_a_status_that_changes_meanwhile_is_not_overwritten(api: Api, monk
         return found
 
     monkeypatch.setattr(documents, "find_one", find_and_lose)
+
+
+async def test_a_status_that_changes_meanwhile_is_not_overwritten(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    task = await make(api)
+    await api.call("tasks.started", {"task": task})
+    publish_when_looked_at(api, task, monkeypatch)
     assert await refused(api, "tasks.failed", {"task": task}) == (400, 110)
     assert (await get(api, task))["status"] == "published"
 
@@ -167,17 +172,7 @@ async def test_a_task_that_is_published_meanwhile_is_neither_published_nor_reset
     task = await make(api)
     await put(api, task, "stopped")
     await report(api, task, iter=7)
-    documents = api.backend.documents
-    find_one = documents.find_one
-
-    async def find_and_lose(collection: str, *arguments: Any, **options: Any) -> Any:
-        found = await find_one(collection, *arguments, **options)
-        if collection == "tasks":
-            monkeypatch.setattr(documents, "find_one", find_one)
-            await put(api, task, "published")
-        return found
-
-    monkeypatch.setattr(documents, "find_one", find_and_lose)
+    publish_when_looked_at(api, task, monkeypatch)
     assert await refused(api, endpoint, {"task": task}) == (400, 110)
     assert (await get(api, task))["status"] == "published"
     assert (await api.call("events.get_task_events", {"task": task}))["total"] == 1
