@@ -224,6 +224,20 @@ def served(
             server.stop()
 
 
+def apiserver(*arguments: object) -> subprocess.Popen[str]:
+    """A command of apiserver, started: all that it writes goes to its `stdout`."""
+    command = [sys.executable, "-m", "apiserver", *map(str, arguments)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+def run(*arguments: object) -> str:
+    """What a command of apiserver writes; AssertionError if it fails."""
+    process = apiserver(*arguments)
+    written, _ = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 0, written
+    return written
+
+
 def told_to_stop_under_way(server: Served) -> int:
     """The status of a request whose body goes on when the server has been told to stop, and takes no connections."""
     assert server.process is not None

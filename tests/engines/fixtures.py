@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Protocol, TypeVar
@@ -93,13 +93,29 @@ def engines(elasticsearch_url: str, mongodb_url: str) -> Iterator[dict[str, Any]
 def own_engines(elasticsearch_url: str, mongodb_url: str) -> Iterator[dict[str, Any]]:
     """As the fixture `engines`, for as long as one likes."""
     name = own_name()
-    yield {
+    yield settings_on(elasticsearch_url, mongodb_url, name)
+    elasticsearch.remove(elasticsearch_url, name)
+    mongodb.drop(mongodb_url, name)
+
+
+def settings_on(elasticsearch_url: str, mongodb_url: str, name: str) -> dict[str, Any]:
+    """The settings of a server on both engines. The names of its indices begin with `name`, and its database has it."""
+    return {
         "events": elasticsearch.address(elasticsearch_url, name),
         "documents": mongodb.address(mongodb_url, name),
         "migrate_at_start": True,
     }
-    elasticsearch.remove(elasticsearch_url, name)
-    mongodb.drop(mongodb_url, name)
+
+
+@contextmanager
+def own_nodes(folder: Path) -> Iterator[tuple[str, str]]:
+    """The URLs of an Elasticsearch and a MongoDB that run, with their data below `folder`, for as long as one likes."""
+    with ExitStack() as ending:
+        nodes = (elasticsearch.node(folder / "elasticsearch"), mongodb.node(folder / "mongodb"))
+        for node in nodes:
+            ending.callback(node.remove)
+            node.start()
+        yield nodes[0].url, nodes[1].url
 
 
 @contextmanager

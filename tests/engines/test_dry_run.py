@@ -16,6 +16,7 @@ from apiserver.cli import main
 from apiserver.events.model import Owner
 from apiserver.stores.documents.mongo.migrations import RECORDS
 from tests.engines.test_kill import fill
+from tests.golden.recording import dumped
 from tests.harness import served
 
 
@@ -28,12 +29,7 @@ def kept(engines: dict[str, Any]) -> list[Any]:
         shards = [
             shard for index in found.pop()["indices"].values() for some in index["shards"].values() for shard in some
         ]
-    with MongoClient(engines["documents"]) as client:  # type: ignore[var-annotated]
-        database = client.get_default_database()
-        names = sorted(database.list_collection_names())
-        documents = {name: [*database[name].find().sort("_id")] for name in names}
-        indexes = {name: [*database[name].list_indexes()] for name in names}
-    return [*found, sorted(str(shard["seq_no"]["max_seq_no"]) for shard in shards), documents, indexes]
+    return [*found, sorted(str(shard["seq_no"]["max_seq_no"]) for shard in shards), dumped(engines["documents"])]
 
 
 def arguments(engines: dict[str, Any], data: Path) -> list[str]:

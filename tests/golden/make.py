@@ -25,18 +25,19 @@ import subprocess
 import sys
 import tarfile
 import tempfile
-from contextlib import ExitStack, closing
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from tests.engines import elasticsearch, mongodb
+from tests.engines.fixtures import own_nodes, settings_on
 from tests.golden import calls
 from tests.golden.calls import Made
 from tests.golden.recording import PREFIX, dumped, recording
 from tests.harness import Served, served, wait_until
 
 HERE = Path(__file__).parent
-ENDING = ".tar.xz"
+OF_ENGINES = HERE / "engines"
+_ENDING = ".tar.xz"
 #: What belongs to a running server.
 _LEFT_OUT = {"data.log", "metrics", "exports", "reserve", "lock", "incoming", "events.db-shm", "documents.db-shm"}
 #: Chunks that are full, and not sealed, in a release that can seal.
@@ -60,32 +61,26 @@ def make(name: str, tree: Path | None) -> Path:
             recorded["folder"] = _answers(server, made)
             server.kill()
         (folder / "answers.json").write_text(json.dumps(recorded, ensure_ascii=False))
-        return _pack(folder, HERE / f"{name}{ENDING}")
+        return _pack(folder, HERE / f"{name}{_ENDING}")
 
 
 def make_on_engines(name: str, tree: Path | None) -> Path:
     """Make one of a server on engines, and return its path."""
-    with tempfile.TemporaryDirectory() as place, ExitStack() as stack:
-        folder, nodes = Path(place) / "golden", (elasticsearch.node(Path(place) / "e"), mongodb.node(Path(place) / "m"))
+    with (
+        tempfile.TemporaryDirectory() as place,
+        own_nodes(Path(place)) as (elasticsearch_url, mongodb_url),
+        recording(elasticsearch_url) as (proxy_url, lines),
+    ):
+        folder, engines = Path(place) / "golden", settings_on(proxy_url, mongodb_url, PREFIX)
         folder.mkdir()
-        for node in nodes:
-            stack.callback(node.remove)
-            node.start()
-        url, lines = stack.enter_context(recording(nodes[0].url))
-        uri = mongodb.address(nodes[1].url, PREFIX)
-        engines: dict[str, Any] = {
-            "events": elasticsearch.address(url, PREFIX),
-            "documents": uri,
-            "migrate_at_start": True,
-        }
         with served(folder / "data", tree=tree, **engines) as server:
             made = calls.first(server)
             calls.second(server, made)
             recorded = {"folder": _answers(server, made)}
         (folder / "answers.json").write_text(json.dumps(recorded, ensure_ascii=False))
         (folder / "events.ndjson").write_text("".join(f"{line}\n" for line in lines))
-        (folder / "documents.json").write_text(dumped(uri))
-        return _pack(folder, HERE / "engines" / f"{name}{ENDING}")
+        (folder / "documents.json").write_text(dumped(engines["documents"]))
+        return _pack(folder, OF_ENGINES / f"{name}{_ENDING}")
 
 
 def _answers(server: Served, made: Made) -> dict[str, Any]:
@@ -120,6 +115,19 @@ def _pack(folder: Path, path: Path) -> Path:
     with tarfile.open(path, "w:xz", preset=9) as packed:
         packed.add(folder, ".", filter=kept)
     return path
+
+
+def names(folder: Path = HERE) -> list[str]:
+    """The golden folders that there are."""
+    return sorted(path.name.removesuffix(_ENDING) for path in folder.glob(f"*{_ENDING}"))
+
+
+def unpack(name: str, into: Path, folder: Path = HERE) -> dict[str, Any]:
+    """Unpack a golden folder, and return its answers."""
+    with tarfile.open(folder / f"{name}{_ENDING}") as packed:
+        packed.extractall(into, filter="data")
+    answers: dict[str, Any] = json.loads((into / "answers.json").read_bytes())
+    return answers
 
 
 if __name__ == "__main__":

@@ -88,7 +88,7 @@ def dumped(uri: str) -> str:
     with MongoClient[dict[str, Any]](uri) as client:
         database = client.get_default_database()
         found = {
-            name: {"documents": [*database[name].find()], "indexes": [*database[name].list_indexes()]}
+            name: {"documents": [*database[name].find().sort("_id")], "indexes": [*database[name].list_indexes()]}
             for name in sorted(database.list_collection_names())
         }
     return json_util.dumps(found, ensure_ascii=False)

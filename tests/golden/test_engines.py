@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import json
-import tarfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.golden.make import ENDING, HERE
+from tests.golden.make import OF_ENGINES, names, unpack
 from tests.golden.recording import load, write_again
-from tests.golden.test_golden import assert_answers, run
-from tests.harness import served
+from tests.golden.test_golden import assert_answers
+from tests.harness import run, served
 
-NAMES = sorted(path.name.removesuffix(ENDING) for path in (HERE / "engines").glob(f"*{ENDING}"))
+NAMES = names(OF_ENGINES)
 
 
 @pytest.fixture(params=NAMES)
@@ -23,12 +21,10 @@ def answers(
     request: pytest.FixtureRequest, tmp_path: Path, engines: dict[str, Any], elasticsearch_url: str
 ) -> Mapping[str, Any]:
     """What a release answered. What it kept is in the engines, and in the folder `data`."""
-    with tarfile.open(HERE / "engines" / f"{request.param}{ENDING}") as packed:
-        packed.extractall(tmp_path, filter="data")
+    recorded: Mapping[str, Any] = unpack(request.param, tmp_path, OF_ENGINES)["folder"]
     prefix = engines["events"].rpartition("/")[2]
     write_again(elasticsearch_url, prefix, (tmp_path / "events.ndjson").read_text().splitlines())
     load(engines["documents"], (tmp_path / "documents.json").read_text())
-    recorded: Mapping[str, Any] = json.loads((tmp_path / "answers.json").read_bytes())["folder"]
     return recorded
 
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import math
 import subprocess
 import sys
-import tarfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,12 +15,12 @@ import pytest
 from apiserver.formats import older
 from apiserver.settings import Settings
 from tests.golden import calls
-from tests.golden.make import ENDING, HERE
-from tests.harness import Served, served
+from tests.golden.make import names, unpack
+from tests.harness import Served, run, served
 
-NAMES = sorted(path.name.removesuffix(ENDING) for path in HERE.glob(f"*{ENDING}"))
+NAMES = names()
 
-#: Are of the time of the start, if last values of a task had to be made again because a server was killed.
+#: These fields hold the time of the start if a task's last values had to be made again after a kill.
 _RESTATED = {"last_update", "last_change"}
 #: The points of a bucket may be added up in another order, by another engine.
 _ROUNDING = 1e-9
@@ -48,16 +46,7 @@ class Golden:
 @pytest.fixture(params=NAMES)
 def golden(request: pytest.FixtureRequest, tmp_path: Path) -> Golden:
     """A copy of each golden folder."""
-    with tarfile.open(HERE / f"{request.param}{ENDING}") as packed:
-        packed.extractall(tmp_path, filter="data")
-    return Golden(request.param, tmp_path, json.loads((tmp_path / "answers.json").read_bytes()))
-
-
-def run(*command: object) -> str:
-    """What a command prints, which must end well."""
-    done = subprocess.run([sys.executable, "-m", "apiserver", *map(str, command)], capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+    return Golden(request.param, tmp_path, unpack(request.param, tmp_path))
 
 
 def assert_answers(server: Served, recorded: Mapping[str, Any]) -> None:

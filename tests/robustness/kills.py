@@ -10,12 +10,10 @@ answers that it gave.
 from __future__ import annotations
 
 import argparse
-import json
 import random
 import shutil
 import subprocess
 import sys
-import tarfile
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -26,10 +24,10 @@ from pathlib import Path
 from typing import Any
 
 from tests.engines.fixtures import own_engines
-from tests.golden.make import ENDING, HERE
+from tests.golden.make import names, unpack
 from tests.golden.test_golden import assert_answers
-from tests.harness import PATIENCE, Served, served, wait_until
-from tests.operating.backup.test_under_load import apiserver, assert_a_moment, run
+from tests.harness import PATIENCE, Served, apiserver, run, served, wait_until
+from tests.operating.backup.test_under_load import assert_a_moment
 from tests.robustness.history.rounds import Counted, Kills, run_round
 from tests.robustness.writers import Writer, acknowledged, assert_stored, new_task, writing
 
@@ -186,11 +184,8 @@ def _golden(folder: Path, dice: random.Random, kills: int) -> list[_Golden]:
     """Some of them, each for some of the kills."""
     found: list[_Golden] = []
     while kills > 0:
-        packed = dice.choice(sorted(HERE.glob(f"*{ENDING}")))
         unpacked = folder / f"golden-{len(found)}"
-        with tarfile.open(packed) as archive:
-            archive.extractall(unpacked, filter="data")
-        answers = json.loads((unpacked / "answers.json").read_bytes())["folder"]
+        answers = unpack(dice.choice(names()), unpacked)["folder"]
         found.append(_Golden(unpacked / "data", answers, some := min(kills, dice.randrange(3, 8))))
         kills -= some
     return found

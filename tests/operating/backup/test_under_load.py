@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import random
 import subprocess
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -19,24 +18,10 @@ from typing import Any
 
 import pytest
 
-from tests.harness import PATIENCE, Served, served, wait_until
+from tests.harness import Served, apiserver, run, served, wait_until
 from tests.robustness.writers import LINES, Task, Writer, new_task, writing
 
 BACKUPS = int(os.environ.get("EVENTS_KILLS", "3"))
-
-
-def apiserver(*arguments: object) -> subprocess.Popen[str]:
-    """A command line, in a process of its own: one that serves must not take a backup."""
-    command = [sys.executable, "-m", "apiserver", *map(str, arguments)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-
-
-def run(*arguments: object) -> str:
-    """What a command says that must succeed."""
-    process = apiserver(*arguments)
-    said, _ = process.communicate(timeout=PATIENCE)
-    assert process.returncode == 0, said
-    return said
 
 
 @dataclass
