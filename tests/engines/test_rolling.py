@@ -8,18 +8,15 @@ from __future__ import annotations
 import io
 import subprocess
 import tarfile
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from threading import Event
 from typing import Any
 
 import pytest
 
 from tests.harness import served, wait_until
-from tests.robustness.writers import Writer, assert_stored, is_stored, new_task
+from tests.robustness.writers import Writer, assert_stored, is_stored, new_task, writing
 
 ROOT = Path(__file__).parents[2]
 #: What releases before did otherwise.
@@ -42,26 +39,6 @@ def tree(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     return tmp_path / "tree"
 
 
-@contextmanager
-def writing_on(writers: Sequence[Writer]) -> Iterator[None]:
-    """All writers write while inside, also when their servers come again. What fails in one is raised at the end."""
-    stop = Event()
-
-    def write(writer: Writer) -> None:
-        while not stop.is_set():
-            writer.run(stop)  # until its server does not answer
-            stop.wait(0.1)
-
-    with ThreadPoolExecutor(len(writers)) as threads:
-        running = [threads.submit(write, writer) for writer in writers]
-        try:
-            yield
-        finally:
-            stop.set()
-            for one in running:
-                one.result()
-
-
 def wait_for(writers: Sequence[Writer]) -> None:
     """Return when each of them was acknowledged some more batches."""
     goals = [(writer, writer.acknowledged + BATCHES) for writer in writers]
@@ -79,7 +56,7 @@ def test_servers_are_replaced_under_load(tree: Path, tmp_path: Path, engines: di
             for server in (one, other)
         }
         writers = [writer for some in every.values() for writer in some]
-        with writing_on(writers):
+        with writing(writers, again=True):
             wait_for(writers)
             for server in (one, other):
                 assert server.stop() == 0

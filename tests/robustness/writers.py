@@ -21,6 +21,8 @@ from tests.harness import PATIENCE, Served, basic
 FIRST_TIME = 1_700_000_000_000
 LINES = 3
 _LONGEST_WAIT = 0.05
+#: Seconds from one attempt to reach a server that is away to the next.
+_AWAY = 0.1
 
 Series = tuple[str, str]
 
@@ -125,11 +127,20 @@ class Writer:
 
 
 @contextmanager
-def writing(writers: Sequence[Writer]) -> Iterator[None]:
-    """All writers write while inside; what goes wrong in one of them is raised at the end."""
+def writing(writers: Sequence[Writer], *, again: bool = False) -> Iterator[None]:
+    """All writers write while inside; what goes wrong in one of them is raised at the end.
+
+    again: a writer whose server does not answer goes on when that server is back; else it ends.
+    """
     stop = Event()
+
+    def write(writer: Writer) -> None:
+        writer.run(stop)
+        while again and not stop.wait(_AWAY):
+            writer.run(stop)
+
     with ThreadPoolExecutor(len(writers)) as threads:
-        running = [threads.submit(writer.run, stop) for writer in writers]
+        running = [threads.submit(write, writer) for writer in writers]
         try:
             yield
         finally:
@@ -153,7 +164,7 @@ def assert_stored(server: Served, writers: Iterable[Writer]) -> None:
 
 
 def is_stored(server: Served, writers: list[Writer]) -> bool:
-    """Whether that is so."""
+    """Whether `assert_stored` finds nothing wrong."""
     try:
         assert_stored(server, writers)
     except AssertionError:

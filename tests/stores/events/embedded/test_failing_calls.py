@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 import random
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -16,10 +15,11 @@ from typing import Any
 
 import pytest
 
+from tests.robustness.preloading import built
+
 #: Calls that fail of each kind, and how many there are about.
 FAULTS = int(os.environ.get("EVENTS_FAULTS", "8"))
 CALLS, SYNCS = 740, 100
-SOURCE = Path(__file__).parents[3] / "robustness" / "faults.c"
 #: Failing calls follow one another from the first one on.
 FOR_GOOD = 10**6
 
@@ -27,12 +27,7 @@ FOR_GOOD = 10**6
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What is preloaded."""
-    compiler = shutil.which(os.environ.get("CC", "cc"))
-    if compiler is None or sys.platform != "linux":
-        pytest.skip("calls can only be made to fail on Linux, with a C compiler")
-    built = tmp_path_factory.mktemp("faults") / "faults.so"
-    subprocess.run([compiler, "-shared", "-fPIC", "-O2", "-o", str(built), str(SOURCE), "-ldl"], check=True)
-    return built
+    return built("faults.c", tmp_path_factory.mktemp("faults"))
 
 
 @pytest.mark.parametrize(
