@@ -150,7 +150,7 @@ def all_rows(folder: Path) -> list[tuple[Any, ...]]:
 async def test_a_run_that_was_cut_short_archives_nothing_twice_and_loses_nothing(
     stores: Stores, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: str, type: EventType
 ) -> None:
-    """Meanwhile, more has become old, and some has come late."""
+    """After the cut, a client sends two more events: too young for the next run, and old for the last one."""
     await stores.task()
 
     def made(first: int, number: int) -> Any:

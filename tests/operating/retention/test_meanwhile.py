@@ -75,7 +75,7 @@ def has_ended(server: Served) -> bool:
 def test_a_server_that_is_killed_again_and_again_loses_no_line_and_archives_none_twice(
     tmp_path: Path, dice: random.Random
 ) -> None:
-    """Other lines come, and a backup is made, at the same time."""
+    """After the kills a client sends new lines, and a backup is made, while retention goes on."""
     data, archive = tmp_path / "data", tmp_path / "archive"
     ids = asyncio.run(filled(data))
     sent = [f"{id} {line}" for id in ids for line in range(LINES)]

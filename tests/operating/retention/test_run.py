@@ -142,7 +142,7 @@ async def test_scalars_of_a_task_go_together_once_all_are_old(stores: Stores) ->
     ids=str,
 )
 async def test_a_task_that_is_left_alone(stores: Stores, fields: dict[str, Any]) -> None:
-    """The last one is younger than its events say."""
+    """The last of these tasks was made after the times that its events have."""
     await stores.task(**fields)
     await stores.events.add(batch(lines(["old"], timestamps=[OLD])))
     assert await stores.would_go(LOGS) == await stores.run(LOGS) == []
