@@ -1,7 +1,7 @@
 """A TCP proxy before an engine, which does to requests and answers what networks and overloaded nodes do.
 
-It knows where a request ends, of HTTP and of MongoDB's protocol, so that it can cut one in its middle, and lose the
-answer to another that was done. For example, with the fault `LOSE`:
+It reads whole requests, of HTTP and of MongoDB's protocol. So it can cut a request in the middle, or have one done and
+lose its answer. For example, with the fault `LOSE`:
 
     server   ── request ──▶  proxy  ── request ──▶  engine      the engine does it
     server   ◀── reset ────  proxy  ◀── half of the answer      and the server cannot know
@@ -62,14 +62,13 @@ class Proxy:
 
     def __init__(self, port: int, read_request: ReadRequest, seed: int) -> None:
         self.port = 0
-        self.share = 1.0
-        """Which share of the requests has the fault."""
         self.hits: Counter[Fault] = Counter()
         """How many requests had each fault."""
         self._engine = port
         self._read_request = read_request
         self._dice = random.Random(seed)
         self._fault: Fault | None = None
+        self._share = 1.0
         self._over = asyncio.Event()
         self._connections: set[asyncio.Task[Any]] = set()
 
@@ -94,7 +93,7 @@ class Proxy:
         """Begin a fault, for a share of the requests; None ends it."""
 
         def change() -> None:
-            self._fault, self.share = fault, share
+            self._fault, self._share = fault, share
             self._over.set()
             self._over = asyncio.Event()
 
@@ -119,12 +118,12 @@ class Proxy:
 
     async def _connect(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         from_engine, to_engine = await asyncio.open_connection("127.0.0.1", self._engine)
-        connection = _Connection(self, from_engine, writer)
+        connection = _Connection(from_engine, writer)
         answers = asyncio.create_task(connection.pass_answers())
         try:
             while True:
                 request = await self._read_request(reader)
-                fault = self._fault if self._dice.random() < self.share else None
+                fault = self._fault if self._dice.random() < self._share else None
                 if fault is not None:
                     self.hits[fault] += 1
                     if await self._is_refused(fault, request, connection, to_engine):
@@ -139,7 +138,10 @@ class Proxy:
     async def _is_refused(
         self, fault: Fault, request: bytes, connection: _Connection, to_engine: asyncio.StreamWriter
     ) -> bool:
-        """Do to a request what the fault says; whether it is answered already. ConnectionError ends the connection."""
+        """Apply the fault to a request. Returns True if the request has been answered and must not be passed on.
+
+        ConnectionError: the connection is to be reset.
+        """
         match fault:
             case Fault.DELAY:
                 await asyncio.sleep(self._dice.uniform(0, _DELAY))
@@ -166,9 +168,9 @@ class Proxy:
 
 
 class _Connection:
-    """The way of answers back to a server."""
+    """Passes the answers of an engine back to a server."""
 
-    def __init__(self, proxy: Proxy, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.reader = reader
         self.writer = writer
         self.loses = False
@@ -203,7 +205,7 @@ def _refusal(status: int) -> bytes:
 
 
 def _reset(writer: asyncio.StreamWriter) -> None:
-    """Close a connection so that the other end is told of an error, unless all was sent and it is closed already."""
+    """Reset a connection, so that the other end sees an error. One that was closed properly stays closed."""
     if not writer.transport.is_closing():
         sock = writer.get_extra_info("socket")
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))

@@ -66,7 +66,7 @@ def over_a_bad_network(folder: Path, engine: str, urls: tuple[str, str], dice: r
             consistency: running.enter_context(served(folder / consistency, consistency=consistency, **engines))
             for consistency in ("session", "strict")
         }
-        run_round(servers, ["strict"], dice, counted, Faults(proxy, faults))
+        run_round(servers, dice, counted, Faults(proxy, faults))
         for server in servers.values():
             assert "Traceback" not in server.log.read_text()
     return counted, proxy

@@ -28,7 +28,8 @@ from tests.golden.make import names, unpack
 from tests.golden.test_golden import assert_answers
 from tests.harness import PATIENCE, Served, apiserver, run, served, wait_until
 from tests.operating.backup.test_under_load import assert_a_moment
-from tests.robustness.history.rounds import Counted, Kills, run_round
+from tests.robustness.history.rounds import STRICT, Counted, Kills, run_round
+from tests.robustness.tables import head, row
 from tests.robustness.writers import Writer, acknowledged, assert_stored, new_task, writing
 
 _KILLS_A_TASK, _KILLS_A_ROUND = 10, 3
@@ -38,7 +39,7 @@ _MERGE_EVENTS = 200
 
 @dataclass
 class Killed:
-    """What was done in one way."""
+    """How often one way killed, and what it compared."""
 
     kills: int = 0
     under_way: int = 0
@@ -93,7 +94,7 @@ def calling(folder: Path, dice: random.Random, kills: int) -> Killed:
     with served(folder / "data", merge_events=_MERGE_EVENTS) as server:
         while counted.kills < kills:
             some = min(_KILLS_A_ROUND, kills - counted.kills)
-            run_round({"strict": server}, ["strict"], dice, counted, Kills([server], dice, counted, some))
+            run_round({STRICT: server}, dice, counted, Kills([server], dice, counted, some))
             assert not counted.wrong, "\n".join(counted.wrong)
     return Killed(counted.kills, counted.kills, counted.outcomes.total())
 
@@ -181,7 +182,7 @@ class _Golden:
 
 
 def _golden(folder: Path, dice: random.Random, kills: int) -> list[_Golden]:
-    """Some of them, each for some of the kills."""
+    """Some golden folders, unpacked, each for some of the kills."""
     found: list[_Golden] = []
     while kills > 0:
         unpacked = folder / f"golden-{len(found)}"
@@ -192,7 +193,10 @@ def _golden(folder: Path, dice: random.Random, kills: int) -> list[_Golden]:
 
 
 def _kill(done: Killed, command: Sequence[object], seconds: float) -> bool:
-    """Start a command and kill it so soon; whether it was under way still. If it was not, it must have ended well."""
+    """Start a command, and kill it after so many seconds. Returns whether it was still running.
+
+    If it had ended by itself, it must have ended well.
+    """
     process = apiserver(*command)
     done.kills += 1
     try:
@@ -206,35 +210,38 @@ def _kill(done: Killed, command: Sequence[object], seconds: float) -> bool:
     return False
 
 
-#: Each way, and which share of the kills is done so.
-WAYS: Mapping[str, tuple[Way, float]] = {
-    "the server, while it takes, merges and seals events, and starts": (serving, 0.4),
-    "the server, while events are deleted, statuses change, and queues are shared": (calling, 0.2),
-    "the first start on folders of older releases": (starting, 0.15),
-    "backups under load, and restoring them": (backing_up, 0.15),
-    "copies of a folder": (copying, 0.1),
-}
+@dataclass(frozen=True)
+class Kind:
+    """Something that is killed."""
+
+    what: str
+    way: Way
+    share: float
+    """Of all kills."""
+    compared: str
+    """What is compared with what must be."""
 
 
-#: What is compared in each way.
-_COMPARED: Mapping[Way, str] = {
-    serving: "batches",
-    calling: "calls",
-    starting: "answers",
-    backing_up: "batches",
-    copying: "answers",
-}
+KINDS = (
+    Kind("the server, while it takes, merges and seals events, and starts", serving, 0.4, "batches"),
+    Kind("the server, while events are deleted, statuses change, and queues are shared", calling, 0.2, "calls"),
+    Kind("the first start on folders of older releases", starting, 0.15, "answers"),
+    Kind("backups under load, and restoring them", backing_up, 0.15, "batches"),
+    Kind("copies of a folder", copying, 0.1, "answers"),
+)
 
 
 def kill(times: int, dice: random.Random, urls: Urls | None) -> Iterator[str]:
     """Kill in all ways. Returns rows of a Markdown table. Without `urls`, copies go to other folders."""
-    yield from ("| killed | times | of these under way | compared | lost | doubled |", "| --- " * 6 + "|")
-    for what, (way, share) in WAYS.items():
+    yield from head("killed", "times", "of these under way", "compared", "lost", "doubled")
+    for kind in KINDS:
+        what, way = kind.what, kind.way
+        if urls and way is copying:
+            what, way = f"{what} to Elasticsearch and MongoDB", partial(copying, urls=urls)
         with tempfile.TemporaryDirectory() as folder:
-            how = partial(copying, urls=urls) if way is copying else way
-            done = how(Path(folder), dice, max(1, round(times * share)))
-        to = " to Elasticsearch and MongoDB" if urls and way is copying else ""
-        yield f"| {what}{to} | {done.kills:,} | {done.under_way:,} | {done.compared:,} {_COMPARED[way]} | 0 | 0 |"
+            done = way(Path(folder), dice, max(1, round(times * kind.share)))
+        compared = f"{done.compared:,} {kind.compared}"
+        yield row(what, f"{done.kills:,}", f"{done.under_way:,}", compared, 0, 0)
 
 
 def main(arguments: Sequence[str]) -> int:

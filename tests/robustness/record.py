@@ -14,45 +14,34 @@ import random
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
-from tests.engines import elasticsearch, mongodb
-from tests.engines.fixtures import own_engines
+from tests.engines.fixtures import own_engines, own_nodes
 from tests.engines.test_network import over_a_bad_network
 from tests.harness import served
 from tests.robustness import kills, soak
 from tests.robustness.history import __main__ as histories
+from tests.robustness.tables import head, row
 
 BEGIN, END = "<!-- The record begins: a command writes it. -->", "<!-- The record ends. -->"
 #: Seconds that one kill takes, about.
 _KILL = 5.0
-_ENGINES = ("events", "documents")
 #: Minutes of a record from which on growth means something.
 _LONG_ENOUGH = 20
 
 
 def record(minutes: float, dice: random.Random) -> Iterator[str]:
     """Lines of Markdown."""
-    with tempfile.TemporaryDirectory() as name, _engines(Path(name)) as urls:
+    with tempfile.TemporaryDirectory() as name, own_nodes(Path(name)) as urls:
         folder = Path(name)
         yield from _long_load(folder / "soak", minutes / 2)
-        table = ["| what | how much |", "| --- | --- |"]
-        counted = histories.record(minutes / 8, dice.randrange(2**32), {})
-        assert not counted.wrong, counted.wrong
-        yield from ("", "### Histories of a server that is killed", "", *table, *histories.rows(counted))
+        yield from ("", "### Histories of a server that is killed", "", *_history(minutes / 8, dice, {}))
+        yield from ("", "### Histories of two servers on engines, which are killed", "")
         with own_engines(*urls) as engines:
-            counted = histories.record(minutes / 8, dice.randrange(2**32), {one: engines[one] for one in _ENGINES})
-        assert not counted.wrong, counted.wrong
-        yield from (
-            "",
-            "### Histories of two servers on engines, which are killed",
-            "",
-            *table,
-            *histories.rows(counted),
-        )
+            yield from _history(minutes / 8, dice, engines)
         yield from ("", "### A bad network before an engine", "", *_bad_network(folder, urls, dice))
         yield from ("", "### Kills", "", *kills.kill(max(10, round(minutes * 60 / 4 / _KILL)), dice, urls))
 
@@ -64,34 +53,30 @@ def _long_load(folder: Path, minutes: float) -> Iterator[str]:
         soak.assert_kept(server, writers)
     wrong = soak.complaints(soaked) if minutes >= _LONG_ENOUGH / 2 else []  # before that, caches fill
     assert not wrong, wrong
-    yield from ("### A long load", "", "| what | how much |", "| --- | --- |", *soak.rows(soaked, load))
+    yield from ("### A long load", "", *head("what", "how much"), *soak.rows(soaked, load))
+
+
+def _history(minutes: float, dice: random.Random, engines: Mapping[str, Any]) -> list[str]:
+    counted = histories.record(minutes, dice.randrange(2**32), engines)
+    assert not counted.wrong, counted.wrong
+    return [*head("what", "how much"), *histories.rows(counted)]
 
 
 def _bad_network(folder: Path, urls: kills.Urls, dice: random.Random) -> Iterator[str]:
-    yield from ("| what is done to a request | of Elasticsearch | of MongoDB |", "| --- | --- | --- |")
-    done = {}
+    yield from head("what is done to a request", "of Elasticsearch", "of MongoDB")
+    counts, hits = [], []
     for engine in ("elasticsearch", "mongodb"):
         data = Path(tempfile.mkdtemp(dir=folder))
         counted, proxy = over_a_bad_network(data, engine, urls, dice)
         assert not counted.wrong, counted.wrong
-        done[engine] = (counted, proxy.hits)
-    for fault in done["elasticsearch"][1]:
-        yield f"| {fault.value} | " + " | ".join(f"{hits[fault]:,}" for _, hits in done.values()) + " |"
-    yield "| calls of clients | " + " | ".join(f"{one.outcomes.total():,}" for one, _ in done.values()) + " |"
-    yield "| of these answered 503 | " + " | ".join(f"{one.answers[503]:,}" for one, _ in done.values()) + " |"
-    yield "| the slowest, seconds | " + " | ".join(f"{one.slowest:.1f}" for one, _ in done.values()) + " |"
-    yield "| lost, doubled, or answered wrongly | 0 | 0 |"
-
-
-@contextmanager
-def _engines(folder: Path) -> Iterator[kills.Urls]:
-    """The URLs of Elasticsearch and MongoDB."""
-    with ExitStack() as ending:
-        nodes = [elasticsearch.node(folder / "elasticsearch"), mongodb.node(folder / "mongodb")]
-        for node in nodes:
-            ending.callback(node.remove)
-            node.start()
-        yield nodes[0].url, nodes[1].url
+        counts.append(counted)
+        hits.append(proxy.hits)
+    for fault in hits[0]:
+        yield row(fault.value, *(f"{of_engine[fault]:,}" for of_engine in hits))
+    yield row("calls of clients", *(f"{counted.outcomes.total():,}" for counted in counts))
+    yield row("of these answered 503", *(f"{counted.answers[503]:,}" for counted in counts))
+    yield row("the slowest, seconds", *(f"{counted.slowest:.1f}" for counted in counts))
+    yield row("lost, doubled, or answered wrongly", 0, 0)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -106,13 +91,13 @@ def main(arguments: Sequence[str]) -> int:
     before, _, rest = asked.into.read_text().partition(BEGIN)
     _, _, after = rest.partition(END)
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=True)
-    head = (
+    title = (
         f"On {datetime.now(UTC):%Y-%m-%d}, of commit {commit.stdout.strip()}, on {os.cpu_count()} cores, in about "
         f"{asked.minutes:g} minutes, with the seed {asked.seed}:"
     )
     if asked.minutes < _LONG_ENOUGH:
-        head += "\n\nIt was too short to say whether anything grows: the slopes are those of a start."
-    lines = [BEGIN, head, "", *record(asked.minutes, random.Random(asked.seed)), END]
+        title += "\n\nIt was too short to say whether anything grows: the slopes are those of a start."
+    lines = [BEGIN, title, "", *record(asked.minutes, random.Random(asked.seed)), END]
     asked.into.write_text(before + "\n".join(lines) + after)
     return 0
 

@@ -33,6 +33,7 @@ import numpy as np
 from benchmarks.processes import anonymous_mb
 from tests.data.streams import events_of
 from tests.harness import Served, served, wait_until
+from tests.robustness.tables import head, row
 from tests.robustness.writers import Writer, acknowledged, assert_stored, is_stored, new_task, writing
 
 
@@ -236,7 +237,7 @@ def rows(soaked: Soaked, load: Load) -> list[str]:
         quarter = len(calls) // 4
         early, late = (soaked.p99(kind, part) for part in (slice(quarter, 2 * quarter), slice(3 * quarter, None)))
         found.append((f"{kind}, p99", f"{early:,.0f} ms in the second quarter, {late:,.0f} in the last"))
-    return [f"| {what} | {value} |" for what, value in found]
+    return [row(*cells) for cells in found]
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -256,7 +257,7 @@ def main(arguments: Sequence[str]) -> int:
         soaked, writers = soak(server, asked.minutes * 60, load)
         assert_kept(server, writers)
         wrong = complaints(soaked)
-        sys.stdout.write("\n".join(["| what | how much |", "| --- | --- |", *rows(soaked, load), *wrong, ""]))
+        sys.stdout.write("\n".join([*head("what", "how much"), *rows(soaked, load), *wrong, ""]))
     return 1 if wrong else 0
 
 

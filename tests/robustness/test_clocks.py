@@ -17,7 +17,7 @@ from tests.data.streams import events_of
 from tests.harness import PATIENCE, Served, bearer, served
 from tests.robustness.clocks import DAY, HOUR, SECOND, Clock, clock
 from tests.robustness.history.operations import History
-from tests.robustness.history.rounds import Counted, run_round, wait_for
+from tests.robustness.history.rounds import STRICT, Counted, run_round, wait_for
 from tests.robustness.writers import new_task
 
 #: How far the clock is ahead, one after another: back an hour, a day ahead, right, and back a second again and again.
@@ -48,7 +48,7 @@ class Jumps:
 def test_a_clock_that_jumps_costs_nothing_that_was_acknowledged(tmp_path: Path, dice: random.Random) -> None:
     jumping, counted = clock(tmp_path, "jumping"), Counted()
     with served(tmp_path / "data", variables=jumping.environment, merge_events=500) as server:
-        run_round({"strict": server}, ["strict"], dice, counted, Jumps([jumping], [server], dice))
+        run_round({STRICT: server}, dice, counted, Jumps([jumping], [server], dice))
         assert counted.wrong == []
         assert "Traceback" not in server.log.read_text()
 
@@ -84,7 +84,7 @@ def test_servers_whose_clocks_disagree_lose_nothing(
             for name, one in zip(("session", "strict"), clocks, strict=True)
         }
         jumps = Jumps(clocks, [*servers.values()], dice, [-5 * 60, HOUR, DAY, 0])
-        run_round(servers, ["strict"], dice, counted, jumps)
+        run_round(servers, dice, counted, jumps)
         assert counted.wrong == []
         for server in servers.values():
             assert "Traceback" not in server.log.read_text()

@@ -1,4 +1,4 @@
-"""Histories of concurrent clients: of a server that is killed, and wrong ones, in which the checks must find what is.
+"""Histories of a server that is killed, and made-up ones that are wrong: the checks must find what is wrong in them.
 
 `EVENTS_HISTORY_MINUTES=30 pytest tests/robustness/test_history.py` goes on longer. So does
 `python -m tests.robustness.history`.
@@ -18,7 +18,7 @@ from tests.harness import served
 from tests.robustness.history.__main__ import record
 from tests.robustness.history.events import wrong_events, wrong_newest
 from tests.robustness.history.operations import History, Operation, Outcome
-from tests.robustness.history.rounds import Counted, Kills, run_round
+from tests.robustness.history.rounds import STRICT, Counted, Kills, run_round
 from tests.robustness.history.tasks import GONE, NOTHING, STATUS, THERE, wrong_entries, wrong_statuses
 
 MINUTES = float(os.environ.get("EVENTS_HISTORY_MINUTES", "0"))
@@ -29,7 +29,7 @@ def test_a_killed_server_answers_as_if_it_were_one_that_is_not(tmp_path: Path, d
     counted = Counted()
     with served(tmp_path / "data", merge_events=500) as server:
         for _ in range(2):
-            run_round({"strict": server}, ["strict"], dice, counted, Kills([server], dice, counted, 1))
+            run_round({STRICT: server}, dice, counted, Kills([server], dice, counted, 1))
             assert counted.wrong == []
         assert "Traceback" not in server.log.read_text()
     assert min(counted.outcomes[one] for one in Outcome) > 0
@@ -38,7 +38,7 @@ def test_a_killed_server_answers_as_if_it_were_one_that_is_not(tmp_path: Path, d
 
 
 def test_two_servers_that_are_killed_answer_as_if_they_were_one(engines: dict[str, Any], dice: random.Random) -> None:
-    counted = record(MINUTES, dice.randrange(2**32), {name: engines[name] for name in ("events", "documents")})
+    counted = record(MINUTES, dice.randrange(2**32), engines)
     assert counted.wrong == []
     assert counted.kills > 0
     assert counted.outcomes[DONE] > 0

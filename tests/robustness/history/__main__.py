@@ -7,24 +7,29 @@ import random
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 from tests.harness import served
 from tests.robustness.history.operations import Outcome
-from tests.robustness.history.rounds import Counted, Kills, run_round
+from tests.robustness.history.rounds import STRICT, Counted, Kills, run_round
+from tests.robustness.tables import head, row
 
-#: In each round, of some ten seconds.
+#: In each round, which takes some ten seconds.
 _KILLS = 3
 
 
-def record(minutes: float, seed: int, engines: dict[str, str]) -> Counted:
-    """What happened in so many minutes, and one round at least, on a folder, or by two servers on engines."""
+def record(minutes: float, seed: int, engines: Mapping[str, Any]) -> Counted:
+    """Run rounds for so many minutes, one at least, and return what happened.
+
+    engines: the settings of two servers on the same engines; empty: one server on a folder.
+    """
     dice, counted = random.Random(seed), Counted()
     with tempfile.TemporaryDirectory() as folder, ExitStack() as running:
-        settings = {"migrate_at_start": True, **engines} if engines else {"merge_events": 500}
-        names = {"session": "session", "strict": "strict"} if engines else {"strict": "session"}
+        settings = engines or {"merge_events": 500}
+        names = {"session": "session", STRICT: "strict"} if engines else {STRICT: "session"}
         servers = {
             name: running.enter_context(served(Path(folder) / "data", consistency=consistency, **settings))
             for name, consistency in names.items()
@@ -32,7 +37,7 @@ def record(minutes: float, seed: int, engines: dict[str, str]) -> Counted:
         began = time.monotonic()
         while not counted.wrong and (not counted.kills or time.monotonic() - began < minutes * 60):
             kills = Kills([*servers.values()], dice, counted, _KILLS)
-            run_round(servers, ["strict"], dice, counted, kills)
+            run_round(servers, dice, counted, kills)
     return counted
 
 
@@ -47,21 +52,23 @@ def rows(counted: Counted) -> list[str]:
         ("kill -9", f"{counted.kills:,}"),
         ("answers that no order explains", f"{len(counted.wrong):,}"),
     ]
-    return [f"| {what} | {value} |" for what, value in found]
+    return [row(*cells) for cells in found]
 
 
 def main(arguments: Sequence[str]) -> int:
     """0 if all answers fit, else 1."""
-    parser = argparse.ArgumentParser(prog="python -m tests.robustness.history", description=record.__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.robustness.history", description="Record and check histories."
+    )
     parser.add_argument("--minutes", type=float, default=30)
     parser.add_argument("--seed", type=int, default=random.randrange(2**32))
     parser.add_argument("--events", help="elasticsearch://… instead of a folder")
     parser.add_argument("--documents", help="mongodb://… instead of a folder")
     asked = parser.parse_args(arguments)
-    engines = {name: value for name in ("events", "documents") if (value := getattr(asked, name))}
-    counted = record(asked.minutes, asked.seed, engines)
-    head = [f"seed {asked.seed}", "", "| what | how much |", "| --- | --- |"]
-    sys.stdout.write("\n".join([*head, *rows(counted), *counted.wrong, ""]))
+    addresses = {name: value for name in ("events", "documents") if (value := getattr(asked, name))}
+    counted = record(asked.minutes, asked.seed, {**addresses, "migrate_at_start": True} if addresses else {})
+    lines = [f"seed {asked.seed}", "", *head("what", "how much"), *rows(counted), *counted.wrong, ""]
+    sys.stdout.write("\n".join(lines))
     return 1 if counted.wrong else 0
 
 

@@ -160,7 +160,7 @@ class EventReader:
         client.call("read newest", task, endpoint, asked, "newest", _newest)
 
     def lines(self, client: Client, task: str) -> None:
-        """Up to 10,000 lines; a round has fewer."""
+        """Read up to 10,000 lines; a round has fewer."""
         asked = {"task": task, "navigate_earlier": False, "batch_size": 10_000}
         client.call("read events", task, "events.get_task_log", asked, "lines", _batches_of_lines)
 
@@ -195,7 +195,7 @@ class EventDeleter:
 
 @dataclass(frozen=True)
 class Runner:
-    """Changes the status of tasks, any to any, and reads it. One that is published or deleted soon makes room."""
+    """Changes the status of tasks, any to any, and reads it. A new task soon replaces one that is published or gone."""
 
     tasks: list[str]
 

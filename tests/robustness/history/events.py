@@ -1,7 +1,7 @@
 """Checks of events: what a read may answer, by what was sent, deleted and acknowledged before it and meanwhile.
 
-A batch of a client is a number: `read` answers how many events there are of each number. By the times of calls, a batch
-has to be there, may be there, or must not be. For example, with times from left to right:
+Each client numbers its batches. A read tells how many events of each batch are there. The times of the calls say
+whether a batch must be there, may be there, or must not be. For example, with times from left to right:
 
     write 1   ├────┤ done            read A has to answer 1, may answer 2 (it may have been done before A was), and must
     write 2       ├────── unknown    not answer 3. If it answers 2, a later read of the same client has to answer 2.
@@ -23,13 +23,13 @@ Batch = tuple[str, int]
 
 @dataclass(slots=True)
 class _Sent:
-    """What is known of a batch, which may have been sent several times."""
+    """What is known of a batch. A client may have sent it several times."""
 
     began: float
     acknowledged: float = math.inf
     """When it was acknowledged first."""
     at: str = ""
-    """By which server."""
+    """The server that acknowledged it first."""
     may_be_there: bool = False
 
     def add(self, call: Operation) -> None:
@@ -42,16 +42,16 @@ class _Sent:
 def wrong_events(history: History, strict: Collection[str], events: Mapping[str, int]) -> list[str]:
     """What reads answered that they must not have.
 
-    strict: the servers that see at once what others acknowledged. events: of what kinds the events of a batch are, and
-    how many of each it has; a read has one kind.
+    strict: the servers that see at once what others acknowledged. events: how many events of each kind a batch has. A
+    read asks for one kind.
     """
     wrong: list[str] = []
-    deletions = history.by("delete events")
-    for task, sent in _sent(history).items():
-        of_task = [one for one in deletions if one.on == task]
+    deletions, reads = history.by_target("delete events"), history.by_target("read events")
+    for task, writes in history.by_target("write").items():
+        sent, of_task = _sent(writes), deletions.get(task, [])
         seen: dict[tuple[str, str], tuple[Operation, Mapping[Batch, int]]] = {}
-        reads = [one for one in history.by("read events") if one.on == task and one.is_done]
-        for read in sorted(reads, key=lambda one: one.ended):
+        done = [one for one in reads.get(task, []) if one.is_done]
+        for read in sorted(done, key=lambda one: one.ended):
             found: Mapping[Batch, int] = read.answer
             wrong += [f"{why}: {read}" for why in _of_read(read, found, sent, of_task, strict, events[read.what])]
             before = seen.get((read.client, read.what))
@@ -63,12 +63,10 @@ def wrong_events(history: History, strict: Collection[str], events: Mapping[str,
     return wrong
 
 
-def _sent(history: History) -> dict[str, dict[Batch, _Sent]]:
-    found: dict[str, dict[Batch, _Sent]] = {}
-    for call in history.by("write"):
-        batches = found.setdefault(call.on, {})
-        batches.setdefault((call.client, call.what), _Sent(call.began)).add(call)
-        batches[call.client, call.what].began = min(batches[call.client, call.what].began, call.began)
+def _sent(writes: Iterable[Operation]) -> dict[Batch, _Sent]:
+    found: dict[Batch, _Sent] = {}
+    for call in writes:  # a client's calls are in their order: the first one that sent a batch began first
+        found.setdefault((call.client, call.what), _Sent(call.began)).add(call)
     return found
 
 
@@ -104,27 +102,24 @@ def _deleted_between(deletions: Iterable[Operation], began: float, ended: float)
 
 
 def _deleted_for_sure(batch: _Sent, read: Operation, deletions: Iterable[Operation]) -> bool:
-    """Whether it was acknowledged before a deletion that was done before the read."""
+    """Whether a batch was acknowledged before a deletion began that was done before the read."""
     return any(one.is_done and batch.acknowledged < one.began and one.ended < read.began for one in deletions)
 
 
 def wrong_newest(history: History, strict: Collection[str]) -> list[str]:
-    """Reads of a point that a client overwrites again and again with greater numbers: they show an older one.
+    """Reads that answer an old value of a point.
 
-    A read answers by client which number it found. It has to be at least the last one acknowledged before.
+    Each client overwrites a point of its own again and again, with greater and greater numbers. A read answers the
+    number of each client. It has to be at least the last one that was acknowledged before the read began.
     """
     wrong = []
-    writes: dict[tuple[str, str], list[Operation]] = {}
-    for call in history.by("write"):
-        writes.setdefault((call.on, call.client), []).append(call)
-    deletions = history.by("delete events")
-    deleted = {one.on for one in deletions}
+    writes, deletions = history.by_target("write"), history.by_target("delete events")
     for read in history.by("read newest"):
-        if not read.is_done or read.on in deleted:
+        if not read.is_done or read.on in deletions:
             continue
-        for (task, client), calls in writes.items():
-            if task != read.on:
-                continue
+        to_task = writes.get(read.on, [])
+        for client in sorted({one.client for one in to_task}):
+            calls = [one for one in to_task if one.client == client]
             known = [one for one in calls if one.is_done and one.ended < read.began]
             least = max((one.what for one in known if read.server in strict or one.server == read.server), default=-1)
             most = max((one.what for one in calls if one.began < read.ended), default=-1)

@@ -1,8 +1,8 @@
 """Whether calls that overlapped can have been done one after another, as if there were one client.
 
-It is the search of Wing and Gong: next may come any call that began before all others that are left had ended. A call
-fits if the state allows its answer, and changes the state. What was tried with the same calls done and the same state
-is not tried again. For example, a task is stopped, and three calls overlap:
+It is the search of Wing and Gong. The next call may be any one that began before the first end among the calls that are
+left. A call fits if the state allows its answer, and changes the state. What was tried with the same calls done and the
+same state is not tried again. For example, a task is stopped, and three calls overlap:
 
     publish     ├──────────┤ done
     read          ├──┤ published           the order publish, read, publish does not fit: a published task
@@ -45,7 +45,7 @@ def fits(operations: Sequence[Operation], first: State, model: Model[State]) -> 
 
 
 def _next(order: Sequence[Operation], done: int) -> list[int]:
-    """The operations that may come next: they began before any other that is left had ended."""
+    """The operations that may come next: those that began before the first end among all that are left."""
     found, first_end = [], math.inf
     for n, one in enumerate(order):
         if done >> n & 1:
@@ -60,7 +60,10 @@ def _next(order: Sequence[Operation], done: int) -> list[int]:
 def shortest_that_does_not_fit(
     operations: Sequence[Operation], first: State, model: Model[State]
 ) -> Sequence[Operation]:
-    """The operations up to the first end by which they do not fit; those that were under way then are unknown yet."""
+    """The shortest beginning of the history that fits no order.
+
+    Calls that were still under way at its end count as unknown.
+    """
     for end in sorted(one.ended for one in operations if one.outcome is not Outcome.UNKNOWN):
         begun = [one for one in operations if one.began <= end]
         some = [one if one.ended <= end else replace(one, outcome=Outcome.UNKNOWN, ended=math.inf) for one in begun]

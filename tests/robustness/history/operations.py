@@ -16,15 +16,15 @@ class Outcome(Enum):
     REFUSED = "refused"
     """It has changed nothing, for sure."""
     UNKNOWN = "unknown"
-    """No answer came, or one that says to come back: it was done, will be done, or never is."""
+    """No answer came, or one that says to try again. The call was done, will still be done, or never will be."""
 
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """A call: it took effect, if it did, between the moment when it began and the one when it ended."""
+    """A call. If it changed something, it did so after it began and before it ended."""
 
     client: str
-    """Which makes one call after another."""
+    """Who called. A client makes one call after another."""
     server: str
     kind: str
     """Such as "write" or "stopped"."""
@@ -34,10 +34,10 @@ class Operation:
     """What was sent."""
     began: float
     ended: float
-    """Never (infinity), if the outcome is not known: it may take effect later."""
+    """Infinity if the outcome is not known: the call may still change something later."""
     outcome: Outcome
     answer: Any = None
-    """What was read, or why it was refused."""
+    """What was read, or why the call was refused."""
 
     @property
     def is_done(self) -> bool:
@@ -66,6 +66,13 @@ class History:
     def by(self, *kinds: str) -> list[Operation]:
         """The calls of these kinds."""
         return [one for one in self.operations if one.kind in kinds]
+
+    def by_target(self, *kinds: str) -> dict[str, list[Operation]]:
+        """The calls of these kinds, by their task or queue."""
+        found: dict[str, list[Operation]] = {}
+        for one in self.by(*kinds):
+            found.setdefault(one.on, []).append(one)
+        return found
 
     def outcomes(self) -> Counter[Outcome]:
         """How many calls had each outcome."""

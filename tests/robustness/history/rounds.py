@@ -1,4 +1,4 @@
-"""Rounds of many clients: each with tasks of its own, which are checked in the end."""
+"""In a round, many clients call at once. Each round has tasks of its own, and is checked when it ends."""
 
 from __future__ import annotations
 
@@ -29,6 +29,8 @@ from tests.robustness.history.operations import History, Outcome
 from tests.robustness.history.tasks import wrong_entries, wrong_statuses
 from tests.robustness.writers import new_task
 
+#: The name of the server that sees at once what others acknowledged.
+STRICT = "strict"
 #: Seconds between two calls of a client: the search for an order takes long if many calls overlap.
 _PAUSE = 0.03
 
@@ -57,10 +59,9 @@ class Counted:
 class Round:
     """The tasks of a round, its clients, and what they did."""
 
-    def __init__(self, servers: Mapping[str, Served], strict: Sequence[str], dice: random.Random) -> None:
+    def __init__(self, servers: Mapping[str, Served], dice: random.Random) -> None:
         self.history = History()
         self._servers = servers
-        self._strict = strict
         self._dice = dice
         self.clients: list[Client] = []
         [first, *_] = servers.values()
@@ -98,16 +99,15 @@ class Round:
                 one.result()
 
     def wrong(self) -> list[str]:
-        """What the servers must not have answered, now that everything is read once more."""
-        for name in self._strict:
-            reader = self._client(name, 0)
-            self._read_all(reader)
-            while take(reader, self._queue).answer:
-                pass
-            reader.close()
+        """Read everything once more, and return what the servers must not have answered."""
+        reader = self._client(STRICT, 0)
+        self._read_all(reader)
+        while take(reader, self._queue).answer:
+            pass
+        reader.close()
         return [
-            *wrong_events(self.history, self._strict, EVENTS),
-            *wrong_newest(self.history, self._strict),
+            *wrong_events(self.history, [STRICT], EVENTS),
+            *wrong_newest(self.history, [STRICT]),
             *wrong_statuses(self.history),
             *wrong_entries(self.history),
         ]
@@ -128,22 +128,17 @@ class Round:
 
 
 def run_round(
-    servers: Mapping[str, Served],
-    strict: Sequence[str],
-    dice: random.Random,
-    counted: Counted,
-    disturb: Callable[[History], None],
-) -> History:
+    servers: Mapping[str, Served], dice: random.Random, counted: Counted, disturb: Callable[[History], None]
+) -> None:
     """Run clients while `disturb` does something to the servers. What is wrong, and how much was done, is in `counted`.
 
-    strict: the servers that see at once what others acknowledged.
+    servers: by name. The one called STRICT sees at once what others acknowledged.
     """
-    one = Round(servers, strict, dice)
+    one = Round(servers, dice)
     with one.running():
         disturb(one.history)
     counted.wrong += one.wrong()
     counted.add(one.history, one.clients)
-    return one.history
 
 
 def wait_for(history: History, calls: int) -> None:

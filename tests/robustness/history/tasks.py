@@ -1,6 +1,6 @@
 """Checks of tasks: the order of their statuses, and that each entry of a queue goes to one worker.
 
-Each task is checked by itself: calls that fit one task each fit all of them together.
+Each task is checked by itself. If the calls of each task fit, then all calls fit together.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from apiserver.services.tasks.status import NEXT
+from apiserver.services.tasks.task_documents import LOCKED
 from tests.robustness.history.linear import Model, State, fits, shortest_that_does_not_fit
 from tests.robustness.history.operations import History, Operation, Outcome
 
@@ -22,19 +23,18 @@ TARGETS = {
     "publish": "published",
     "enqueue": "queued",
 }
-#: Answers that say why a call is refused: the status does not allow it, there is no such task, it is in the queue.
+#: Why a call is refused: the status does not allow it, there is no such task, the task is in the queue already.
 STATUS, GONE, THERE = "status", "gone", "there"
-#: What is answered if a task neither waits nor runs, so that it need not be taken out of a queue.
+#: What `dequeue` answers for a task that neither waits nor runs: there is nothing to take out of a queue.
 NOTHING = "nothing"
-_LOCKED = ("published", "publishing")
 _BEFORE_QUEUED = ("created", "stopped", "failed")
 
 
 def status_model(status: str, call: Operation) -> Iterable[str]:
-    """What status a task may have after a call; `GONE` if it was deleted."""
+    """The statuses that a task may have after a call; `GONE` if it was deleted."""
     if call.kind == "delete" and call.outcome is not Outcome.REFUSED:
         return [GONE]  # both of two that overlap may have done it
-    if call.kind == "reset" and call.answer == GONE and status not in (GONE, *_LOCKED):
+    if call.kind == "reset" and call.answer == GONE and status not in (GONE, *LOCKED):
         return ["created"]  # it was deleted while it was reset
     if status == GONE or call.answer == GONE:
         return [status] if status == call.answer else []
@@ -55,7 +55,7 @@ def status_model(status: str, call: Operation) -> Iterable[str]:
 def _allowed(status: str, kind: str) -> list[str]:
     """The status after a call that changes it; none if it is not allowed."""
     if kind == "reset":
-        return [] if status in _LOCKED else ["created"]
+        return [] if status in LOCKED else ["created"]
     target = TARGETS[kind]
     may_stay = kind != "publish" and status == target
     return [target] if may_stay or target in NEXT[status] else []
@@ -76,24 +76,22 @@ def entry_model(waits: bool, call: Operation) -> Iterable[bool]:
             return [False] if waits == (task is not None) else []
         case "dequeue", _, _:
             return [False]
-        case "entries", _, there:
-            return [waits] if waits == there else []
     raise AssertionError(call.kind)
 
 
 def wrong_statuses(history: History) -> list[str]:
-    """What does not fit, of each task whose status was changed or read."""
+    """Tasks whose calls fit no order of statuses."""
     kinds = (*TARGETS, "reset", "delete", "dequeue", "read")
-    every = _by_task(history.by(*kinds)).values()
+    every = history.by_target(*kinds).values()
     return [_told(calls, "created", status_model) for calls in every if not fits(calls, "created", status_model)]
 
 
 def wrong_entries(history: History) -> list[str]:
-    """What does not fit of the entries of queues.
+    """Tasks whose entries in the queue fit no order: one was lost, or two workers were given it.
 
-    An answer that was lost may have been any entry. So a task may be missing for each such answer, and no more.
+    A lost answer may have held any entry. So as many tasks may be missing as answers were lost, and no more.
     """
-    by_task = _by_task(history.by("enqueue", "dequeue", "entries"))
+    by_task = history.by_target("enqueue", "dequeue")
     popped = history.by("pop")
     lost = [call for call in popped if call.outcome is Outcome.UNKNOWN]
     wrong, missing = [], []
@@ -110,13 +108,6 @@ def wrong_entries(history: History) -> list[str]:
     if len(missing) > len(lost):
         wrong.append(f"{len(missing)} entries are gone, and {len(lost)} answers were lost: {missing}")
     return wrong
-
-
-def _by_task(calls: Iterable[Operation]) -> dict[str, list[Operation]]:
-    found: dict[str, list[Operation]] = {}
-    for call in calls:
-        found.setdefault(call.on, []).append(call)
-    return found
 
 
 def _told(calls: Sequence[Operation], first: State, model: Model[State]) -> str:
