@@ -20,6 +20,7 @@ from apiserver.operating.backup.restoring import restore
 from apiserver.operating.backup.schedule import ScheduledBackups
 from apiserver.operating.backup.storage import BackupError
 from apiserver.settings import Settings
+from apiserver.times import iso_millis
 from tests.operating.backup.conftest import backed_up, quiet
 
 KEY = b"a key that signs backups in these tests"
@@ -53,7 +54,8 @@ def test_a_backup_without_the_signature_is_refused_and_named(
     signed: Named, tmp_path: Path, key: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     destination = tmp_path / "backups"
-    monkeypatch.setattr(manifest, "moment", lambda: "2026-11-24T23:59:59.999Z")
+    a_minute_later = iso_millis(round((manifest.time_of(signed.name) + 60) * 1000))
+    monkeypatch.setattr(manifest, "moment", lambda: a_minute_later)
     forged = manifest.write(folder_of(destination, key), empty())
     monkeypatch.setattr("time.time", lambda: manifest.time_of(forged.name))
     folder = folder_of(destination)

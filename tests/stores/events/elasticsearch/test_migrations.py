@@ -113,20 +113,21 @@ async def test_an_index_with_a_wrong_mapping_is_named(
 
 
 def test_the_command_says_what_it_would_do_and_does_it(
-    elasticsearch_url: str, elasticsearch_prefix: str, capsys: pytest.CaptureFixture[str]
+    elasticsearch_url: str, elasticsearch_prefix: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     address = f"elasticsearch://{elasticsearch_url.removeprefix('http://')}/{elasticsearch_prefix}"
     names = [step.name for step in steps_of(ENGINE)]
     events = f"events: Elasticsearch (prefix '{elasticsearch_prefix}')"
     embedded = "documents: embedded, so a server brings the schema up to date by itself"
-    assert main(["migrate", "--check", "--events", address]) == 1
+    places = ["--events", address, "--data", str(tmp_path)]
+    assert main(["migrate", "--check", *places]) == 1
     expected = [*(f"{events}: {name} is to be applied" for name in names), embedded]
     assert capsys.readouterr().out.splitlines() == expected
-    assert main(["migrate", "--events", address]) == 0
+    assert main(["migrate", *places]) == 0
     expected = [*(f"{events}: {name} is applied" for name in names), f"{events}: up to date", embedded]
     assert capsys.readouterr().out.splitlines() == expected
     for arguments in (["migrate"], ["migrate", "--check"]):
-        assert main([*arguments, "--events", address]) == 0
+        assert main([*arguments, *places]) == 0
         assert capsys.readouterr().out.splitlines() == [f"{events}: up to date", embedded]
 
 

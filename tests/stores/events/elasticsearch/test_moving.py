@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -171,14 +172,15 @@ async def test_it_waits_for_a_busy_node(cluster: Cluster, monkeypatch: pytest.Mo
 
 
 async def test_the_command_says_what_it_would_move_and_moves_it(
-    cluster: Cluster, elasticsearch_url: str, capsys: pytest.CaptureFixture[str]
+    cluster: Cluster, elasticsearch_url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     plain = PlainEventStore()
     await fill(cluster, plain, received=7)
     address = f"elasticsearch://{elasticsearch_url.removeprefix('http://')}/{cluster.prefix}"
+    places = ["--events", address, "--data", str(tmp_path)]
 
     async def said(*arguments: str) -> tuple[int, list[str]]:
-        code = await asyncio.to_thread(main, ["migrate", "--events", address, *arguments])
+        code = await asyncio.to_thread(main, ["migrate", *places, *arguments])
         lines = capsys.readouterr().out.splitlines()
         return code, [line for line in lines if " of '" in line and "waiting" not in line]
 
