@@ -1,10 +1,10 @@
 """Kills the server and its commands again and again, wherever they are, and compares what is left with what must be.
 
-    python -m tests.robustness.kills --times 1000
+    python -m tests.robustness.kills --times 1000 --engines
 
-Each way to kill gets a folder of its own, makes so many kills, and raises AssertionError if anything acknowledged is
-lost or there twice. Golden folders of older releases (`tests/golden`) are what is migrated and copied: each has the
-answers that it gave.
+It kills in rounds, in each of all ways. Each way to kill gets a folder of its own in each round, and raises
+AssertionError if anything acknowledged is lost or there twice. Golden folders of older releases (`tests/golden`) are
+what is migrated and copied: each has the answers that it gave. Ctrl-C ends it with the table of what it has done.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tests.engines.fixtures import own_engines
+from tests.engines.fixtures import own_engines, own_nodes
 from tests.golden.make import names, unpack
 from tests.golden.test_golden import assert_answers
 from tests.harness import PATIENCE, Served, apiserver, run, served, wait_until
@@ -32,7 +32,9 @@ from tests.robustness.history.rounds import STRICT, Counted, Kills, run_round
 from tests.robustness.tables import head, row
 from tests.robustness.writers import Writer, acknowledged, assert_stored, new_task, writing
 
-_KILLS_A_TASK, _KILLS_A_ROUND = 10, 3
+_KILLS_A_TASK, _KILLS_A_HISTORY = 10, 3
+#: So many that each way kills more often than once.
+_KILLS_A_ROUND = 100
 #: So few that a merge is nearly always under way.
 _MERGE_EVENTS = 200
 
@@ -46,6 +48,12 @@ class Killed:
     """How many of the killed processes had not ended by themselves."""
     compared: int = 0
     """How many batches or answers were compared with what must be."""
+
+    def __iadd__(self, other: Killed) -> Killed:
+        self.kills += other.kills
+        self.under_way += other.under_way
+        self.compared += other.compared
+        return self
 
 
 Way = Callable[[Path, random.Random, int], Killed]
@@ -93,7 +101,7 @@ def calling(folder: Path, dice: random.Random, kills: int) -> Killed:
     counted = Counted()
     with served(folder / "data", merge_events=_MERGE_EVENTS) as server:
         while counted.kills < kills:
-            some = min(_KILLS_A_ROUND, kills - counted.kills)
+            some = min(_KILLS_A_HISTORY, kills - counted.kills)
             run_round({STRICT: server}, dice, counted, Kills([server], dice, counted, some))
             assert not counted.wrong, "\n".join(counted.wrong)
     return Killed(counted.kills, counted.kills, counted.outcomes.total())
@@ -231,17 +239,29 @@ KINDS = (
 )
 
 
-def kill(times: int, dice: random.Random, urls: Urls | None) -> Iterator[str]:
-    """Kill in all ways. Returns rows of a Markdown table. Without `urls`, copies go to other folders."""
-    yield from head("killed", "times", "of these under way", "compared", "lost", "doubled")
+def kill(times: int, dice: random.Random, urls: Urls | None) -> Iterator[dict[str, Killed]]:
+    """Kill so many times in all ways, and say after each round what each kind has done so far.
+
+    Without `urls`, copies go to other folders.
+    """
+    done = {kind.what: Killed() for kind in KINDS}
+    while (left := times - sum(killed.kills for killed in done.values())) > 0:
+        for kind in KINDS:
+            way = partial(copying, urls=urls) if kind.way is copying else kind.way
+            with tempfile.TemporaryDirectory() as folder:
+                done[kind.what] += way(Path(folder), dice, max(1, round(min(left, _KILLS_A_ROUND) * kind.share)))
+        yield done
+
+
+def rows(done: Mapping[str, Killed], urls: Urls | None) -> list[str]:
+    """What to tell, as a Markdown table."""
+    found = head("killed", "times", "of these under way", "compared", "lost", "doubled")
     for kind in KINDS:
-        what, way = kind.what, kind.way
-        if urls and way is copying:
-            what, way = f"{what} to Elasticsearch and MongoDB", partial(copying, urls=urls)
-        with tempfile.TemporaryDirectory() as folder:
-            done = way(Path(folder), dice, max(1, round(times * kind.share)))
-        compared = f"{done.compared:,} {kind.compared}"
-        yield row(what, f"{done.kills:,}", f"{done.under_way:,}", compared, 0, 0)
+        killed = done[kind.what]
+        what = f"{kind.what} to Elasticsearch and MongoDB" if urls and kind.way is copying else kind.what
+        compared = f"{killed.compared:,} {kind.compared}"
+        found.append(row(what, f"{killed.kills:,}", f"{killed.under_way:,}", compared, 0, 0))
+    return found
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -249,14 +269,20 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.robustness.kills", description="Kill, and compare.")
     parser.add_argument("--times", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=random.randrange(2**32))
-    parser.add_argument("--elasticsearch", help="http://…, of a node without users, to copy to")
-    parser.add_argument("--mongodb", help="mongodb://…")
+    parser.add_argument("--engines", action="store_true", help="start Elasticsearch and MongoDB, and copy to them")
     asked = parser.parse_args(arguments)
-    urls = (asked.elasticsearch, asked.mongodb) if asked.elasticsearch and asked.mongodb else None
-    sys.stdout.write(f"seed {asked.seed}\n\n")
-    for line in kill(asked.times, random.Random(asked.seed), urls):
-        sys.stdout.write(f"{line}\n")
-        sys.stdout.flush()
+    sys.stdout.write(f"seed {asked.seed}\n")
+    with ExitStack() as running:
+        urls = None
+        if asked.engines:
+            urls = running.enter_context(own_nodes(Path(running.enter_context(tempfile.TemporaryDirectory()))))
+        lines = list[str]()
+        with suppress(KeyboardInterrupt):
+            for done in kill(asked.times, random.Random(asked.seed), urls):
+                lines = rows(done, urls)
+                sys.stdout.write(f"{sum(killed.kills for killed in done.values()):,} kills, nothing lost or doubled\n")
+                sys.stdout.flush()
+    sys.stdout.write("\n".join(("", *lines, "")))
     return 0
 
 

@@ -43,7 +43,8 @@ def record(minutes: float, dice: random.Random) -> Iterator[str]:
         with own_engines(*urls) as engines:
             yield from _history(minutes / 8, dice, engines)
         yield from ("", "### A bad network before an engine", "", *_bad_network(folder, urls, dice))
-        yield from ("", "### Kills", "", *kills.kill(max(10, round(minutes * 60 / 4 / _KILL)), dice, urls))
+        *_, done = kills.kill(max(10, round(minutes * 60 / 4 / _KILL)), dice, urls)
+        yield from ("", "### Kills", "", *kills.rows(done, urls))
 
 
 def _long_load(folder: Path, minutes: float) -> Iterator[str]:
