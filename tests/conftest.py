@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests import chance
+from tests import chance, memory
 
 if TYPE_CHECKING:
     from tests.harness import Api, Served
@@ -20,8 +20,9 @@ pytest_plugins = ["tests.engines.fixtures"]
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """Before hypothesis looks for its options."""
+    """Before hypothesis looks for its options, and before anybody asks for a temporary folder."""
     chance.choose(config)
+    memory.keep_temporary_folders()
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(_Failures(config))
     # A shell that runs tests in the background has them ignore SIGINT, and so would all programs that they start.

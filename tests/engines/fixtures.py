@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, Protocol, TypeVar
 from uuid import uuid4
 
@@ -15,6 +13,7 @@ import pytest
 
 from tests.engines import elasticsearch, mongodb
 from tests.engines.nodes import Node, Unavailable
+from tests.memory import in_memory
 
 #: How long outages last at least; they last until clients were refused, anyway.
 OUTAGE_SECONDS = float(os.environ.get("EVENTS_OUTAGE_SECONDS", "0"))
@@ -27,9 +26,6 @@ class _Startable(Protocol):
 
 
 Engine = TypeVar("Engine", bound=_Startable)
-
-_MEMORY = Path("/dev/shm")
-_LEAST_MEMORY = 2 * 2**30
 
 
 @pytest.fixture(scope="session")
@@ -126,19 +122,6 @@ def own_prefix(elasticsearch_url: str) -> Iterator[str]:
         yield prefix
     finally:
         elasticsearch.remove(elasticsearch_url, prefix)
-
-
-@contextmanager
-def in_memory() -> Iterator[Path | None]:
-    """A folder that is no disk, where an index is made in a fifth of the time; None where there is no room for one."""
-    if not _MEMORY.is_dir() or shutil.disk_usage(_MEMORY).free < _LEAST_MEMORY:
-        yield None
-        return
-    for left in _MEMORY.glob("engine-*-*"):  # by a run that was killed
-        if not Path("/proc", left.name.split("-")[1]).exists():
-            shutil.rmtree(left, ignore_errors=True)
-    with TemporaryDirectory(dir=_MEMORY, prefix=f"engine-{os.getpid()}-", ignore_cleanup_errors=True) as folder:
-        yield Path(folder)
 
 
 def own_name() -> str:

@@ -21,8 +21,9 @@ from apiserver.stores.events.elasticsearch.address import ElasticsearchAddress
 from apiserver.stores.events.elasticsearch.store import ElasticsearchEventStore
 from tests.engines import elasticsearch
 from tests.engines.cluster import ElasticsearchCluster, cluster
-from tests.engines.fixtures import in_memory, own_name, running
+from tests.engines.fixtures import own_name, running
 from tests.engines.load import Load, Reader, Worker, Writer, until
+from tests.memory import in_memory
 
 pytestmark = [
     pytest.mark.anyio,
