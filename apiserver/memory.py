@@ -1,4 +1,4 @@
-"""Makes the allocator return large blocks of memory to the system when they are freed.
+"""How much memory is free; and makes the allocator return large blocks to the system when they are freed.
 
 When a program frees large blocks of up to 32 MB, glibc's allocator starts to keep such blocks for later. A few answers
 of 60 MB left 600 MB in the process that way. If the threshold is set, the allocator does not change it.
@@ -7,12 +7,15 @@ of 60 MB left 600 MB in the process that way. If the threshold is set, the alloc
 from __future__ import annotations
 
 import ctypes
+import re
 from contextlib import suppress
+from pathlib import Path
 
 #: Blocks of at least this many bytes go back to the system.
 LARGE = 4 * 2**20
 #: Bytes of free memory that the allocator keeps in smaller blocks.
 KEPT = 16 * 2**20
+_MACHINE, _CONTAINER = Path("/proc/meminfo"), Path("/sys/fs/cgroup/memory.max")
 #: glibc's mallopt(3).
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 
@@ -23,3 +26,15 @@ def give_back_large_blocks() -> None:
         mallopt = ctypes.CDLL(None).mallopt
         mallopt(_M_MMAP_THRESHOLD, LARGE)
         mallopt(_M_TRIM_THRESHOLD, KEPT)
+
+
+def available() -> int | None:
+    """Bytes of memory that the machine can give, within the limit of the container; None if nobody says."""
+    try:
+        said = re.search(r"^MemAvailable: *([0-9]+) kB$", _MACHINE.read_text(), re.MULTILINE)
+    except OSError:
+        return None
+    free = [int(said[1]) * 1024] if said else []
+    with suppress(OSError, ValueError):
+        free.append(int(_CONTAINER.read_text()))  # ValueError: it says "max"
+    return min(free, default=None)

@@ -17,6 +17,7 @@ ALLOWED = {
     "off_loop": set(),
     "repeating": set(),
     "times": set(),
+    "memory": set(),
     "addresses": set(),
     "ip_addresses": set(),
     "json_structure": set(),
@@ -95,7 +96,7 @@ ALLOWED = {
     "engines": {"data_folder", "engine", "settings", "stores.documents", "stores.events", "stores.migrations"},
     "operating": {
         *("__version__", "data_folder", "engines", "events", "files", "formats", "metrics.gauges", "operating.audit"),
-        *("operating.escaping", "repeating"),
+        *("memory", "operating.escaping", "repeating"),
         *("settings", "stores.documents", "stores.events", "stores.files", "stores.inspection"),
         *("stores.reserve", "stores.snapshots", "stores.syncing", "times"),
     },

@@ -12,11 +12,14 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 from apiserver.operating.backup.storage import MANIFEST, PIECE, BackupError, Storage
 from apiserver.stores.syncing import sync_folder
 
 _TEMPORARY = ".unfinished"
+#: Bytes of a stream that are read at a time.
+_PIECE = 2**18
 
 
 class Folder(Storage):
@@ -47,15 +50,26 @@ class Folder(Storage):
                 raise BackupError(f"{self.root / folder} cannot be listed: {error.strerror}") from error
 
     def read(self, name: str, start: int = 0, size: int | None = None) -> bytes:
+        with self._opened(name) as (file, whole):
+            file.seek(start)
+            # Python would take as much memory as is asked for, however small the file is.
+            return file.read() if size is None else file.read(max(0, min(size, whole - start)))
+
+    def stream(self, name: str) -> Iterator[bytes]:
+        with self._opened(name) as (file, _):
+            while piece := file.read(_PIECE):
+                yield piece
+
+    @contextmanager
+    def _opened(self, name: str) -> Iterator[tuple[BinaryIO, int]]:
+        """A file and its size. BackupError if it is none, or cannot be read inside the block."""
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         try:
             with open(self.root / name, "rb", opener=lambda path, _: os.open(path, flags)) as file:
                 status = os.fstat(file.fileno())
                 if not stat.S_ISREG(status.st_mode):
                     raise BackupError(f"{name} is no file")
-                file.seek(start)
-                # Python would take as much memory as is asked for, however small the file is.
-                return file.read() if size is None else file.read(max(0, min(size, status.st_size - start)))
+                yield file, status.st_size
         except OSError as error:
             raise BackupError(f"{name} cannot be read: {error.strerror}") from error
 

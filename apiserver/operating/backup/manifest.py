@@ -18,13 +18,18 @@ from typing import NamedTuple
 
 import msgspec
 
-from apiserver import __version__, formats
+from apiserver import __version__, formats, memory
 from apiserver.operating.backup.storage import MANIFEST, BackupError, Storage
+from apiserver.operating.sizes import shown_bytes
 
 FORMAT = formats.MANIFESTS.number
 #: Most bytes of a manifest: what eight million files take, and two databases of which no two blocks lie side by side. A
 #: file takes some 240 bytes, a block some 20, and a database has four million blocks at most.
 LARGEST = 2**31
+#: A manifest of at most so many bytes is read at once.
+_SMALL = 2**20
+#: How many times its size a decoded manifest takes at most: 13 of what is made to take much, 3 of real ones.
+_DECODED = 13
 #: Seconds that the clock of another machine may be ahead.
 _AHEAD = 24 * 3600.0
 _SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -139,7 +144,9 @@ def write(storage: Storage, manifest: Manifest) -> Named:
     content = msgspec.json.encode(manifest)
     id = re.sub("[-:]", "", manifest.made)
     if storage.key:
-        content = content[:-1] + _end(storage.key, id, memoryview(content)[:-1])
+        signature = _signature(storage.key, id)
+        signature.update(memoryview(content)[:-1])
+        content = content[:-1] + _end(signature)
     require_room(len(content))
     name = f"manifests/{id}-{hashlib.sha256(content).hexdigest()}.json"
     storage.write(name, content)
@@ -159,7 +166,7 @@ def bytes_of(file: File) -> int:
 
 def read(storage: Storage, name: str) -> Named:
     """The manifest of this name; BackupError says what is wrong with it."""
-    content = read_checked(storage, name)
+    content = _content(storage, name)
     try:
         head = _head.decode(content)
         if head.format != FORMAT:
@@ -175,27 +182,68 @@ def read(storage: Storage, name: str) -> Named:
     return Named(name, _parts(name)[0], manifest)
 
 
-def read_checked(storage: Storage, name: str) -> bytes:
-    """The content of a manifest; BackupError if it does not fit its name, or is not signed though there is a key."""
-    id, sha256 = _parts(name)
-    content = storage.read(name, 0, LARGEST + 1)
-    if len(content) > LARGEST:
-        raise BackupError(f"{name} is refused: it is larger than {LARGEST:,} bytes, the most that a manifest may have")
-    if hashlib.sha256(content).hexdigest() != sha256:
-        raise BackupError(f"the manifest {name} is damaged: its content has another SHA-256")
-    if storage.key:
-        begin, end = memoryview(content)[:-_SIGNATURE_BYTES], content[-_SIGNATURE_BYTES:]
-        if not hmac.compare_digest(end, _end(storage.key, id, begin)):
-            raise BackupError(f"{name} is refused: it is not signed with your key")
+def check(storage: Storage, name: str) -> None:
+    """BackupError if a manifest does not fit its name, or is not signed though there is a key. It is not decoded."""
+    _checked(storage, name, 0)
+
+
+def _content(storage: Storage, name: str) -> bytearray:
+    """The content of a manifest that `check` does not refuse.
+
+    A large one is read twice, so that one that is refused never takes much memory, whoever wrote it.
+    """
+    content, size = _checked(storage, name, _SMALL)
+    if size > _SMALL:
+        if not storage.key:
+            _require_memory(name, size)
+        content, _ = _checked(storage, name, size)
     return content
 
 
-def _end(key: bytes, id: str, begin: memoryview) -> bytes:
+def _checked(storage: Storage, name: str, most: int) -> tuple[bytearray, int]:
+    """A manifest that fits its name and the key, and its size; the content is empty if it has more than `most` bytes.
+
+    It is read piece by piece. BackupError says what is wrong.
+    """
+    id, sha256 = _parts(name)
+    content, size, end = bytearray(), 0, b""
+    digest, signature = hashlib.sha256(), _signature(storage.key, id)
+    for piece in storage.stream(name):
+        size += len(piece)
+        if size > LARGEST:
+            raise BackupError(f"{name} is refused: it is larger than {LARGEST:,} bytes, the most a manifest may have")
+        digest.update(piece)
+        if storage.key:
+            end += piece
+            signature.update(memoryview(end)[:-_SIGNATURE_BYTES])
+            end = end[-_SIGNATURE_BYTES:]
+        content += piece if size <= most else b""
+    if digest.hexdigest() != sha256:
+        raise BackupError(f"the manifest {name} is damaged: its content has another SHA-256")
+    if storage.key and not hmac.compare_digest(end, _end(signature)):
+        raise BackupError(f"{name} is refused: it is not signed with your key")
+    return content if size <= most else bytearray(), size
+
+
+def _require_memory(name: str, size: int) -> None:
+    """BackupError if the machine has too little memory for any manifest of this size."""
+    free = memory.available()
+    if free is not None and free < size * _DECODED:
+        raise BackupError(
+            f"{name} is refused: without a key, anybody may have made it, and it may take {shown_bytes(size * _DECODED)}"
+            f" of memory, of which {shown_bytes(free)} are free. Give the key if it is signed, or use a larger machine"
+        )
+
+
+def _signature(key: bytes, id: str) -> hmac.HMAC:
+    """What the signature of the backup with this id is made with, before the content."""
+    return hmac.new(key, _LABEL + id.encode() + b"\n", "sha256")
+
+
+def _end(signature: hmac.HMAC) -> bytes:
     """What a signed manifest has in place of its last brace: the signature as the last field, and the brace."""
-    made = hmac.new(key, _LABEL + id.encode() + b"\n", "sha256")
-    made.update(begin)
-    made.update(b"}")
-    return _SIGNATURE % made.hexdigest().encode()
+    signature.update(b"}")
+    return _SIGNATURE % signature.hexdigest().encode()
 
 
 def time_of(name: str) -> float:

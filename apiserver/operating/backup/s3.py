@@ -24,6 +24,8 @@ except ModuleNotFoundError:
     raise BackupError("s3:// needs the extra s3: pip install 'events-apiserver[s3]'") from None
 
 Result = TypeVar("Result")
+#: Bytes of a stream that are handed on at a time, or a little more.
+_PIECE = 2**18
 
 
 class S3(Storage):
@@ -49,6 +51,13 @@ class S3(Storage):
             return self._asked(f"asked for {name}", lambda: bytes(obstore.get(self._store, name).bytes()))
         read = obstore.get_range
         return self._asked(f"asked for {name}", lambda: bytes(read(self._store, name, start=start, length=size)))
+
+    def stream(self, name: str) -> Iterator[bytes]:
+        pieces = self._asked(
+            f"asked for {name}", lambda: iter(obstore.get(self._store, name).stream(min_chunk_size=_PIECE))
+        )
+        while (piece := self._asked(f"asked for {name}", lambda: next(pieces, None))) is not None:
+            yield bytes(piece)
 
     def write(self, name: str, content: bytes) -> None:
         self._asked(f"given {name}", lambda: obstore.put(self._store, name, content, use_multipart=False))

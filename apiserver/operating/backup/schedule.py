@@ -88,7 +88,7 @@ class ScheduledBackups:
         for name in reversed(names):
             try:
                 if place.key:
-                    manifest.read_checked(place, name)
+                    manifest.check(place, name)
                 return manifest.time_of(name)
             except BackupError as error:
                 log.warning("a backup does not count: %s", error)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 
@@ -32,6 +33,10 @@ class Storage(ABC):
     @abstractmethod
     def read(self, name: str, start: int = 0, size: int | None = None) -> bytes:
         """A content, or some bytes of it from `start`. A missing one is a BackupError."""
+
+    @abstractmethod
+    def stream(self, name: str) -> Iterator[bytes]:
+        """A content, in pieces of some megabytes at most, so that it need not fit into memory."""
 
     @abstractmethod
     def write(self, name: str, content: bytes) -> None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
+import tracemalloc
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from apiserver import cli
+from apiserver import cli, memory
 from apiserver.operating.backup import manifest, pieces
 from apiserver.operating.backup.checking import check, forget
 from apiserver.operating.backup.folder import Folder
@@ -88,6 +89,46 @@ def test_a_backup_that_was_not_signed_does_not_keep_the_server_from_making_one(
     assert newest == manifest.time_of(signed.name)
     assert f"{forged.name} is refused" in caplog.text
     assert "manifests/notes.txt" in caplog.text
+
+
+@pytest.mark.parametrize("end", [b"", b',"signature":"%b"}' % (b"0" * 64)])
+def test_a_large_manifest_without_the_signature_takes_no_memory(tmp_path: Path, end: bytes) -> None:
+    folder = folder_of(tmp_path / "backups")
+    content = bytes(2**25) + end
+    name = f"manifests/20261124T153000.125Z-{hashlib.sha256(content).hexdigest()}.json"
+    folder.write(name, content)
+    del content
+    settings = Settings(backup_to=str(tmp_path / "backups"), backup_key=KEY.decode())
+    tracemalloc.start()
+    try:
+        assert ScheduledBackups(settings)._look() is None
+        with pytest.raises(BackupError, match=f"{name} is refused: it is not signed with your key"):
+            manifest.read(folder, name)
+        assert tracemalloc.get_traced_memory()[1] < 2**23
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("key", [b"", KEY])
+def test_a_large_manifest_is_read(tmp_path: Path, key: bytes) -> None:
+    folder = folder_of(tmp_path / "backups", key)
+    files = [manifest.File(f"files/{number}", 0, manifest.Stamp(), []) for number in range(100_000)]
+    written = manifest.write(folder, msgspec.structs.replace(empty(), files=files))
+    assert manifest.read(folder, written.name).manifest == written.manifest
+
+
+def test_without_a_key_a_large_manifest_is_decoded_only_if_there_is_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = [manifest.File(f"files/{number}", 0, manifest.Stamp(), []) for number in range(100_000)]
+    written = manifest.write(folder_of(tmp_path, b""), msgspec.structs.replace(empty(), files=files))
+    monkeypatch.setattr(memory, "available", lambda: 2**24)
+    with pytest.raises(
+        BackupError, match=r"anybody may have made it, and it may take .* of memory, of which 16.8 MB are free"
+    ):
+        manifest.read(folder_of(tmp_path, b""), written.name)
+    monkeypatch.setattr(memory, "available", lambda: None)
+    assert manifest.read(folder_of(tmp_path, b""), written.name).manifest == written.manifest
 
 
 def test_a_signed_manifest_is_json_that_says_so(signed: Named, tmp_path: Path) -> None:
