@@ -24,6 +24,7 @@ from apiserver.services.references import expand, projection_with
 from apiserver.services.scrolls import find_page, scroll_answer, scrolled_page
 from apiserver.services.stamps import changed_now
 from apiserver.services.tasks.queueing import release
+from apiserver.services.tasks.queueing_turns import in_turn
 from apiserver.services.workers.worker_documents import key_of, live_workers
 from apiserver.stores.documents.query import Document, Filter, HasSize, In, NotIn, Update
 
@@ -112,10 +113,11 @@ async def add_task(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     queue, task = await get_queue(call, request["queue"]), request["task"]
     if await documents(call).find_one("tasks", {"id": task}, projection=("id",)) is None:
         raise invalid_id("task", task)
-    if not await queue_entries.append(call, queue["id"], task):
-        raise ApiError(400, 706, f"Task is in the queue already: queue={queue['id']}, task={task}")
-    if request["update_execution_queue"] and await _now_waits_in(call, queue["id"], task):
-        await queue_entries.leave_queues(call, task, but=queue["id"])
+    async with in_turn(call, task):
+        if not await queue_entries.append(call, queue["id"], task):
+            raise ApiError(400, 706, f"Task is in the queue already: queue={queue['id']}, task={task}")
+        if request["update_execution_queue"] and await _now_waits_in(call, queue["id"], task):
+            await queue_entries.leave_queues(call, task, but=queue["id"])
     return {"added": 1}
 
 
@@ -136,14 +138,15 @@ async def move_task_to_queue(call: Call, request: dict[str, Any]) -> dict[str, A
         await get_queue(call, queue)
     if source == target:
         raise validation_error("must not be the queue that the task is in", field="target_queue")
-    # The task is added first, so that a call which stops halfway leaves it in two queues rather than in none.
-    added = await queue_entries.append(call, target, task)
-    if not await queue_entries.remove(call, source, task):
-        if added:
-            await queue_entries.remove(call, target, task)
-        raise _not_queued(source, task)
-    if request["update_execution_queue"]:
-        await _now_waits_in(call, target, task)
+    async with in_turn(call, task):
+        # The task is added first, so that a call which stops halfway leaves it in two queues rather than in none.
+        added = await queue_entries.append(call, target, task)
+        if not await queue_entries.remove(call, source, task):
+            if added:
+                await queue_entries.remove(call, target, task)
+            raise _not_queued(source, task)
+        if request["update_execution_queue"]:
+            await _now_waits_in(call, target, task)
     return {"moved": 1}
 
 

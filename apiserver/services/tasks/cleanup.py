@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from typing import Any
 
 from apiserver.events.model import Owner
 from apiserver.files.addresses import is_in_object_store
-from apiserver.rpc.errors import ApiError
+from apiserver.rpc.errors import ApiError, unavailable
 from apiserver.services.backend import Call, documents, endpoint
 from apiserver.services.last_metrics import RESET, REVISION, new_revision
 from apiserver.services.many import do_each, for_each, for_one
@@ -17,7 +19,8 @@ from apiserver.services.tasks.artifacts import artifacts_of
 from apiserver.services.tasks.edit import DELETED
 from apiserver.services.tasks.models import models_of
 from apiserver.services.tasks.pipeline_steps import of_step, steps_of
-from apiserver.services.tasks.queueing import release
+from apiserver.services.tasks.queueing import release_in_turn
+from apiserver.services.tasks.queueing_turns import in_turn
 from apiserver.services.tasks.status import RESETTING, as_it_is, change_status, check_not_being_reset
 from apiserver.services.tasks.task_documents import (
     ATTEMPTS,
@@ -62,13 +65,33 @@ async def delete_many(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 @for_each("tasks.reset_many")
 async def reset_task(call: Call, task_id: str, request: dict[str, Any]) -> dict[str, Any]:
     """Set a task back to status created, without its outputs. `clear_all` also empties its script and execution."""
+    force = request["force"]
     task = await get_task(call, task_id)
-    if task["status"] in LOCKED and not request["force"]:
-        raise wrong_status(task, editable(force=True))
-    if not request["force"]:
+    _check_unlocked(task, force=force)
+    if not force:
         await _check_unpublished(call, task)
-    removed = await release(call, task_id)
-    reset = await _begin_reset(call, task_id, force=request["force"])
+
+    async def check(task: Document) -> None:
+        _check_unlocked(task, force=force)
+        check_not_being_reset(task)
+
+    async with in_turn(call, task_id):
+        removed = await release_in_turn(call, task_id)
+        async with (
+            _emptying(call, task_id, check) as task,
+            # `rewriting` keeps a pending update of last_metrics from being written after the events are deleted.
+            call.backend.last_metrics.rewriting([Owner(call.identity.company, task_id)]),
+        ):
+            outcome = await _clean(call, task, request)
+            values, unset = _emptied(task, clear_all=request["clear_all"])
+            told = {"force": True, "status_reason": "reset", "status_message": "reset"}
+            until = task[BEING_RESET]
+            done = await change_status(call, task_id, "created", told, values=values, unset=unset, reset=until)
+    return {**done, "dequeued": {"removed": removed} if removed else {}, **outcome}
+
+
+def _emptied(task: Document, *, clear_all: bool) -> tuple[Document, tuple[str, ...]]:
+    """The fields that a reset sets, and those that it unsets."""
     values: Document = {
         "last_iteration": 0,
         "last_metrics": {},
@@ -78,63 +101,68 @@ async def reset_task(call: Call, task_id: str, request: dict[str, Any]) -> dict[
         "models.output": [],
         "runtime": {},
     }
-    unset = list(_RUN_FIELDS)
-    if request["clear_all"]:
-        values["execution"] = new_execution()
-        values["script"] = {"requirements": {}}
-    else:
-        values["execution.artifacts"] = [item for item in artifacts_of(task) if item.get("mode") == "input"]
-        unset.append("execution.queue")
-    told = {"force": True, "status_reason": "reset", "status_message": "reset"}
-    try:
-        # `rewriting` keeps a pending update of last_metrics from being written after the events are deleted.
-        async with call.backend.last_metrics.rewriting([Owner(call.identity.company, task_id)]):
-            outcome = await _clean(call, task, request)
-            done = await change_status(call, task_id, "created", told, values=values, unset=tuple(unset), reset=reset)
-    except BaseException:
-        await documents(call).update(TASKS, {"id": task_id, BEING_RESET: reset}, Update(unset=(BEING_RESET,)))
-        raise
-    return {**done, "dequeued": {"removed": removed} if removed else {}, **outcome}
+    if clear_all:
+        return {**values, "execution": new_execution(), "script": {"requirements": {}}}, _RUN_FIELDS
+    kept = [item for item in artifacts_of(task) if item.get("mode") == "input"]
+    return {**values, "execution.artifacts": kept}, (*_RUN_FIELDS, "execution.queue")
 
 
-async def _begin_reset(call: Call, task_id: str, *, force: bool) -> str:
-    """Let nobody else change the task's status until it is reset: a run that starts meanwhile would lose its events.
+def _check_unlocked(task: Document, *, force: bool) -> None:
+    if task["status"] in LOCKED and not force:
+        raise wrong_status(task, editable(force=True))
 
-    Returns the task's BEING_RESET. If the server dies, its time passes. 400/110 if the task was published meanwhile,
-    503 if another call resets it.
+
+@asynccontextmanager
+async def _emptying(call: Call, task_id: str, check: Callable[[Document], Awaitable[None]]) -> AsyncIterator[Document]:
+    """Let nobody else change the task's status meanwhile: a run that starts or is published would lose its events.
+
+    Gives the task as it is then, with BEING_RESET. If the server dies, that time passes. `check` may refuse the task.
     """
     for _ in range(ATTEMPTS):
-        task = await get_task(call, task_id, ["status", BEING_RESET])
-        if task["status"] in LOCKED and not force:
-            raise wrong_status(task, editable(force=True))
-        check_not_being_reset(task)
+        task = await get_task(call, task_id)
+        await check(task)
         until = from_now(RESETTING)
         if await documents(call).update(TASKS, as_it_is(task), Update(set={BEING_RESET: until})):
-            return until
-    raise changed_meanwhile(task_id)
+            break
+    else:
+        raise changed_meanwhile(task_id)
+    try:
+        yield {**task, BEING_RESET: until}
+    except BaseException:
+        await documents(call).update(TASKS, {"id": task_id, BEING_RESET: until}, Update(unset=(BEING_RESET,)))
+        raise
 
 
 @for_one("tasks.delete")
 async def delete_task(call: Call, task_id: str, request: dict[str, Any]) -> dict[str, Any]:
-    """Delete a task. Its children, and models that are kept, then name a deleted task (see `DELETED`)."""
-    task = await get_task(call, task_id)
-    await _check_deletable(call, task, force=request["force"])
-    for step in await steps_of(call, task_id, request):
-        await delete_task(call, step, of_step(request))
-    await leave_queues(call, task_id)
-    outcome = await _clean(call, task, request)
-    mark = Update(set={**changed_now(call), "parent": DELETED + task_id})
-    children = await documents(call).update(TASKS, {"parent": task_id}, mark, many=True)
-    mark = Update(set={**changed_now(call), "task": DELETED + task_id})
-    models = await documents(call).update("models", {"task": task_id}, mark, many=True)
-    await documents(call).delete(TASKS, {"id": task_id})
+    """Delete a task. Its children, and models that are kept, then name a deleted task (see `DELETED`).
+
+    With `force`, the task is also deleted if another call resets or deletes it, such as one of a server that has died.
+    """
+    force = request["force"]
+
+    async def check(task: Document) -> None:
+        if not force:
+            await _check_deletable(call, task)
+            check_not_being_reset(task)
+
+    async with in_turn(call, task_id), _emptying(call, task_id, check) as task:
+        for step in await steps_of(call, task_id, request):
+            await delete_task(call, step, of_step(request))
+        await leave_queues(call, task_id)
+        outcome = await _clean(call, task, request)
+        mark = Update(set={**changed_now(call), "parent": DELETED + task_id})
+        children = await documents(call).update(TASKS, {"parent": task_id}, mark, many=True)
+        mark = Update(set={**changed_now(call), "task": DELETED + task_id})
+        models = await documents(call).update("models", {"task": task_id}, mark, many=True)
+        mine = {"id": task_id} if force else {"id": task_id, BEING_RESET: task[BEING_RESET]}
+        if not await documents(call).delete(TASKS, mine) and await documents(call).count(TASKS, {"id": task_id}):
+            raise unavailable(f"task {task_id} was changed while it was deleted", retry_after=1)
     await touch_projects(call, task.get("project"))
     return {"deleted": True, "updated_children": children, "updated_models": models, **outcome}
 
 
-async def _check_deletable(call: Call, task: Document, *, force: bool) -> None:
-    if force:
-        return
+async def _check_deletable(call: Call, task: Document) -> None:
     if task["status"] != "created" and "archived" not in task.get("system_tags", []):
         raise _not_deletable(task["id"], f"status={task['status']}")
     await _check_unpublished(call, task)

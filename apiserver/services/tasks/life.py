@@ -14,6 +14,7 @@ from apiserver.services.queue_entries import leave_queues
 from apiserver.services.stamps import changed_now
 from apiserver.services.tasks.pipeline_steps import do_to_steps_too
 from apiserver.services.tasks.queueing import release
+from apiserver.services.tasks.queueing_turns import in_turn
 from apiserver.services.tasks.status import change_status
 from apiserver.services.tasks.task_documents import TASKS, change_task, get_task
 from apiserver.stores.documents.query import Document, Unequal, Update
@@ -103,9 +104,11 @@ async def _stop(call: Call, task_id: str, request: dict[str, Any]) -> Document:
     if task["status"] == "in_progress" and _has_worker(task):
         told = {**request, "status_message": "stopping"}
         return await change_status(call, task_id, "in_progress", told)
-    await leave_queues(call, task_id)
     by = {"status_message": f"Stopped by {call.identity.user_name or call.identity.user}"} | request
-    return await change_status(call, task_id, "stopped", by, values={"completed": utc_now()}, unset=("enqueue_status",))
+    ended = {"completed": utc_now()}
+    async with in_turn(call, task_id):
+        await leave_queues(call, task_id)
+        return await change_status(call, task_id, "stopped", by, values=ended, unset=("enqueue_status",))
 
 
 @for_one("tasks.publish")

@@ -15,6 +15,7 @@ from apiserver.services.many import batches, do_each, failure
 from apiserver.services.queue_documents import create_queue, default_queue
 from apiserver.services.queue_entries import leave_queues
 from apiserver.services.tasks.edit import check_references
+from apiserver.services.tasks.queueing_turns import in_turn
 from apiserver.services.tasks.status import UNCHANGED, change_status, check_transition
 from apiserver.services.tasks.task_documents import get_task
 from apiserver.services.workers.worker_documents import live_workers
@@ -39,10 +40,11 @@ async def enqueue_many(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     succeeded: list[dict[str, Any]] = []
     failed: list[dict[str, Any]] = []
     for batch in batches(request["ids"]):
-        done = await do_each(call, "task", batch, act)
-        begun = [item["id"] for item in done["succeeded"]]
-        added = await queue_entries.append_many(call, queue, begun)
-        await leave_queues(call, *begun, but=queue)
+        async with in_turn(call, *batch):
+            done = await do_each(call, "task", batch, act)
+            begun = [item["id"] for item in done["succeeded"]]
+            added = await queue_entries.append_many(call, queue, begun)
+            await leave_queues(call, *begun, but=queue)
         succeeded += (item for item in done["succeeded"] if item["id"] in added)
         failed += done["failed"]
         failed += (failure(task_id, _is_there(queue, task_id)) for task_id in begun if task_id not in added)
@@ -63,6 +65,12 @@ async def dequeue_many(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 
 
 async def release(call: Call, task_id: str) -> int:
+    """As `release_in_turn`, when it is this call's turn."""
+    async with in_turn(call, task_id):
+        return await release_in_turn(call, task_id)
+
+
+async def release_in_turn(call: Call, task_id: str) -> int:
     """Remove a task from its queues; if it was queued, it gets back its status before. Returns how many queues."""
     task = await get_task(call, task_id, ["status", "enqueue_status"])
     left = await leave_queues(call, task_id)
@@ -90,10 +98,11 @@ async def wanted_queue(call: Call, request: dict[str, Any]) -> str:
 
 async def enqueue_task(call: Call, task_id: str, queue: str, request: dict[str, Any]) -> Document:
     """Put a task into a queue. Its status is set before the entry is added, so an agent always finds a queued task."""
-    done = await _begin_to_wait(call, task_id, queue, request)
-    if not await queue_entries.append(call, queue, task_id):
-        raise _is_there(queue, task_id)
-    await leave_queues(call, task_id, but=queue)
+    async with in_turn(call, task_id):
+        done = await _begin_to_wait(call, task_id, queue, request)
+        if not await queue_entries.append(call, queue, task_id):
+            raise _is_there(queue, task_id)
+        await leave_queues(call, task_id, but=queue)
     return done
 
 
@@ -131,10 +140,11 @@ async def watched(call: Call, queue: str, request: dict[str, Any]) -> dict[str, 
 
 
 async def _dequeue(call: Call, task_id: str, request: dict[str, Any]) -> Document:
-    task = await get_task(call, task_id, ["status", "enqueue_status", "execution.queue"])
-    await leave_queues(call, task_id)
-    # An agent also dequeues a task that its daemon has taken and started already.
-    return await _back(call, task, request, ("queued", "in_progress"))
+    async with in_turn(call, task_id):
+        task = await get_task(call, task_id, ["status", "enqueue_status", "execution.queue"])
+        await leave_queues(call, task_id)
+        # An agent also dequeues a task that its daemon has taken and started already.
+        return await _back(call, task, request, ("queued", "in_progress"))
 
 
 async def _back(call: Call, task: Document, request: dict[str, Any], statuses: Collection[str]) -> Document:

@@ -40,7 +40,7 @@ NEXT: dict[str, frozenset[str]] = {
 }
 
 _FIELDS = ("status", "project", "started", "enqueue_status", BEING_RESET)
-#: Seconds that a reset takes at most. Afterwards, others may change the task's status again.
+#: Seconds that a reset or a deletion takes at most. Afterwards, others may change the task's status again.
 RESETTING = 60.0
 #: The answer about a task that stays as it is.
 UNCHANGED: Document = {"updated": 0, "fields": {}}
@@ -90,13 +90,16 @@ async def change_status(
 
 
 def check_not_being_reset(task: Document) -> None:
-    """503 if the task is being reset. A time that no reset could have set yet is of a server whose clock was wrong."""
+    """503 if the task is being reset or deleted.
+
+    A time that no such call could have set yet is of a server whose clock was wrong.
+    """
     if utc_now() < task.get(BEING_RESET, "") <= from_now(RESETTING):
-        raise unavailable(f"task {task['id']} is being reset", retry_after=1)
+        raise unavailable(f"task {task['id']} is being reset or deleted", retry_after=1)
 
 
 def as_it_is(task: Document) -> Document:
-    """The filter for the task while its status is as it was read, and it is being reset by the same call, if by any."""
+    """The filter for the task while its status is as it was read, and the same call resets or deletes it, if any."""
     return {"id": task["id"], "status": task["status"], BEING_RESET: task.get(BEING_RESET)}
 
 

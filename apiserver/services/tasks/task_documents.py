@@ -72,8 +72,10 @@ def empty_task() -> Document:
     }
 
 
-#: While a task is reset, this field has a time. Until then, no other call may change the task's status.
+#: While a task is reset or deleted, this field has a time. Until then, no other call may change the task's status.
 BEING_RESET = "being_reset_until"
+#: While a call puts a task into a queue or takes it out, this field has a time (see `queueing_turns.py`).
+BEING_QUEUED = "being_queued_until"
 
 #: Fields that are not unescaped: their keys are digests of names, and there may be thousands of them.
 _WITH_DIGESTS = ("last_metrics", "metric_stats")
@@ -93,7 +95,7 @@ def new_execution() -> Document:
 def answered(task: Document) -> Document:
     """A stored task in the form that clients get."""
     shown = {name: value if name in _WITH_DIGESTS else unescape_keys(value) for name, value in task.items()}
-    for name in ("enqueue_status", BEING_RESET, REVISION, RESET):
+    for name in ("enqueue_status", BEING_RESET, BEING_QUEUED, REVISION, RESET):
         shown.pop(name, None)
     return shown
 

@@ -1,0 +1,258 @@
+"""Calls that change a task at once: one deletes it while another publishes it, one queues it while another dequeues it.
+
+Each order is written down: a call stops at a step until the other call has done its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from apiserver.services import queue_entries
+from apiserver.services.tasks import cleanup, queueing, queueing_turns
+from apiserver.services.tasks.task_documents import BEING_QUEUED, BEING_RESET
+from apiserver.stores.documents.query import Update
+from apiserver.stores.events.base import EventStoreBusy
+from apiserver.times import from_now
+from tests.harness import Api, running_api
+from tests.services.tasks.calls import get, make, put, refused, report
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture(params=["embedded", "engines"])
+async def api(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Api]:
+    settings: dict[str, Any] = {} if request.param == "embedded" else request.getfixturevalue("engines")
+    async with running_api(tmp_path / "data", **settings) as running:
+        yield running
+
+
+class Step:
+    """A step of a call, at which the first call stops until `go_on` is set. Calls that come later do not stop."""
+
+    def __init__(self, owner: object, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.reached, self.go_on = asyncio.Event(), asyncio.Event()
+        self._do: Callable[..., Awaitable[Any]] = getattr(owner, name)
+        monkeypatch.setattr(owner, name, self._stop)
+
+    async def _stop(self, *arguments: Any, **named: Any) -> Any:
+        if not self.reached.is_set():
+            self.reached.set()
+            await self.go_on.wait()
+        return await self._do(*arguments, **named)
+
+
+async def status(api: Api, endpoint: str, request: dict[str, Any]) -> int:
+    """The HTTP status of a call."""
+    return (await api.raw("POST", f"/{endpoint}", json=request)).status_code
+
+
+async def events(api: Api, task: str) -> int:
+    found: int = (await api.call("events.get_task_events", {"task": task}))["total"]
+    return found
+
+
+async def hold(api: Api, field: str, task: str, seconds: float) -> None:
+    """Write what a server leaves that dies while it holds the task."""
+    await api.backend.documents.update("tasks", {"id": task}, Update(set={field: from_now(seconds)}))
+
+
+# --- deleted and published ---------------------------------------------------------------------------
+
+
+@pytest.fixture
+async def archived(api: Api) -> str:
+    """A task that may be deleted without force, with an event."""
+    task = await make(api)
+    await put(api, task, "completed")
+    await report(api, task)
+    await api.call("tasks.archive", {"tasks": [task]})
+    return task
+
+
+@pytest.mark.parametrize("force", [False, True])
+async def test_a_task_that_is_being_deleted_is_not_published(
+    api: Api, archived: str, monkeypatch: pytest.MonkeyPatch, force: bool
+) -> None:
+    emptied = Step(api.backend.events, "delete", monkeypatch)
+    deleting = asyncio.create_task(api.call("tasks.delete", {"task": archived, "force": force}))
+    await emptied.reached.wait()
+    assert await status(api, "tasks.publish", {"task": archived}) == 503
+    emptied.go_on.set()
+    assert (await deleting)["deleted"] is True
+    assert await refused(api, "tasks.publish", {"task": archived}) == (400, 101)
+
+
+async def test_a_task_that_was_published_meanwhile_keeps_its_events(
+    api: Api, archived: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked = Step(cleanup, "_check_unpublished", monkeypatch)
+    deleting = asyncio.create_task(status(api, "tasks.delete", {"task": archived}))
+    await looked.reached.wait()
+    await api.call("tasks.unarchive_many", {"ids": [archived]})
+    await api.call("tasks.publish", {"task": archived})
+    looked.go_on.set()
+    assert await deleting == 400
+    assert (await get(api, archived))["status"] == "published"
+    assert await events(api, archived) == 1
+
+
+async def test_a_deletion_that_took_too_long_does_not_delete_what_was_published_then(
+    api: Api, archived: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    emptied = Step(api.backend.events, "delete", monkeypatch)
+    deleting = asyncio.create_task(status(api, "tasks.delete", {"task": archived}))
+    await emptied.reached.wait()
+    await api.backend.documents.update("tasks", {"id": archived}, Update(set={BEING_RESET: from_now(-1)}))
+    await api.call("tasks.publish", {"task": archived})
+    emptied.go_on.set()
+    assert await deleting == 503
+    assert (await get(api, archived))["status"] == "published"
+
+
+async def test_a_deletion_that_fails_holds_nobody_up(api: Api, archived: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def fail(*_: Any) -> int:
+        raise EventStoreBusy("no", overloaded=False)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(api.backend.events, "delete", fail)
+        assert await status(api, "tasks.delete", {"task": archived}) == 503
+    await api.call("tasks.publish", {"task": archived})
+
+
+async def test_a_server_that_died_while_it_deleted_a_task_holds_nobody_up_for_long(api: Api) -> None:
+    project = (await api.call("projects.create", {"name": "p"}))["id"]
+    tasks = [await make(api, project=project) for _ in range(3)]
+    for task in tasks:
+        await hold(api, BEING_RESET, task, 30)
+    assert await status(api, "tasks.delete", {"task": tasks[0]}) == 503
+    assert await status(api, "tasks.delete", {"task": tasks[0], "force": True}) == 200
+    for seconds in (-1, 3600):  # its time has passed, or it is of a server whose clock was wrong
+        await hold(api, BEING_RESET, tasks[1], seconds)
+        await hold(api, BEING_QUEUED, tasks[1], seconds)
+        await api.call("tasks.enqueue", {"task": tasks[1], "queue_name": "q"})
+        await api.call("tasks.dequeue", {"task": tasks[1]})
+    assert await status(api, "tasks.delete", {"task": tasks[1]}) == 200
+    answer = await api.call("projects.delete", {"project": project, "delete_contents": True, "force": True})
+    assert answer["deleted_tasks"] == 1
+
+
+async def test_two_calls_delete_a_task(api: Api, archived: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    emptied = Step(api.backend.events, "delete", monkeypatch)
+    first = asyncio.create_task(status(api, "tasks.delete", {"task": archived}))
+    await emptied.reached.wait()
+    second = asyncio.create_task(status(api, "tasks.delete", {"task": archived, "force": True}))
+    emptied.go_on.set()
+    assert await first == 200
+    assert await second == 400  # it waited, and there is no such task any more
+
+
+# --- queued and dequeued -----------------------------------------------------------------------------
+
+
+async def is_consistent(api: Api, task: str) -> bool:
+    """Whether the task is queued and waits in one queue, or is not queued and waits in none."""
+    queues = (await api.call("queues.get_all"))["queues"]
+    entries: list[str] = [entry["task"] for queue in queues for entry in queue["entries"]]
+    expected = 1 if (await get(api, task))["status"] == "queued" else 0
+    return entries.count(task) == expected
+
+
+async def has_to_wait(call: asyncio.Task[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Go on when it is not the call's turn, or when the call is done: then it has not waited."""
+    waits, take = asyncio.Event(), queueing_turns._take
+
+    async def watched(*arguments: Any) -> bool:
+        taken = await take(*arguments)
+        if not taken:
+            waits.set()
+        return taken
+
+    monkeypatch.setattr(queueing_turns, "_take", watched)
+    waiting = asyncio.create_task(waits.wait())
+    await asyncio.wait([call, waiting], return_when=asyncio.FIRST_COMPLETED)
+    waiting.cancel()
+
+
+#: The calls that take a task out of a queue, with their requests.
+OUT: dict[str, Callable[[str], dict[str, Any]]] = {
+    "tasks.dequeue": lambda task: {"task": task},
+    "tasks.dequeue_many": lambda task: {"ids": [task]},
+    "tasks.archive": lambda task: {"tasks": [task]},
+    "tasks.stop": lambda task: {"task": task},
+    "tasks.reset": lambda task: {"task": task},
+}
+#: The calls that put it into one.
+INTO: dict[str, Callable[[str], dict[str, Any]]] = {
+    "tasks.enqueue": lambda task: {"task": task, "queue_name": "other"},
+    "tasks.enqueue_many": lambda task: {"ids": [task], "queue_name": "other"},
+}
+
+
+@pytest.fixture
+async def queued(api: Api) -> str:
+    task = await make(api)
+    await api.call("tasks.enqueue", {"task": task, "queue_name": "q"})
+    return task
+
+
+@pytest.mark.parametrize("into", INTO)
+@pytest.mark.parametrize("out", OUT)
+async def test_a_task_is_taken_out_before_its_new_entry_is_written(
+    api: Api, queued: str, monkeypatch: pytest.MonkeyPatch, into: str, out: str
+) -> None:
+    """Its status is queued when the other call looks, which finds no entry yet in the new queue."""
+    appended = Step(queue_entries, "append" if into == "tasks.enqueue" else "append_many", monkeypatch)
+    entering = asyncio.create_task(status(api, into, INTO[into](queued)))
+    await appended.reached.wait()
+    leaving = asyncio.create_task(status(api, out, OUT[out](queued)))
+    await has_to_wait(leaving, monkeypatch)
+    appended.go_on.set()
+    assert {await entering, await leaving} <= {200}
+    assert await is_consistent(api, queued)
+
+
+async def test_a_task_is_queued_again_just_after_a_call_looked_whether_it_is_queued(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task = await make(api)
+    left = Step(queueing, "leave_queues", monkeypatch)
+    leaving = asyncio.create_task(status(api, "tasks.dequeue", {"task": task}))
+    await left.reached.wait()
+    entering = asyncio.create_task(status(api, "tasks.enqueue", {"task": task, "queue_name": "q"}))
+    await has_to_wait(entering, monkeypatch)
+    left.go_on.set()
+    assert {await entering, await leaving} == {200}
+    assert (await get(api, task))["status"] == "queued"
+    assert await is_consistent(api, task)
+
+
+async def test_a_task_is_moved_while_it_is_taken_out(api: Api, queued: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    [source] = [queue["id"] for queue in (await api.call("queues.get_all", {"name": "^q$"}))["queues"]]
+    target = (await api.call("queues.create", {"name": "target"}))["id"]
+    removed = Step(queue_entries, "remove", monkeypatch)
+    request = {"task": queued, "queue": source, "target_queue": target, "update_execution_queue": True}
+    moving = asyncio.create_task(status(api, "queues.move_task_to_queue", request))
+    await removed.reached.wait()
+    leaving = asyncio.create_task(status(api, "tasks.dequeue", {"task": queued}))
+    await has_to_wait(leaving, monkeypatch)
+    removed.go_on.set()
+    assert {await moving, await leaving} == {200}
+    assert (await get(api, queued))["status"] == "created"
+    assert await is_consistent(api, queued)
+
+
+async def test_a_call_waits_for_its_turn_only_for_a_while(
+    api: Api, queued: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(queueing_turns, "_PATIENCE", 0)
+    other = await make(api)
+    await hold(api, BEING_QUEUED, queued, 5)
+    answer = await api.raw("POST", "/tasks.enqueue_many", json={"ids": [queued, other], "queue_name": "other"})
+    assert (answer.status_code, answer.headers["Retry-After"]) == (503, "1")
+    assert BEING_QUEUED not in await get(api, queued)
+    await api.call("tasks.enqueue", {"task": other, "queue_name": "other"})
