@@ -5,9 +5,6 @@ The releases before are commits of this repository. Where they are not there, as
 
 from __future__ import annotations
 
-import io
-import subprocess
-import tarfile
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -16,9 +13,9 @@ from typing import Any
 import pytest
 
 from tests.harness import served, wait_until
+from tests.releases import unpacked
 from tests.robustness.writers import Writer, assert_stored, is_stored, new_task, writing
 
-ROOT = Path(__file__).parents[2]
 #: What releases before did otherwise.
 BEFORE = {
     "6ca588a": "keeps the same, but knows no file with formats",
@@ -31,12 +28,7 @@ BATCHES = 15
 @pytest.fixture(params=BEFORE)
 def tree(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """The sources of a release before."""
-    packed = subprocess.run(["git", "archive", request.param], cwd=ROOT, capture_output=True)
-    if packed.returncode:
-        pytest.skip(f"the commit {request.param} is not in this clone: fetch it by `git fetch --unshallow`")
-    with tarfile.open(fileobj=io.BytesIO(packed.stdout)) as sources:
-        sources.extractall(tmp_path / "tree", filter="data")
-    return tmp_path / "tree"
+    return unpacked(request.param, tmp_path / "tree")
 
 
 def wait_for(writers: Sequence[Writer]) -> None:

@@ -52,13 +52,13 @@ def make(name: str, tree: Path | None) -> Path:
         folder.mkdir()
         with served(data, tree=tree) as server:
             made = calls.first(server)
-            recorded: dict[str, Any] = {"backup": _answers(server, made)}
+            recorded: dict[str, Any] = {"backup": answers_of(server, made)}
             if "chunk_index" in _schema(data) and "sealed" in _schema(data):
                 wait_until(lambda: _unsealed(data) == 0)
         _back_up(data, backup, tree)
         with served(data, tree=tree) as server:
             calls.second(server, made)
-            recorded["folder"] = _answers(server, made)
+            recorded["folder"] = answers_of(server, made)
             server.kill()
         (folder / "answers.json").write_text(json.dumps(recorded, ensure_ascii=False))
         return _pack(folder, HERE / f"{name}{_ENDING}")
@@ -76,14 +76,14 @@ def make_on_engines(name: str, tree: Path | None) -> Path:
         with served(folder / "data", tree=tree, **engines) as server:
             made = calls.first(server)
             calls.second(server, made)
-            recorded = {"folder": _answers(server, made)}
+            recorded = {"folder": answers_of(server, made)}
         (folder / "answers.json").write_text(json.dumps(recorded, ensure_ascii=False))
         (folder / "events.ndjson").write_text("".join(f"{line}\n" for line in lines))
         (folder / "documents.json").write_text(dumped(engines["documents"]))
         return _pack(folder, OF_ENGINES / f"{name}{_ENDING}")
 
 
-def _answers(server: Served, made: Made) -> dict[str, Any]:
+def answers_of(server: Served, made: Made) -> dict[str, Any]:
     asked = [{**call, "answer": calls.answer(server, call)} for call in calls.asked(made)]
     return {"calls": asked, "files": {name: calls.content(server, name) for name in calls.files()}}
 
