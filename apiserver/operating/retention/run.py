@@ -81,6 +81,7 @@ class Run:
         self._rules = rules
         self._now = now
         self._company = company
+        self._found_rules: dict[tuple[str | None, EventType], RetentionRule | None] = {}
         self._of_models: dict[str, set[str]] = {}
         self.failures: list[str] = []
         """What could not be deleted, and why."""
@@ -127,10 +128,11 @@ class Run:
         async for some in pages_by_id(self._documents, "tasks", wanted=of, projection=_FIELDS, limit=_TASKS):
             tasks = [task for task in some if _may_go(task)]
             projects = await self._project_names(tasks)
+            await asyncio.to_thread(self._find_rules, {None, *projects.values()})
             for task in tasks:
                 project = projects.get(task.get("project") or "")
                 for type in EventType:
-                    rule = rule_for(self._rules, project, type.plural)
+                    rule = self._found_rules[project, type]
                     if rule is not None and not self._is_young(task, rule):
                         yield task, project, type, rule
 
@@ -138,6 +140,13 @@ class Run:
         ids = sorted({task["project"] for task in tasks if task.get("project")})
         found = await self._documents.find("projects", {"id": In(ids)}, projection=["name"])
         return {one["id"]: one["name"] for one in found}
+
+    def _find_rules(self, projects: Collection[str | None]) -> None:
+        """Find the rules of projects that were not seen yet. Long patterns take long, so this is for another thread."""
+        for project in projects:
+            if (project, EventType.LOG) not in self._found_rules:
+                for type in EventType:
+                    self._found_rules[project, type] = rule_for(self._rules, project, type.plural)
 
     def _is_young(self, task: Document, rule: RetentionRule) -> bool:
         """Whether the task itself is not as old as its events would have to be. Then they are not read at all."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
+import threading
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -65,6 +67,44 @@ async def test_each_series_keeps_its_newest_iterations(stores: Stores) -> None:
         *(("seldom", 0), ("seldom", 3)),
         *(("often", 30), ("often", 30), ("often", 40), ("often", 40)),
     ]
+
+
+async def test_each_project_is_compared_with_the_rules_once_and_in_another_thread(
+    stores: Stores, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A stranger's long patterns, or very many rules, hold up nobody else."""
+    project = await stores.project("lab")
+    for number in range(5):
+        await stores.task(str(number), project=project)
+    monkeypatch.setattr(run, "_TASKS", 2)
+    compared = []
+
+    def noted(rules: Sequence[RetentionRule], project: str | None, type: str) -> RetentionRule | None:
+        compared.append((project, type, threading.get_ident() == threading.main_thread().ident))
+        return rule_for(rules, project, type)
+
+    monkeypatch.setattr(run, "rule_for", noted)
+    await stores.would_go(LOGS)
+    assert sorted(compared, key=str) == sorted(
+        [(project, type.plural, False) for project in (None, "lab") for type in EventType], key=str
+    )
+
+
+async def test_only_tasks_of_the_company_are_read(stores: Stores, monkeypatch: pytest.MonkeyPatch) -> None:
+    for company in ("one", "other"):
+        await stores.task(f"of {company}", company=company)
+    read = []
+    find = stores.documents.find
+
+    async def noted(collection: str, *wanted: Any, **how: Any) -> Any:
+        found = await find(collection, *wanted, **how)
+        read.extend([document["id"] for document in found])
+        return found
+
+    monkeypatch.setattr(stores.documents, "find", noted)
+    looking = run.Run(stores.events, stores.documents, [LOGS], now=NOW, company="one")
+    assert [gone async for gone in looking.would_go()] == []
+    assert read == ["of one"]
 
 
 async def test_series_with_images_at_the_same_iterations_are_deleted_together(
