@@ -287,6 +287,11 @@ class Settings:
         "empty: there are no traces",
         web=True,
     )
+    traces_trust_clients: bool = _setting(
+        False,
+        "whether a client's header traceparent decides if its request is sampled; only for a server that no stranger "
+        "reaches, because a client can then have each of its requests traced",
+    )
     log_level: str = _setting(
         "info",
         "least level of what is logged; debug logs a line for each call of the API",

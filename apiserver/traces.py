@@ -3,12 +3,18 @@
 A span says which endpoint or pattern of a path was called, for which company, and how it was answered: never what a
 client sent, nor ids of tasks, users or keys. Spans are sent by a thread, in batches, and are dropped if nobody takes
 them. The packages are optional, and imported only if the setting `traces_to` asks for traces.
+
+A client may name the trace that its request belongs to. Whether the request is sampled is decided here, because a
+client that decides could have each of its requests sent to the collector.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
+import threading
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from functools import wraps
 from importlib.util import find_spec
 from inspect import iscoroutinefunction
@@ -23,17 +29,22 @@ from apiserver.rpc.dispatch import ANSWERED_AS
 from apiserver.settings import Settings, SettingsError
 
 if TYPE_CHECKING:
+    from opentelemetry.sdk.trace.sampling import Sampler
     from opentelemetry.trace import Span
 
 #: Where collectors take traces, if the setting names only a host.
 _PATH = "/v1/traces"
-#: Seconds for which a collector may keep spans waiting; also those of a server that stops.
-_SECONDS = 5
-#: Headers that name the trace of a request, and methods of requests that spans name.
-_HEADERS = (b"traceparent", b"tracestate")
+#: Seconds that a collector has for a batch of spans, and for the last ones of a server that stops.
+_SECONDS, _LAST_SECONDS = 5, 3
+#: The header that names the trace of a request, and its length. What vendors add in `tracestate` is not read: it may be
+#: long, and goes nowhere.
+_PARENT, _PARENT_LENGTH = b"traceparent", 55
+#: Methods of requests that spans name.
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 #: Methods of stores that are no calls for a request.
 _NOT_CALLS = ("open", "close", "check")
+
+log = logging.getLogger(__name__)
 
 
 class Traces:
@@ -51,7 +62,10 @@ class Traces:
 
         address = settings.traces_to if urlsplit(settings.traces_to).path.strip("/") else f"{settings.traces_to}{_PATH}"
         about = Resource.create({"service.name": "events-apiserver", "service.version": __version__})
-        self._provider = TracerProvider(resource=about)
+        # At exit, a provider waits half a minute for a collector that does not answer; `close` does not.
+        self._provider = TracerProvider(resource=about, shutdown_on_exit=False)
+        if not settings.traces_trust_clients:
+            self._provider.sampler = _sampler_of_our_own(self._provider.sampler)
         self._provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(address, timeout=_SECONDS)))
         self._tracer = self._provider.get_tracer("apiserver", __version__)
         self._trace = trace
@@ -63,11 +77,16 @@ class Traces:
         async def answer(scope: Scope, receive: Receive, send: Send) -> None:
             if scope["type"] != "http":
                 return await app(scope, receive, send)
-            named = {name.decode(): value.decode("latin-1") for name, value in scope["headers"] if name in _HEADERS}
-            parent = self._extract(named)
+            parent = self._extract(_named_trace(scope))
             method: str = scope["method"] if scope["method"] in _METHODS else "_OTHER"
             with self._tracer.start_as_current_span(
-                method, parent, self._trace.SpanKind.SERVER, {"http.request.method": method}, record_exception=False
+                method,
+                parent,
+                self._trace.SpanKind.SERVER,
+                {"http.request.method": method},
+                # What an error says may quote what a client sent.
+                record_exception=False,
+                set_status_on_exception=False,
             ) as span:
 
                 async def sent(message: Message) -> None:
@@ -77,6 +96,9 @@ class Traces:
 
                 try:
                     await app(scope, receive, sent)
+                except Exception:  # a fault of the server; refusals are answers
+                    span.set_status(self._trace.StatusCode.ERROR)
+                    raise
                 finally:
                     if name := scope.get(ANSWERED_AS):
                         span.update_name(f"{method} {name}")
@@ -94,14 +116,25 @@ class Traces:
 
     async def close(self) -> None:
         """Send what is left; wait some seconds at most."""
-        await asyncio.to_thread(self._provider.shutdown)
+        loop, done = asyncio.get_running_loop(), asyncio.Event()
+
+        def shut_down() -> None:
+            self._provider.shutdown()
+            with suppress(RuntimeError):  # nobody waits any more
+                loop.call_soon_threadsafe(done.set)
+
+        # Python waits for other threads when it exits, but not for daemons.
+        threading.Thread(target=shut_down, name="last traces", daemon=True).start()
+        try:
+            await asyncio.wait_for(done.wait(), _LAST_SECONDS)
+        except TimeoutError:
+            log.warning("the last traces are lost: the collector has not taken them in %d seconds", _LAST_SECONDS)
 
     def _traced(self, call: Callable[..., Awaitable[Any]], name: str) -> Callable[..., Awaitable[Any]]:
         @wraps(call)
         async def traced(*arguments: Any, **named: Any) -> Any:
             if not self._trace.get_current_span().is_recording():
                 return await call(*arguments, **named)
-            # What an error says may quote what a client sent.
             with self._tracer.start_as_current_span(name, record_exception=False, set_status_on_exception=False):
                 return await call(*arguments, **named)
 
@@ -111,3 +144,32 @@ class Traces:
         span.set_attribute("http.response.status_code", status)
         if status >= 500:
             span.set_status(self._trace.StatusCode.ERROR)
+
+
+def _named_trace(scope: Scope) -> dict[str, str]:
+    """The header `traceparent` of a request, if it has one that may be valid."""
+    given = {name: value for name, value in scope["headers"] if name == _PARENT and len(value) == _PARENT_LENGTH}
+    return {name.decode(): value.decode("latin-1") for name, value in given.items()}
+
+
+def _sampler_of_our_own(configured: Sampler) -> Sampler:
+    """A sampler that decides as the configured one does about a request without a client's trace.
+
+    Calls within a request are sampled as the request is.
+    """
+    from opentelemetry.context import Context
+    from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
+    from opentelemetry.sdk.trace.sampling import ParentBased, Sampler, SamplingResult
+
+    new_trace_id = RandomIdGenerator().generate_trace_id
+
+    class OfNewTraces(Sampler):
+        def should_sample(self, parent_context: object, trace_id: int, *about: Any, **named: Any) -> SamplingResult:
+            # A share of traces is chosen by their ids, and a client chooses the id of its trace.
+            return configured.should_sample(Context(), new_trace_id(), *about, **named)
+
+        def get_description(self) -> str:
+            return configured.get_description()
+
+    own = OfNewTraces()
+    return ParentBased(own, remote_parent_sampled=own, remote_parent_not_sampled=own)

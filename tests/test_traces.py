@@ -14,13 +14,15 @@ from pathlib import Path
 import httpx
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
-from opentelemetry.proto.trace.v1.trace_pb2 import Span
+from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from apiserver import traces
 from apiserver.settings import Settings, SettingsError
 from tests.harness import ADMIN_KEY, ADMIN_SECRET, served
 
 SECRET = "what-nobody-may-see"
+TRACE = "0af7651916cd43dd8448eb211c80319c"
 
 
 class Collector(ThreadingHTTPServer):
@@ -64,7 +66,6 @@ def attributes(span: Span) -> dict[str, str | int]:
 
 
 def test_a_collector_gets_a_span_of_each_request_and_of_its_calls_of_stores(tmp_path: Path) -> None:
-    trace = "0af7651916cd43dd8448eb211c80319c"
     with collector() as taken:
         address = f"http://127.0.0.1:{taken.server_port}"
         with served(tmp_path / "data", traces_to=address) as server, server.client() as client:
@@ -77,7 +78,7 @@ def test_a_collector_gets_a_span_of_each_request_and_of_its_calls_of_stores(tmp_
                 "iter": 0,
                 "value": 1,
             }
-            headers = {"traceparent": f"00-{trace}-b7ad6b7169203331-01"}
+            headers = {"traceparent": f"00-{TRACE}-b7ad6b7169203331-01"}
             client.post(f"/events.add_batch?q={SECRET}", content=json.dumps(event), headers=headers).raise_for_status()
             client.get(f"/data/tasks/{task}/scalars.csv").raise_for_status()
             client.put(f"/files/{SECRET}", content=b"x").raise_for_status()
@@ -94,7 +95,7 @@ def test_a_collector_gets_a_span_of_each_request_and_of_its_calls_of_stores(tmp_
         "http.route": "events.add_batch",
         "apiserver.company": Settings().company,
     }
-    assert batch.trace_id.hex() == trace
+    assert batch.trace_id.hex() == TRACE
     calls = {span.name for span in spans if span.parent_span_id == batch.span_id}
     assert "events add" in calls
     assert "PUT files" in requests
@@ -122,3 +123,114 @@ def test_without_the_packages_the_server_says_what_is_missing(monkeypatch: pytes
     monkeypatch.setattr(traces, "find_spec", lambda name: None)
     with pytest.raises(SettingsError, match=r"events-apiserver\[traces\]"):
         traces.Traces(Settings(traces_to="http://127.0.0.1:4318"))
+
+
+async def request(sending: traces.Traces, app: ASGIApp, **headers: str) -> None:
+    """Have the app answer a request with these headers, within a span."""
+    given = [(name.encode(), value.encode()) for name, value in headers.items()]
+    scope = {"type": "http", "method": "GET", "path": "/", "headers": given}
+
+    async def receive() -> Message:
+        return {"type": "http.request"}
+
+    async def send(message: Message) -> None:
+        pass
+
+    await sending.around(app)(scope, receive, send)
+
+
+async def refusing(scope: Scope, receive: Receive, send: Send) -> None:
+    await send({"type": "http.response.start", "status": 400})
+
+
+async def failing(scope: Scope, receive: Receive, send: Send) -> None:
+    raise ValueError(SECRET)
+
+
+SAMPLED, NOT_SAMPLED = f"00-{TRACE}-b7ad6b7169203331-01", f"00-{TRACE}-b7ad6b7169203331-00"
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("sampler", "trusted", "parent", "is_sampled"),
+    [
+        ("parentbased_always_off", False, SAMPLED, False),
+        ("parentbased_always_off", True, SAMPLED, True),
+        ("parentbased_always_on", False, NOT_SAMPLED, True),
+        ("parentbased_always_on", True, NOT_SAMPLED, False),
+        ("always_off", False, SAMPLED, False),
+    ],
+)
+async def test_clients_decide_what_is_sampled_only_if_they_are_trusted(
+    monkeypatch: pytest.MonkeyPatch, sampler: str, trusted: bool, parent: str, is_sampled: bool
+) -> None:
+    monkeypatch.setenv("OTEL_TRACES_SAMPLER", sampler)
+    with collector() as taken:
+        address = f"http://127.0.0.1:{taken.server_port}"
+        sending = traces.Traces(Settings(traces_to=address, traces_trust_clients=trusted))
+        await request(sending, refusing, traceparent=parent)
+        await sending.close()
+        assert [span.trace_id.hex() for span in taken.spans] == [TRACE] * is_sampled
+
+
+@pytest.mark.anyio
+async def test_clients_cannot_choose_ids_of_traces_that_are_always_sampled(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OTEL_TRACES_SAMPLER", "parentbased_traceidratio")
+    monkeypatch.setenv("OTEL_TRACES_SAMPLER_ARG", "0.5")
+    with collector() as taken:
+        sending = traces.Traces(Settings(traces_to=f"http://127.0.0.1:{taken.server_port}"))
+        for _ in range(100):
+            await request(sending, refusing, traceparent=f"00-{'0' * 31}1-b7ad6b7169203331-01")
+        await sending.close()
+        assert 0 < len(taken.spans) < 100
+
+
+@pytest.mark.anyio
+async def test_only_a_well_formed_traceparent_is_read(caplog: pytest.LogCaptureFixture) -> None:
+    with collector() as taken:
+        sending = traces.Traces(Settings(traces_to=f"http://127.0.0.1:{taken.server_port}"))
+        await request(sending, refusing, traceparent=SAMPLED, tracestate="a=b," * 3000)
+        await request(sending, refusing, traceparent=SAMPLED + "x" * 9000)
+        await request(sending, refusing, traceparent="x" * 55)
+        await sending.close()
+        spans = taken.spans
+    assert [span.trace_id.hex() == TRACE for span in spans] == [True, False, False]
+    assert not any(span.trace_state for span in spans)
+    assert not [record for record in caplog.records if record.levelname != "DEBUG"]
+
+
+@pytest.mark.anyio
+async def test_a_refusal_is_no_error_and_a_fault_is_one_that_says_nothing() -> None:
+    with collector() as taken:
+        sending = traces.Traces(Settings(traces_to=f"http://127.0.0.1:{taken.server_port}"))
+        await request(sending, refusing)
+        with pytest.raises(ValueError, match=SECRET):
+            await request(sending, failing)
+        await sending.close()
+        refused, failed = taken.spans
+    assert (refused.status.code, failed.status.code) == (Status.STATUS_CODE_UNSET, Status.STATUS_CODE_ERROR)
+    assert (failed.status.message, list(failed.events)) == ("", [])
+
+
+@pytest.mark.anyio
+async def test_a_collector_that_does_not_answer_does_not_keep_the_server_from_stopping(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(traces, "_LAST_SECONDS", 0)
+    asked, answer = threading.Event(), threading.Event()
+
+    def wait(self: _Taking) -> None:
+        asked.set()
+        answer.wait()
+        self.send_response(200)
+        self.end_headers()
+
+    monkeypatch.setattr(_Taking, "do_POST", wait)
+    with collector() as silent:
+        sending = traces.Traces(Settings(traces_to=f"http://127.0.0.1:{silent.server_port}"))
+        await request(sending, refusing)
+        await sending.close()
+        assert "the last traces are lost" in caplog.text
+        assert sending._provider._atexit_handler is None  # it would wait instead
+        asked.wait()
+        answer.set()
