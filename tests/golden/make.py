@@ -4,8 +4,12 @@ TREE is the folder of the release's sources, such as `git archive COMMIT | tar x
 release makes the folder. It becomes `tests/golden/NAME.tar.xz`, with
 
     data/           the data folder of a server that was killed: all is merged and sealed but what came last
-    backup/         a backup of it, from before that, if the release could make one
+    backup/         a backup of it, from before that, signed with `KEY`
+    export/         an export of its project, from then, too
+    archive/        the archive of retention, after all events were deleted of a copy of `data`
     answers.json    calls, and what the release answered: of the folder, and of the backup
+
+Older releases could not make some of it. Then it is missing.
 
 With --engines it becomes `tests/golden/engines/NAME.tar.xz`, of a server on Elasticsearch and MongoDB, which it starts:
 
@@ -19,25 +23,31 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import shutil
 import sqlite3
 import subprocess
 import sys
 import tarfile
 import tempfile
+from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from apiserver.events.model import EventType
 from tests.engines.fixtures import own_nodes, settings_on
 from tests.golden import calls
 from tests.golden.calls import Made
 from tests.golden.recording import PREFIX, dumped, recording
 from tests.harness import Served, served, wait_until
+from tests.robustness.clocks import DAY, clock
 
 HERE = Path(__file__).parent
 OF_ENGINES = HERE / "engines"
 _ENDING = ".tar.xz"
+#: Signs the backups.
+KEY = "the key of the backups of golden folders"
 #: What belongs to a running server.
 _LEFT_OUT = {"data.log", "metrics", "exports", "reserve", "lock", "incoming", "events.db-shm", "documents.db-shm"}
 #: Chunks that are full, and not sealed, in a release that can seal.
@@ -48,20 +58,43 @@ def make(name: str, tree: Path | None) -> Path:
     """Make it, and return its path."""
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place) / "golden"
-        data, backup = folder / "data", folder / "backup"
+        data = folder / "data"
         folder.mkdir()
         with served(data, tree=tree) as server:
             made = calls.first(server)
             recorded: dict[str, Any] = {"backup": answers_of(server, made)}
             if "chunk_index" in _schema(data) and "sealed" in _schema(data):
                 wait_until(lambda: _unsealed(data) == 0)
-        _back_up(data, backup, tree)
+            _ask(tree, client_of(server), "export", made.project, "--to", folder / "export")
+        signing = {"APISERVER_BACKUP_KEY": KEY}
+        _ask(tree, signing, "backup", folder / "backup", "--data", data, "--fast")
         with served(data, tree=tree) as server:
             calls.second(server, made)
             recorded["folder"] = answers_of(server, made)
             server.kill()
+        shutil.copytree(data, Path(place) / "copy")
+        _ask(tree, later(Path(place)), *retention(Path(place) / "copy", folder / "archive"))
         (folder / "answers.json").write_text(json.dumps(recorded, ensure_ascii=False))
         return _pack(folder, HERE / f"{name}{_ENDING}")
+
+
+def client_of(server: Served) -> dict[str, str]:
+    """The environment of a client of the server."""
+    keys = {"CLEARML_API_ACCESS_KEY": server.key, "CLEARML_API_SECRET_KEY": server.secret}
+    return {"CLEARML_API_HOST": server.api_url, "CLEARML_FILES_HOST": server.files_url, **keys}
+
+
+def later(folder: Path) -> dict[str, str]:
+    """The environment of a process for which all golden folders are old. Its clock lies in the folder."""
+    ahead = clock(folder, "later")
+    ahead.set_ahead(400 * DAY)
+    return ahead.environment
+
+
+def retention(data: Path, archive: Path) -> list[object]:
+    """The command that archives and deletes all events that are older than a day."""
+    rules = [{"types": [type.plural for type in EventType], "keep": "1 d"}]
+    return ["retention", "--data", data, "--retention", json.dumps(rules), "--retention-archive", archive]
 
 
 def make_on_engines(name: str, tree: Path | None) -> Path:
@@ -98,12 +131,12 @@ def _unsealed(data: Path) -> int:
         return int(connection.execute(_UNSEALED).fetchone()[0])
 
 
-def _back_up(data: Path, backup: Path, tree: Path | None) -> None:
-    command = [sys.executable, "-m", "apiserver", "backup", str(backup), "--data", str(data), "--fast"]
-    done = subprocess.run(command, cwd=tree, capture_output=True, text=True)
+def _ask(tree: Path | None, variables: Mapping[str, str], *command: object) -> None:
+    """Have a command of the release done, or say that it could not do it."""
+    called = [sys.executable, "-m", "apiserver", *map(str, command)]
+    done = subprocess.run(called, cwd=tree, env={**os.environ, **variables}, capture_output=True, text=True)
     if done.returncode:
-        print(f"without a backup: {done.stderr.strip().splitlines()[-1]}")  # noqa: T201 - a command says what it does
-        shutil.rmtree(backup, ignore_errors=True)
+        print(f"without {command[0]}: {done.stderr.strip().splitlines()[-1]}")  # noqa: T201 - a command says what it does
 
 
 def _pack(folder: Path, path: Path) -> Path:

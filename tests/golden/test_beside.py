@@ -1,0 +1,193 @@
+"""This release goes on with what older ones kept beside events and documents: signed backups, archives, the audit log…
+
+Each has golden data as this release makes it, and so has every format with a number (`apiserver/formats.py`).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import pytest
+
+from apiserver import formats
+from apiserver.operating.doctor.scrub import Scrub
+from apiserver.stores.inspection import Finding, Scrubbed
+from apiserver.stores.sqlite_files import user_version
+from tests.golden import calls
+from tests.golden.make import HERE, KEY, OF_ENGINES, client_of, later, names, retention, unpack
+from tests.golden.test_golden import Golden, differences, golden
+from tests.harness import run, served
+
+__all__ = ["golden"]
+
+
+def require(path: Path) -> Path:
+    """The path; the test is skipped if the release that made the golden folder kept nothing there."""
+    if not path.exists():
+        pytest.skip(f"the release kept no {path.name}")
+    return path
+
+
+def files_in(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def set_all(monkeypatch: pytest.MonkeyPatch, variables: dict[str, str]) -> None:
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+
+
+def test_a_signed_backup_is_checked_restored_and_added_to_with_its_key(
+    golden: Golden, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    manifests = require(golden.backup) / "manifests"
+    if not all(b'"signature"' in content for content in files_in(manifests).values()):
+        pytest.skip("the release signed no backups")
+    monkeypatch.setenv("APISERVER_BACKUP_KEY", KEY)
+    run("backup", golden.backup, "--check")
+    run("restore", golden.backup, "--data", tmp_path / "new", "--verify")
+    pieces = files_in(golden.backup / "pieces")
+    assert "not used" not in run("backup", golden.backup, "--data", tmp_path / "new", "--fast")
+    assert "all backups are well" in run("backup", golden.backup, "--check")
+    added = files_in(golden.backup / "pieces").items() - pieces.items()
+    assert sum(len(content) for _, content in added) < 0.1 * sum(map(len, pieces.values()))
+
+
+def test_a_run_of_retention_that_was_cut_short_is_finished(
+    golden: Golden, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As if it had been killed when all was archived, and nothing deleted: no event is archived twice."""
+    archived = files_in(require(golden.folder / "archive"))
+    for name in archived:
+        path = golden.folder / "archive" / name
+        path.rename(path.with_suffix(".going.parquet"))
+    set_all(monkeypatch, later(tmp_path))
+    deleted = run(*retention(golden.data, golden.folder / "archive"))
+    assert len(deleted.splitlines()) >= len(archived)
+    assert files_in(golden.folder / "archive") == archived
+
+
+def test_the_audit_log_goes_on(golden: Golden) -> None:
+    log = require(golden.data / "audit")
+    old = log.joinpath("00000001.ndjson").read_bytes()
+    checked = run("audit", "--check", "--data", golden.data)
+    with served(golden.data):
+        pass
+    lines = log.joinpath("00000001.ndjson").read_bytes()
+    assert lines.startswith(old)
+    assert len(lines) > len(old)
+    assert run("audit", "--check", "--data", golden.data) != checked
+
+
+@pytest.mark.anyio
+async def test_scrubbing_goes_on(golden: Golden) -> None:
+    path = require(golden.data / "scrub.json")
+    known = json.loads(path.read_bytes())
+
+    def step(place: str) -> Scrubbed:
+        raise AssertionError("it was not to begin")
+
+    scrub = Scrub(step, path, days=1, requests=lambda: 0)
+    scrub.start()
+    state = scrub.state
+    assert known["place"]
+    assert (state.place, state.checked, state.ended) == (known["place"], known["checked"], known["ended"])
+    assert (state.findings, state.before) == tuple(
+        [Finding(*one) for one in known[name]] for name in ("findings", "before")
+    )
+    await scrub.close()
+    assert json.loads(path.read_bytes()) == known
+
+
+def test_secrets_stay(golden: Golden) -> None:
+    secret = (golden.data / "token_secret").read_bytes()
+    with served(golden.data):
+        pass
+    assert (golden.data / "token_secret").read_bytes() == secret
+
+
+def test_an_export_is_imported(golden: Golden, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    export = require(golden.folder / "export")
+    recorded = golden.answers["backup"]["calls"]
+    (tasks,) = (
+        call["answer"]["tasks"] for call in recorded if "id" in call["request"] and "get_all" in call["endpoint"]
+    )
+    with served(tmp_path / "new") as server:
+        set_all(monkeypatch, client_of(server))
+        run("import", "export", export)
+        ids = {task["name"]: task["id"] for task in server.call("tasks.get_all", {})["tasks"]}
+        for task in tasks:
+            (call,) = (
+                call
+                for call in recorded
+                if call["request"].get("task") == task["id"] and call["request"].get("samples") == 100
+            )
+            asked = {**call, "request": {**call["request"], "task": ids[task["name"]]}}
+            assert differences(call["answer"], calls.answer(server, asked), 1e-9) == []
+
+
+# --- each format has golden data --------------------------------------------------------------------
+
+
+def in_json(path: Path) -> int:
+    return int(json.loads(path.read_bytes())["format"])
+
+
+def in_head(path: Path) -> int:
+    return int(re.match(rb"EV[A-Z]+(\d+)", path.read_bytes()[:8])[1])  # type: ignore[index]
+
+
+def steps_in(path: Path) -> int:
+    """The last step of a schema of an engine, in a recording."""
+    if path.suffix == ".ndjson":
+        return max(int(number) for number in re.findall(r"-schema/_doc/(\d+)", path.read_text()))
+    return max(int(step["_id"]) for step in json.loads(path.read_bytes())["schema_steps"]["documents"])
+
+
+#: By format: what of a golden folder has it, and how its number is read; without, the number is in formats.json.
+HELD: dict[str, tuple[str, Callable[[Path], int | None] | None]] = {
+    "folder": ("data", None),
+    "events": ("data/events/events.db", user_version),
+    "journal": ("data/events/journal-*.log", in_head),
+    "documents": ("data/documents.db", user_version),
+    "files": ("data/files/*/*", None),
+    "secrets": ("data/token_secret", None),
+    "audit": ("data/audit/*.ndjson", None),
+    "scrub": ("data/scrub.json", None),
+    "manifests": ("backup/manifests/*.json", in_json),
+    "pieces": ("backup/pieces/*/*", in_head),
+    "exports": ("export/tasks/*/task.json", in_json),
+    "blocks": ("events.ndjson", steps_in),
+    "collections": ("documents.json", steps_in),
+}
+
+
+def numbers(folder: Path) -> Iterable[tuple[str, int]]:
+    """The formats of which a golden folder has something, and their numbers."""
+    noted = folder / "data" / "formats.json"
+    known = json.loads(noted.read_bytes())["formats"] if noted.exists() else {}
+    for name, (place, read) in HELD.items():
+        for path in folder.glob(place):
+            if (number := read(path) if read else known.get(name)) is not None:
+                yield name, number
+
+
+def test_each_format_has_golden_data_with_its_number(tmp_path: Path) -> None:
+    """Whoever raises a number or adds a format makes a golden folder: `python -m tests.golden.make`."""
+    found = set[tuple[str, int]]()
+    for place in (HERE, OF_ENGINES):
+        for name in names(place):
+            unpack(name, into := tmp_path / place.name / name, place)
+            found |= {*numbers(into)}
+    assert {(format.name, format.number) for format in formats.ALL} - found == set()
+
+
+def test_golden_data_is_signed_and_archived_by_the_newest_release(tmp_path: Path) -> None:
+    """Else the tests of these would be skipped for all golden folders."""
+    newest = tmp_path / "newest"
+    unpack("0.1.0-0e060d1", newest)
+    assert b'"signature"' in next((newest / "backup" / "manifests").iterdir()).read_bytes()
+    assert {path.name.split("-")[0] for path in newest.glob("archive/*/*/*.parquet")} >= {"logs", "scalars", "plots"}
