@@ -25,7 +25,7 @@ from benchmarks.figures import NO_BACKUP
 from benchmarks.run import Run
 from benchmarks.server import Running, running
 
-_TASKS, _SERIES, _BATCH, _CLIENTS, _TIMES = 20, 50, 10_000, 2, 3
+_TASKS, _SERIES, _BATCH, _CLIENTS = 20, 50, 10_000, 2
 
 
 def measure(run: Run) -> None:
@@ -58,7 +58,7 @@ def _copied(data: Path, destination: Path) -> float:
 def _measure_writing(run: Run, server: Running, data: Path) -> None:
     task = server.task("written meanwhile")
     with_backup, without = [], []
-    for number in range(_TIMES):
+    for number in range(run.sizes.backup_rounds):
         without.append(_rate(run, server, task.id))
         with _backing_up(data, run.folder / f"meanwhile{number}"):
             with_backup.append(_rate(run, server, task.id))

@@ -62,6 +62,7 @@ class Sizes:
     """Runs that a page shows one by one, and in groups."""
     viewed_tasks: int = 100_000
     followed_seconds: float = 60
+    scrolled_seconds: float = 3
     compared_points: int = 10_000
     """Points of each of 200 series that web UIs show."""
     import_points: int = 2_000_000
@@ -70,6 +71,8 @@ class Sizes:
     """In a thousand series."""
     backup_bodies: int = 300
     """Bodies of 10k points, by each of two clients."""
+    backup_rounds: int = 3
+    """How often clients write during backups, and without."""
     other_points: int = 1_000_000
     growth_points: int = 100_000_000
     """Points in other tasks after the data folder has grown (`other_points` before); 0: it does not grow."""
@@ -108,23 +111,25 @@ QUICK = Sizes(
     list_runs=1,
     sdks=(5, 10),
     sdk_rounds=1,
-    sdk_seconds=1,
+    sdk_seconds=0.2,
     exported_points=20_000,
     charted_runs=5,
     watched_tasks=20,
     live_tasks=3,
     live_readers=10,
-    live_seconds=3,
-    live_pause=0.3,
+    live_seconds=2,
+    live_pause=0.1,
     viewed_points=100,
     viewed_runs=(3, 5),
     viewed_tasks=300,
-    followed_seconds=1,
+    followed_seconds=0.1,
+    scrolled_seconds=0.3,
     compared_points=100,
     import_points=2_000,
     deleted_points=10_000,
-    backup_points=200_000,
-    backup_bodies=2,
+    backup_points=100_000,
+    backup_bodies=1,
+    backup_rounds=1,
     other_points=20_000,
     growth_points=60_000,
     documents=200,

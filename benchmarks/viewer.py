@@ -58,16 +58,16 @@ _FIRST_DRAWN = "() => !document.querySelector('[role=figure]').closest('article'
 _SEEN = "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
 #: Goes to an address of the same server as a link does.
 _GO = "(address) => { history.pushState(null, '', address); dispatchEvent(new PopStateEvent('popstate')); }"
-#: Scrolls for three seconds, a little in each frame; how many frames there were in a second.
-_SCROLL = """async (element) => {
+#: Scrolls for some seconds, a little in each frame; how many frames there were in a second.
+_SCROLL = """async (element, seconds) => {
   let frames = 0;
   const began = performance.now();
-  while (performance.now() - began < 3000) {
+  while (performance.now() - began < seconds * 1000) {
     element.scrollTop += 120;
     await new Promise(requestAnimationFrame);
     frames++;
   }
-  return frames / 3;
+  return frames / seconds;
 }"""
 _SCROLLED = """(grid) => [grid, ...grid.querySelectorAll('*')].find((one) => one.scrollHeight > one.clientHeight + 200)
   ?? grid.parentElement"""
@@ -206,14 +206,16 @@ class _Pages:
         self.run.table.put(figure, statistics.median(taken), limits)
 
     def measure_table(self) -> None:
+        seconds = self.run.sizes.scrolled_seconds
         with self.fresh() as page:
             page.set_content(_LIST)
-            plain = float(page.locator("ul").evaluate(_SCROLL))
+            plain = float(page.locator("ul").evaluate(_SCROLL, seconds))
         with self.fresh() as page:
             page.goto("/projects/*")
             page.get_by_role("grid").get_by_role("row").nth(5).wait_for()
-            scrolled = page.get_by_role("grid").evaluate_handle(_SCROLLED)
-            self.run.table.put("viewer.table", float(page.evaluate(_SCROLL, scrolled)), {PLAIN_LIST: plain})
+            scrolled = page.get_by_role("grid").evaluate_handle(_SCROLLED).as_element()
+            assert scrolled is not None
+            self.run.table.put("viewer.table", float(scrolled.evaluate(_SCROLL, seconds)), {PLAIN_LIST: plain})
 
     def measure_following(self, server: Running) -> None:
         """A page that follows curves to which points are sent all the time: what it keeps after each quarter."""
