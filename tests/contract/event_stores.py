@@ -123,10 +123,10 @@ CASES: dict[str, Callable[[Path], Case]] = {
 
 
 def _on_elasticsearch(request: pytest.FixtureRequest) -> ElasticsearchEventStore:
-    """A store on a real node, where the indices of a test are its own."""
+    """A store on a real node, where a test finds nothing written."""
     from apiserver.stores.events.elasticsearch.store import ElasticsearchEventStore
 
-    prefix = request.getfixturevalue("elasticsearch_prefix")
+    prefix = request.getfixturevalue("elasticsearch_shared_prefix")
     address = elasticsearch_address(engine.address(request.getfixturevalue("elasticsearch_url"), prefix))
     return ElasticsearchEventStore(address, migrate=True, abandoned=0)
 

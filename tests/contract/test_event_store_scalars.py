@@ -204,20 +204,18 @@ async def test_no_series_is_left_out(case: Case) -> None:
 # --- buckets ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("wanted", [{one} for one in Aggregate] + [ALL - {one} for one in Aggregate])
-async def test_aggregates_are_the_same_alone_and_beside_others(case: Case, wanted: set[Aggregate]) -> None:
+async def test_aggregates_are_the_same_alone_and_beside_others(case: Case) -> None:
     await case.store.add(batch(scalars([3.0, NAN, -1.0, 7.0, INF], iters=[0, 1, 5, 10, 21])))
     await case.settle()
     for axis in BucketAxis:
         whole = await buckets(case, 10, axis=axis)
         assert (whole.x.tolist(), whole.values[COUNT].tolist()) == ([0, 10, 20], [3, 1, 1])
-        (found,) = await case.store.scalar_buckets(
-            SCALARS, BucketQuery(axis, lambda *_: 10, aggregates=frozenset(wanted))
-        )
-        assert found.x.tolist() == whole.x.tolist()
-        assert found.values.keys() == wanted
-        for one, column in found.values.items():
-            np.testing.assert_array_equal(column, whole.values[one])
+        for wanted in (*(frozenset({one}) for one in Aggregate), *(ALL - {one} for one in Aggregate)):
+            (found,) = await case.store.scalar_buckets(SCALARS, BucketQuery(axis, lambda *_: 10, aggregates=wanted))
+            assert found.x.tolist() == whole.x.tolist()
+            assert found.values.keys() == wanted
+            for one, column in found.values.items():
+                np.testing.assert_array_equal(column, whole.values[one])
 
 
 async def test_interval_one_gives_every_point(case: Case) -> None:
@@ -312,11 +310,7 @@ async def test_each_series_has_buckets_of_its_own_width(case: Case) -> None:
     assert asked == [(2, 3, 7), (4, 5, 8)]
 
 
-@pytest.mark.parametrize("smoothing", [None, Smoothing(Kind.EXPONENTIAL, weight=0.5)])
-@pytest.mark.parametrize("axis", BucketAxis)
-async def test_buckets_of_several_owners_are_those_of_each(
-    case: Case, axis: BucketAxis, smoothing: Smoothing | None
-) -> None:
+async def test_buckets_of_several_owners_are_those_of_each(case: Case) -> None:
     second, single = OWNER._replace(id="second"), OWNER._replace(id="single value")
     await case.store.add(batch(scalars([1.0], iters=[SINGLE_VALUE_ITERATION], owner=single)))
     for begin in (0, 20_000):  # partly merged, on the embedded store
@@ -333,19 +327,20 @@ async def test_buckets_of_several_owners_are_those_of_each(
         unknown,
         *(replace(SCALARS, owner=one) for one in (single, second)),
     ]
-    asked = BucketQuery(axis, lambda count, *_: count // 20, aggregates=ALL, smoothing=smoothing)
-    found = await case.store.scalar_buckets_of_each([*queries, SCALARS], asked)
-    names = [[one.metric for one in of_owner] for of_owner in found]
-    assert names == [["lr"], [], [], ["loss"], ["loss", "lr"]]
-    for query, buckets in zip([*queries, SCALARS], found, strict=True):
-        alone = await case.store.scalar_buckets(query, asked)
-        assert [one.values[COUNT].sum() for one in buckets] == [20_000] * len(alone)
-        if case.settles_by_itself:
-            continue  # a merge between the two reads may have made the buckets wider
-        assert [one.x.tolist() for one in buckets] == [one.x.tolist() for one in alone]
-        for one, other in zip(buckets, alone, strict=True):
-            for name in ALL:
-                assert one.values[name].tolist() == pytest.approx(other.values[name].tolist(), rel=1e-12)
+    for axis, smoothing in product(BucketAxis, (None, Smoothing(Kind.EXPONENTIAL, weight=0.5))):
+        asked = BucketQuery(axis, lambda count, *_: count // 20, aggregates=ALL, smoothing=smoothing)
+        found = await case.store.scalar_buckets_of_each([*queries, SCALARS], asked)
+        names = [[one.metric for one in of_owner] for of_owner in found]
+        assert names == [["lr"], [], [], ["loss"], ["loss", "lr"]]
+        for query, buckets in zip([*queries, SCALARS], found, strict=True):
+            alone = await case.store.scalar_buckets(query, asked)
+            assert [one.values[COUNT].sum() for one in buckets] == [20_000] * len(alone)
+            if case.settles_by_itself:
+                continue  # a merge between the two reads may have made the buckets wider
+            assert [one.x.tolist() for one in buckets] == [one.x.tolist() for one in alone]
+            for one, other in zip(buckets, alone, strict=True):
+                for name in ALL:
+                    assert one.values[name].tolist() == pytest.approx(other.values[name].tolist(), rel=1e-12)
 
 
 async def test_single_values_make_no_bucket_wider_though_there_are_lesser_iterations(case: Case) -> None:
@@ -370,27 +365,28 @@ async def test_series_without_a_point_inside_have_no_buckets(case: Case) -> None
         assert [(one.variant, one.x.tolist()) for one in found] == [("a", []), ("b", [4, 6, 8])]
 
 
-@pytest.mark.parametrize("smoothing", [Smoothing(kind, weight=0.95, points=9) for kind in Kind])
-@pytest.mark.parametrize("axis", BucketAxis)
-async def test_a_smoothed_curve_looks_the_same_at_each_zoom(case: Case, smoothing: Smoothing, axis: BucketAxis) -> None:
+async def test_a_smoothed_curve_looks_the_same_at_each_zoom(case: Case) -> None:
     values = [math.sin(n / 100) + n % 7 for n in range(10_000)]
     iters = [n * 3 for n in range(10_000)]
     await case.store.add(batch(scalars(values, iters=iters), scalars([1.0], iters=[SINGLE_VALUE_ITERATION])))
     await case.settle()
     values[5000] = NAN
     await case.store.add(batch(scalars([NAN], iters=[iters[5000]])))
-    expected = smoothed(smoothing, iters, values)
-    for start, stop in ((0, 29_999), (15_000, 15_030), (29_970, 29_999)):
-        asked = BucketQuery(axis, lambda *_: 1, Range.of(start, stop), smoothing=smoothing)
-        (found,) = await case.store.scalar_buckets(SCALARS, asked)
-        inside = slice(-(-start // 3), stop // 3 + 1)
-        assert found.x.tolist() == iters[inside]
-        assert found.values[MEAN].tolist() == pytest.approx(expected[inside], abs=1e-9, nan_ok=True)
-    asked = BucketQuery(axis, lambda *_: 3000, smoothing=smoothing)
-    (found,) = await case.store.scalar_buckets(SCALARS, asked)
-    assert found.x.tolist() == list(range(0, 30_000, 3000))
-    finite = [value for value in expected[1000:2000] if math.isfinite(value)]
-    assert found.values[MEAN][1] == pytest.approx(math.fsum(finite) / len(finite))
+    for kind in Kind:
+        smoothing = Smoothing(kind, weight=0.95, points=9)
+        expected = smoothed(smoothing, iters, values)
+        for axis in BucketAxis:
+            for start, stop in ((0, 29_999), (15_000, 15_030), (29_970, 29_999)):
+                asked = BucketQuery(axis, lambda *_: 1, Range.of(start, stop), smoothing=smoothing)
+                (found,) = await case.store.scalar_buckets(SCALARS, asked)
+                inside = slice(-(-start // 3), stop // 3 + 1)
+                assert found.x.tolist() == iters[inside]
+                assert found.values[MEAN].tolist() == pytest.approx(expected[inside], abs=1e-9, nan_ok=True)
+            asked = BucketQuery(axis, lambda *_: 3000, smoothing=smoothing)
+            (found,) = await case.store.scalar_buckets(SCALARS, asked)
+            assert found.x.tolist() == list(range(0, 30_000, 3000))
+            finite = [value for value in expected[1000:2000] if math.isfinite(value)]
+            assert found.values[MEAN][1] == pytest.approx(math.fsum(finite) / len(finite))
 
 
 @pytest.mark.parametrize("iteration", [4, 4_999, 9_999])
@@ -406,9 +402,8 @@ async def test_overwriting_adds_no_point(case: Case, iteration: int) -> None:
     assert found[0].values[COUNT].sum() == (10_002 if iteration == 9_999 else 10_000)
 
 
-@pytest.mark.parametrize("finer", [False, True])
 @pytest.mark.parametrize("overwrite", [None, 0, 9_999, 4_321])
-async def test_long_series_add_up_whatever_the_interval(case: Case, overwrite: int | None, finer: bool) -> None:
+async def test_long_series_add_up_whatever_the_interval(case: Case, overwrite: int | None) -> None:
     length = 10_000
     values = [float(n % 1000) for n in range(length)]
     await case.store.add(batch(scalars(values)))
@@ -417,7 +412,7 @@ async def test_long_series_add_up_whatever_the_interval(case: Case, overwrite: i
         values[overwrite] = -1.0
         await case.store.add(batch(scalars([-1.0], iters=[overwrite])))
         await case.settle()
-    for interval in (1, 63, 700, 2048, 100_000):
+    for interval, finer in product((1, 63, 700, 2048, 100_000), (False, True)):
         found = await buckets(case, interval, finer=finer)
         starts = found.x.tolist()
         widths = {b - a for a, b in pairwise(starts)}

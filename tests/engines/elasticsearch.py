@@ -92,6 +92,13 @@ def remove(url: str, prefix: str) -> None:
                 call(url, "DELETE", f"/_{kind}/{template['name']}")
 
 
+def empty(url: str, prefix: str) -> None:
+    """Delete all indices whose names begin with `prefix`, but for that of the schema: what was set up stays."""
+    indices = call(url, "GET", f"/{prefix}*/_settings?expand_wildcards=all")
+    if written := [index for index in indices if index != f"{prefix}-schema"]:
+        call(url, "DELETE", f"/{','.join(written)}")
+
+
 def _named() -> Node | None:
     url = os.environ.get(VARIABLE)
     return ForeignNode(url.rstrip("/"), answers) if url else None

@@ -70,6 +70,22 @@ def elasticsearch_prefix(elasticsearch_url: str) -> Iterator[str]:
         yield prefix
 
 
+@pytest.fixture(scope="session")
+def _set_up_prefix(elasticsearch_url: str) -> Iterator[str]:
+    with own_prefix(elasticsearch_url) as prefix:
+        yield prefix
+
+
+@pytest.fixture
+def elasticsearch_shared_prefix(elasticsearch_url: str, _set_up_prefix: str) -> Iterator[str]:
+    """As `elasticsearch_prefix`, for stores that only keep events: the schema stays from one test to the next.
+
+    To set it up takes more time than most tests.
+    """
+    yield _set_up_prefix
+    elasticsearch.empty(elasticsearch_url, _set_up_prefix)
+
+
 @pytest.fixture
 def mongodb_database(mongodb_url: str) -> Iterator[str]:
     """The name of a test's own database, dropped after it."""

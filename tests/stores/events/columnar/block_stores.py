@@ -22,7 +22,7 @@ async def blocks(request: pytest.FixtureRequest) -> AsyncIterator[BlockStore]:
     from apiserver.stores.events.elasticsearch.cluster import Cluster
     from apiserver.stores.events.elasticsearch.migrations import check_schema
 
-    prefix = request.getfixturevalue("elasticsearch_prefix")
+    prefix = request.getfixturevalue("elasticsearch_shared_prefix")
     address = elasticsearch_address(engine.address(request.getfixturevalue("elasticsearch_url"), prefix))
     cluster = Cluster(address, strict=False)
     await check_schema(cluster.client, prefix, migrate=True)
