@@ -46,9 +46,10 @@ run: .venv/core.stamp
 # Elasticsearch and MongoDB are started for it where that can be done: CONTRIBUTING.md says what it takes. Each of the
 # processes that run tests starts its own.
 PROCESSES ?= 2
-test: lint check-format types check-viewer .venv/accelerator.stamp .venv/docs.stamp \
+test: $(PAGES) .venv/accelerator.stamp .venv/docs.stamp \
 		.venv-clients/stamp .venv-readers/stamp .venv-s3/stamp .venv-trackers/stamp $(OLD_CLIENTS:%=.venv-old-clients/%/stamp) \
 		tests/provider/node_modules/.package-lock.json
+	$(MAKE) --no-print-directory --jobs $(PROCESSES) lint check-format types check-viewer
 	$(BIN)/python -m pytest -n $(PROCESSES) --dist worksteal
 
 # All pages on Elasticsearch and MongoDB, and a cluster whose nodes fail; then what is left to chance, with new seeds, one
@@ -62,14 +63,17 @@ longer: .venv/accelerator.stamp $(PAGES)
 	EVENTS_RELEASE=1 $(BIN)/python -m pytest tests/deployment/test_release.py
 	for seed in $$(shuf -i 1-4294967295 -n $(SEEDS)); do \
 		run="$(BIN)/python -m pytest --hypothesis-seed=$$seed"; echo "seed $$seed"; \
-		EVENTS_EXAMPLES=$(EXAMPLES) $$run tests/aggregation tests/copying tests/data tests/events tests/importing tests/rpc \
+		EVENTS_EXAMPLES=$(EXAMPLES) $$run tests/aggregation tests/copying tests/data tests/events tests/hostile/test_cost.py \
+			tests/importing tests/rpc \
 			tests/stores/documents tests/stores/events/embedded/test_brute_force.py \
 			tests/stores/events/embedded/test_damage.py tests/stores/events/columns/test_stats.py \
 			tests/stores/events/columnar || exit 1; \
 		EVENTS_EXAMPLES=$$(($(EXAMPLES) / 20 + 1)) $$run tests/services/events/test_openapi.py \
-			tests/stores/events/elasticsearch/test_brute_force.py || exit 1; \
-		EVENTS_KILLS=$(KILLS) $$run tests/robustness/test_kill.py tests/stores/events/embedded/test_kill.py \
-			tests/engines/test_kill.py || exit 1; \
+			tests/stores/events/elasticsearch/test_brute_force.py tests/stores/events/elasticsearch/test_changes.py \
+			tests/stores/events/elasticsearch/test_old_documents.py || exit 1; \
+		EVENTS_KILLS=$(KILLS) EVENTS_SOAK_SECONDS=$$(($(KILLS) * 5)) $$run tests/robustness/test_kill.py \
+			tests/robustness/test_soak.py tests/operating/backup/test_under_load.py tests/engines/test_kill.py \
+			tests/stores/events/embedded/test_kill.py tests/stores/test_pages.py || exit 1; \
 		EVENTS_FAULTS=$$(($(KILLS) * 10)) $$run tests/stores/events/embedded/test_failing_calls.py || exit 1; \
 	done
 

@@ -30,7 +30,7 @@ from tests.harness import Served, served, wait_until
 from tests.robustness.writers import Task, Writer, acknowledged, is_stored, new_task, writing
 from tests.stores.events.elasticsearch.old_layout import OldServer
 
-KILLS = int(os.environ.get("EVENTS_KILLS", "3"))
+KILLS = int(os.environ.get("EVENTS_KILLS", "2"))
 KILLS_A_TASK = 10
 #: Batches of one owner after which it is compacted; here are more of them.
 BATCHES = 40

@@ -24,7 +24,7 @@ from apiserver.rpc.bounds import Schema
 from tests.harness import basic, running_api
 from tests.services.generated import ENDPOINTS, ask
 
-EXAMPLES = int(os.environ.get("EVENTS_EXAMPLES", "150"))
+EXAMPLES = int(os.environ.get("EVENTS_EXAMPLES", "60"))
 #: Calls that any request may cost, and those a byte of its body.
 _ANY, _A_BYTE = 40_000, 40
 

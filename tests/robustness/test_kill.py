@@ -13,7 +13,7 @@ import pytest
 
 from tests.robustness import kills
 
-KILLS = int(os.environ.get("EVENTS_KILLS", "3"))
+KILLS = int(os.environ.get("EVENTS_KILLS", "2"))
 
 
 @pytest.mark.parametrize("durability", ["process", "fsync"])

@@ -11,7 +11,7 @@ from pathlib import Path
 from tests.harness import served
 from tests.robustness import soak
 
-SECONDS = float(os.environ.get("EVENTS_SOAK_SECONDS", "20"))
+SECONDS = float(os.environ.get("EVENTS_SOAK_SECONDS", "5"))
 
 
 def test_nothing_grows_and_nothing_is_lost(tmp_path: Path) -> None:

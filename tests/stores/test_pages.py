@@ -17,7 +17,7 @@ from apiserver.stores.pages import Pages
 from apiserver.stores.snapshots import SnapshotError
 from tests.harness import wait_until
 
-COPIES = int(os.environ.get("EVENTS_KILLS", "4")) * 5
+COPIES = int(os.environ.get("EVENTS_KILLS", "2")) * 5
 
 _WRITER = """
 import os, random, sqlite3, sys

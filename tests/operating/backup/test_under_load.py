@@ -21,7 +21,7 @@ import pytest
 from tests.harness import Served, apiserver, run, served, wait_until
 from tests.robustness.writers import LINES, Task, Writer, new_task, writing
 
-BACKUPS = int(os.environ.get("EVENTS_KILLS", "3"))
+BACKUPS = int(os.environ.get("EVENTS_KILLS", "2"))
 
 
 @dataclass

@@ -129,7 +129,7 @@ LEFT_BY_ANOTHER = [
 
 
 def test_the_elasticsearch_store_answers_like_the_plain_one(elasticsearch_url: str) -> None:
-    @examples(4)
+    @examples(2)
     @given(operations)
     @example(LEFT_BY_ANOTHER)
     @example([*LEFT_BY_ANOTHER, ("tell",), ("restated", {OWNERS[1]})])

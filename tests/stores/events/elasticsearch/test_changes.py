@@ -81,7 +81,7 @@ async def run(address: ElasticsearchAddress, operations: list[tuple[Any, ...]]) 
 
 
 def test_a_follower_has_what_the_stores_have(elasticsearch_url: str) -> None:
-    @examples(3)
+    @examples(2)
     @given(operations)
     def same(operations: list[tuple[Any, ...]]) -> None:
         with own_prefix(elasticsearch_url) as prefix:

@@ -339,7 +339,7 @@ async def run(url: str, prefix: str, old: list[EventBatch], new: list[tuple[Any,
 
 
 def test_old_documents_answer_as_the_plain_store(elasticsearch_url: str, few_in_a_block: None) -> None:
-    @examples(5)
+    @examples(3)
     @given(st.lists(random_events.batches, min_size=1, max_size=3), operations)
     def same(old: list[EventBatch], new: list[tuple[Any, ...]]) -> None:
         with own_prefix(elasticsearch_url) as prefix:
