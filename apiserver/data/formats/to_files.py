@@ -19,8 +19,11 @@ _FREE = 2**30
 _GROUP = 2**17
 
 
-async def write_parquet(path: Path, table: Table) -> None:
-    """Write the table in a thread, which asks the event loop for each batch. ImportError without the extra."""
+async def write_parquet(path: Path, table: Table, group: int = _GROUP) -> None:
+    """Write the table in a thread, which asks the event loop for each batch. ImportError without the extra.
+
+    `group`: rows of a row group, which are in memory together.
+    """
     from apiserver.data.formats.arrow import write_parquet_file
 
     loop = asyncio.get_running_loop()
@@ -41,7 +44,7 @@ async def write_parquet(path: Path, table: Table) -> None:
         raise InterruptedError
 
     writing = asyncio.ensure_future(
-        asyncio.to_thread(write_parquet_file, path, table.columns, batches(), table.about, _GROUP)
+        asyncio.to_thread(write_parquet_file, path, table.columns, batches(), table.about, group)
     )
     async with aclosing(table.batches):
         try:

@@ -230,8 +230,9 @@ def _require_memory(name: str, size: int) -> None:
     free = memory.available()
     if free is not None and free < size * _DECODED:
         raise BackupError(
-            f"{name} is refused: without a key, anybody may have made it, and it may take {shown_bytes(size * _DECODED)}"
-            f" of memory, of which {shown_bytes(free)} are free. Give the key if it is signed, or use a larger machine"
+            f"{name} is refused: without a key, anybody may have made it, and it may take"
+            f" {shown_bytes(size * _DECODED)} of memory, of which {shown_bytes(free)} are free."
+            " Give the key if it is signed, or use a larger machine"
         )
 
 

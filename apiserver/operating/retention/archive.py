@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from hashlib import blake2b
 from pathlib import Path
@@ -24,13 +24,15 @@ from urllib.parse import quote
 import numpy as np
 
 from apiserver.data.formats.to_files import write_parquet
-from apiserver.data.tables import Batch, Column, Kind, Repeated, Table, Values
+from apiserver.data.tables import Batch, Kind, Repeated, Table, Values
+from apiserver.events.aggregates import BoolArray
 from apiserver.events.model import EventType, Owner
 from apiserver.operating.retention.due import COLUMNS
 from apiserver.stores.syncing import sync_folder
 
 _GOING, _DONE, _PART = ".going.parquet", ".parquet", ".part"
-_ROWS = 10_000
+#: Rows that are in memory together when files are written and read. A document or a message may be large.
+_POINTS, _LINES, _SAMPLES = 2**17, 5000, 200
 
 
 class Archive:
@@ -47,10 +49,9 @@ class Archive:
 
         ImportError without the extra `parquet`.
         """
-        columns = COLUMNS[type]
         path = self._of(owner) / f"{type.plural}-{self._moment}{_GOING}"
         left = await asyncio.to_thread(self.left, owner, type)
-        known = await asyncio.to_thread(_known_rows, left, columns)
+        known = await asyncio.to_thread(_known_rows, left, type)
         await asyncio.to_thread(_make_ready, path.parent, type)
         part, written = path.with_name(path.name + _PART), 0
 
@@ -58,13 +59,13 @@ class Archive:
             nonlocal written
             async with aclosing(batches):
                 async for batch in batches:
-                    some = await asyncio.to_thread(_without, batch, columns, known) if known else batch
+                    some = await asyncio.to_thread(_without, batch, type, known) if len(known) else batch
                     written += some.rows
                     if some.rows:
                         yield some
 
         try:
-            await write_parquet(part, Table(columns, new(), about))
+            await write_parquet(part, Table(COLUMNS[type], new(), about), _rows_together(type))
             if not written:
                 return None
             await asyncio.to_thread(_keep, part, path)
@@ -89,14 +90,19 @@ class Archive:
                 await asyncio.to_thread(_rename_each, [path])
             if not (left := await asyncio.to_thread(self.left, owner, type)):
                 return
-            known = await asyncio.to_thread(_known_rows, left, COLUMNS[type])
+            known = await asyncio.to_thread(_known_rows, left, type)
             async for batch in stored:
-                if (await asyncio.to_thread(_without, batch, COLUMNS[type], known)).rows < batch.rows:
+                if (await asyncio.to_thread(_without, batch, type, known)).rows < batch.rows:
                     return
             await asyncio.to_thread(_rename_each, left)
 
     def _of(self, owner: Owner) -> Path:
         return self._folder / _name(owner.company) / _name(owner.id)
+
+
+def _rows_together(type: EventType) -> int:
+    """Rows of a row group."""
+    return {EventType.SCALAR: _POINTS, EventType.LOG: _LINES}.get(type, _SAMPLES)
 
 
 def _name(id: str) -> str:
@@ -139,32 +145,53 @@ def _rename_each(paths: Sequence[Path]) -> None:
 # --- which rows are in a file already ----------------------------------------------------------------
 
 
-def _known_rows(paths: Sequence[Path], columns: Sequence[Column]) -> set[bytes]:
-    """The digests of all rows of these files."""
+class _Rows:
+    """Which rows there are, by digests of 16 bytes: a million of them take 16 MB."""
+
+    def __init__(self, digests: bytes | bytearray) -> None:
+        pairs = np.frombuffer(digests, "<u8").reshape(-1, 2)
+        order = np.argsort(pairs[:, 0])
+        self._first, self._second = pairs[order, 0], pairs[order, 1]
+
+    def __len__(self) -> int:
+        return len(self._first)
+
+    def has(self, digests: bytes) -> BoolArray:
+        """Whether each row is one of these."""
+        pairs = np.frombuffer(digests, "<u8").reshape(-1, 2)
+        if not len(self):
+            return np.zeros(len(pairs), np.bool_)
+        at = np.minimum(np.searchsorted(self._first, pairs[:, 0]), len(self) - 1)
+        same: BoolArray = (self._first[at] == pairs[:, 0]) & (self._second[at] == pairs[:, 1])
+        return same
+
+
+def _known_rows(paths: Sequence[Path], type: EventType) -> _Rows:
+    """All rows of these files."""
     from arro3.core import DataType
     from arro3.io import read_parquet
 
-    known: set[bytes] = set()
+    known = bytearray()
     for path in paths:
-        for batch in read_parquet(path, batch_size=_ROWS):
+        for batch in read_parquet(path, batch_size=min(_rows_together(type), _LINES)):
             values: list[list[Any]] = []
-            for column in columns:
+            for column in COLUMNS[type]:
                 of = batch.column(column.name)
                 values.append(list((of.cast(DataType.int64()) if column.kind is Kind.TIME else of).to_pylist()))
-            known.update(_digests(values))
-    return known
+            known += _digests(values)
+    return _Rows(known)
 
 
-def _without(batch: Batch, columns: Sequence[Column], known: set[bytes]) -> Batch:
+def _without(batch: Batch, type: EventType, known: _Rows) -> Batch:
     """The rows that are not known."""
-    values = [_plain(of, column.kind) for of, column in zip(batch.columns, columns, strict=True)]
-    places = [place for place, digest in enumerate(_digests(values)) if digest not in known]
+    values = [_plain(of, column.kind) for of, column in zip(batch.columns, COLUMNS[type], strict=True)]
+    places = np.flatnonzero(~known.has(_digests(values))).tolist()
     return Batch(len(places), [_taken(of, places) for of in batch.columns])
 
 
-def _digests(columns: Sequence[Sequence[Any]]) -> Iterator[bytes]:
-    for row in zip(*columns, strict=True):
-        yield blake2b(repr(row).encode("utf-8", "surrogatepass"), digest_size=16).digest()
+def _digests(columns: Sequence[Sequence[Any]]) -> bytes:
+    rows = (repr(row).encode("utf-8", "surrogatepass") for row in zip(*columns, strict=True))
+    return b"".join([blake2b(row, digest_size=16).digest() for row in rows])
 
 
 def _plain(values: Values, kind: Kind) -> list[Any]:

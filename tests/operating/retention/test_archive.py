@@ -6,6 +6,7 @@ import datetime
 import math
 import os
 import threading
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 from arro3.io import read_parquet
 
+from apiserver.data.formats import arrow
 from apiserver.events.model import SAMPLE_TYPES, EventType, LogColumns
 from apiserver.events.queries import SeriesQuery
 from apiserver.operating.retention import archive, due
@@ -233,6 +235,50 @@ async def test_a_slow_disk_of_the_archive_keeps_no_call_waiting(
     assert here == set()
     assert elsewhere == set(methods)
     assert names(folder / COMPANY) == ["task/logs-M.parquet"]
+
+
+async def test_large_documents_are_written_some_at_a_time(
+    stores: Stores, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a row group has is in memory when it is written, and when it is read."""
+    groups = []
+    real = arrow.write_parquet_file
+
+    def noted(path: Path, columns: Any, batches: Any, about: Any, rows: int) -> None:
+        groups.append((path.name.partition("-")[0], rows))
+        real(path, columns, batches, about, rows)
+
+    monkeypatch.setattr(arrow, "write_parquet_file", noted)
+    await stores.task()
+    samples = [sample(n, type=type, timestamp=OLD) for n in range(250) for type in SAMPLE_TYPES]
+    await stores.events.add(batch(*samples, lines(["old"], timestamps=[OLD])))
+    await stores.run(*ALL, archive=tmp_path, moment="M")
+    assert sorted(groups) == sorted([("logs", 5000), *((type.plural, 200) for type in SAMPLE_TYPES)])
+    assert [row[2] for row in rows(tmp_path / COMPANY / "task" / "plots-M.parquet")] == list(range(250))
+
+
+async def test_what_is_known_of_rows_takes_little_memory(
+    stores: Stores, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    number = 20_000
+    await stores.task()
+    await stores.events.add(batch(scalars(range(number), timestamps=[OLD] * number)))
+
+    async def dies(*how: Any) -> int:
+        raise CutShort
+
+    monkeypatch.setattr(due, "delete", dies)
+    with pytest.raises(CutShort):
+        await stores.run(*ALL, archive=tmp_path, moment="M")
+    left = archive.Archive(tmp_path, "N").left(OWNER, EventType.SCALAR)
+    archive._known_rows(left, EventType.SCALAR)  # imports what it needs
+    tracemalloc.start()
+    try:
+        known = archive._known_rows(left, EventType.SCALAR)
+        assert len(known) == number
+        assert tracemalloc.get_traced_memory()[0] < 20 * number
+    finally:
+        tracemalloc.stop()
 
 
 async def test_ids_of_tasks_lead_nowhere_else(stores: Stores, tmp_path: Path) -> None:
