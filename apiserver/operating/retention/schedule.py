@@ -46,7 +46,8 @@ class ScheduledRetention:
         self._files = files
         self._audit = audit
         self._begun = time.time()
-        self._next_try = 0.0
+        self._next_try = -math.inf
+        """When (monotonic) it may be tried again after a failure, whatever the clock says meanwhile."""
         self._failed = -math.inf
         self._last: Document = {}
         self.job = Repeating(
@@ -88,8 +89,8 @@ class ScheduledRetention:
         """See when it was last done, and delete if that is due."""
         events, documents = self._stores
         self._last = await turns.last(documents)
-        now = time.time()
-        if now < self._next_try or now - self.ended < self._settings.retention_every * 3600:
+        is_due = time.time() - self.ended >= self._settings.retention_every * 3600
+        if not is_due or time.monotonic() < self._next_try:
             return
         amounts = Amounts()
         try:
@@ -100,9 +101,10 @@ class ScheduledRetention:
         except Taken:
             return
         except Exception:
-            self._failed, self._next_try = time.time(), now + RETRY
+            self._failed, self._next_try = time.time(), time.monotonic() + RETRY
             raise
         finally:
             for entry in amounts.entries():
                 self._audit(entry)
+        self._failed = -math.inf
         self._last = await turns.last(documents)

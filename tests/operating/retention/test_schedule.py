@@ -7,6 +7,7 @@ import json
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -153,6 +154,36 @@ async def test_a_failure_is_over_when_another_server_has_done_it(
     assert retention.state == "failed"
     await run_ended(documents, 1)
     await retention.look()
+    assert retention.state == "ok"
+
+
+async def test_a_failure_is_tried_again_in_ten_minutes_whatever_the_clock_says(
+    documents: DocumentStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    retention, tried, clock, running = scheduled(documents), [], [time.time()], [1000.0]
+
+    async def fails(*how: Any, **more: Any) -> list[str]:
+        tried.append(running[0])
+        if len(tried) < 3:
+            raise RetentionError("the disk is full")
+        return []
+
+    monkeypatch.setattr(schedule, "delete", fails)
+    monkeypatch.setattr(schedule, "time", SimpleNamespace(time=lambda: clock[0], monotonic=lambda: running[0]))
+    with pytest.raises(RetentionError):
+        await retention.look()
+    clock[0] += 30 * 86400  # the clock is set forward: no storm of tries
+    await retention.look()
+    assert len(tried) == 1
+    clock[0] -= 60 * 86400  # the clock is set back: it is tried all the same
+    running[0] += schedule.RETRY
+    with pytest.raises(RetentionError):
+        await retention.look()
+    assert retention.state == "failed"
+    clock[0] -= 86400
+    running[0] += schedule.RETRY
+    await retention.look()
+    assert len(tried) == 3
     assert retention.state == "ok"
 
 
