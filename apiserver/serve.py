@@ -42,6 +42,7 @@ from apiserver.services.access.credentials import Credential
 from apiserver.services.access.sign_in_links import new_path
 from apiserver.settings import Settings, SettingsError
 from apiserver.signals import heard
+from apiserver.stopping import Stop
 from apiserver.stores.documents.base import DocumentStore, DocumentStoreError
 from apiserver.stores.events.base import EventStoreError
 from apiserver.stores.files.disk import FileStoreError
@@ -164,6 +165,7 @@ def _told_if_in_use(host: str, port: int) -> Iterator[None]:
 async def _serve(settings: Settings, sockets: list[socket.socket], worker: Child | None) -> None:
     certificate = Certificate(Path(settings.tls_cert), Path(settings.tls_key)) if settings.tls_cert else None
     app = create_app(settings)
+    stop = Stop(app.end_streams)
     with contextlib.ExitStack() as until_closed:
         async with app.lifespan() as new_credential:
             for listener in sockets:
@@ -185,12 +187,13 @@ async def _serve(settings: Settings, sockets: list[socket.socket], worker: Child
             app.metrics.gauges["connections"] = ("Connections that are open.", lambda: len(slots))
             app.metrics.gauges["connections_limit"] = ("Most connections of this process.", lambda: limit)
             async with _protocol(certificate, slots, app.metrics) as protocol:
-                servers = [_Server(_config(settings, protocol, served.pop(0)), app.end_streams) for _ in sockets]
-                until_closed.enter_context(heard(partial(_stop, servers), settings.shutdown_seconds + _CLOSING))
+                servers = [stop.server(_config(settings, protocol, served.pop(0))) for _ in sockets]
+                until_closed.enter_context(heard(stop.by_signal, settings.shutdown_seconds + _CLOSING))
                 serving = (server.serve(copies(one)) for server, one in zip(servers, sockets, strict=True))
-                with watched(settings.slow_loop_ms, app.held), _tied_to_parent(worker, servers):
+                with watched(settings.slow_loop_ms, app.held), _tied_to_parent(worker, stop):
                     async with told():
                         await asyncio.gather(*serving)
+        stop.ended()
 
 
 @contextlib.asynccontextmanager
@@ -219,13 +222,6 @@ def copies(listener: socket.socket) -> list[socket.socket]:
     With a single socket, a thousand connections at once would fill the system's queue, and further clients would wait.
     """
     return [listener, *(listener.dup() for _ in range(_ACCEPTED_AT_ONCE - 1))]
-
-
-def _stop(servers: list[_Server]) -> None:
-    """Stop the servers; the second call does not wait for requests under way. It can be called in any thread."""
-    for server in servers:
-        server.force_exit = server.should_exit
-        server.should_exit = True
 
 
 def announce(settings: Settings, credential: Credential | None) -> None:
@@ -291,36 +287,19 @@ def _config(settings: Settings, protocol: Callable[..., asyncio.Protocol], app: 
     )
 
 
-class _Server(uvicorn.Server):
-    """A uvicorn server that leaves signals to `signals.py`: two such servers would overwrite each other's handlers."""
-
-    def __init__(self, config: uvicorn.Config, end_streams: Callable[[], None]) -> None:
-        super().__init__(config)
-        self._end_streams = end_streams
-
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        self._end_streams()  # they are answers that end no other way, and uvicorn waits for answers
-        await super().shutdown(sockets)
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
-
-
 @contextlib.contextmanager
-def _tied_to_parent(worker: Child | None, servers: list[_Server]) -> Iterator[None]:
+def _tied_to_parent(worker: Child | None, stop: Stop) -> Iterator[None]:
     """Tell the parent that this worker is ready, and stop the worker if the parent dies."""
     if worker is None:
         yield
         return
     loop = asyncio.get_running_loop()
 
-    def stop() -> None:
+    def parent_died() -> None:
         loop.remove_reader(worker.lifeline)
-        for server in servers:
-            server.should_exit = True
+        stop.because_of("the end of its parent process")
 
-    loop.add_reader(worker.lifeline, stop)
+    loop.add_reader(worker.lifeline, parent_died)
     worker.ready()
     try:
         yield

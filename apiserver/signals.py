@@ -26,8 +26,8 @@ _ENDED = b"\0"
 
 
 @contextmanager
-def heard(stop: Callable[[], None], patience: float) -> Iterator[None]:
-    """Inside the block, call `stop` in another thread for each of the first two signals.
+def heard(stop: Callable[[int], None], patience: float) -> Iterator[None]:
+    """Inside the block, call `stop` with the number of each of the first two signals, in another thread.
 
     If the block does not end within `patience` seconds of the first signal, the process is killed. Enter the block in
     the main thread and, if there is an event loop, inside it: then these handlers replace the loop's.
@@ -59,7 +59,7 @@ def arriving(signals: Collection[signal.Signals]) -> Iterator[tuple[int, int]]:
         os.close(writing)
 
 
-def _hear(numbers: int, stop: Callable[[], None], patience: float) -> None:
+def _hear(numbers: int, stop: Callable[[int], None], patience: float) -> None:
     deadline, count = float("inf"), 0
     while True:
         left = deadline - time.monotonic()
@@ -75,7 +75,7 @@ def _hear(numbers: int, stop: Callable[[], None], patience: float) -> None:
         deadline = min(deadline, time.monotonic() + patience)
         if count == _LAST:
             _end("it got three signals")
-        stop()
+        stop(number[0])
 
 
 def _end(reason: str) -> None:

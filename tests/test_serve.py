@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import socket
 import ssl
@@ -109,6 +110,8 @@ def test_stopping_is_clean_and_frees_the_ports(server: Served) -> None:
     kept_open = httpx.Client(base_url=server.api_url)
     assert kept_open.get("/health").status_code == 200
     assert server.stop() == 0
+    assert re.search(r"stopped because of SIGTERM, in \d+\.\d seconds$", server.log.read_text())
+    assert "under way" not in server.log.read_text()
     kept_open.close()
     for port in (server.port, server.files_port):
         with socket.socket() as listener:
@@ -124,12 +127,14 @@ def test_an_interrupt_is_clean_too(server: Served) -> None:
     assert server.process is not None
     server.process.send_signal(signal.SIGINT)
     assert server.process.wait(30) == 0
+    assert "stopped because of SIGINT" in server.log.read_text()
 
 
 def test_a_request_under_way_is_answered_before_the_server_ends(server: Served) -> None:
     assert told_to_stop_under_way(server) == 200
     assert server.process is not None
     assert server.process.wait(30) == 0
+    assert "stopping because of SIGTERM: requests are still under way: 1" in server.log.read_text()
 
 
 def test_what_was_acknowledged_survives_a_kill(server: Served) -> None:
