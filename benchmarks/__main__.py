@@ -15,6 +15,7 @@ from pathlib import Path
 
 from benchmarks import (
     backups,
+    bounded,
     changes,
     data,
     deleting,
@@ -41,6 +42,7 @@ from benchmarks.table import Table
 
 SECTIONS: dict[str, Callable[[Run], None]] = {
     "writing": writing.measure,
+    "bounded": bounded.measure,
     "engine": engine.measure,
     "sealing": sealing.measure,
     "reading": reading.measure,

@@ -21,6 +21,7 @@ NO_BACKUP = "without a backup"
 FIRST = "the first time"
 PING_EACH = "debug.ping for each task"
 UNWATCHED = "nobody watches"
+UNBOUNDED = "without quotas and audit log"
 #: Writes the same points from memory.
 PYARROW = "pyarrow, the points in memory"
 POLLING = "asking every 10 s"
@@ -210,6 +211,17 @@ FIGURES: tuple[Figure, ...] = (
     Figure("clients.rate", "add_batch of 100 events, 8 clients", "events/s", (least(250_000),)),
     Figure("clients.p99", "add_batch of 100 events, 8 clients, p99", "ms", (Bar(30),)),
     Figure("clients.cpu", "add_batch of 100 events, 8 clients, CPU an event", "ns"),
+    Figure("bounded.quotas.small", "quotas: batches of 100 points in 100 series", "ms", (Bar(1.03, UNBOUNDED),)),
+    Figure(
+        "bounded.all.small", "quotas and audit log: batches of 100 points in 100 series", "ms", (Bar(1.03, UNBOUNDED),)
+    ),
+    Figure("bounded.quotas.large", "quotas: batches of 5,000 points in 1,000 series", "ms", (Bar(1.03, UNBOUNDED),)),
+    Figure(
+        "bounded.all.large",
+        "quotas and audit log: batches of 5,000 points in 1,000 series",
+        "ms",
+        (Bar(1.03, UNBOUNDED),),
+    ),
     Figure("log.rate", "log lines in, 10k a batch, one client", "lines/s", (least(250_000),)),
     Figure("log.cpu", "log lines in, CPU a line", "ns"),
     Figure("engine.20", "engine CPU to merged, 20 series, 10k a batch", "ns/point", (Bar(200), Bar(1 / 6, ROWS))),

@@ -18,8 +18,7 @@ import heapq
 import logging
 import math
 import time
-from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -28,9 +27,9 @@ from apiserver.events.model import EventType, Owner
 from apiserver.files.sizes import bytes_by_task
 from apiserver.off_loop import off_loop
 from apiserver.repeating import Repeating
-from apiserver.services.quotas.subjects import Subject, Subjects
+from apiserver.services.quotas.accounts import MOST, Account, Accounts, Share, new_account
+from apiserver.services.quotas.subjects import Subject
 from apiserver.services.usage import CompanyUsage, Usages
-from apiserver.setting_values import Quota
 from apiserver.stores.documents.base import DocumentStore, DocumentStoreBusy
 from apiserver.stores.documents.scoped import CompanyDocuments
 from apiserver.stores.events.base import EventStoreBusy
@@ -41,48 +40,20 @@ log = logging.getLogger(__name__)
 
 #: The next sum waits for so many seconds, or so many times as long as the last one took, whichever is longer.
 EVERY, TIMES = 60.0, 100.0
-#: A subject that has used up a smaller part of its bounds counts as having nothing. So many others are remembered.
-LEAST, MOST = 0.05, 100_000
 #: From this part of a bound on, people are warned; the log names so many.
 NEAR, NAMED = 0.8, 100
 _LOGS = TYPES.index(EventType.LOG)
 _AT_ONCE = 1000
-
-
-@dataclass(slots=True)
-class Used:
-    """What one subject has."""
-
-    bytes: int = 0
-    series: int = 0
-
-
-class Share(NamedTuple):
-    """How much of a bound a subject has used up. `what` is "bytes" or "series"."""
-
-    subject: Subject
-    what: str
-    used: int
-    bound: int
-
-    @property
-    def part(self) -> float:
-        """1 if all is used up."""
-        return self.used / self.bound
+#: An owner with its project and user, bytes and series.
+_Row = tuple[Owner, str, str, int, int]
 
 
 @dataclass(slots=True)
 class _Company:
-    """What is known of a company."""
+    """What is known of the sums of a company."""
 
-    measured: dict[Subject, Used] | None = None
-    """What there was at the last sum; None before the first one."""
-    added: dict[Subject, Used] = field(default_factory=lambda: defaultdict(Used))
-    """What was added since that sum began, or since the one that is being made."""
-    before: dict[Subject, Used] = field(default_factory=dict)
-    """What was added before the sum began that is being made."""
-    coming: Counter[Subject] = field(default_factory=Counter)
-    """Bytes of files that are being uploaded."""
+    summed: bool = False
+    """Whether there was a sum."""
     began: int = 0
     """When the sum began that is being made, in epoch nanoseconds; 0: none is."""
     due: float = 0.0
@@ -103,9 +74,9 @@ class Near(NamedTuple):
 class Amounts:
     """What the subjects of quotas have, approximately."""
 
-    def __init__(self, subjects: Subjects, usages: Usages, documents: DocumentStore, files: Path | None) -> None:
+    def __init__(self, accounts: Accounts, usages: Usages, documents: DocumentStore, files: Path | None) -> None:
         """`files`: the folder of files, if their bytes count."""
-        self._subjects = subjects
+        self._accounts = accounts
         self._usages = usages
         self._documents = documents
         self._files = files
@@ -115,43 +86,19 @@ class Amounts:
             "adding up for quotas", self._measure_all, EVERY, expected=(EventStoreBusy, DocumentStoreBusy, OSError)
         )
 
-    def shares(self, subject: Subject, quota: Quota) -> list[Share]:
-        """How much of each bound of its quota a subject has used up."""
-        used = self.used(subject)
-        both = (("bytes", used.bytes, quota.bytes), ("series", used.series, quota.series))
-        return [Share(subject, what, has, bound) for what, has, bound in both if bound]
-
-    def used(self, subject: Subject) -> Used:
-        """What a subject has."""
-        company = self._company(subject.company)
-        bytes = company.coming[subject] if company.coming else 0
-        series = 0
-        for some in (company.measured, company.before, company.added):
-            if some and (one := some.get(subject)) is not None:
-                bytes += one.bytes
-                series += one.series
-        return Used(bytes, series)
-
-    def add(self, subject: Subject, quota: Quota, *, bytes: int = 0, series: int = 0) -> None:
+    def add(self, accounts: Sequence[Account], *, bytes: int = 0, series: int = 0) -> None:
         """Count what is added. Negative bytes are taken from what was added since the last sum, not from the sum."""
-        company = self._company(subject.company)
+        if not accounts:
+            return
+        company = self._company(accounts[0].subject.company)
         company.grown = True
-        added = company.added[subject]
-        added.bytes = max(added.bytes + bytes, 0)
-        added.series += series
-        used = self.used(subject)
-        is_near = used.bytes >= NEAR * quota.bytes > 0 or used.series >= NEAR * quota.series > 0
-        if is_near or bytes < 0:
-            self._look_at(company, subject, quota, company.near)
-        while len(company.added) > MOST:
-            del company.added[next(iter(company.added))]
-
-    def comes(self, subject: Subject, bytes: int) -> None:
-        """Count bytes of an upload for as long as it is under way; fewer than none when it ends."""
-        coming = self._company(subject.company).coming
-        coming[subject] += bytes
-        if coming[subject] <= 0:
-            del coming[subject]
+        for account in accounts:
+            account.added_series += series
+            account.added_bytes += bytes
+            if account.added_bytes < 0:
+                account.added_bytes = 0
+            if bytes < 0 or account.part >= NEAR:
+                self._look_at(company, account, company.near)
 
     def gone(self, company: str, former: Former | None) -> int:
         """The bytes that a deleted or replaced file frees. 0 if a sum is being made that may count the file still."""
@@ -171,15 +118,19 @@ class Amounts:
     async def of_company(self, company: str) -> list[Share]:
         """Whoever has used up a part of a bound, the fullest first; EventStoreBusy if adding up takes too long."""
         known = self._company(company)
-        if known.measured is None:
+        if not known.summed:
             _check_due(known)
             async with self._one_at_a_time:
-                if known.measured is None:  # nobody else has added up meanwhile
+                if not known.summed:  # nobody else has added up meanwhile
                     _check_due(known)
                     await self._measure(company)
-        subjects = dict.fromkeys([*(known.measured or ()), *known.before, *known.added])
-        shares = (share for subject in subjects for share in self._shares(subject))
-        return await off_loop(len(subjects), lambda: sorted(shares, key=lambda share: share.part, reverse=True))
+        accounts = list(self._accounts.of_company(company).values())
+
+        def shares() -> list[Share]:
+            some = (share for account in accounts for share in account.shares() if share.used)
+            return sorted(some, key=lambda share: share.part, reverse=True)
+
+        return await off_loop(len(accounts), shares)
 
     async def measure(self, company: str) -> None:
         """Sum up what a company has. EventStoreBusy if that takes too long."""
@@ -189,25 +140,24 @@ class Amounts:
     async def _measure(self, company: str) -> None:
         known, started = self._company(company), time.monotonic()
         known.grown, known.began = False, time.time_ns()
-        known.before, known.added = known.added, defaultdict(Used)
+        for account in self._accounts.of_company(company).values():
+            account.begin_sum()
         try:
             usage = await self._usages.anew(company)
             files = await asyncio.to_thread(bytes_by_task, self._files, company, known.began) if self._files else {}
             others = await self._tasks_with_files_only(company, usage, files)
-            known.measured, full = await asyncio.to_thread(self._summed, company, usage, files, others)
-        except BaseException:
-            for subject, used in known.before.items():
-                known.added[subject].bytes += used.bytes
-                known.added[subject].series += used.series
-            raise
+            accounts = list(self._accounts.of_company(company).values())
+            fullest = await asyncio.to_thread(self._sum, accounts, _rows(company, usage, files, others))
         finally:
-            known.before, known.began = {}, 0
+            known.began = 0
             ended = time.monotonic()
             known.due = ended + max(TIMES * (ended - started), EVERY)
+        self._accounts.take_over(company, fullest)
+        known.summed = True
         near: dict[tuple[Subject, str], bool] = {}
-        for subject in dict.fromkeys([*full, *known.added, *known.coming]):
-            if (quota := self._subjects.quota_of(subject)) is not None:
-                self._look_at(known, subject, quota, near)
+        for account in self._accounts.of_company(company).values():
+            if account.part >= NEAR:
+                self._look_at(known, account, near)
         known.near = near
 
     def _company(self, company: str) -> _Company:
@@ -222,16 +172,10 @@ class Amounts:
         for company in [name for name, known in self._companies.items() if known.grown and known.due <= now]:
             await self.measure(company)
 
-    def _shares(self, subject: Subject) -> list[Share]:
-        quota = self._subjects.quota_of(subject)
-        return self.shares(subject, quota) if quota is not None else []
-
-    def _look_at(
-        self, company: _Company, subject: Subject, quota: Quota, near: dict[tuple[Subject, str], bool]
-    ) -> None:
-        """Note in `near` whether the subject has most of a bound, and say so in the log if that is new."""
-        for share in self.shares(subject, quota):
-            place = subject, share.what
+    def _look_at(self, company: _Company, account: Account, near: dict[tuple[Subject, str], bool]) -> None:
+        """Note in `near` whether the account has most of a bound, and say so in the log if that is new."""
+        for share in account.shares():
+            place = account.subject, share.what
             if share.part < NEAR:
                 near.pop(place, None)
                 continue
@@ -239,7 +183,7 @@ class Amounts:
             near[place] = share.part >= 1
             if is_new and len(near) <= NAMED:
                 text = "a quota is used up to %d %%: %s has %s of %s %s"
-                log.warning(text, 100 * share.part, subject, f"{share.used:,}", f"{share.bound:,}", share.what)
+                log.warning(text, 100 * share.part, account.subject, f"{share.used:,}", f"{share.bound:,}", share.what)
 
     async def _tasks_with_files_only(
         self, company: str, usage: CompanyUsage, files: Mapping[str, int]
@@ -254,30 +198,21 @@ class Amounts:
                 found[one["id"]] = (str(one.get("project") or ""), str(one.get("user") or ""))
         return found
 
-    def _summed(
-        self,
-        company: str,
-        usage: CompanyUsage,
-        files: Mapping[str, int],
-        others: Mapping[str, tuple[str, str]],
-    ) -> tuple[dict[Subject, Used], list[Subject]]:
-        """What each subject has, and who has most of a bound; those with a small part of their bounds are left out."""
-        found: dict[Subject, Used] = defaultdict(Used)
-        for owner, project, user, bytes, series in _rows(company, usage, files, others):
-            for subject, _ in self._subjects.of(owner, project, user):
-                found[subject].bytes += bytes
-                found[subject].series += series
-
-        def part(subject: Subject) -> float:
-            used, quota = found[subject], self._subjects.quota_of(subject)
-            if quota is None:
-                return 0.0
-            return max(bound and has / bound for has, bound in ((used.bytes, quota.bytes), (used.series, quota.series)))
-
-        subjects = [subject for subject in found if part(subject) >= LEAST]
-        if len(subjects) > MOST:
-            subjects = heapq.nlargest(MOST, subjects, key=part)
-        return {subject: found[subject] for subject in subjects}, [one for one in subjects if part(one) >= NEAR]
+    def _sum(self, known: Sequence[Account], rows: Iterable[_Row]) -> list[Account]:
+        """Note in the known accounts what they have. Returns the other ones that have something, the fullest first."""
+        found: dict[Subject, Account] = {}
+        for owner, project, user, bytes, series in rows:
+            for subject, quota in self._accounts.subjects.of(owner, project, user):
+                account = found.get(subject)
+                if account is None:
+                    account = found[subject] = new_account(subject, quota)
+                account.summed_bytes += bytes
+                account.summed_series += series
+        for one in known:
+            account = found.pop(one.subject, None)
+            one.summed_bytes, one.summed_series = (account.bytes, account.series) if account is not None else (0, 0)
+        others = (account for account in found.values() if account.part)
+        return heapq.nlargest(MOST, others, key=lambda account: account.part)
 
 
 def _check_due(known: _Company) -> None:
@@ -289,7 +224,7 @@ def _check_due(known: _Company) -> None:
 
 def _rows(
     company: str, usage: CompanyUsage, files: Mapping[str, int], others: Mapping[str, tuple[str, str]]
-) -> Iterator[tuple[Owner, str, str, int, int]]:
+) -> Iterator[_Row]:
     """Project, user, bytes and series of each owner; a task's files count. Those of nobody count for the company."""
     bytes = usage.usage.bytes.sum(axis=1).tolist()
     series = (usage.usage.series.sum(axis=1) - usage.usage.series[:, _LOGS]).tolist()

@@ -14,7 +14,7 @@ import logging
 import math
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from apiserver.events.ingest import Ingest
@@ -25,10 +25,10 @@ from apiserver.metrics.gauges import Gauges
 from apiserver.off_loop import off_loop
 from apiserver.rpc.call import Identity
 from apiserver.rpc.errors import overloaded
-from apiserver.services.quotas.amounts import Amounts, Share
+from apiserver.services.quotas.accounts import Account, Accounts, Share
+from apiserver.services.quotas.amounts import Amounts
 from apiserver.services.quotas.known_series import KnownSeries, number_of, number_of_batch, numbers_in
-from apiserver.services.quotas.rates import Rates
-from apiserver.services.quotas.subjects import Held, Subject, Subjects
+from apiserver.services.quotas.subjects import Subject
 from apiserver.services.quotas.uploads import Upload, over
 from apiserver.services.usage import Usages
 from apiserver.setting_values import Quota
@@ -67,15 +67,14 @@ class Quotas:
         files: Path,
     ) -> None:
         """`files`: the folder in which files are kept."""
-        self._subjects = Subjects(quotas)
+        self.accounts = Accounts(quotas)
         self._documents = documents
         self._counters = counters
-        self._rates = Rates()
         self._series = KnownSeries(events)
         self._bounds_series = any(quota.series for quota in quotas)
         self._bounds_bytes = any(quota.bytes for quota in quotas)
         self.bounds_amounts = self._bounds_series or self._bounds_bytes
-        self.amounts = Amounts(self._subjects, usages, documents, files if self._bounds_bytes else None)
+        self.amounts = Amounts(self.accounts, usages, documents, files if self._bounds_bytes else None)
         self._told: dict[Subject, float] = {}
 
     def report(self) -> dict[str, int]:
@@ -90,17 +89,17 @@ class Quotas:
     async def admit(self, events: Ingest, documents: Mapping[Owner, Document | None]) -> None:
         """Refuse what is over a quota: 429 for the batch, or some of its series; and count what is left."""
         sizes = _sizes(events.batch)
-        held = {owner: self._subjects.of_document(owner, documents[owner] or {}) for owner in sizes}
-        if self.bounds_amounts:
-            self._check_bytes([each for some in held.values() for each in some])
-        self._take({owner: (held[owner], count) for owner, (count, _) in sizes.items()})
+        held = {owner: self.accounts.of(owner, documents[owner] or {}) for owner in sizes}
+        if self._bounds_bytes:
+            for accounts in held.values():
+                self._check_bytes(accounts)
+        self._take((held[owner], count) for owner, (count, _) in sizes.items())
         if not self.bounds_amounts:
             return
         if self._bounds_series:
             await self._admit_series(events, held)
         for owner, (_, bytes) in sizes.items():
-            for subject, quota in held[owner]:
-                self.amounts.add(subject, quota, bytes=bytes)
+            self.amounts.add(held[owner], bytes=bytes)
 
     async def admit_file(self, sender: Identity, name: str, bytes: int) -> Upload:
         """507 if a file of this size is over a quota; its bytes count as they come."""
@@ -112,11 +111,9 @@ class Quotas:
     async def deleted_file(self, sender: Identity, name: str, former: Former) -> None:
         """Count a deleted file no more."""
         _, counts = await self._held_of_file(sender, name)
-        gone = self.amounts.gone(sender.company, former)
-        for subject, quota in counts:
-            self.amounts.add(subject, quota, bytes=-gone)
+        self.amounts.add(counts, bytes=-self.amounts.gone(sender.company, former))
 
-    async def _held_of_file(self, sender: Identity, name: str) -> tuple[Held, Held]:
+    async def _held_of_file(self, sender: Identity, name: str) -> tuple[list[Account], list[Account]]:
         """Whose quotas of bytes bound a file, and for whom it counts until the next sum.
 
         If it lies in the folder of somebody else's task, it counts for the company only. So nobody can use up the
@@ -129,40 +126,41 @@ class Quotas:
         if task is not None:
             found = await CompanyDocuments(self._documents, sender.company).find_kept("tasks", [task], FIELDS)
         document = found[0] if found else {}
-        held = self._subjects.of_document(Owner(sender.company, task or ""), document)
-        bounds = [(subject, quota) for subject, quota in held if quota.bytes]
+        held = self.accounts.of(Owner(sender.company, task or ""), document)
+        bounds = [account for account in held if account.quota.bytes]
         if document.get("user") == sender.user:
             return bounds, bounds
-        return bounds, [(subject, quota) for subject, quota in bounds if subject.of == "company"]
+        return bounds, [account for account in bounds if account.subject.of == "company"]
 
-    def _check_bytes(self, held: Held) -> None:
-        for subject, quota in held:
-            if quota.bytes and (used := self.amounts.used(subject).bytes) >= quota.bytes:
-                self._refused(subject)
-                raise overloaded(over(Share(subject, "bytes", used, quota.bytes)), _AGAIN)
+    def _check_bytes(self, held: Sequence[Account]) -> None:
+        for account in held:
+            bound = account.quota.bytes
+            if bound and account.bytes >= bound:
+                self._refused(account.subject)
+                raise overloaded(over(Share(account.subject, "bytes", account.bytes, bound)), _AGAIN)
 
-    def _take(self, sent: Mapping[Owner, tuple[Held, int]]) -> None:
+    def _take(self, sent: Iterable[tuple[Sequence[Account], int]]) -> None:
         """Take the events from the buckets of all, or raise 429 and take nothing."""
-        counts: Counter[Subject] = Counter()
-        rates: dict[Subject, int] = {}
-        for held, count in sent.values():
-            for subject, quota in held:
-                if quota.events_per_second:
-                    counts[subject] += count
-                    rates[subject] = quota.events_per_second
-        if not counts:
-            return
-        now = time.monotonic()
-        waits = {subject: self._rates.wait(subject, rates[subject], count, now) for subject, count in counts.items()}
-        subject = max(waits, key=waits.__getitem__)
-        if waits[subject]:
-            self._refused(subject)
-            self._tell([subject], now)
-            text = f"Over quota: {subject} may send {rates[subject]:,} events a second, and sends more"
-            raise overloaded(text, math.ceil(waits[subject]))
-        self._tell(self._rates.take({one: (rates[one], count) for one, count in counts.items()}, now), now)
+        counts: dict[Account, int] = {}
+        for held, count in sent:
+            for account in held:
+                if account.bucket is not None:
+                    counts[account] = counts.get(account, 0) + count
+        now, longest, slowest = time.monotonic(), 0.0, None
+        for account, count in counts.items():
+            if account.bucket is not None and (wait := account.bucket.wait(count, now)) > longest:
+                longest, slowest = wait, account
+        if slowest is not None:
+            self._refused(slowest.subject)
+            self._tell(slowest, now)
+            rate = slowest.quota.events_per_second
+            text = f"Over quota: {slowest.subject} may send {rate:,} events a second, and sends more"
+            raise overloaded(text, math.ceil(longest))
+        for account, count in counts.items():
+            if account.bucket is not None and account.bucket.take(count, now):
+                self._tell(account, now)
 
-    async def _admit_series(self, events: Ingest, held: Mapping[Owner, Held]) -> None:
+    async def _admit_series(self, events: Ingest, held: Mapping[Owner, Sequence[Account]]) -> None:
         """Refuse new series of owners for which there is no room."""
         number = 0
         if len(held) == 1:  # Mostly it has the same series as the batch before.
@@ -171,47 +169,49 @@ class Quotas:
             if number and self._series.of(owner).last == number:
                 return
         for owner, numbers in numbers_in(events.batch).items():
-            if subjects := [each for each in held[owner] if each[1].series]:
-                await self._admit_series_of(events, owner, subjects, numbers, number)
+            if any(account.quota.series for account in held[owner]):
+                await self._admit_series_of(events, owner, held[owner], numbers, number)
 
-    async def _admit_series_of(self, events: Ingest, owner: Owner, held: Held, numbers: list[int], number: int) -> None:
+    async def _admit_series_of(
+        self, events: Ingest, owner: Owner, held: Sequence[Account], numbers: list[int], number: int
+    ) -> None:
         known = self._series.of(owner)
         new = known.new(numbers)
         if not new:
             known.last = number
             return
-        if not known.whole and any(share.used + len(new) > _FAR * share.bound for share in self._series_of(held)):
+        if not known.whole and any(share.used + len(new) > _FAR * share.bound for share in _series_of(held)):
             known = await self._series.whole(owner)
             new = known.new(numbers)
         # Nothing is awaited until the new ones are counted, so that no two batches use the same room.
-        fullest = min(self._series_of(held), key=lambda share: share.bound - share.used)
+        fullest = min(_series_of(held), key=lambda share: share.bound - share.used)
         room = max(fullest.bound - fullest.used, 0)
         taken, refused = new[:room], set(new[room:])
         self._series.add(owner, taken)
-        for subject, quota in held:
-            self.amounts.add(subject, quota, series=len(taken))
+        self.amounts.add(held, series=len(taken))
         if refused:
             self._refused(fullest.subject)
             size = len(events.batch.scalars) + len(events.batch.samples)
             reason = f"{over(fullest)}; no further ones"
             await off_loop(size, lambda: events.refuse_series(owner, lambda name: number_of(name) in refused, reason))
 
-    def _series_of(self, held: Held) -> list[Share]:
-        return [share for each in held for share in self.amounts.shares(*each) if share.what == "series"]
-
     def _refused(self, subject: Subject) -> None:
         self._counters.count("quota_refusals")
         self.amounts.refused(subject.company)
 
-    def _tell(self, subjects: list[Subject], now: float) -> None:
+    def _tell(self, account: Account, now: float) -> None:
         """Say in the log who sends about as much as they may, once an hour."""
-        for subject in subjects:
-            if now - self._told.get(subject, -_TOLD) >= _TOLD:
-                self._told.pop(subject, None)
-                self._told[subject] = now
-                log.warning("a quota of events a second is nearly used up, or exceeded: %s", subject)
+        subject = account.subject
+        if now - self._told.get(subject, -_TOLD) >= _TOLD:
+            self._told.pop(subject, None)
+            self._told[subject] = now
+            log.warning("a quota of events a second is nearly used up, or exceeded: %s", subject)
         while len(self._told) > _MOST_TOLD:
             del self._told[next(iter(self._told))]
+
+
+def _series_of(held: Sequence[Account]) -> list[Share]:
+    return [share for account in held for share in account.shares() if share.what == "series"]
 
 
 def _sizes(batch: EventBatch) -> dict[Owner, tuple[int, int]]:

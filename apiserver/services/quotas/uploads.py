@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from apiserver.files.room import Taken
 from apiserver.rpc.errors import ApiError
-from apiserver.services.quotas.amounts import Amounts, Share
-from apiserver.services.quotas.subjects import Held, Subject
+from apiserver.services.quotas.accounts import Account, Share
+from apiserver.services.quotas.amounts import Amounts
+from apiserver.services.quotas.subjects import Subject
 from apiserver.stores.files.disk import Former
 
 
 class Upload(Taken):
     """The room that a file takes from everybody whose quota it counts for."""
 
-    def __init__(self, amounts: Amounts, company: str, bounds: Held, counts: Held, refused: Callable[[Subject], None]):
+    def __init__(
+        self,
+        amounts: Amounts,
+        company: str,
+        bounds: Sequence[Account],
+        counts: Sequence[Account],
+        refused: Callable[[Subject], None],
+    ):
         """`bounds`: whoever needs to have room. `counts`: those of them for whom the file counts."""
         self._amounts = amounts
         self._company = company
@@ -25,12 +33,14 @@ class Upload(Taken):
 
     def check(self, bytes: int) -> None:
         """507 if there is no room for so many bytes."""
-        for subject, quota in self._bounds:
-            for share in self._amounts.shares(subject, quota):
-                used = share.used if (subject, quota) in self._counts else share.used + self._bytes
-                if share.what == "bytes" and used + bytes > share.bound:
-                    self._refused(subject)
-                    raise ApiError(507, 0, f"The file was not stored: {over(share)}")
+        for account in self._bounds:
+            used, bound = account.bytes, account.quota.bytes
+            if account not in self._counts:
+                used += self._bytes
+            if used + bytes > bound:
+                self._refused(account.subject)
+                said = over(Share(account.subject, "bytes", used, bound))
+                raise ApiError(507, 0, f"The file was not stored: {said}")
 
     def take(self, bytes: int) -> None:
         """Count more bytes that came. 507 if there is no room for them."""
@@ -42,8 +52,7 @@ class Upload(Taken):
         bytes = self._bytes
         self._come(-bytes)
         gone = self._amounts.gone(self._company, former)
-        for subject, quota in self._counts:
-            self._amounts.add(subject, quota, bytes=bytes - gone)
+        self._amounts.add(self._counts, bytes=bytes - gone)
 
     def __exit__(self, *error: object) -> None:
         """What was not stored counts no more."""
@@ -51,8 +60,8 @@ class Upload(Taken):
 
     def _come(self, bytes: int) -> None:
         self._bytes += bytes
-        for subject, _ in self._counts:
-            self._amounts.comes(subject, bytes)
+        for account in self._counts:
+            account.coming += bytes
 
 
 def over(share: Share) -> str:

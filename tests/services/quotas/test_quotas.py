@@ -15,6 +15,7 @@ import httpx
 import pytest
 
 from apiserver.services.access.credentials import create_user
+from apiserver.services.quotas.accounts import Account
 from apiserver.services.quotas.amounts import Amounts
 from apiserver.services.quotas.subjects import Subject
 from apiserver.services.usage import CompanyUsage
@@ -152,7 +153,7 @@ async def test_the_store_is_not_asked_which_series_there_are_where_there_is_much
         for variants in ("abc", "abd", "dc"):
             assert (await send(api, *[points(task, 1, variant=v)[0] for v in variants])).status_code == 200
         assert asked == 0
-        assert amounts(api).used(Subject("task", COMPANY, task)).series == 4
+        assert account(api, "task", task).series == 4
         for _ in range(2):  # what is refused is refused again
             data = (await send(api, *[points(task, 1, variant=v)[0] for v in "abcdefghijkl"])).json()["data"]
             assert (data["added"], data["errors"]) == (10, 2)
@@ -200,7 +201,7 @@ async def test_files_count_and_are_refused(tmp_path: Path) -> None:
         assert refused.json()["meta"]["result_msg"] == said
         assert (await api.raw("PUT", "/files/of-nobody.bin", content=b"x" * 9000)).status_code == 200
         await amounts(api).measure(COMPANY)
-        assert [(row["of"], row["used"]) for row in await usage(api)] == [("task", 4000)]  # 1 % of the company's
+        assert [(row["of"], row["used"]) for row in await usage(api)] == [("task", 4000), ("company", 13_000)]
         form = {f"/p/a task.{task}/b.bin": ("b.bin", b"x" * 4000)}
         assert (await api.raw("POST", "/files/", files=form)).status_code == 507
         assert (await send(api, line(task, "x" * 2000))).status_code == 200
@@ -220,7 +221,14 @@ def of_task(task: str, name: str = "a.bin") -> str:
 
 
 def used(api: Api, of: str, id: str) -> int:
-    return amounts(api).used(Subject(of, COMPANY, id)).bytes
+    return account(api, of, id).bytes
+
+
+def account(api: Api, of: str, id: str) -> Account:
+    """The account of a subject; an empty one if nothing was counted for it."""
+    assert api.backend.quotas is not None
+    subject = Subject(of, COMPANY, id)
+    return api.backend.quotas.accounts.of_company(COMPANY).get(subject, Account(subject, Quota(of)))
 
 
 async def test_files_of_unknown_length_are_bounded_one_by_one_and_together(tmp_path: Path) -> None:
@@ -336,7 +344,7 @@ async def test_health_does_not_look_at_each_who_is_near(tmp_path: Path, monkeypa
     async with with_quotas(tmp_path / "data", Quota("task", bytes=2_000)) as api:
         for size in (1700, 2100):
             assert (await send(api, line(await new_task(api), "x" * size))).status_code == 200
-        monkeypatch.setattr(Amounts, "shares", None)
+        monkeypatch.setattr(Account, "shares", None)
         assert (await api.raw("GET", "/health")).json()["quotas"] == {"near": 2, "used_up": 1}
 
 

@@ -1,0 +1,138 @@
+"""One account for each task, project, user and company that has a quota: what it has, and what it may have."""
+
+from __future__ import annotations
+
+import heapq
+import time
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from apiserver.events.model import Owner
+from apiserver.services.quotas.rates import Bucket
+from apiserver.services.quotas.subjects import Subject, Subjects
+from apiserver.setting_values import Quota
+from apiserver.stores.documents.query import Document
+
+#: So many accounts of a company are remembered: those that have most of a bound.
+MOST = 50_000
+#: Owners whose accounts are remembered.
+_OWNERS = 10_000
+
+
+class Share(NamedTuple):
+    """How much of a bound a subject has used up. `what` is "bytes" or "series"."""
+
+    subject: Subject
+    what: str
+    used: int
+    bound: int
+
+    @property
+    def part(self) -> float:
+        """1 if all is used up."""
+        return self.used / self.bound
+
+
+@dataclass(slots=True, eq=False)
+class Account:
+    """What one subject has."""
+
+    subject: Subject
+    quota: Quota
+    summed_bytes: int = 0
+    """What there was at the last sum, or when the one began that is being made."""
+    summed_series: int = 0
+    added_bytes: int = 0
+    """What was added since."""
+    added_series: int = 0
+    coming: int = 0
+    """Bytes of files that are being uploaded."""
+    bucket: Bucket | None = None
+    """None if events a second have no bound."""
+
+    @property
+    def bytes(self) -> int:
+        """The bytes that count now."""
+        return self.summed_bytes + self.added_bytes + self.coming
+
+    @property
+    def series(self) -> int:
+        """The series that count now."""
+        return self.summed_series + self.added_series
+
+    @property
+    def part(self) -> float:
+        """The part of its bounds of bytes or series that is used up, whichever is larger; 1: all of one."""
+        quota, part = self.quota, 0.0
+        if quota.bytes:
+            part = self.bytes / quota.bytes
+        if quota.series and (of_series := self.series / quota.series) > part:
+            part = of_series
+        return part
+
+    def shares(self) -> list[Share]:
+        """How much of each bound is used up."""
+        both = (("bytes", self.bytes, self.quota.bytes), ("series", self.series, self.quota.series))
+        return [Share(self.subject, what, has, bound) for what, has, bound in both if bound]
+
+    def begin_sum(self) -> None:
+        """What was added is among what the sum finds that begins now."""
+        self.summed_bytes += self.added_bytes
+        self.summed_series += self.added_series
+        self.added_bytes = self.added_series = 0
+
+
+class Accounts:
+    """The accounts of all companies, by company and subject."""
+
+    def __init__(self, quotas: Sequence[Quota], most: int = MOST) -> None:
+        self.subjects = Subjects(quotas)
+        self._most = most
+        self._companies: dict[str, dict[Subject, Account]] = defaultdict(dict)
+        self._of_owners: dict[tuple[Owner, str | None, str | None], list[Account]] = {}
+
+    def of_company(self, company: str) -> dict[Subject, Account]:
+        """Those of a company."""
+        return self._companies[company]
+
+    def of(self, owner: Owner, document: Document) -> list[Account]:
+        """Those that the events and files of the owner with this document count for. They are remembered."""
+        key = owner, document.get("project"), document.get("user")
+        known = self._of_owners.get(key)
+        if known is None:
+            of_company = self._companies[owner.company]
+            if len(of_company) + 4 > self._most:
+                self._forget(of_company, time.monotonic())
+            if len(self._of_owners) >= _OWNERS:
+                self._of_owners.clear()
+            known = self._of_owners[key] = []
+            for subject, quota in self.subjects.of(*key):
+                account = of_company.get(subject)
+                if account is None:
+                    account = of_company[subject] = new_account(subject, quota)
+                known.append(account)
+        return known
+
+    def take_over(self, company: str, found: Sequence[Account]) -> None:
+        """Remember what a sum found of those that were not known, the fullest first, as long as there is room."""
+        of_company = self._companies[company]
+        for account in found[: max(self._most * 9 // 10 - len(of_company), 0)]:
+            of_company.setdefault(account.subject, account)
+
+    def _forget(self, of_company: dict[Subject, Account], now: float) -> None:
+        """Forget a tenth, so that this is seldom done: those that have the smallest part of their bounds."""
+
+        def part(account: Account) -> float:
+            return max(account.part, account.bucket.lacks(now) if account.bucket else 0.0)
+
+        for account in heapq.nsmallest(self._most // 10 + 4, of_company.values(), key=part):
+            del of_company[account.subject]
+        self._of_owners.clear()
+
+
+def new_account(subject: Subject, quota: Quota) -> Account:
+    """An account that has nothing yet."""
+    rate = quota.events_per_second
+    return Account(subject, quota, bucket=Bucket(rate) if rate else None)

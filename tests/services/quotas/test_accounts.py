@@ -1,0 +1,49 @@
+"""Accounts: which there are, and which are remembered."""
+
+from __future__ import annotations
+
+from apiserver.events.model import Owner
+from apiserver.services.quotas.accounts import Account, Accounts
+from apiserver.setting_values import Quota
+
+COMPANY = "c"
+
+
+def account_of(accounts: Accounts, task: str, **document: str) -> Account:
+    """The account of a task."""
+    return next(one for one in accounts.of(Owner(COMPANY, task), document) if one.subject.of == "task")
+
+
+def test_an_owner_has_the_same_accounts_each_time_and_others_after_it_was_moved() -> None:
+    accounts = Accounts([Quota("task", bytes=1), Quota("project", "p", series=1), Quota("project", bytes=1)])
+    first = accounts.of(Owner(COMPANY, "t"), {"project": "p", "user": "u"})
+    assert [(str(one.subject), one.quota.series) for one in first] == [("task t", 0), ("project p", 1)]
+    assert accounts.of(Owner(COMPANY, "t"), {"project": "p", "user": "u"}) == first
+    moved = accounts.of(Owner(COMPANY, "t"), {"project": "q", "user": "u"})
+    assert moved[0] is first[0]
+    assert (str(moved[1].subject), moved[1].quota.bytes) == ("project q", 1)
+
+
+def test_many_accounts_take_a_bounded_room_and_those_with_most_are_remembered() -> None:
+    accounts = Accounts([Quota("task", bytes=1000, events_per_second=10)], most=1000)
+    full, in_debt = account_of(accounts, "full"), account_of(accounts, "in debt")
+    full.added_bytes = 900
+    assert in_debt.bucket is not None
+    in_debt.bucket.full_at = float("inf")
+    for number in range(20_000):
+        account_of(accounts, str(number)).added_bytes = 1
+        assert len(accounts.of_company(COMPANY)) <= 1000
+    assert account_of(accounts, "full") is full
+    assert account_of(accounts, "in debt") is in_debt
+    assert account_of(accounts, "0").bytes == 0
+
+
+def test_a_sum_fills_accounts_up_to_a_bound() -> None:
+    accounts = Accounts([Quota("task", bytes=1000)], most=100)
+    known = account_of(accounts, "known")
+    (quota,) = {known.quota}
+    found = [Account(known.subject._replace(id=str(n)), quota, summed_bytes=1000 - n) for n in range(500)]
+    accounts.take_over(COMPANY, found)
+    assert len(accounts.of_company(COMPANY)) == 90
+    assert account_of(accounts, "0").bytes == 1000
+    assert account_of(accounts, "known") is known
