@@ -282,12 +282,12 @@ def _backend(settings: Settings, folder: DataFolder, files: FileStore) -> Backen
     scrolls = Scrolls(settings.token_secret)
     key_uses = KeyUses(documents)
     connections = descriptors.connection_limit(settings.max_connections)
-    counters, usages = Counters(), Usages(events, documents)
+    counters, usages, last_metrics = Counters(), Usages(events, documents), LastMetrics(events, documents)
     return Backend(
         settings=settings,
         documents=documents,
         events=events,
-        last_metrics=LastMetrics(events, documents),
+        last_metrics=last_metrics,
         series_limit=SeriesLimit(events, settings.max_series_per_task),
         history=History(events, documents, days=settings.history_days),
         auth=Authenticator(
@@ -308,7 +308,9 @@ def _backend(settings: Settings, folder: DataFolder, files: FileStore) -> Backen
         file_links=FileLinks(settings.token_secret),
         counters=counters,
         usages=usages,
-        quotas=Quotas(settings.quotas, events, documents, usages, counters, folder.files) if settings.quotas else None,
+        quotas=Quotas(settings.quotas, events, documents, last_metrics, usages, counters, folder.files)
+        if settings.quotas
+        else None,
         live=Hub(events, documents, scrolls, most_streams=min(MOST_STREAMS, connections // 2)),
     )
 

@@ -102,6 +102,6 @@ class Opening:
         yield self.backend.file_deletions.deleting
         if self.backend.documents.shared:  # other servers may use them, too
             yield self.backend.last_metrics.restating
-        if self.backend.quotas is not None and self.backend.quotas.bounds_amounts:
-            yield self.backend.quotas.amounts.measuring
+        if self.backend.quotas is not None:
+            yield from self.backend.quotas.jobs()
         yield from self.others

@@ -84,7 +84,13 @@ async def _called(app: App, path: str, body: bytes) -> bytes:
     """The answer of an app to a request."""
     headers = [(b"host", b"localhost"), (b"authorization", _BASIC), (b"content-length", str(len(body)).encode())]
     headers.append((b"content-type", b"application/json"))
-    scope = {"type": "http", "method": "POST", "path": path, "raw_path": path.encode(), "query_string": b""}
+    scope: dict[str, Any] = {
+        "type": "http",
+        "method": "POST",
+        "path": path,
+        "raw_path": path.encode(),
+        "query_string": b"",
+    }
     scope |= {
         "headers": [*headers, (b"content-type", b"application/json")],
         "client": ("127.0.0.1", 1),

@@ -72,7 +72,7 @@ async def usage(
         quotas = call.backend.quotas
         known = quotas is not None and quotas.bounds_amounts
         shares = await quotas.amounts.of_company(call.caller.company) if quotas is not None and known else []
-        listed = [(*share.subject[::2], share.what, share.used, share.bound) for share in shares]
+        listed = [(*share.account.subject[::2], share.what, share.used, share.bound) for share in shares]
 
         def make() -> Table:
             return Table(_QUOTA, _batches(iter(listed)))

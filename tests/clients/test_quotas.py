@@ -1,4 +1,4 @@
-"""The real SDK waits when its user sends too fast, and everything arrives once."""
+"""The real SDK waits when its user sends too fast, and whoever trains sees what a quota does not let in."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from apiserver.setting_values import Quota
-from tests.clients.sdk import Sdk
+from tests.clients.sdk import Sdk, sdk_of
 from tests.clients.test_heavy import assert_all_arrived_once
-from tests.harness import Served, served
+from tests.harness import Served, served, wait_until
 
 
 @pytest.fixture
@@ -28,3 +28,39 @@ def test_a_run_that_sends_too_fast_waits_and_loses_nothing(sdk: Sdk, server: Ser
     assert refusals is not None
     assert int(refusals[1]) > 0
     assert_all_arrived_once(server, run["task"], 8000, 80)
+
+
+def test_whoever_trains_sees_what_is_left_out(tmp_path: Path) -> None:
+    """In the console of the run, and in what the SDK prints of a file."""
+    (tmp_path / "home").mkdir()
+    with served(tmp_path / "data", quotas=(Quota("task", series=4, bytes=200_000),)) as server:
+        run = sdk_of(server, tmp_path / "home").run("over_quota.py")
+        assert not run["stored"]
+        assert f"The file was not stored: Over quota: task {run['task']} may have 200,000 bytes" in run["raised"]
+        said = console(server, run["task"])
+        assert "New series are left out" in said
+        assert "was not stored, because there is no room" in said
+        assert len(server.call("events.scalar_metrics_iter_histogram", {"task": run["task"]})["loss"]) == 4
+
+
+def test_whoever_trains_sees_why_a_run_waits(tmp_path: Path) -> None:
+    (tmp_path / "home").mkdir()
+    with served(tmp_path / "data", quotas=(Quota("task", bytes=1),)) as server:
+        process = (sdk := sdk_of(server, tmp_path / "home")).start("over_quota.py")
+        try:
+            wait_until(lambda: "Nothing that this run reports is stored" in all_warnings(server), 60)
+        finally:
+            sdk.kill(process)
+
+
+def all_warnings(server: Served) -> str:
+    """What the consoles of all runs say."""
+    return "".join(
+        console(server, task["id"]) for task in server.call("tasks.get_all", {"only_fields": ["id"]})["tasks"]
+    )
+
+
+def console(server: Served, task: str) -> str:
+    """The warnings in the console of a run."""
+    events = server.call("events.get_task_log", {"task": task, "batch_size": 1000})["events"]
+    return "\n".join(event["msg"] for event in events if event.get("level") == "warning")

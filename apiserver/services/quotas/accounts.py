@@ -17,14 +17,18 @@ from apiserver.stores.documents.query import Document
 
 #: So many accounts of a company are remembered: those that have most of a bound.
 MOST = 50_000
+#: From this part of a bound on, people are warned.
+NEAR = 0.8
 #: Owners whose accounts are remembered.
 _OWNERS = 10_000
+#: More letters of a name are not shown.
+_LONGEST = 80
 
 
 class Share(NamedTuple):
     """How much of a bound a subject has used up. `what` is "bytes" or "series"."""
 
-    subject: Subject
+    account: Account
     what: str
     used: int
     bound: int
@@ -33,6 +37,14 @@ class Share(NamedTuple):
     def part(self) -> float:
         """1 if all is used up."""
         return self.used / self.bound
+
+    @property
+    def is_near(self) -> bool:
+        """Whether most is used up."""
+        return self.part >= NEAR
+
+    def __str__(self) -> str:
+        return f"{self.account} has {self.used:,} of {self.bound:,} {self.what}"
 
 
 @dataclass(slots=True, eq=False)
@@ -51,6 +63,12 @@ class Account:
     """Bytes of files that are being uploaded."""
     bucket: Bucket | None = None
     """None if events a second have no bound."""
+    name: str | None = None
+    """The name of a project or user, for people. None: it was not looked up yet."""
+
+    def __str__(self) -> str:
+        of, _, id = self.subject
+        return f"{of} {self.name} ({id})" if self.name else f"{of} {id}"
 
     @property
     def bytes(self) -> int:
@@ -75,7 +93,7 @@ class Account:
     def shares(self) -> list[Share]:
         """How much of each bound is used up."""
         both = (("bytes", self.bytes, self.quota.bytes), ("series", self.series, self.quota.series))
-        return [Share(self.subject, what, has, bound) for what, has, bound in both if bound]
+        return [Share(self, what, has, bound) for what, has, bound in both if bound]
 
     def begin_sum(self) -> None:
         """What was added is among what the sum finds that begins now."""
@@ -130,6 +148,12 @@ class Accounts:
         for account in heapq.nsmallest(self._most // 10 + 4, of_company.values(), key=part):
             del of_company[account.subject]
         self._of_owners.clear()
+
+
+def shown(name: str) -> str:
+    """A name that somebody has given, for people: in one line, and not long."""
+    line = "".join(char if char.isprintable() else " " for char in name)
+    return line if len(line) <= _LONGEST else f"{line[:_LONGEST]}…"
 
 
 def new_account(subject: Subject, quota: Quota) -> Account:

@@ -27,7 +27,7 @@ from apiserver.events.model import EventType, Owner
 from apiserver.files.sizes import bytes_by_task
 from apiserver.off_loop import off_loop
 from apiserver.repeating import Repeating
-from apiserver.services.quotas.accounts import MOST, Account, Accounts, Share, new_account
+from apiserver.services.quotas.accounts import MOST, NEAR, Account, Accounts, Share, new_account
 from apiserver.services.quotas.subjects import Subject
 from apiserver.services.usage import CompanyUsage, Usages
 from apiserver.stores.documents.base import DocumentStore, DocumentStoreBusy
@@ -40,8 +40,8 @@ log = logging.getLogger(__name__)
 
 #: The next sum waits for so many seconds, or so many times as long as the last one took, whichever is longer.
 EVERY, TIMES = 60.0, 100.0
-#: From this part of a bound on, people are warned; the log names so many.
-NEAR, NAMED = 0.8, 100
+#: The log names so many who have most of a bound.
+NAMED = 100
 _LOGS = TYPES.index(EventType.LOG)
 _AT_ONCE = 1000
 #: An owner with its project and user, bytes and series.
@@ -86,10 +86,14 @@ class Amounts:
             "adding up for quotas", self._measure_all, EVERY, expected=(EventStoreBusy, DocumentStoreBusy, OSError)
         )
 
-    def add(self, accounts: Sequence[Account], *, bytes: int = 0, series: int = 0) -> None:
-        """Count what is added. Negative bytes are taken from what was added since the last sum, not from the sum."""
+    def add(self, accounts: Sequence[Account], *, bytes: int = 0, series: int = 0) -> bool:
+        """Count what is added. Returns whether one of them has most of a bound then.
+
+        Negative bytes are taken from what was added since the last sum, not from the sum.
+        """
         if not accounts:
-            return
+            return False
+        any_near = False
         company = self._company(accounts[0].subject.company)
         company.grown = True
         for account in accounts:
@@ -97,8 +101,11 @@ class Amounts:
             account.added_bytes += bytes
             if account.added_bytes < 0:
                 account.added_bytes = 0
-            if bytes < 0 or account.part >= NEAR:
+            is_near = account.part >= NEAR
+            if is_near or bytes < 0:
                 self._look_at(company, account, company.near)
+            any_near |= is_near
+        return any_near
 
     def gone(self, company: str, former: Former | None) -> int:
         """The bytes that a deleted or replaced file frees. 0 if a sum is being made that may count the file still."""
@@ -176,14 +183,13 @@ class Amounts:
         """Note in `near` whether the account has most of a bound, and say so in the log if that is new."""
         for share in account.shares():
             place = account.subject, share.what
-            if share.part < NEAR:
+            if not share.is_near:
                 near.pop(place, None)
                 continue
             is_new = place not in company.near
             near[place] = share.part >= 1
             if is_new and len(near) <= NAMED:
-                text = "a quota is used up to %d %%: %s has %s of %s %s"
-                log.warning(text, 100 * share.part, account.subject, f"{share.used:,}", f"{share.bound:,}", share.what)
+                log.warning("a quota is used up to %d %%: %s", 100 * share.part, share)
 
     async def _tasks_with_files_only(
         self, company: str, usage: CompanyUsage, files: Mapping[str, int]

@@ -18,16 +18,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from apiserver.events.ingest import Ingest
-from apiserver.events.model import EventBatch, Owner
+from apiserver.events.model import HISTORY, EventBatch, Owner, SeriesName
 from apiserver.files.addresses import task_of
 from apiserver.metrics.counters import Counters
 from apiserver.metrics.gauges import Gauges
 from apiserver.off_loop import off_loop
+from apiserver.repeating import Repeating
 from apiserver.rpc.call import Identity
 from apiserver.rpc.errors import overloaded
+from apiserver.services.last_metrics import LastMetrics
 from apiserver.services.quotas.accounts import Account, Accounts, Share
 from apiserver.services.quotas.amounts import Amounts
 from apiserver.services.quotas.known_series import KnownSeries, number_of, number_of_batch, numbers_in
+from apiserver.services.quotas.names import look_up
+from apiserver.services.quotas.notices import Notices
 from apiserver.services.quotas.subjects import Subject
 from apiserver.services.quotas.uploads import Upload, over
 from apiserver.services.usage import Usages
@@ -62,6 +66,7 @@ class Quotas:
         quotas: tuple[Quota, ...],
         events: EventStore,
         documents: DocumentStore,
+        last_metrics: LastMetrics,
         usages: Usages,
         counters: Counters,
         files: Path,
@@ -75,7 +80,12 @@ class Quotas:
         self._bounds_bytes = any(quota.bytes for quota in quotas)
         self.bounds_amounts = self._bounds_series or self._bounds_bytes
         self.amounts = Amounts(self.accounts, usages, documents, files if self._bounds_bytes else None)
+        self._notices = Notices(events, documents, last_metrics)
         self._told: dict[Subject, float] = {}
+
+    def jobs(self) -> list[Repeating]:
+        """What has to run while the server runs."""
+        return [self.amounts.measuring, self._notices.writing] if self.bounds_amounts else []
 
     def report(self) -> dict[str, int]:
         """What `/health` tells."""
@@ -90,54 +100,60 @@ class Quotas:
         """Refuse what is over a quota: 429 for the batch, or some of its series; and count what is left."""
         sizes = _sizes(events.batch)
         held = {owner: self.accounts.of(owner, documents[owner] or {}) for owner in sizes}
+        if unnamed := [account for accounts in held.values() for account in accounts if account.name is None]:
+            await look_up(self._documents, unnamed)
         if self._bounds_bytes:
-            for accounts in held.values():
-                self._check_bytes(accounts)
+            for owner, accounts in held.items():
+                self._check_bytes(owner, accounts)
         self._take((held[owner], count) for owner, (count, _) in sizes.items())
         if not self.bounds_amounts:
             return
         if self._bounds_series:
             await self._admit_series(events, held)
         for owner, (_, bytes) in sizes.items():
-            self.amounts.add(held[owner], bytes=bytes)
+            if self.amounts.add(held[owner], bytes=bytes):
+                self._notices.near(
+                    owner, [share for account in held[owner] for share in account.shares() if share.is_near]
+                )
 
     async def admit_file(self, sender: Identity, name: str, bytes: int) -> Upload:
         """507 if a file of this size is over a quota; its bytes count as they come."""
-        bounds, counts = await self._held_of_file(sender, name)
-        upload = Upload(self.amounts, sender.company, bounds, counts, self._refused)
+        bounds = await self._held_of_file(sender, name)
+        task = Owner(sender.company, task_of(name) or HISTORY)
+
+        def refused(share: Share) -> None:
+            self._refused(share.account.subject)
+            self._notices.no_file(task, share, name)
+
+        upload = Upload(self.amounts, sender.company, bounds, refused)
         upload.check(bytes)
         return upload
 
     async def deleted_file(self, sender: Identity, name: str, former: Former) -> None:
         """Count a deleted file no more."""
-        _, counts = await self._held_of_file(sender, name)
-        self.amounts.add(counts, bytes=-self.amounts.gone(sender.company, former))
+        self.amounts.add(await self._held_of_file(sender, name), bytes=-self.amounts.gone(sender.company, former))
 
-    async def _held_of_file(self, sender: Identity, name: str) -> tuple[list[Account], list[Account]]:
-        """Whose quotas of bytes bound a file, and for whom it counts until the next sum.
-
-        If it lies in the folder of somebody else's task, it counts for the company only. So nobody can use up the
-        quotas of another user with files that are sent, and sent again.
-        """
+    async def _held_of_file(self, sender: Identity, name: str) -> list[Account]:
+        """Whose quotas of bytes bound a file: those that the events of its task count for, whoever sends it."""
         if not self._bounds_bytes:
-            return [], []
+            return []
         task = task_of(name)
         found: list[Document] = []
         if task is not None:
             found = await CompanyDocuments(self._documents, sender.company).find_kept("tasks", [task], FIELDS)
-        document = found[0] if found else {}
-        held = self.accounts.of(Owner(sender.company, task or ""), document)
+        held = self.accounts.of(Owner(sender.company, task if found and task else HISTORY), found[0] if found else {})
         bounds = [account for account in held if account.quota.bytes]
-        if document.get("user") == sender.user:
-            return bounds, bounds
-        return bounds, [account for account in bounds if account.subject.of == "company"]
+        await look_up(self._documents, [account for account in bounds if account.name is None])
+        return bounds
 
-    def _check_bytes(self, held: Sequence[Account]) -> None:
+    def _check_bytes(self, owner: Owner, held: Sequence[Account]) -> None:
         for account in held:
             bound = account.quota.bytes
             if bound and account.bytes >= bound:
+                share = Share(account, "bytes", account.bytes, bound)
                 self._refused(account.subject)
-                raise overloaded(over(Share(account.subject, "bytes", account.bytes, bound)), _AGAIN)
+                self._notices.no_bytes(owner, share)
+                raise overloaded(over(share), _AGAIN)
 
     def _take(self, sent: Iterable[tuple[Sequence[Account], int]]) -> None:
         """Take the events from the buckets of all, or raise 429 and take nothing."""
@@ -154,7 +170,7 @@ class Quotas:
             self._refused(slowest.subject)
             self._tell(slowest, now)
             rate = slowest.quota.events_per_second
-            text = f"Over quota: {slowest.subject} may send {rate:,} events a second, and sends more"
+            text = f"Over quota: {slowest} may send {rate:,} events a second, and sends more"
             raise overloaded(text, math.ceil(longest))
         for account, count in counts.items():
             if account.bucket is not None and account.bucket.take(count, now):
@@ -190,10 +206,20 @@ class Quotas:
         self._series.add(owner, taken)
         self.amounts.add(held, series=len(taken))
         if refused:
-            self._refused(fullest.subject)
+            self._refused(fullest.account.subject)
             size = len(events.batch.scalars) + len(events.batch.samples)
             reason = f"{over(fullest)}; no further ones"
-            await off_loop(size, lambda: events.refuse_series(owner, lambda name: number_of(name) in refused, reason))
+            left_out: dict[SeriesName, None] = {}
+
+            def is_refused(name: SeriesName) -> bool:
+                if number_of(name) not in refused:
+                    return False
+                left_out[name] = None
+                return True
+
+            await off_loop(size, lambda: events.refuse_series(owner, is_refused, reason))
+            share = Share(fullest.account, "series", fullest.account.series, fullest.bound)
+            self._notices.no_series(owner, share, list(left_out))
 
     def _refused(self, subject: Subject) -> None:
         self._counters.count("quota_refusals")

@@ -8,7 +8,6 @@ from apiserver.files.room import Taken
 from apiserver.rpc.errors import ApiError
 from apiserver.services.quotas.accounts import Account, Share
 from apiserver.services.quotas.amounts import Amounts
-from apiserver.services.quotas.subjects import Subject
 from apiserver.stores.files.disk import Former
 
 
@@ -19,28 +18,23 @@ class Upload(Taken):
         self,
         amounts: Amounts,
         company: str,
-        bounds: Sequence[Account],
-        counts: Sequence[Account],
-        refused: Callable[[Subject], None],
+        accounts: Sequence[Account],
+        refused: Callable[[Share], None],
     ):
-        """`bounds`: whoever needs to have room. `counts`: those of them for whom the file counts."""
         self._amounts = amounts
         self._company = company
-        self._bounds = bounds
-        self._counts = counts
+        self._accounts = accounts
         self._refused = refused
         self._bytes = 0
 
     def check(self, bytes: int) -> None:
         """507 if there is no room for so many bytes."""
-        for account in self._bounds:
+        for account in self._accounts:
             used, bound = account.bytes, account.quota.bytes
-            if account not in self._counts:
-                used += self._bytes
             if used + bytes > bound:
-                self._refused(account.subject)
-                said = over(Share(account.subject, "bytes", used, bound))
-                raise ApiError(507, 0, f"The file was not stored: {said}")
+                share = Share(account, "bytes", used, bound)
+                self._refused(share)
+                raise ApiError(507, 0, f"The file was not stored: {over(share)}")
 
     def take(self, bytes: int) -> None:
         """Count more bytes that came. 507 if there is no room for them."""
@@ -52,7 +46,7 @@ class Upload(Taken):
         bytes = self._bytes
         self._come(-bytes)
         gone = self._amounts.gone(self._company, former)
-        self._amounts.add(self._counts, bytes=bytes - gone)
+        self._amounts.add(self._accounts, bytes=bytes - gone)
 
     def __exit__(self, *error: object) -> None:
         """What was not stored counts no more."""
@@ -60,10 +54,10 @@ class Upload(Taken):
 
     def _come(self, bytes: int) -> None:
         self._bytes += bytes
-        for account in self._counts:
+        for account in self._accounts:
             account.coming += bytes
 
 
 def over(share: Share) -> str:
     """Says who is over which quota."""
-    return f"Over quota: {share.subject} may have {share.bound:,} {share.what}, and has {share.used:,}"
+    return f"Over quota: {share.account} may have {share.bound:,} {share.what}, and has {share.used:,}"

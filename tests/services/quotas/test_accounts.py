@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from apiserver.events.model import Owner
-from apiserver.services.quotas.accounts import Account, Accounts
+from apiserver.services.quotas.accounts import Account, Accounts, shown
 from apiserver.setting_values import Quota
 
 COMPANY = "c"
@@ -47,3 +47,8 @@ def test_a_sum_fills_accounts_up_to_a_bound() -> None:
     assert len(accounts.of_company(COMPANY)) == 90
     assert account_of(accounts, "0").bytes == 1000
     assert account_of(accounts, "known") is known
+
+
+def test_a_name_is_shown_in_one_line_and_not_long() -> None:
+    assert shown("a\nWARNING b\x1b[1m\u202e") == "a WARNING b [1m "
+    assert shown("ä" * 5000) == "ä" * 80 + "…"

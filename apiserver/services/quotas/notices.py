@@ -1,0 +1,134 @@
+"""Lines in the console logs of tasks that say which quota is nearly used up, or what was not stored because of one.
+
+Whoever trains sees them beside the output of the run: the SDK itself waits without a word when it is told to. A line
+is written a moment after the request that it is about, which neither waits for it nor fails with it. It goes to the
+store directly, so no quota refuses it, and it leads to no further line.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from itertools import islice
+from typing import NamedTuple
+
+import numpy as np
+
+from apiserver.events.model import EventBatch, LogColumns, Owner, SeriesName
+from apiserver.repeating import Repeating
+from apiserver.services.last_metrics import RESET, LastMetrics
+from apiserver.services.quotas.accounts import Share, shown
+from apiserver.stores.documents.base import DocumentStore, DocumentStoreError
+from apiserver.stores.documents.scoped import CompanyDocuments
+from apiserver.stores.events.base import EventStore, EventStoreError
+from apiserver.times import now_ms
+
+#: A task is told of the same again after so many seconds. So many such lines are remembered, and so many may wait.
+AGAIN, _MOST, _MOST_WAITING = 3600.0, 20_000, 1000
+_AT_ONCE = 100
+#: A line names so many series.
+_NAMED = 3
+#: A line waits so long for a store that cannot be reached.
+_RETRY = 30.0
+#: Statuses of tasks whose events do not change any more.
+_LOCKED = ("published", "publishing")
+
+
+class _Line(NamedTuple):
+    owner: Owner
+    text: str
+    at: int
+
+
+class Notices:
+    """Writes a line about each task and quota once in a while."""
+
+    def __init__(self, events: EventStore, documents: DocumentStore, last_metrics: LastMetrics) -> None:
+        self._events = events
+        self._documents = documents
+        self._last_metrics = last_metrics
+        self._told: dict[tuple[Owner, str, str], float] = {}
+        self._waiting: list[_Line] = []
+        self.writing = Repeating(
+            "telling tasks of quotas",
+            self._write,
+            _RETRY,
+            expected=(EventStoreError, DocumentStoreError),
+            at_once=False,
+        )
+
+    def near(self, owner: Owner, shares: Iterable[Share]) -> None:
+        """Tell a task of quotas of which most or all is used up."""
+        for share in shares:
+            if share.part < 1:
+                then = _WHEN_USED_UP[share.what]
+                self._tell(owner, "near", share, f"{int(100 * share.part)} % of a quota are used up: {share}. {then}")
+            elif share.what == "bytes":
+                self.no_bytes(owner, share)
+
+    def no_bytes(self, owner: Owner, share: Share) -> None:
+        """Tell a task that its events are not stored."""
+        text = (
+            f"A quota is used up: {share}. Nothing that this run reports is stored until there is room. The run keeps"
+            " it, and waits for room when it ends."
+        )
+        self._tell(owner, "used up", share, text)
+
+    def no_series(self, owner: Owner, share: Share, names: Sequence[SeriesName]) -> None:
+        """Tell a task that these new series are left out."""
+        some = ", ".join(f'"{shown(name.metric)} / {shown(name.variant)}"' for name in names[:_NAMED])
+        more = "" if len(names) <= _NAMED else f" and {len(names) - _NAMED:,} more"
+        text = (
+            f"A quota is used up: {share}. New series are left out: {some}{more}. Series that are here already go on."
+        )
+        self._tell(owner, "used up", share, text)
+
+    def no_file(self, owner: Owner, share: Share, name: str) -> None:
+        """Tell a task that a file is not stored."""
+        self._tell(owner, "file", share, f"The file {shown(name)} was not stored, because there is no room: {share}.")
+
+    def _tell(self, owner: Owner, what: str, share: Share, text: str) -> None:
+        if owner.is_model or not owner.has_document or len(self._waiting) >= _MOST_WAITING:
+            return
+        key, now = (owner, what, f"{share.account.subject} {share.what}"), time.monotonic()
+        if now - self._told.get(key, -AGAIN) < AGAIN:
+            return
+        self._told.pop(key, None)
+        self._told[key] = now
+        if len(self._told) > _MOST:
+            del self._told[next(iter(self._told))]
+        self._waiting.append(_Line(owner, text, now_ms()))
+        self.writing.wake()
+
+    async def _write(self) -> None:
+        """Write the lines that wait, of one company at a time. Lines wait on if a store cannot be reached."""
+        while self._waiting:
+            company = self._waiting[0].owner.company
+            lines = list(islice((line for line in self._waiting if line.owner.company == company), _AT_ONCE))
+            self._waiting = [line for line in self._waiting if line not in lines]
+            try:
+                await self._add(company, lines)
+            except (EventStoreError, DocumentStoreError):
+                self._waiting += lines
+                raise
+
+    async def _add(self, company: str, lines: list[_Line]) -> None:
+        documents = CompanyDocuments(self._documents, company)
+        ids = list(dict.fromkeys(line.owner.id for line in lines))
+        tasks = {one["id"]: one for one in await documents.find_kept("tasks", ids, ("status", RESET))}
+        kept = [line for line in lines if (tasks.get(line.owner.id) or {"status": _LOCKED[0]})["status"] not in _LOCKED]
+        if kept:
+            batch = EventBatch(now_ms(), logs=[_columns(line) for line in kept])
+            with self._last_metrics.adding(batch, {line.owner: tasks[line.owner.id].get(RESET) for line in kept}):
+                await self._events.add(batch)
+
+
+def _columns(line: _Line) -> LogColumns:
+    times = np.array([line.at], np.int64)
+    return LogColumns(line.owner, times, ["warning"], ["apiserver"], [line.text], [None], [""], [""])
+
+
+_WHEN_USED_UP = {
+    "bytes": "When all is used up, nothing that this run reports is stored, and it waits for room when it ends.",
+    "series": "When all is used up, further series of this run are left out.",
+}
