@@ -15,7 +15,7 @@ FIND_OLD_PYTHON = for minor in 9 10 11; do \
 OLD_PYTHON ?= $(shell $(FIND_OLD_PYTHON))
 OLD_CLIENTS = $(patsubst requirements/old-clients/%.txt,%,$(wildcard requirements/old-clients/[0-9]*.txt))
 
-.PHONY: run test longer nightly viewer check-viewer accelerator parquet oidc traces provider lint types check-format fmt docs bench bench-engines lock clean
+.PHONY: run test longer nightly viewer check-viewer accelerator parquet oidc s3 traces provider lint types check-format fmt docs bench bench-engines lock clean
 
 # npm of this machine, or else of a Node.js from PyPI in .venv-node.
 HAS_NODE = command -v npm >/dev/null && node -e 'process.exit(parseInt(process.versions.node) < 18 ? 1 : 0)' 2>/dev/null
@@ -134,6 +134,7 @@ lock: .venv/dev.stamp .venv-old-clients/shared/stamp
 	$(LOCK) --output-file requirements/oidc.txt requirements/oidc.in
 	$(LOCK) --output-file requirements/parquet.txt requirements/parquet.in
 	$(LOCK) --output-file requirements/readers.txt requirements/readers.in
+	$(LOCK) --output-file requirements/s3.txt requirements/s3.in
 	$(LOCK) --output-file requirements/s3-server.txt requirements/s3-server.in
 	$(LOCK) --output-file requirements/traces.txt requirements/traces.in
 	$(LOCK) --output-file requirements/trackers.txt requirements/trackers.in
@@ -170,6 +171,10 @@ parquet: .venv/core.stamp
 # The optional extra that verifies who signed in at a provider of OpenID Connect.
 oidc: .venv/core.stamp
 	$(BIN)/$(PIP) install --require-hashes -r requirements/oidc.txt
+
+# The optional extra that keeps backups in a bucket.
+s3: .venv/core.stamp
+	$(BIN)/$(PIP) install --require-hashes -r requirements/s3.txt
 
 # The optional extra that sends traces.
 traces: .venv/core.stamp

@@ -24,6 +24,7 @@ from urllib.parse import urlsplit
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from apiserver import __version__
+from apiserver.extras import installed_by
 from apiserver.rpc.auth import noted_caller
 from apiserver.rpc.dispatch import ANSWERED_AS
 from apiserver.settings import Settings, SettingsError
@@ -52,7 +53,7 @@ class Traces:
 
     def __init__(self, settings: Settings) -> None:
         if find_spec("opentelemetry") is None or find_spec("opentelemetry.sdk") is None:
-            raise SettingsError("traces_to: traces need optional packages: pip install 'events-apiserver[traces]'")
+            raise SettingsError(f"traces_to: traces need optional packages: {installed_by('traces')}")
         from opentelemetry import trace
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
         from opentelemetry.sdk.resources import Resource

@@ -19,6 +19,7 @@ ALLOWED = {
     "times": set(),
     "memory": set(),
     "addresses": set(),
+    "extras": set(),
     "ip_addresses": set(),
     "json_structure": set(),
     "resources": set(),
@@ -86,7 +87,7 @@ ALLOWED = {
     },
     "importing": {
         *("address", "copying", "data_folder", "events", "formats", "services", "settings", "stores.documents"),
-        *("protobuf_wire", "stores.events", "stores.files", "times"),
+        *("extras", "protobuf_wire", "stores.events", "stores.files", "times"),
     },
     # `stores/engine.py`, and the modules of this name in the packages of engines
     "engine": {
@@ -96,7 +97,7 @@ ALLOWED = {
     "engines": {"data_folder", "engine", "settings", "stores.documents", "stores.events", "stores.migrations"},
     "operating": {
         *("__version__", "data_folder", "engines", "events", "files", "formats", "metrics.gauges", "operating.audit"),
-        *("memory", "operating.escaping", "repeating"),
+        *("extras", "memory", "operating.escaping", "repeating"),
         *("settings", "stores.documents", "stores.events", "stores.files", "stores.inspection"),
         *("stores.reserve", "stores.snapshots", "stores.syncing", "times"),
     },
@@ -105,7 +106,7 @@ ALLOWED = {
     "processes": {"signals"},
     "connections": {"ip_addresses"},
     "data.tables": set(),
-    "data.formats": {"answers", "data.tables", "rpc", "times"},
+    "data.formats": {"answers", "data.tables", "extras", "rpc", "times"},
     "data": {
         *("data.formats", "data.tables", "operating.retention", "retention_rules"),
         *("aggregation", "answers", "events", "files", "live", "off_loop", "rpc", "services", "stores.documents"),
@@ -120,7 +121,7 @@ ALLOWED = {
     },
     "operating.audit": {"ip_addresses", "metrics.gauges", "rpc", "settings", "stores.syncing", "times"},
     "operating.retention": {
-        *("data.formats", "data.tables", "events", "files", "metrics.gauges", "operating.audit", "repeating"),
+        *("data.formats", "data.tables", "events", "extras", "files", "metrics.gauges", "operating.audit", "repeating"),
         *("retention_rules", "settings", "stores.documents", "stores.events", "stores.syncing", "times"),
     },
     "otlp": {"events", "json_structure", "protobuf_wire", "rpc", "services", "times"},
@@ -132,6 +133,7 @@ ALLOWED = {
             "aggregation",
             "answers",
             "events",
+            "extras",
             "files",
             "ip_addresses",
             "live",

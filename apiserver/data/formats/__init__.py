@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import NamedTuple
 
+from apiserver.extras import installed_by
 from apiserver.rpc.errors import ApiError
 
 
@@ -86,8 +87,8 @@ def missing_extra(format: Format) -> ApiError:
     return ApiError(
         406,
         0,
-        f"This server cannot make .{format.ending}: whoever runs it has to install its extra for it, "
-        "pip install 'events-apiserver[parquet]', or 'make parquet' beside 'make run'. .csv needs nothing.",
+        f"This server cannot make .{format.ending} without an optional package. Whoever runs it has to "
+        f"{installed_by('parquet')}. .csv needs nothing.",
     )
 
 

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 import orjson
 
+from apiserver.extras import installed_by
 from apiserver.importing.report import ImportFailed
 from apiserver.protobuf_wire import Malformed
 
@@ -166,7 +167,7 @@ def _parquet(path: Path) -> Iterator[Batch]:
         from arro3.core import DataType
         from arro3.io import read_parquet
     except ImportError:
-        raise ImportFailed(f"{path.name}: Parquet needs an extra: pip install 'events-apiserver[parquet]'") from None
+        raise ImportFailed(f"{path.name}: Parquet needs an extra: {installed_by('parquet')}") from None
     with path.open("rb") as file:
         if file.read(4) != b"PAR1":
             raise Malformed(f"{path.name} is not a Parquet file")

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
+from apiserver.extras import installed_by
 from apiserver.operating.backup.storage import BackupError, Storage
 
 try:
@@ -21,7 +22,7 @@ try:
     from obstore.exceptions import BaseError
     from obstore.store import S3Store
 except ModuleNotFoundError:
-    raise BackupError("s3:// needs the extra s3: pip install 'events-apiserver[s3]'") from None
+    raise BackupError(f"s3:// needs the extra s3: {installed_by('s3')}") from None
 
 Result = TypeVar("Result")
 #: Bytes of a stream that are handed on at a time, or a little more.

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from contextlib import aclosing
 from pathlib import Path
 
+from apiserver.extras import installed_by
 from apiserver.files.deletions import FileDeletions
 from apiserver.operating.audit.entries import Entry
 from apiserver.operating.retention import turns
@@ -76,7 +77,7 @@ async def delete(
     run, amounts, archive = Run(events, documents, settings.retention, now=now), Amounts(), None
     if settings.retention_archive:
         if importlib.util.find_spec("arro3") is None:
-            raise RetentionError("the archive needs the extra parquet: pip install 'events-apiserver[parquet]'")
+            raise RetentionError(f"the archive needs the extra parquet: {installed_by('parquet')}")
         archive = Archive(Path(settings.retention_archive), re.sub("[-:]", "", iso_millis(now)))
     async with turns.turn(documents) as turn:
         begun = time.monotonic()

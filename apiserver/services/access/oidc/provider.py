@@ -15,6 +15,7 @@ from importlib.util import find_spec
 from typing import Any, Generic, TypeVar
 from urllib.parse import quote_plus, urlencode
 
+from apiserver.extras import installed_by
 from apiserver.rpc.errors import overloaded
 from apiserver.services.access.oidc.begun import Begun
 from apiserver.services.access.oidc.id_tokens import BadIdToken, Claims, UnknownKey, verified
@@ -59,7 +60,7 @@ class Provider:
     def __init__(self, settings: Settings, clock: Callable[[], float] = time.monotonic) -> None:
         if find_spec("cryptography") is None:
             raise SettingsError(
-                "oidc_issuer: signing in at a provider needs an optional package: pip install 'events-apiserver[oidc]'"
+                f"oidc_issuer: signing in at a provider needs an optional package: {installed_by('oidc')}"
             )
         self._settings = settings
         self._addresses = _Kept(self._find_addresses, clock)

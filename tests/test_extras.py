@@ -1,0 +1,43 @@
+"""What is said where an optional package is missing can be done in a clone."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from apiserver import traces
+from apiserver.extras import installed_by
+from apiserver.services.access.oidc import provider
+from apiserver.settings import Settings, SettingsError
+
+ROOT = Path(__file__).parents[1]
+EXTRAS = ("parquet", "s3", "oidc", "traces")
+
+
+@pytest.mark.parametrize("extra", EXTRAS)
+def test_each_extra_can_be_installed_in_both_ways(extra: str) -> None:
+    assert installed_by(extra) == f"run 'make {extra}' (or pip install '.[{extra}]') in the clone of the server"
+    optional = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    names = [re.split("[><=]", one)[0] for one in optional[extra]]
+    makefile = (ROOT / "Makefile").read_text()
+    assert re.search(rf"^\.PHONY:.* {extra}\b", makefile, re.MULTILINE)
+    assert re.search(rf"^{extra}: .*\n\t.*requirements/{extra}\.txt$", makefile, re.MULTILINE)
+    pinned = (ROOT / "requirements" / f"{extra}.txt").read_text()
+    assert all(re.search(rf"^{name}==", pinned, re.MULTILINE) for name in names)
+
+
+def test_nothing_names_a_package_that_no_index_has() -> None:
+    found = [*(ROOT / "apiserver").rglob("*.py"), *(ROOT / "docs").rglob("*.md")]
+    assert [str(path) for path in found if "pip install 'events-apiserver" in path.read_text("utf-8")] == []
+
+
+def test_a_setting_whose_package_is_missing_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (provider, traces):
+        monkeypatch.setattr(module, "find_spec", lambda name: None)
+    with pytest.raises(SettingsError, match=r"oidc_issuer: .*'make oidc'"):
+        provider.Provider(Settings(oidc_issuer="https://id.example.org", oidc_client_id="x"))
+    with pytest.raises(SettingsError, match=r"traces_to: .*'make traces'"):
+        traces.Traces(Settings(traces_to="http://127.0.0.1:4318"))
