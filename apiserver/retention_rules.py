@@ -7,6 +7,10 @@ log lines of all projects are kept for 90 days, but those of "lab/release" for e
     {project = "lab/release", types = ["logs"], keep = "for ever"}
     {types = ["logs"], keep = "90 d"}
 
+Scalars need not go. Of tasks whose scalars are older than a year, each series keeps 2,000 points at most:
+
+    {types = ["scalars"], keep = "1 y", then = "2000 points"}
+
 What no rule fits is kept for ever.
 """
 
@@ -26,6 +30,9 @@ _DAY = 86_400_000
 _DAYS = {"d": 1, "w": 7, "y": 365}
 _AGE = re.compile(r"([1-9][0-9]{0,4}) ?([dwy])", re.ASCII)
 _ITERATIONS = re.compile(r"(?:last )?([1-9][0-9]{0,8}) iterations?", re.ASCII)
+_POINTS = re.compile(r"([1-9][0-9]{0,9}) points", re.ASCII)
+#: To how many points a series can be thinned.
+FEWEST_POINTS, MOST_POINTS = 12, 1_000_000
 _LONGEST_PROJECT = 1000
 
 
@@ -38,6 +45,19 @@ class RetentionRule:
     """An age, such as "90 d", "12 w" or "1 y"; a number of iterations, such as "100 iterations"; or "for ever"."""
     project: str = ""
     """The path of a project, for those below it, too; "*" in it stands for any text without "/". "": all tasks."""
+    then: str = ""
+    """What scalars of this age become, such as "2000 points" a series; "": they are deleted."""
+
+    @property
+    def kept(self) -> str:
+        """What is kept, for people: "90 d", or "1 y, then 2000 points"."""
+        return f"{self.keep}, then {self.then}" if self.then else self.keep
+
+    @property
+    def points(self) -> int | None:
+        """How many points each series of scalars of this age keeps at most; None if they are deleted."""
+        found = _POINTS.fullmatch(self.then)
+        return int(found[1]) if found else None
 
     @property
     def days(self) -> int | None:
@@ -110,16 +130,28 @@ def _rule(item: object) -> RetentionRule:
         raise ValueError('it is no table, such as {types = ["logs"], keep = "90 d"}')
     if unknown := item.keys() - {known.name for known in fields(RetentionRule)}:
         raise ValueError(f"a rule has no field {min(unknown)}")
-    types, project, keep = item.get("types"), item.get("project", ""), item.get("keep")
+    types, project, keep, then = item.get("types"), item.get("project", ""), item.get("keep"), item.get("then", "")
     if not isinstance(types, (list, tuple)) or not types or any(type not in TYPES for type in types):
         raise ValueError(f"types: a list of {', '.join(TYPES)} is needed")
     _check_project(project)
-    rule = RetentionRule(tuple(types), keep if isinstance(keep, str) else "", project)
+    rule = RetentionRule(tuple(types), *(one if isinstance(one, str) else "" for one in (keep, project, then)))
     if rule.keep != FOR_EVER and rule.days is None and rule.iterations is None:
         raise ValueError(f"keep: {repr(keep)[:60]} is none of '90 d', '12 w', '1 y', '100 iterations', '{FOR_EVER}'")
     if rule.iterations is not None and (others := [type for type in types if type not in BY_ITERATION]):
         raise ValueError(f"keep: {others[0]} cannot be kept by iterations, only {', '.join(BY_ITERATION)} can")
+    if then != "":
+        _check_then(rule, then)
     return rule
+
+
+def _check_then(rule: RetentionRule, then: object) -> None:
+    if rule.points is None or not FEWEST_POINTS <= rule.points <= MOST_POINTS:
+        bounds = f"from {FEWEST_POINTS} to {MOST_POINTS:,}"
+        raise ValueError(f"then: {repr(then)[:60]} is no number of points {bounds}, such as '2000 points'")
+    if rule.types != ("scalars",):
+        raise ValueError('then: only scalars can be thinned: give them a rule of their own, types = ["scalars"]')
+    if rule.days is None:
+        raise ValueError(f"then: keep = {rule.keep!r} is no age, after which scalars could be thinned")
 
 
 def _check_project(project: Any) -> None:

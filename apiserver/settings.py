@@ -247,7 +247,9 @@ class Settings:
     backup_every: int = _setting(24, "hours from one backup to the next", min=1, max=8760)
     backup_keep: int = _setting(7, "number of backups that are kept in `backup_to`; older ones are deleted", min=1)
     retention: tuple[RetentionRule, ...] = _setting(
-        (), "how long events are kept, by project and type, as the page on retention says; empty: for ever"
+        (),
+        "how long events are kept, by project and type, and which scalars are thinned, as the page on retention says; "
+        "empty: for ever",
     )
     retention_every: int = _setting(
         0,

@@ -13,6 +13,7 @@ from apiserver.retention_rules import RetentionRule, rule_for
 from apiserver.settings import Settings, SettingsError, load, masked
 from tests.chance import examples
 
+OLD_SCALARS = {"types": ["scalars"], "keep": "1 y"}
 GIVEN = (
     '[{"types": ["images"], "keep": "last 100 iterations", "project": "lab/*"}, {"types": ["logs"], "keep": "90 d"}]'
 )
@@ -64,11 +65,34 @@ def test_what_is_kept(keep: str, days: int | None, iterations: int | None) -> No
         ({"types": ["logs"], "keep": "90 d", "project": 7}, "rule 2: project: a text"),
         ({"types": ["logs"], "keep": "90 d", "projects": "x"}, "rule 2: a rule has no field projects"),
         ("logs 90 d", "rule 2: it is no table"),
+        (
+            OLD_SCALARS | {"then": "11 points"},
+            "rule 2: then: '11 points' is no number of points from 12",
+        ),
+        (OLD_SCALARS | {"then": "1000001 points"}, "rule 2: then: '1000001 points' is no number"),
+        (OLD_SCALARS | {"then": "9" * 10_000 + " points"}, "rule 2: then: "),
+        (OLD_SCALARS | {"then": "٣٣ points"}, "rule 2: then: "),
+        (OLD_SCALARS | {"then": "averages"}, "rule 2: then: 'averages' is no number"),
+        (OLD_SCALARS | {"then": 2000}, "rule 2: then: 2000 is no number"),
+        (OLD_SCALARS | {"then": None}, "rule 2: then: None is no number"),
+        (OLD_SCALARS | {"then": ["2000 points"]}, "rule 2: then: "),
+        (OLD_SCALARS | {"then": "2000 points", "types": ["logs"]}, "rule 2: then: only scalars can be thinned"),
+        (OLD_SCALARS | {"then": "20 points", "types": ["scalars", "logs"]}, "rule 2: then: only scalars can be"),
+        (OLD_SCALARS | {"then": "20 points", "keep": "for ever"}, "rule 2: then: keep = 'for ever' is no age"),
     ],
 )
 def test_a_wrong_rule_names_itself_and_the_field(rule: Any, said: str) -> None:
     with pytest.raises(SettingsError, match=f"^--retention: {said}"):
         load({"retention": [{"types": ["logs"], "keep": "for ever"}, rule]})
+
+
+@pytest.mark.parametrize("points", [12, 2000, 1_000_000])
+def test_scalars_that_are_thinned(points: int) -> None:
+    (rule,) = load({"retention": [OLD_SCALARS | {"then": f"{points} points"}]}).retention
+    assert (rule.days, rule.points, rule.kept) == (365, points, f"1 y, then {points} points")
+    assert load({"retention": masked(Settings(retention=(rule,)))["retention"]}).retention == (rule,)
+    (deleted,) = load({"retention": [OLD_SCALARS]}).retention
+    assert (deleted.points, deleted.kept) == (None, "1 y")
 
 
 def test_nothing_goes_unless_a_rule_says_so() -> None:

@@ -259,6 +259,16 @@ class PlainEventStore:
         events.samples = kept
         return deleted
 
+    async def thin_scalars(self, series: SeriesQuery, points: int) -> int:
+        gone = 0
+        for name, by_iter in self._scalars(series).items():
+            if len(by_iter) > points:
+                kept = stay_of(by_iter, points)
+                gone += len(by_iter) - len(kept)
+                self._owners[series.owner].scalars[name] = {iter: by_iter[iter] for iter in kept}
+                self._note(series.owner, OwnerChanges(everything=True))
+        return gone
+
     async def owners(self) -> AsyncIterator[Owner]:
         for owner in list(self._owners):
             yield owner
@@ -564,6 +574,22 @@ def _page(items: Iterable[Any], key: Callable[[Any], Any], page: PageQuery[Any])
 
 def _newest_first(one: Sample | SamplePosition) -> tuple[str, str, int, str]:
     return (one.metric, one.variant, -one.iter, one.key)
+
+
+def stay_of(by_iter: Mapping[int, Point], points: int) -> set[int]:
+    """The iterations that stay of a series that is thinned to so many points."""
+    by_time = sorted(by_iter.values(), key=lambda point: (point.timestamp, point.iter))
+    odd = sorted(point.iter for point in by_iter.values() if not math.isfinite(point.value))
+    stay = {by_time[0].iter, by_time[-1].iter, *odd[:1], SINGLE_VALUE_ITERATION} & by_iter.keys()
+    iters = sorted(by_iter.keys() - {SINGLE_VALUE_ITERATION})
+    width = (iters[-1] - iters[0]) // (points // 4 - 1) + 1
+    for _, bucket in groupby(iters, lambda iter: (iter - iters[0]) // width):
+        some = list(bucket)
+        finite = [iter for iter in some if math.isfinite(by_iter[iter].value)]
+        stay |= {some[0], some[-1]}
+        if finite:
+            stay |= {of(finite, key=lambda iter: by_iter[iter].value) for of in (min, max)}
+    return stay
 
 
 def _stats(owner: Owner, name: Name, points: list[Point], *, spread: bool) -> ScalarStats:

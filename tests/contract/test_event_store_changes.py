@@ -110,6 +110,15 @@ async def test_what_is_overwritten_has_changed(case: Case) -> None:
     assert tells(case, await changes(case.store, cursor), expected)
 
 
+async def test_thinned_scalars_have_changed(case: Case) -> None:
+    await case.store.add(batch(scalars([1.0] * 50), scalars([1.0] * 50, owner=OTHER)))
+    await case.settle()
+    cursor = await now(case.store)
+    assert await case.store.thin_scalars(SeriesQuery(OWNER, EventType.SCALAR), 12) == 46
+    found = await changes(case.store, cursor)
+    assert found.owners == {OWNER: OwnerChanges(everything=True)}
+
+
 async def test_changes_are_told_after_what_settles_the_store_too(case: Case) -> None:
     """Some stores tell more then, but of no other owner."""
     await case.store.add(batch(scalars([1.0] * 5), scalars([1.0], owner=OTHER)))

@@ -14,7 +14,7 @@ from apiserver.retention_rules import RetentionRule
 from apiserver.services.access.credentials import create_user
 from apiserver.settings import Settings
 from apiserver.stores.documents.query import Update
-from tests.contract.event_stores import batch, lines
+from tests.contract.event_stores import batch, lines, scalars
 from tests.harness import Api, new_user, running_api
 
 pytestmark = pytest.mark.anyio
@@ -52,13 +52,19 @@ async def test_it_says_what_the_settings_or_other_rules_would_delete(tmp_path: P
         }
         assert await rows(api, [{"types": ["logs"], "keep": "1 y"}]) == []
         assert await rows(api, []) == []
-        assert await api.backend.events.events_count(Owner(Settings().company, task)) == 3
+        owner, times = Owner(Settings().company, task), [row["oldest"] - n for n in range(100)]
+        await api.backend.events.add(batch(scalars([float(n % 9) for n in range(100)], timestamps=times, owner=owner)))
+        (row,) = await rows(api, [{"types": ["scalars"], "keep": "90 d", "then": "12 points"}])
+        assert (row["type"], row["keep"], row["bytes"]) == ("scalars", "90 d, then 12 points", 0)
+        assert 88 <= row["events"] < 95
+        assert await api.backend.events.events_count(Owner(Settings().company, task)) == 103
 
 
 @pytest.mark.parametrize(
     ("rules", "said"),
     [
         ('[{"types": ["logs"], "keep": "90 dd"}]', "rule 1: keep: '90 dd'"),
+        ('[{"types": ["scalars"], "keep": "1 y", "then": "2 points"}]', "rule 1: then: '2 points'"),
         ("{", "rules"),
         ("7", "it is no list"),
         ("[" * 9000, "rules"),

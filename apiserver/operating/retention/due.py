@@ -2,7 +2,8 @@
 
 - Log lines are due by their own timestamps, and so are vectors, images and plots.
 - Vectors, images and plots can also be due by iterations: those before the newest so many of their series.
-- Scalars of a task are due all together, once the newest of them is old enough.
+- Scalars of a task are due all together, once the newest of them is old enough. If they are thinned, only those points
+  are due that do not stay (`stores/events/columns/thinning.py`).
 
 For example, with "2 iterations", of a series with images at the iterations 10, 20, 30 and 40, those at 10 and 20 are
 due.
@@ -11,7 +12,7 @@ due.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Collection, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -21,20 +22,28 @@ from apiserver.data.tables import Batch, Column, Kind, Repeated, Values
 from apiserver.events.file_urls import urls_in
 from apiserver.events.model import (
     SAMPLE_TYPES,
+    BucketAxis,
     EventType,
+    Int64Array,
     LogLine,
     LogPosition,
     MetricSelection,
     Owner,
     Sample,
     SamplePosition,
+    ScalarStats,
     selection_of,
 )
-from apiserver.events.queries import EVERYWHERE, PageQuery, Range, SeriesQuery
+from apiserver.events.queries import EVERYWHERE, CurvesQuery, PageQuery, Range, SeriesQuery
 from apiserver.files.addresses import files_of
 from apiserver.retention_rules import RetentionRule
 from apiserver.stores.events.base import EventStore
+from apiserver.stores.events.columns.chunks import POINTS_AT_A_TIME
+from apiserver.stores.events.columns.names import Name
+from apiserver.stores.events.columns.points import Curve, concat, curve_of, take
+from apiserver.stores.events.columns.thinning import Thinning, known_ends
 from apiserver.stores.events.columns.whole import WholePoints
+from apiserver.stores.events.parts import in_parts
 
 #: Events that are read at once.
 _LINES, _SAMPLES = 5000, 200
@@ -79,6 +88,8 @@ class Due:
     ranges: Sequence[tuple[SeriesQuery, Range]]
     totals: Totals | None = None
     """What there is, if that is known without reading it."""
+    points: int | None = None
+    """To how many points each series is thinned. Then only those are due that do not stay."""
 
     def test(self) -> Callable[[Sample], bool]:
         """Tells of a sample of the task and type whether it is due; quick also for many series."""
@@ -137,6 +148,9 @@ async def find(store: EventStore, owner: Owner, type: EventType, rule: Retention
         newest = max([one.max_timestamp for one in stats], default=before)
         if newest >= before:
             return None
+        if rule.points is not None:
+            is_long = any(one.count > rule.points for one in stats)
+            return Due(owner, type, before, [(series, EVERYWHERE)], points=rule.points) if is_long else None
         totals = Totals(sum([one.count for one in stats]), min([one.min_timestamp for one in stats]), newest)
         return Due(owner, type, before, [(series, EVERYWHERE)], totals)
     if type is EventType.LOG:
@@ -169,13 +183,15 @@ async def _before_the_newest(store: EventStore, series: SeriesQuery, kept: int) 
 def parts(store: EventStore, due: Due) -> AsyncGenerator[Part, None]:
     """All that is due, in parts; no part is empty."""
     if due.type is EventType.SCALAR:
-        return _points(store, due)
+        return _points(store, due) if due.points is None else _points_that_go(store, due, due.points)
     return _lines(store, due) if due.type is EventType.LOG else _samples(store, due)
 
 
 async def delete(store: EventStore, due: Due) -> int:
     """Delete all that is due; return how many events there were. PartlyDeleted: it failed halfway."""
     if due.type is EventType.SCALAR:
+        if due.points is not None:
+            return await store.thin_scalars(SeriesQuery(due.owner, due.type), due.points)
         return await store.delete([due.owner], [due.type])
     if due.type is EventType.LOG:
         return await store.delete_logs(SeriesQuery(due.owner, due.type), due.before)
@@ -193,9 +209,49 @@ async def delete(store: EventStore, due: Due) -> int:
 async def _points(store: EventStore, due: Due) -> AsyncGenerator[Part, None]:
     async for some in store.whole_points(SeriesQuery(due.owner, due.type)):
         if some:
-            times = [one.points.timestamps for one in some]
-            oldest, newest = min(int(of.min()) for of in times), max(int(of.max()) for of in times)
-            yield Part(_batch_of_points(some), 0, oldest, newest)
+            yield _part_of_points(some)
+
+
+async def _points_that_go(store: EventStore, due: Due, points: int) -> AsyncGenerator[Part, None]:
+    """The points that do not stay when series are thinned. They are read twice: what stays is known at the end."""
+    stats = await store.scalar_stats(SeriesQuery(due.owner, due.type), spread=True)
+    for some in in_parts([one for one in stats if one.count > points], lambda one: one.count, POINTS_AT_A_TIME):
+        names = [(one.metric, one.variant) for one in some]
+        series = SeriesQuery(due.owner, due.type, selection_of(names))
+        thinnings = {name: await _thinning(store, one, points) for name, one in zip(names, some, strict=True)}
+        kept: dict[Name, list[Curve]] = {}
+        async for part in store.whole_points(series):
+            await asyncio.to_thread(_thin, part, thinnings, kept)
+        stay = {name: thinnings[name].thinned(concat(curves)).iters for name, curves in kept.items()}
+        async for part in store.whole_points(series):
+            if gone := await asyncio.to_thread(_without, part, stay):
+                yield _part_of_points(gone)
+
+
+async def _thinning(store: EventStore, stats: ScalarStats, points: int) -> Thinning:
+    ends = known_ends(stats)
+    if ends is None:
+        ends = await store.curve_ends(CurvesQuery([stats.owner], stats.metric, stats.variant, BucketAxis.ITER))
+    return Thinning.of(stats, ends or (stats.min_iter, stats.max_iter), points)  # it has no ends if it is gone since
+
+
+def _thin(
+    some: Sequence[WholePoints], thinnings: Mapping[Name, Thinning], kept: MutableMapping[Name, list[Curve]]
+) -> None:
+    for one in some:
+        kept.setdefault(one.series, []).append(thinnings[one.series].thinned(curve_of(one.points)))
+
+
+def _without(some: Sequence[WholePoints], stay: Mapping[Name, Int64Array]) -> list[WholePoints]:
+    """The points that do not stay; a series without any is left out."""
+    goes = [~np.isin(one.points.iters, stay.get(one.series, one.points.iters)) for one in some]
+    return [one._replace(points=take(one.points, which)) for one, which in zip(some, goes, strict=True) if which.any()]
+
+
+def _part_of_points(some: Sequence[WholePoints]) -> Part:
+    times = [one.points.timestamps for one in some]
+    oldest, newest = min(int(of.min()) for of in times), max(int(of.max()) for of in times)
+    return Part(_batch_of_points(some), 0, oldest, newest)
 
 
 def _batch_of_points(some: Sequence[WholePoints]) -> Batch:

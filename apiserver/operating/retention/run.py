@@ -1,4 +1,4 @@
-"""Goes over all tasks, and deletes what no rule keeps, or only tells what that is.
+"""Goes over all tasks, and deletes what no rule keeps, or only tells what that is. It thins scalars if a rule says so.
 
 What is published is never taken, and neither are reports, nor what is public. Tasks that are queued or running are left
 alone until they are at rest. A task is looked at again just before something of it is deleted: if it is not at rest any
@@ -57,6 +57,7 @@ class Gone:
     name: str
     type: EventType
     keep: str
+    """What the rule keeps, for people."""
     events: int
     bytes: int
     """Of texts and documents; 0 for scalars."""
@@ -178,7 +179,7 @@ class Run:
         else:
             summary = _Summary()
             batches = summary.of(due.parts(store, found))
-            path = await archive.write(owner, type, batches, {**about, "type": type.value, "keep": rule.keep})
+            path = await archive.write(owner, type, batches, {**about, "type": type.value, "keep": rule.kept})
         if summary.events:
             if not await self._is_still_due(task, rule, type, owner, cursor):
                 if path is not None:
@@ -296,4 +297,4 @@ class _Summary:
 
     def gone(self, task: Document, project: str | None, type: EventType, rule: RetentionRule) -> Gone:
         amounts = (self.events, self.bytes, self.oldest, self.newest)
-        return Gone(task["company"], project or "", task["id"], task.get("name", ""), type, rule.keep, *amounts)
+        return Gone(task["company"], project or "", task["id"], task.get("name", ""), type, rule.kept, *amounts)

@@ -216,6 +216,13 @@ class EventStore(Protocol):
         Returns how many there were.
         """
 
+    async def thin_scalars(self, series: SeriesQuery, points: int) -> int:
+        """Thin those of the series that have more points to at most so many, 12 or more; return how many are gone.
+
+        `columns/thinning.py` says which points stay. Those that come meanwhile stay, too. If it fails, some series are
+        thinned, or one of them in part. Thinning again completes it.
+        """
+
     def owners(self) -> AsyncIterator[Owner]:
         """Every owner that has events, of all companies, once and in any order; perhaps some that had events before."""
 

@@ -23,6 +23,7 @@ about as often as the number of points can be halved, and few small chunks are l
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Sequence
 from itertools import chain
@@ -31,6 +32,7 @@ from typing import NamedTuple, Protocol
 from apiserver.events.model import Owner
 from apiserver.events.queries import EVERYWHERE, SeriesQuery
 from apiserver.off_loop import off_loop
+from apiserver.stores.events.base import EventStoreBusy
 from apiserver.stores.events.columnar import encoding
 from apiserver.stores.events.columnar.blocks import OLD, Block, BlockStore, Found, Gone, NewBlock, Version
 from apiserver.stores.events.columnar.encoding import Workers
@@ -47,6 +49,8 @@ from apiserver.stores.events.parts import in_parts
 FEWEST = 16
 #: Seconds for which a server keeps others from doing the same work, unless it renews that.
 LEASE = 30.0
+#: Seconds between questions for a lease, and how often somebody asks who needs it.
+_PAUSE, _QUESTIONS = 0.1, 100
 #: Where the version of a chunk does not matter.
 NO_VERSION = Version(0, 0)
 
@@ -94,6 +98,15 @@ async def compact(store: BlockStore, maker: Maker, series: SeriesQuery, holder: 
     return done
 
 
+async def take_lease(store: BlockStore, owner: Owner, holder: str) -> None:
+    """Wait until the holder may make chunks of the owner's events; EventStoreBusy if that takes too long."""
+    for _ in range(_QUESTIONS):
+        if await store.lease(owner, holder, LEASE):
+            return
+        await asyncio.sleep(_PAUSE)
+    raise EventStoreBusy("another server compacts these events, or deletes some of them", overloaded=False)
+
+
 async def make_chunks(
     store: BlockStore, maker: Maker, owner: Owner, found: Found, up_to: int, holder: str, fewest: int
 ) -> bool:
@@ -117,7 +130,7 @@ async def make_chunks(
         await store.put(made)
         await store.lease(owner, holder, LEASE)
         put += map(maker.at, made)
-    await store.remove(owner, [*useless, *_superseded(found, put, up_to)])
+    await store.remove(owner, [*useless, *count_nowhere(found, put, up_to)])
     return not is_gone
 
 
@@ -235,7 +248,7 @@ def _chunks_of(owner: Owner, run: Run, loaded: Loaded, up_to: int) -> list[NewBl
     return encoding.chunks_of(owner, some, run.ends, up_to, run.newest)
 
 
-def _superseded(found: Found, put: Sequence[Block], up_to: int) -> list[Block]:
+def count_nowhere(found: Found, put: Sequence[Block], up_to: int) -> list[Block]:
     """The blocks that count nowhere, if only writes that have ended are counted. A bundle goes as a whole."""
     ended = {block.id: block for block in found.blocks if block.version.place <= up_to}
     by_name: dict[Name, list[Document]] = {}

@@ -36,7 +36,6 @@ lines were deleted adds nothing, as in other stores.
 
 from __future__ import annotations
 
-import asyncio
 import math
 import uuid
 
@@ -46,7 +45,7 @@ from apiserver.events.model import EventType, LogPosition, Owner, Selection
 from apiserver.events.queries import SeriesQuery
 from apiserver.stores.events.base import EventStoreBusy
 from apiserver.stores.events.columnar.blocks import Block, BlockStore, Found
-from apiserver.stores.events.columnar.compaction import LEASE, make_chunks
+from apiserver.stores.events.columnar.compaction import make_chunks, take_lease
 from apiserver.stores.events.columnar.loading import TRIES
 from apiserver.stores.events.columnar.log_blocks import ABOUT, about_of, note, note_in, place_of, written_at
 from apiserver.stores.events.columnar.log_compaction import LinesMaker
@@ -55,14 +54,11 @@ from apiserver.stores.events.columnar.stretches import Stretch
 from apiserver.stores.events.columns.lines import Lines
 from apiserver.stores.events.columns.names import Matcher, matcher
 
-#: Seconds between questions for the lease, and how often a deletion asks.
-_PAUSE, _QUESTIONS = 0.1, 100
-
 
 async def delete_lines(loader: LogLoader, series: SeriesQuery, before: int | None, exclude: Selection) -> int:
     """Delete lines as `EventStore.delete_logs` says; return how many there were."""
     store, owner, deletion = loader.store, series.owner, uuid.uuid4().hex
-    await _lease(store, owner, deletion)
+    await take_lease(store, owner, deletion)
     try:
         await store.put([note(owner, deletion)])
         found, up_to, place = await _found(store, owner, deletion)
@@ -78,14 +74,6 @@ async def delete_lines(loader: LogLoader, series: SeriesQuery, before: int | Non
     finally:
         await store.lease(owner, deletion, 0)
     return kept.count_of_others
-
-
-async def _lease(store: BlockStore, owner: Owner, deletion: str) -> None:
-    for _ in range(_QUESTIONS):
-        if await store.lease(owner, deletion, LEASE):
-            return
-        await asyncio.sleep(_PAUSE)
-    raise EventStoreBusy("another server compacts this log, or deletes lines of it", overloaded=False)
 
 
 async def _found(store: BlockStore, owner: Owner, deletion: str) -> tuple[Found, int, int]:

@@ -34,6 +34,7 @@ from apiserver.stores.events.columnar.encoding import fragments
 from apiserver.stores.events.columnar.finding import Finder
 from apiserver.stores.events.columnar.loading import Loader, until_nothing_is_gone
 from apiserver.stores.events.columnar.stretches import OfSeries, stretches
+from apiserver.stores.events.columnar.thinning import thin
 from apiserver.stores.events.columnar.whole_points import put_points, whole_points
 from apiserver.stores.events.columns.names import Name
 from apiserver.stores.events.columns.whole import WholePoints
@@ -78,6 +79,10 @@ class ColumnarScalars:
     async def delete(self, owners: Sequence[Owner]) -> None:
         """Delete the owners' points."""
         await self._store.remove_before(await self._store.delete(owners))
+
+    async def thin_scalars(self, series: SeriesQuery, points: int) -> int:
+        """Thin those of the series that have more points to at most so many; return how many points are gone."""
+        return await thin(self._store, self._loader, series, points)
 
     async def compact(self, owner: Owner, *, fewest: int = FEWEST) -> bool:
         """Make chunks of fragments, and remove what counts nowhere. Any server may do it at any time.

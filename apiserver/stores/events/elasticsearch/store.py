@@ -266,6 +266,11 @@ class ElasticsearchEventStore:
         async with self._opened.deletions.noted([series.owner]):
             return await self._cluster.delete([index], doomed, routing=key)
 
+    async def thin_scalars(self, series: SeriesQuery, points: int) -> int:
+        """Thin series. To readers of changes, everything of the owner changes meanwhile."""
+        async with self._opened.deletions.noted([series.owner]):
+            return await self._opened.scalars.thin_scalars(series, points)
+
     # --- reading -----------------------------------------------------------------------------------
 
     async def owners(self) -> AsyncIterator[Owner]:

@@ -1,7 +1,8 @@
-"""Deletes merged events in one transaction: an owner's by type, or lines and samples by age and series."""
+"""Deletes merged events in one transaction: an owner's by type, lines and samples by age and series, whole series."""
 
 from __future__ import annotations
 
+import json
 import math
 import sqlite3
 from collections.abc import Sequence
@@ -16,7 +17,7 @@ from apiserver.stores.events.columns.names import Name, matcher
 from apiserver.stores.events.embedded import tail
 from apiserver.stores.events.embedded.log_merge import BlockWriter
 from apiserver.stores.events.embedded.names import CODES, TYPES, owner_id, series_ids
-from apiserver.stores.events.embedded.series import merged_series, merged_stats
+from apiserver.stores.events.embedded.series import MergedSeries, merged_series, merged_stats
 
 _OF_OWNER = "IN (SELECT id FROM series WHERE owner = ? AND type = ?)"
 _CHUNKS = f"IN (SELECT id FROM chunk_index WHERE series {_OF_OWNER})"
@@ -79,6 +80,19 @@ def delete_samples(conn: sqlite3.Connection, series: SeriesQuery, iterations: Ra
         deleted += conn.execute(f"DELETE FROM samples WHERE {which}", doomed).rowcount
         conn.execute("DELETE FROM series WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM samples WHERE series = ?1)", (id,))
     return deleted
+
+
+def delete_points(conn: sqlite3.Connection, series: Sequence[MergedSeries]) -> None:
+    """Delete all merged points of the series, which keep their ids."""
+    tails = tail.TailWriter(conn)
+    tails.remove([one.runs for one in series])
+    tails.write()
+    ids = (json.dumps([one.id for one in series]),)
+    of_series = "IN (SELECT value FROM json_each(?))"
+    for table in ("chunk_curves", "chunk_details"):
+        conn.execute(f"DELETE FROM {table} WHERE id IN (SELECT id FROM chunk_index WHERE series {of_series})", ids)
+    for table in ("chunk_index", "scalars"):
+        conn.execute(f"DELETE FROM {table} WHERE series {of_series}", ids)
 
 
 def delete_lines(conn: sqlite3.Connection, series: SeriesQuery, before: int | None, exclude: Selection) -> int:

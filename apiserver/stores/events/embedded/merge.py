@@ -131,10 +131,13 @@ class Merger:
         self._wake.set()
         return result
 
-    def put(self, owner: Owner, work: Callable[[sqlite3.Connection, Registrar], list[int]]) -> None:
+    def put(
+        self, owner: Owner, work: Callable[[sqlite3.Connection, Registrar], list[int]], *, are_new: bool = True
+    ) -> None:
         """Let `work` put events of the owner beside the merged ones, in one transaction; EventStoreBusy if that fails.
 
-        It returns the ids of the series that got points. To readers, everything of the owner has changed then.
+        It returns the ids of the series that got points. To readers, everything of the owner has changed then. The
+        owner's document has to show the events, unless they are not new.
         """
         with self._turn():
             with self._transaction(lambda commit: self._live.deleted([owner], commit)) as conn:
@@ -142,8 +145,9 @@ class Merger:
                 self._sealer.note(work(conn, registrar))
                 self._write_workers(conn)
                 mark_deleted(conn, [owner], self._live.active)
-                self._live.note([owner])
-                self._write_unstated(conn)
+                if are_new:
+                    self._live.note([owner])
+                    self._write_unstated(conn)
                 registrar.finish()
                 self._curves.will_change(owner)
             self._checkpoint()

@@ -28,12 +28,14 @@ from apiserver.events.model import (
 from apiserver.events.queries import EVERYWHERE, Range, SeriesQuery
 from apiserver.stores.events.base import EventStoreBusy, EventStoreError
 from apiserver.stores.events.columns.bodies import BODY_ID, body_id
+from apiserver.stores.events.columns.chunks import POINTS_AT_A_TIME
 from apiserver.stores.events.columns.lines import Lines
 from apiserver.stores.events.columns.whole import WholePoints
 from apiserver.stores.events.embedded import (
     deletion,
     log_merge,
     records,
+    thinning,
     whole,
 )
 from apiserver.stores.events.embedded.commit import GroupCommit
@@ -49,6 +51,7 @@ from apiserver.stores.events.embedded.scalar_merge import merge_whole
 from apiserver.stores.events.embedded.usage import usage_in_time
 from apiserver.stores.events.embedded.watches import Watch
 from apiserver.stores.events.lock import FolderLock
+from apiserver.stores.events.parts import in_parts
 from apiserver.stores.events.usage import Usage
 from apiserver.stores.reserve import Reserve, free_bytes
 
@@ -202,6 +205,22 @@ class EmbeddedEventStore(EmbeddedReads):
             [series.owner], lambda conn: deletion.delete_samples(conn, series, iterations, before)
         )
 
+    async def thin_scalars(self, series: SeriesQuery, points: int) -> int:
+        """Thin the series, some in a transaction."""
+        parts = self._parts
+        long = [one for one in await self.scalar_stats(series) if one.count > points]
+        gone: list[int] = []
+        for some in in_parts(long, lambda one: one.count, POINTS_AT_A_TIME):
+            wanted = replace(series, selection=selection_of((one.metric, one.variant) for one in some))
+
+            def work(conn: sqlite3.Connection, registrar: Registrar, wanted: SeriesQuery = wanted) -> list[int]:
+                count, ids = thinning.thin(conn, wanted, points, registrar, parts.live.workers.names, parts.live.worker)
+                gone.append(count)
+                return ids
+
+            await self._put(series.owner, work, are_new=False)
+        return sum(gone)
+
     async def merge(self) -> None:
         """Merge all that was added. The store does so by itself; a backup or a measurement may not want to wait."""
         await run_in(self._parts.changer, self._parts.merger.flush)
@@ -281,13 +300,17 @@ class EmbeddedEventStore(EmbeddedReads):
 
         await self._put(owner, work)
 
-    async def _put(self, owner: Owner, work: Callable[[sqlite3.Connection, Registrar], list[int]]) -> None:
+    async def _put(
+        self, owner: Owner, work: Callable[[sqlite3.Connection, Registrar], list[int]], *, are_new: bool = True
+    ) -> None:
         parts = self._parts
 
         def run() -> None:
+            if not are_new:
+                self._reserve.make_room(much=True)
             if parts.live.holds(owner):
                 parts.merger.flush()
-            parts.merger.put(owner, work)
+            parts.merger.put(owner, work, are_new=are_new)
 
         await run_in(parts.changer, run)
 

@@ -32,6 +32,7 @@ from apiserver.stores.events.columnar.blocks import BlockStore, NewBlock, Refuse
 from apiserver.stores.events.columnar.scalars import ColumnarScalars
 from tests.chance import examples
 from tests.contract import test_event_store_scalars as contract
+from tests.contract import test_event_store_thinning as thinning
 from tests.contract.event_stores import OWNER, SCALARS, Case, batch, scalars
 from tests.contract.plain_event_store import PlainEventStore
 from tests.stores.events import random_events
@@ -51,7 +52,8 @@ blocks = block_stores.blocks
 
 #: It counts events of all types, which the engine does not have.
 NOT_HERE = "test_adding_a_batch_again_changes_nothing"
-globals().update({name: test for name, test in vars(contract).items() if name.startswith("test_") and name != NOT_HERE})
+TESTS = vars(contract) | vars(thinning)
+globals().update({name: test for name, test in TESTS.items() if name.startswith("test_") and name != NOT_HERE})
 
 #: Powers of two are not widened, so that buckets are the same as those of the plain store.
 WIDTHS = (1, 2, 16, 2**10, 2**62)
@@ -243,8 +245,14 @@ async def test_changes_name_series_and_iterations(blocks: BlockStore) -> None:
     assert (await engine.changes(OWNER, now))[1].everything
 
 
-#: What happens to both stores: points come, all are deleted, or the engine compacts with this number of blocks.
-STEP = st.lists(random_events.scalars(), min_size=1, max_size=3) | st.just("delete") | st.integers(1, 4)
+#: What happens to both stores: points come, all are deleted, series are thinned to so many points, or the engine
+#: compacts with this number of blocks.
+STEP = (
+    st.lists(random_events.scalars(), min_size=1, max_size=3)
+    | st.just("delete")
+    | st.tuples(random_events.scalar_series, st.integers(12, 20))
+    | st.integers(1, 4)
+)
 
 
 @examples(20)
@@ -255,6 +263,8 @@ async def test_random_events_are_read_as_from_the_plain_store(steps: Sequence[An
         if step == "delete":
             await both.engine.delete(OWNERS)
             await both.plain.delete(OWNERS)
+        elif isinstance(step, tuple):
+            assert await both.engine.thin_scalars(*step) == await both.plain.thin_scalars(*step)
         elif isinstance(step, int):
             for owner in OWNERS:
                 await both.engine.compact(owner, fewest=step)

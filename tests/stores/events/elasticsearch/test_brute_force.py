@@ -29,6 +29,7 @@ from tests.stores.events.random_events import (
     owners,
     ranges,
     sample_series,
+    scalar_series,
     selections,
     times,
     types,
@@ -47,6 +48,7 @@ operations = st.lists(
         st.tuples(st.just("delete"), st.lists(owners, min_size=1, max_size=2), types),
         st.tuples(st.just("delete_logs"), log_series, st.none() | times, selections),
         st.tuples(st.just("delete_samples"), sample_series, ranges, st.none() | times),
+        st.tuples(st.just("thin_scalars"), scalar_series, st.integers(12, 20)),
     ),
     min_size=2,
     max_size=8,
@@ -113,6 +115,8 @@ async def _do(store: ElasticsearchEventStore, plain: PlainEventStore, operations
             await store.compact(*arguments)
         elif name == "delete":
             assert await store.delete(*arguments) == await plain.delete(*arguments)
+        elif name == "thin_scalars":
+            assert await store.thin_scalars(*arguments) == await plain.thin_scalars(*arguments)
         elif name == "delete_samples":
             assert await store.delete_samples(*arguments) == await plain.delete_samples(*arguments)
         else:

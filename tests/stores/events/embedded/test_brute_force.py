@@ -30,6 +30,7 @@ from tests.stores.events.random_events import (
     owners,
     ranges,
     sample_series,
+    scalar_series,
     selections,
     times,
     types,
@@ -59,6 +60,7 @@ operations = st.lists(
         st.tuples(st.just("delete"), st.lists(owners, min_size=1, max_size=2), types),
         st.tuples(st.just("delete_logs"), log_series, st.none() | times, selections),
         st.tuples(st.just("delete_samples"), sample_series, ranges, st.none() | times),
+        st.tuples(st.just("thin_scalars"), scalar_series, st.integers(12, 20)),
     ),
     max_size=14,
 )
@@ -148,6 +150,9 @@ class Both:
 
     async def do_delete_samples(self, *arguments: Any) -> None:
         assert await self._store.delete_samples(*arguments) == await self._plain.delete_samples(*arguments)
+
+    async def do_thin_scalars(self, *arguments: Any) -> None:
+        assert await self._store.thin_scalars(*arguments) == await self._plain.thin_scalars(*arguments)
 
     async def do_compare(self) -> None:
         await assert_same(self._store, self._plain, OWNERS)

@@ -1,0 +1,137 @@
+"""Thins series: makes chunks of those points of whole series that stay, as compaction makes chunks of all points.
+
+1. Take the lease of the owner, which keeps compaction away. Ask for a place up to which every write has ended, and find
+   what was written up to there. The place lies behind all chunks of the series.
+2. Of each series with too many points, read all of them, and put chunks with those that stay. They cover all iterations
+   of the series, and say that they have everything up to that place. So they count in place of all that was found.
+3. When these writes have ended, remove the blocks that count nowhere.
+
+**No point is lost that stays, and none is there twice.** The chunks count where nothing says more, as `precedence.py`
+explains. What comes meanwhile has a later place, and counts over them. Who compacts these blocks meanwhile, because the
+lease has run out, makes a chunk of what is in the store: of all points, or of those that stay.
+
+**Some points may stay that were to go**: if a server stops before all chunks of a series are put, or if a chunk of such
+a compaction goes further. Then the series still has too many points, and is thinned the next time.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+
+from apiserver.events.model import BucketAxis, Owner, ScalarStats
+from apiserver.events.queries import EVERYWHERE, SeriesQuery
+from apiserver.off_loop import off_loop
+from apiserver.stores.events.base import EventStoreBusy
+from apiserver.stores.events.columnar.blocks import Block, BlockStore, Found, Gone, NewBlock
+from apiserver.stores.events.columnar.compaction import LEASE, NO_VERSION, count_nowhere, take_lease
+from apiserver.stores.events.columnar.curves import ends
+from apiserver.stores.events.columnar.encoding import Workers, chunks_of
+from apiserver.stores.events.columnar.loading import TRIES, Loaded, Loader, points_in
+from apiserver.stores.events.columnar.statistics import scalar_stats
+from apiserver.stores.events.columnar.stretches import Numbered, OfSeries, numbered, stretches
+from apiserver.stores.events.columns.chunks import POINTS_AT_A_TIME
+from apiserver.stores.events.columns.points import Points, concat
+from apiserver.stores.events.columns.thinning import Thinning, known_ends
+from apiserver.stores.events.columns.whole import WholePoints
+from apiserver.stores.events.parts import in_parts
+
+
+async def thin(store: BlockStore, loader: Loader, series: SeriesQuery, points: int) -> int:
+    """Thin series as `EventStore.thin_scalars` says; return how many points are gone."""
+    holder = uuid.uuid4().hex
+    await take_lease(store, series.owner, holder)
+    gone = 0
+    try:
+        for _ in range(TRIES):
+            found, up_to = await _found(store, series)
+            thinner = _Thinner(store, loader, series.owner, holder, found, up_to)
+            try:
+                await thinner.thin(points)
+                return gone + thinner.gone
+            except Gone:  # another server has compacted these blocks, as the lease had run out
+                gone += thinner.gone
+        raise EventStoreBusy("these events are compacted again and again", overloaded=False)
+    finally:
+        await store.lease(series.owner, holder, 0)
+
+
+async def _found(store: BlockStore, series: SeriesQuery) -> tuple[Found, int]:
+    """What was written up to a place up to which all has ended, and that place. It lies behind all chunks."""
+    place = 0
+    while True:
+        up_to = await store.until_ended(series.owner, place)
+        found = await store.find(series)
+        chunks = [block.version.place for block in found.blocks if block.statement is not None]
+        place = max([found.deleted, *chunks])
+        if up_to >= place:
+            return found._replace(blocks=[block for block in found.blocks if block.version.place <= up_to]), up_to
+
+
+class _Thinner:
+    """Thins what was found of an owner."""
+
+    def __init__(self, store: BlockStore, loader: Loader, owner: Owner, holder: str, found: Found, up_to: int) -> None:
+        self._store = store
+        self._loader = loader
+        self._owner = owner
+        self._holder = holder
+        self._found = found
+        self._up_to = up_to
+        self._series: OfSeries = stretches(found)
+        self.gone = 0
+        """How many points are gone so far."""
+
+    async def thin(self, points: int) -> None:
+        """Thin all series with more points. Gone: a block is not there any more."""
+        (stats,) = await scalar_stats(self._loader, [self._owner], [self._series], spread=True)
+        long = [one for one in stats if one.count > points]
+        put: list[Block] = []
+        for some in in_parts(long, lambda one: one.count, POINTS_AT_A_TIME):
+            made = await self._made(some, points)
+            await self._store.put(made)
+            await self._store.lease(self._owner, self._holder, LEASE)
+            put += [block.at(NO_VERSION) for block in made]
+            self.gone += sum([one.count for one in some]) - sum([block.count for block in made])
+        await self._store.remove(self._owner, count_nowhere(self._found, put, self._up_to))
+
+    async def _made(self, some: Sequence[ScalarStats], points: int) -> list[NewBlock]:
+        """Chunks with the points that stay of these series."""
+        names = [(one.metric, one.variant) for one in some]
+        thinnings = [await self._thinning(one, points) for one in some]
+        workers = Workers()
+        kept: list[list[Points]] = [[] for _ in some]
+        for part in in_parts(numbered(self._series[name] for name in names), _size, POINTS_AT_A_TIME):
+            loaded = await self._loader.whole(stretch for _, stretch in part)
+
+            def thin_part(part: Sequence[Numbered] = part, loaded: Loaded = loaded) -> None:
+                for number, stretch in part:
+                    kept[number].append(thinnings[number].thinned(points_in(stretch, loaded, EVERYWHERE, workers)))
+
+            await off_loop(sum(map(_size, part)), thin_part)
+
+        def made() -> list[NewBlock]:
+            whole = [
+                WholePoints(name, thinning.thinned(concat(parts)), workers.names)
+                for name, thinning, parts in zip(names, thinnings, kept, strict=True)
+            ]
+            return [block for one in whole for block in self._chunks(one)]
+
+        return await off_loop(sum([one.count for one in some]), made)
+
+    async def _thinning(self, stats: ScalarStats, points: int) -> Thinning:
+        found = known_ends(stats)
+        if found is None:
+            name = stats.metric, stats.variant
+            found = await ends(self._loader, [{name: self._series[name]}], BucketAxis.ITER)
+        assert found is not None  # only a series that is a single value has no curve
+        return Thinning.of(stats, found, points)
+
+    def _chunks(self, kept: WholePoints) -> list[NewBlock]:
+        some = self._series[kept.series]
+        newest = max(part.block.newest for stretch in some for part in stretch.parts)
+        return chunks_of(self._owner, kept, (some[0].first, some[-1].last), self._up_to, newest)
+
+
+def _size(one: Numbered) -> int:
+    return one.stretch.size
