@@ -25,8 +25,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Awaitable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from itertools import groupby
 from operator import attrgetter
 from uuid import uuid4
@@ -48,6 +48,8 @@ log = logging.getLogger(__name__)
 #: Seconds between two rounds of writes; while writes fail, they become longer, up to the second number.
 INTERVAL = 0.5
 LONGEST_INTERVAL = 30.0
+#: Seconds that a reader waits at most until documents show the newest events, as when an engine does not answer.
+PATIENCE = 20.0
 #: Seconds between two looks for owners whose server died.
 RESTATE_INTERVAL = 60.0
 
@@ -139,7 +141,7 @@ class LastMetrics:
     async def settle(self, company: str, *, models: bool = False, ids: Collection[str] | None = None) -> None:
         """Return when the documents show every batch stored so far: all the company's tasks or models, or `ids`.
 
-        Documents that cannot be written stay pending.
+        Documents that cannot be written, or not within `PATIENCE`, stay pending.
         """
         if ids is None:
             known = {*self._pending, *self._locks}
@@ -147,13 +149,13 @@ class LastMetrics:
         else:
             named = (Owner(company, id, models) for id in dict.fromkeys(ids))
             owners = [owner for owner in named if owner in self._pending or owner in self._locks]
-        await self._write_each(owners)
+        await _within_patience(self._write_each(owners))
 
     async def settle_labels(self, owner: Owner) -> None:
-        """Return when the owner's document has every x-axis label stored so far."""
+        """Return when the owner's document has every x-axis label stored so far, or `PATIENCE` is over."""
         pending = self._pending.get(owner)
         if owner in self._locks or (pending is not None and pending.labels):
-            await self._write_pending(owner)
+            await _within_patience(self._write_pending(owner))
 
     async def restate(self) -> None:
         """Write the documents of owners that this or another server had not written when it crashed.
@@ -353,6 +355,12 @@ class LastMetrics:
                 touched.saw_sample(series.metric, series.variant, type, series.max_iter, series.max_timestamp)
         touched.labels = {name: label for name, label in (labels or {}).items() if name in touched.series}
         return touched
+
+
+async def _within_patience(writing: Awaitable[object]) -> None:
+    with suppress(TimeoutError):
+        async with asyncio.timeout(PATIENCE):
+            await writing
 
 
 def _update(owner: Owner, document: Document, touched: Touched, stats: Iterable[ScalarStats]) -> tuple[Filter, Update]:

@@ -18,9 +18,10 @@ from apiserver.services.last_metrics import LastMetrics
 from apiserver.stores.documents.base import InvalidDocument
 from apiserver.stores.documents.query import Update
 from apiserver.stores.events.base import EventStoreBusy
+from apiserver.stores.events.embedded.store import EmbeddedEventStore
 from tests.aggregation.any_events import looked_at
 from tests.aggregation.events import lines, scalars
-from tests.harness import Api
+from tests.harness import PATIENCE, Api
 
 pytestmark = pytest.mark.anyio
 
@@ -162,6 +163,37 @@ async def test_an_owner_that_cannot_be_written_hinders_no_other(api: Api, monkey
     assert await unstated(api) == {bad}
     broken = False
     assert await seen(api, bad) == (1, {"v": 1.0})
+    assert await unstated(api) == set()
+
+
+async def test_readers_wait_for_an_engine_that_does_not_answer_only_so_long(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many wait, for one task or for all, and for labels."""
+    tasks = [await new_task(api) for _ in range(5)]
+    go_on = asyncio.Event()
+    real = EmbeddedEventStore.scalar_stats, EmbeddedEventStore.scalar_stats_of_each
+
+    async def stats(store: EmbeddedEventStore, *arguments: Any) -> Any:
+        await go_on.wait()
+        return await real[0](store, *arguments)
+
+    async def stats_of_each(store: EmbeddedEventStore, *arguments: Any) -> Any:
+        await go_on.wait()
+        return await real[1](store, *arguments)
+
+    monkeypatch.setattr(EmbeddedEventStore, "scalar_stats", stats)
+    monkeypatch.setattr(EmbeddedEventStore, "scalar_stats_of_each", stats_of_each)
+    monkeypatch.setattr(last_metrics, "PATIENCE", 0.01)
+    for task in tasks:
+        await add(api, task, (1, 1.0))
+    told = await asyncio.gather(*(seen(api, task) for task in tasks * 20))
+    assert told == [(0, {})] * 100
+    assert len((await api.call("tasks.get_all"))["tasks"]) == 5
+    await api.backend.last_metrics.settle_labels(tasks[0])
+    go_on.set()
+    monkeypatch.setattr(last_metrics, "PATIENCE", PATIENCE)
+    assert await asyncio.gather(*(seen(api, task) for task in tasks)) == [(1, {"v": 1.0})] * 5
     assert await unstated(api) == set()
 
 

@@ -51,6 +51,8 @@ class Cluster:
         self._written: Counter[str] = Counter()
         self._seen: dict[str, int] = {}
         self._refreshing: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._failed: dict[str, EventStoreBusy] = {}
+        """By index, why it could not be refreshed the last time that this failed."""
         self._known: set[str] = set()
         self._has_one_shard: dict[str, bool] = {}
         self.client = client_of(address)
@@ -145,18 +147,31 @@ class Cluster:
     # --- reading -----------------------------------------------------------------------------------
 
     async def make_visible(self, indices: Collection[str]) -> None:
-        """Return when searches see all events that this server acknowledged, also before a restart."""
+        """Return when searches see all events that this server acknowledged, also before a restart.
+
+        If a refresh fails, all who waited for it fail. Each would wait for another one else, one after the other, while
+        the nodes do not answer.
+        """
         if self._strict:
             self.wrote(indices)
         for index in indices:
             wanted = self._written[index]
             if self._seen.get(index, -1) >= wanted:
                 continue
+            failed = self._failed.get(index)
             async with self._refreshing[index]:
-                if self._seen.get(index, -1) < wanted:
-                    seen = self._written[index]
+                if self._seen.get(index, -1) >= wanted:
+                    continue
+                failure = self._failed.get(index)
+                if failure is not None and failure is not failed:
+                    raise EventStoreBusy(str(failure), retry_after=failure.retry_after, overloaded=failure.overloaded)
+                seen = self._written[index]
+                try:
                     await self._refresh(index)
-                    self._seen[index] = seen
+                except EventStoreBusy as error:
+                    self._failed[index] = error
+                    raise
+                self._seen[index] = seen
 
     async def _refresh(self, index: str) -> None:
         """Refresh all copies of the index's shards, as a search may ask any of them."""

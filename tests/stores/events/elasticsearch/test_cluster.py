@@ -13,6 +13,7 @@ from apiserver.stores.events.base import EventStoreBusy
 from apiserver.stores.events.elasticsearch import cluster as cluster_module
 from apiserver.stores.events.elasticsearch.address import ElasticsearchAddress
 from apiserver.stores.events.elasticsearch.cluster import Cluster
+from apiserver.stores.events.elasticsearch.errors import AWAY_AGAIN
 
 pytestmark = pytest.mark.anyio
 
@@ -68,6 +69,22 @@ async def test_what_is_written_during_a_refresh_waits_for_the_next(cluster: _Ref
     cluster.hold.set()
     await asyncio.gather(first, second)
     assert cluster.refreshed == ["a", "a"]
+
+
+async def test_readers_share_a_refresh_that_fails(cluster: _Refreshes) -> None:
+    """Else each would wait for nodes that do not answer, one reader after the other."""
+    cluster.hold.clear()
+    cluster.behind = [1] * (len(cluster_module._REFRESH_PAUSES) + 1)
+    readers = [asyncio.create_task(cluster.make_visible(["a"])) for _ in range(10)]
+    await asyncio.sleep(0)
+    cluster.hold.set()
+    for outcome in await asyncio.gather(*readers, return_exceptions=True):
+        assert isinstance(outcome, EventStoreBusy)
+        assert str(outcome) == "a copy of the events is behind"
+        assert outcome.retry_after == AWAY_AGAIN
+    assert len(cluster.refreshed) == len(cluster_module._REFRESH_PAUSES) + 1
+    await cluster.make_visible(["a"])  # who comes later tries again
+    assert len(cluster.refreshed) == len(cluster_module._REFRESH_PAUSES) + 2
 
 
 async def test_a_strict_reader_sees_what_others_wrote() -> None:
