@@ -31,6 +31,8 @@ from apiserver.stores.events.columns.pieces import POINTS_A_BLOCK, ColumnNames, 
 from apiserver.stores.events.columns.points import Curve, concat, curve_over_time, within, without_single_value
 from apiserver.stores.events.parts import in_parts
 
+#: The columns of about so many points are fetched together. Each request costs as much as decoding 100,000 points.
+POINTS_A_FETCH = 2 * POINTS_AT_A_TIME
 #: So many blocks of a series are summed up at once: about as many as fit into a processor's cache.
 CHUNKS_OF_POINTS = 32
 #: Blocks of so many points are summed up as they are decoded: shorter ones take less time together.
@@ -110,7 +112,7 @@ async def _by_plans(
     loader: Loader, series: Iterable[_Numbered], wanted: BucketQuery, extremes: Extremes | None
 ) -> AsyncIterator[list[InBuckets]]:
     for part in in_parts(series, lambda one: 1 + size_of(_overlapping(one[1])), POINTS_AT_A_TIME):
-        parts = in_parts(await _plans(loader, part, wanted), lambda plan: plan.size, POINTS_AT_A_TIME)
+        parts = in_parts(await _plans(loader, part, wanted), lambda plan: plan.size, POINTS_A_FETCH)
         async for plans, loaded in loader.load_ahead(parts, lambda plans: chain(*(one.wanted() for one in plans))):
             yield await _made(plans, loaded, wanted, extremes)
 

@@ -27,7 +27,7 @@ _OF_LINES = ("begin", "end", "size")
 FIELDS = ("id", "owner", "metric", "variant", "members", "first", "last", "count", *_OF_CHUNKS, *_OF_LINES, "deleted")
 _NOTHING, _ZERO = (None,), (0,)
 #: Columns that are stored.
-_STORED = frozenset({"curve", "details", "lines"})
+STORED = frozenset({"curve", "details", "lines"})
 
 _members = msgspec.msgpack.Decoder(list[Member])
 
@@ -88,13 +88,13 @@ def id_of(item: str) -> str:
 
 def asking_for(columns: Iterable[str]) -> JsonObject:
     """What a search says for its hits to have these columns, and the ids of their blocks."""
-    stored = [name for name in columns if name in _STORED]
+    stored = [name for name in columns if name in STORED]
     return {
         "_source": False,
         "track_total_hits": False,
         "seq_no_primary_term": True,
         "stored_fields": stored or "_none_",
-        "docvalue_fields": ["id", *(name for name in columns if name not in _STORED)],
+        "docvalue_fields": ["id", *(name for name in columns if name not in STORED)],
     }
 
 

@@ -42,6 +42,7 @@ from apiserver.stores.events.columns.names import matcher
 from apiserver.stores.events.elasticsearch import bulk, names
 from apiserver.stores.events.elasticsearch.block_documents import (
     FIELDS,
+    STORED,
     action,
     asking_for,
     blocks_of,
@@ -347,7 +348,7 @@ class ElasticsearchBlocks:
         return [found[block.id, (*columns,)] for block, columns in wanted]
 
     async def _fetch(self, index: str, blocks: Sequence[Block], columns: Sequence[str]) -> dict[str, Columns]:
-        """The columns of the blocks, by their ids. Large ones come as bytes, as base64 in JSON takes much longer."""
+        """The columns of the blocks, by their ids. Large stored ones come as bytes, as base64 takes much longer."""
         places = {block.id: block.version.place for block in blocks}
         body = {**asking_for(columns), "query": {"ids": {"values": [*places]}}, "size": len(places), "sort": ["_doc"]}
         owners = {names.owner_key(block.owner) for block in blocks}
@@ -358,7 +359,7 @@ class ElasticsearchBlocks:
                 body,
                 routing=owners.pop() if len(owners) == 1 else None,
                 preference=self._copies,
-                binary=are_large,
+                binary=are_large and not STORED.isdisjoint(columns),
             )
         hits = {hit["fields"]["id"][0]: hit for hit in answer["hits"]["hits"]}
         if {id: hit["_seq_no"] for id, hit in hits.items()} != places:

@@ -6,7 +6,6 @@ For example, `bf 61 61 42 01 02 ff` is a map that ends at `ff`: its key "a" has 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
 from typing import Any
 
 _BREAK = object()
@@ -31,26 +30,24 @@ class _Reader:
         self._at = 0
 
     def item(self) -> Any:
-        """The next item."""
-        kind, argument = divmod(self._data[self._at], 32)
+        """The next item. Most are short texts and numbers, and lists and maps of a length that is not told."""
+        head = self._data[self._at]
         self._at += 1
-        if kind == _OTHER:
-            return self._other(argument)
-        if argument == _ENDLESS and kind in (_BYTES, _TEXT):
-            return (b"" if kind == _BYTES else "").join(self._until_break())
-        if argument == _ENDLESS:
-            items = self._until_break()
-            return dict(zip(items, items, strict=True)) if kind == _MAP else [*items]
-        if argument > 23:
+        kind, argument = head >> 5, head & 31
+        if argument > 23 and kind != _OTHER:
+            if argument == _ENDLESS:
+                return self._until_break(kind)
             argument = int.from_bytes(self._take(1 << argument - 24), "big")
-        if kind == _UNSIGNED:
-            return argument
-        if kind == _NEGATIVE:
-            return -1 - argument
-        if kind == _BYTES:
-            return self._take(argument)
         if kind == _TEXT:
             return self._take(argument).decode()
+        if kind == _UNSIGNED:
+            return argument
+        if kind == _BYTES:
+            return self._take(argument)
+        if kind == _OTHER:
+            return self._other(argument)
+        if kind == _NEGATIVE:
+            return -1 - argument
         if kind == _LIST:
             return [self.item() for _ in range(argument)]
         if kind == _MAP:
@@ -65,9 +62,17 @@ class _Reader:
             raise ValueError(f"simple value {argument} of CBOR")
         return _SIMPLE[argument]
 
-    def _until_break(self) -> Iterator[Any]:
-        while (item := self.item()) is not _BREAK:
-            yield item
+    def _until_break(self, kind: int) -> Any:
+        items = [*iter(self.item, _BREAK)]
+        if kind == _MAP:
+            return dict(zip(items[::2], items[1::2], strict=True))
+        if kind == _LIST:
+            return items
+        if kind == _TEXT:
+            return "".join(items)
+        if kind == _BYTES:
+            return b"".join(items)
+        raise ValueError(f"an endless item of CBOR of kind {kind}")
 
     def _take(self, count: int) -> bytes:
         start, self._at = self._at, self._at + count

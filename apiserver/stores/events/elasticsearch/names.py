@@ -31,6 +31,7 @@ _SIGN = np.uint64(1 << 63)
 _BLOCKS = "blocks"
 
 
+@lru_cache(1024)
 def index(prefix: str, type: EventType, company: str) -> str:
     """The index of the company's events of a type. Odd names are written in hex; too long ones are an error."""
     plain = company if _PLAIN.fullmatch(company) else f"~{company.encode().hex()}"
