@@ -121,14 +121,15 @@ async def make_chunks(
     runs = _runs(maker, found, fewest)
     put: list[Block] = []
     is_gone = False
-    for some in in_parts(runs, lambda run: run.size, maker.at_a_time):
+    for number, some in enumerate(in_parts(runs, lambda run: run.size, maker.at_a_time)):
+        if number:
+            await store.lease(owner, holder, LEASE)
         try:
             made = await maker.chunks(owner, some, up_to)
         except Gone:
             is_gone = True
             break
         await store.put(made)
-        await store.lease(owner, holder, LEASE)
         put += map(maker.at, made)
     await store.remove(owner, [*useless, *count_nowhere(found, put, up_to)])
     return not is_gone

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
+from itertools import chain, islice
 from typing import NamedTuple
 
 from apiserver.events.model import JsonObject
@@ -49,13 +50,17 @@ async def send(
     """
     answered = _Answered([], known, places)
     parts = in_parts(items, len, REQUEST)
+    first = [*islice(parts, 2)]
+    left = chain(first, parts)
 
     async def send_parts() -> None:
-        for part in parts:
+        for part in left:
             await _send_part(cluster, index, part, answered)
 
-    senders = [send_parts() for _ in range(1 if in_order else _SENDERS)]
-    for outcome in await asyncio.gather(*senders, return_exceptions=True):
+    if in_order or len(first) < 2:
+        await send_parts()
+        return answered.refused
+    for outcome in await asyncio.gather(*(send_parts() for _ in range(_SENDERS)), return_exceptions=True):
         if isinstance(outcome, BaseException):
             raise outcome
     return answered.refused

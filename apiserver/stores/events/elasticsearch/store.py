@@ -185,11 +185,11 @@ class ElasticsearchEventStore:
             await opened.compactor.until_there_is_room(type, some)
         everybody = [*owners[EventType.SCALAR], *owners[EventType.LOG], *(sample.owner for sample in batch.samples)]
         refused: Counter[str] = Counter()
-        work = (
-            self._add_documents(batch.samples, dict.fromkeys(everybody)),
-            _refused(opened.scalars.add(batch)),
-            _refused(self._add_lines(batch)),
-        )
+        work = [self._add_documents(batch.samples, dict.fromkeys(everybody))]
+        if batch.scalars:
+            work.append(_refused(opened.scalars.add(batch)))
+        if batch.logs:
+            work.append(_refused(self._add_lines(batch)))
         for outcome in await asyncio.gather(*work, return_exceptions=True):
             if isinstance(outcome, BaseException):
                 raise outcome
