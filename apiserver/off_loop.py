@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterable, Callable, Coroutine
 from traceback import clear_frames
 from typing import Any, TypeVar
 
@@ -28,6 +28,27 @@ async def together(*work: Coroutine[Any, Any, T]) -> list[T]:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         tasks.clear()  # the error refers to this frame: without this, the frame would keep the tasks' results in memory
+
+
+async def while_more_come(items: AsyncIterable[T], work: Callable[[T], Coroutine[Any, Any, None]], most: int) -> None:
+    """Work on each item while the next one is made, and on up to `most` at once, which may end in any order.
+
+    If one fails, the others are cancelled first.
+    """
+    working: set[asyncio.Task[None]] = set()
+    try:
+        async for item in items:
+            if len(working) == most:
+                await asyncio.wait(working, return_when=asyncio.FIRST_COMPLETED)
+            for done in [task for task in working if task.done()]:
+                working.remove(done)
+                done.result()
+            working.add(asyncio.create_task(work(item)))
+        await asyncio.gather(*working)
+    finally:
+        for task in working:
+            task.cancel()
+        await asyncio.gather(*working, return_exceptions=True)
 
 
 def in_thread(work: Callable[[], T]) -> Callable[[], T]:

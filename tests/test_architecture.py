@@ -81,6 +81,7 @@ ALLOWED = {
         "engines",
         "events",
         "formats",
+        "off_loop",
         "settings",
         "stores.documents",
         "stores.events",

@@ -17,7 +17,9 @@ import numpy as np
 from apiserver.copying.retrying import CopyError, Say, patiently
 from apiserver.events.model import EventBatch, EventType, Owner, SamplePosition, selection_of
 from apiserver.events.queries import PageQuery, SeriesQuery
+from apiserver.off_loop import while_more_come
 from apiserver.stores.events.base import EventStore
+from apiserver.stores.events.columns.whole import WholePoints
 
 #: Owners whose events are counted, copied and counted again together: an engine makes new events visible for all of
 #: them at once, which takes time.
@@ -25,6 +27,8 @@ OWNERS_AT_ONCE = 200
 #: How many run at once, because engines make each of them wait: copies of one owner and type, and counts.
 _COPIED_AT_ONCE = 4
 _COUNTS_AT_ONCE = 16
+#: Parts of the points of one owner that are put at once: while one is encoded, the engine takes another.
+_PUT_AT_ONCE = 2
 PAGE_OF_SAMPLES = 50
 _SAY_SECONDS = 10.0
 
@@ -100,9 +104,11 @@ class EventCopy:
             await patiently(self.say, copy, SeriesQuery(owner, type))
 
     async def _copy_points(self, series: SeriesQuery) -> None:
-        async for some in self.source.whole_points(await self._missing(series)):
+        async def put(some: Sequence[WholePoints]) -> None:
             await patiently(self.say, self.target.put_points, series.owner, some)
             self._count(sum([len(one.points.iters) for one in some]))
+
+        await while_more_come(self.source.whole_points(await self._missing(series)), put, _PUT_AT_ONCE)
 
     async def _missing(self, series: SeriesQuery) -> SeriesQuery:
         """The series of which the target has other numbers of points than the source."""

@@ -23,6 +23,7 @@ from elastic_transport import TransportError
 from elasticsearch import ApiError
 
 from apiserver.events.model import JsonObject
+from apiserver.off_loop import together
 from apiserver.stores.events.base import EventStoreBusy, EventStoreError
 from apiserver.stores.events.elasticsearch.address import ElasticsearchAddress
 from apiserver.stores.events.elasticsearch.errors import AWAY_AGAIN, BY_HAND_AGAIN, MISSING, busy, errors, no_index
@@ -82,25 +83,26 @@ class Cluster:
 
     async def ensure(self, indices: Collection[str]) -> None:
         """Make missing indices from their templates; raise EventStoreBusy if one has no template."""
-        for index in indices:
-            if index not in self._known:
-                with errors():
-                    try:
-                        await self.client.indices.create(index=index)
-                    except ApiError as error:
-                        if error.error != "resource_already_exists_exception":
-                            raise
-                        # Another may have made it just now.
-                        await self.client.cluster.health(index=index, wait_for_status="yellow", timeout="20s")
-                    mappings = (await self.client.indices.get_mapping(index=index))[index]["mappings"]
-                if mappings.get("dynamic") != "strict":
-                    raise EventStoreBusy(
-                        f"the index '{index}' was not made by this server's templates, which must have been removed: "
-                        "run `apiserver migrate`, and remove the index",
-                        retry_after=BY_HAND_AGAIN,
-                        overloaded=False,
-                    )
-                self._known.add(index)
+        await together(*(self._make(index) for index in indices if index not in self._known))
+
+    async def _make(self, index: str) -> None:
+        with errors():
+            try:
+                await self.client.indices.create(index=index)
+            except ApiError as error:
+                if error.error != "resource_already_exists_exception":
+                    raise
+                # Another may have made it just now.
+                await self.client.cluster.health(index=index, wait_for_status="yellow", timeout="20s")
+            mappings = (await self.client.indices.get_mapping(index=index))[index]["mappings"]
+        if mappings.get("dynamic") != "strict":
+            raise EventStoreBusy(
+                f"the index '{index}' was not made by this server's templates, which must have been removed: "
+                "run `apiserver migrate`, and remove the index",
+                retry_after=BY_HAND_AGAIN,
+                overloaded=False,
+            )
+        self._known.add(index)
 
     async def bulk(self, index: str, body: bytes) -> list[JsonObject]:
         """The outcome of each action of the body: `status`, `_seq_no`, and `error` if there was one."""

@@ -17,6 +17,7 @@ from elasticsearch import ApiError, AsyncElasticsearch
 
 from apiserver import __version__
 from apiserver.events.model import JsonObject
+from apiserver.off_loop import together
 from apiserver.stores.events.base import EventStoreError
 from apiserver.stores.events.elasticsearch.address import ElasticsearchAddress
 from apiserver.stores.events.elasticsearch.cluster import Cluster
@@ -88,8 +89,11 @@ class ElasticsearchSchema:
         return {one["number"]: one.get("release", "") for one in found}
 
     async def apply(self, step: Step) -> None:
-        for request in _requests(step, self._prefix):
-            await self._ask(request["method"], request["path"], request["body"])
+        """Send the step's requests: those for templates first, from which indices may be made meanwhile."""
+        requests = _requests(step, self._prefix)
+        templates = [request for request in requests if _is_of_template(request)]
+        for some in (templates, [request for request in requests if not _is_of_template(request)]):
+            await together(*(self._ask(one["method"], one["path"], one["body"]) for one in some))
 
     async def record(self, step: Step) -> None:
         with errors():
@@ -134,10 +138,14 @@ def _requests(step: Step, prefix: str) -> list[JsonObject]:
     return requests
 
 
+def _is_of_template(request: JsonObject) -> bool:
+    return str(request["path"]).startswith(_TEMPLATES)
+
+
 def _templates(steps: Sequence[Step], prefix: str) -> list[JsonObject]:
     """The index templates after all steps."""
     requests = [request for step in steps for request in _requests(step, prefix)]
-    puts = {request["path"]: request["body"] for request in requests if request["path"].startswith(_TEMPLATES)}
+    puts = {request["path"]: request["body"] for request in requests if _is_of_template(request)}
     return list(puts.values())
 
 
