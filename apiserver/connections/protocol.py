@@ -519,16 +519,17 @@ def _rest_of_body(request: ref[Exchange]) -> bytes | None:
     return None if exchange is None else exchange.rest_of_body()
 
 
-def _answer(status: HTTPStatus, *headers: bytes) -> bytes:
-    phrase = status.phrase.encode()
+def _answer(status: HTTPStatus, *headers: bytes, words: str = "") -> bytes:
+    """A refusal that says `words`, or else the phrase of its status."""
+    text = (words or status.phrase).encode()
     head = (
-        b"HTTP/1.1 %d %s" % (status, phrase),
+        b"HTTP/1.1 %d %s" % (status, status.phrase.encode()),
         b"content-type: text/plain; charset=utf-8",
-        b"content-length: %d" % len(phrase),
+        b"content-length: %d" % len(text),
         *headers,
         b"connection: close",
     )
-    return b"\r\n".join([*head, b"", phrase])
+    return b"\r\n".join([*head, b"", text])
 
 
 _ANSWERS = {
@@ -537,4 +538,5 @@ _ANSWERS = {
     431: _answer(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE),
     503: _answer(HTTPStatus.SERVICE_UNAVAILABLE, b"retry-after: 2"),
 }
-BAD_REQUEST = _ANSWERS[400]
+#: The answer to HTTP without TLS at a port that speaks TLS.
+WITHOUT_TLS = _answer(HTTPStatus.BAD_REQUEST, words="This port speaks TLS: use an address with https://\n")

@@ -16,7 +16,7 @@ from contextlib import suppress
 from typing import Any
 
 from apiserver.connections.certificate import Certificate
-from apiserver.connections.protocol import BAD_REQUEST, Protocol
+from apiserver.connections.protocol import WITHOUT_TLS, Protocol
 from apiserver.connections.slots import Slots
 from apiserver.ip_addresses import neighbourhood
 
@@ -132,7 +132,7 @@ class Tls(asyncio.Protocol, asyncio.Transport):
         log.debug("a client fails at TLS: %s", error.reason or error)
         self._flush()
         if error.reason == "HTTP_REQUEST":
-            self._socket.write(BAD_REQUEST)  # without TLS, as the request came
+            self._socket.write(WITHOUT_TLS)  # without TLS, as the request came
         self._socket.close()
 
     def _flush(self) -> None:

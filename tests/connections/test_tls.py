@@ -150,7 +150,9 @@ async def test_silent_connections_keep_nobody_out() -> None:
 @pytest.mark.parametrize("text", [GET, b"POST /small HTTP/1.1\r\nContent-Length: 3\r\n\r\nabc"])
 async def test_who_speaks_http_is_told_in_the_clear(text: bytes) -> None:
     async with serving() as (port, _, app):
-        assert (await in_the_clear(port, text)).startswith(b"HTTP/1.1 400 Bad Request\r\n")
+        answer = await in_the_clear(port, text)
+        assert answer.startswith(b"HTTP/1.1 400 Bad Request\r\n")
+        assert answer.endswith(b"\r\n\r\nThis port speaks TLS: use an address with https://\n")
         assert not app.scopes
 
 
