@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, expect
 
 from tests.harness import Served
 from tests.viewer.browser import DESKTOP, Faults, opened_page
@@ -42,3 +42,25 @@ def test_what_no_page_may_do_fails_its_test(browser: Browser, server: Served, sc
         page.wait_for_timeout(200)
     with pytest.raises(AssertionError, match=fault):
         faults.check()
+
+
+def test_the_navigation_marks_the_part_that_a_page_belongs_to(page: Page, lab: Lab) -> None:
+    marked = page.get_by_role("navigation", name="Main").locator("[aria-current]")
+    menu = page.get_by_role("banner").get_by_role("button", name=" menu")
+    parts = {
+        "/projects": "Projects",
+        f"/projects/{lab.project}": "Projects",
+        lab.at("resnet-50"): "Projects",
+        f"/projects/{lab.project}/models": "Models",
+        "/reports": "Reports",
+    }
+    for address, part in parts.items():
+        page.goto(address)
+        expect(marked).to_have_text([part])
+        expect(menu).not_to_have_attribute("aria-current", "true")
+    for address in ("/settings", "/settings/usage"):
+        page.goto(address)
+        expect(menu).to_have_attribute("aria-current", "true")
+        expect(marked).to_have_count(0)
+    menu.click()
+    expect(page.get_by_role("menu").locator("[aria-current]")).to_have_text(["Settings"])

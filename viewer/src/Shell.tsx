@@ -10,10 +10,10 @@ import { listen, useKeys } from "./parts/keys";
 import { Link } from "./parts/Link";
 import { Menu, type MenuItem } from "./parts/Menu";
 import { Toasts } from "./parts/Toast";
-import { ALL, type Place } from "./routes";
+import { ALL, partOf, type Place } from "./routes";
 import { Palette } from "./search/Palette";
 import css from "./Shell.module.css";
-import { go, place } from "./state/address";
+import { addressOf, go, place } from "./state/address";
 import { theme, user, type Theme } from "./state/session";
 import { signOut } from "./state/signing";
 
@@ -22,7 +22,15 @@ const PAGES: readonly { readonly label: string; readonly to: Place }[] = [
   { label: "Models", to: { page: "models", project: ALL } },
   { label: "Reports", to: { page: "reports" } },
 ];
+const SETTINGS: Place = { page: "settings" };
 const THEMES: Readonly<Record<Theme, string>> = { system: "As the system", light: "Light", dark: "Dark" };
+
+/** Marks an entry of the navigation: as the page that is shown, or as the part that the page belongs to. */
+function markOf(to: Place): { "aria-current"?: "page" | "true" } {
+  const shown = place.value;
+  if (addressOf(to) === addressOf(shown)) return { "aria-current": "page" };
+  return partOf(shown) === to.page ? { "aria-current": "true" } : {};
+}
 
 export function Shell({ children }: { children: ComponentChildren }): JSX.Element {
   const [help, setHelp] = useState(false);
@@ -48,7 +56,7 @@ export function Shell({ children }: { children: ComponentChildren }): JSX.Elemen
         </Link>
         <nav class={css["nav"]} aria-label="Main">
           {PAGES.map(({ label, to }) => (
-            <Link key={label} to={to} {...(place.value.page === to.page && { "aria-current": "page" })}>
+            <Link key={label} to={to} {...markOf(to)}>
               {label}
             </Link>
           ))}
@@ -114,7 +122,7 @@ function Lost(): JSX.Element | null {
 
 function UserMenu({ showHelp }: { showHelp: () => void }): JSX.Element {
   const items: (MenuItem | string | null)[] = [
-    ...PAGES.map(({ label, to }) => ({ label, to })),
+    ...PAGES.map(({ label, to }) => ({ label, to, ...markOf(to) })),
     null,
     "Theme",
     ...(Object.keys(THEMES) as Theme[]).map((name) => ({
@@ -123,13 +131,13 @@ function UserMenu({ showHelp }: { showHelp: () => void }): JSX.Element {
       run: () => (theme.value = name),
     })),
     null,
-    { label: "Settings", to: { page: "settings" } },
+    { label: "Settings", to: SETTINGS, ...markOf(SETTINGS) },
     { label: "Keyboard", key: "?", run: showHelp },
     null,
     { label: "Sign out", run: () => void signOut() },
   ];
   return (
-    <Menu items={items} class={css["user"] ?? ""} label={`${user.value?.name ?? ""} menu`.trim()}>
+    <Menu items={items} class={css["user"] ?? ""} current={"aria-current" in markOf(SETTINGS)} label={`${user.value?.name ?? ""} menu`.trim()}>
       <span class={css["name"]}>{user.value?.name}</span> <span aria-hidden="true">▾</span>
     </Menu>
   );

@@ -144,6 +144,28 @@ export function pathOf(place: Place): string {
   }
 }
 
+/** The page of the navigation that a page belongs to; null if it belongs to none. */
+export function partOf(place: Place): "projects" | "models" | "reports" | "settings" | null {
+  switch (place.page) {
+    case "projects":
+    case "runs":
+    case "run":
+    case "compare":
+      return "projects";
+    case "models":
+    case "model":
+      return "models";
+    case "reports":
+    case "report":
+      return "reports";
+    case "settings":
+    case "usage":
+      return "settings";
+    default:
+      return null;
+  }
+}
+
 function joined(...steps: string[]): string {
   return steps.map((step) => `/${step === ALL ? ALL : encodeURIComponent(step)}`).join("");
 }

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { pathOf, placeOf, TABS, type Place } from "../src/routes";
+import { partOf, pathOf, placeOf, TABS, type Place } from "../src/routes";
 
 const RUN = { page: "run", project: "p", task: "t" } as const;
 
@@ -44,5 +44,12 @@ test("the address of a place leads back to it", () => {
     for (const page of ["runs", "models"] as const) {
       assert.deepEqual(placeOf(pathOf({ page, project })), { page, project });
     }
+  }
+});
+
+test("a page belongs to a part of the navigation, or to none", () => {
+  const parts = { "/": "projects", "/projects/p/tasks/t": "projects", "/compare": "projects", "/projects/p/models": "models" };
+  for (const [address, part] of Object.entries({ ...parts, "/settings/usage": "settings", "/reports/r": "reports", "/search": null })) {
+    assert.equal(partOf(placeOf(address)), part, address);
   }
 });

@@ -9,7 +9,7 @@ type Rest = Pick<AnchorHTMLAttributes<HTMLAnchorElement>, "class" | "title" | "t
   readonly [name: `data-${string}`]: string;
   readonly role?: "tab" | "menuitem" | "option" | "treeitem";
   readonly "aria-label"?: string;
-  readonly "aria-current"?: "page";
+  readonly "aria-current"?: "page" | "true";
 };
 
 type Props = Rest & {

@@ -23,6 +23,8 @@ export interface MenuItem {
   readonly danger?: boolean;
   /** One of several, or on and off: whether it is chosen. */
   readonly checked?: boolean;
+  /** Whether it leads to the page that is shown, or to the part that the page belongs to. */
+  readonly "aria-current"?: "page" | "true";
   /** The key that does the same. */
   readonly key?: string;
 }
@@ -37,9 +39,11 @@ interface Props {
   /** null draws a line. A text is a heading. A function is called when the menu is opened. */
   readonly items: Items | (() => Items);
   readonly class?: string;
+  /** Whether the page that is shown belongs to an entry. */
+  readonly current?: boolean;
 }
 
-export function Menu({ children, label, items, class: className }: Props): JSX.Element {
+export function Menu({ children, label, items, class: className, current }: Props): JSX.Element {
   const id = useId();
   const button = useRef<HTMLButtonElement>(null);
   const list = useRef<HTMLDivElement>(null);
@@ -92,6 +96,7 @@ export function Menu({ children, label, items, class: className }: Props): JSX.E
         ref={button}
         type="button"
         class={className}
+        aria-current={current || undefined}
         aria-haspopup="menu"
         aria-expanded={open}
         aria-controls={open ? id : undefined}
@@ -150,6 +155,7 @@ function Entry({ item, choose }: { item: MenuItem; choose: () => void }): JSX.El
     "data-entry": "",
     "data-danger": item.danger ? "" : undefined,
     ...(item.checked !== undefined && { "aria-checked": item.checked }),
+    "aria-current": item["aria-current"],
     ...(item.why && { "aria-disabled": true, title: item.why }),
   };
   const content = (
