@@ -14,7 +14,6 @@ import re
 import socket
 import struct
 from functools import partial
-from http import HTTPStatus
 from math import inf
 from typing import Any
 from urllib.parse import unquote
@@ -27,6 +26,7 @@ from uvicorn.server import ServerState
 
 from apiserver.connections.exchange import Exchange, Flow, Header
 from apiserver.connections.framing import ChunkedBody, Misframed, SizedBody, head_end, may_be_head
+from apiserver.connections.refusals import REFUSALS
 from apiserver.connections.slots import Idle, Slots
 from apiserver.connections.writes import JoinedWrites
 
@@ -432,7 +432,7 @@ class Protocol(asyncio.Protocol):
             exchange.wake()
             if exchange.response_started:
                 return self._abort()
-        self.transport.write(_ANSWERS[status])
+        self.transport.write(REFUSALS[status])
         if self._slots.linger(self):
             self.transport.write_eof()
             self.flow.resume_reading()
@@ -517,26 +517,3 @@ def _rest_of_body(request: ref[Exchange]) -> bytes | None:
     """
     exchange = request()
     return None if exchange is None else exchange.rest_of_body()
-
-
-def _answer(status: HTTPStatus, *headers: bytes, words: str = "") -> bytes:
-    """A refusal that says `words`, or else the phrase of its status."""
-    text = (words or status.phrase).encode()
-    head = (
-        b"HTTP/1.1 %d %s" % (status, status.phrase.encode()),
-        b"content-type: text/plain; charset=utf-8",
-        b"content-length: %d" % len(text),
-        *headers,
-        b"connection: close",
-    )
-    return b"\r\n".join([*head, b"", text])
-
-
-_ANSWERS = {
-    400: _answer(HTTPStatus.BAD_REQUEST),
-    408: _answer(HTTPStatus.REQUEST_TIMEOUT),
-    431: _answer(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE),
-    503: _answer(HTTPStatus.SERVICE_UNAVAILABLE, b"retry-after: 2"),
-}
-#: The answer to HTTP without TLS at a port that speaks TLS.
-WITHOUT_TLS = _answer(HTTPStatus.BAD_REQUEST, words="This port speaks TLS: use an address with https://\n")

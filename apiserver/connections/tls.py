@@ -16,7 +16,8 @@ from contextlib import suppress
 from typing import Any
 
 from apiserver.connections.certificate import Certificate
-from apiserver.connections.protocol import WITHOUT_TLS, Protocol
+from apiserver.connections.protocol import Protocol
+from apiserver.connections.refusals import WITHOUT_TLS
 from apiserver.connections.slots import Slots
 from apiserver.ip_addresses import neighbourhood
 
