@@ -66,3 +66,25 @@ def test_tests_that_pages_name_are_there() -> None:
     named = {name for page in DOCS.rglob("*.md") for name in re.findall(r"`(tests/[\w/.]+)`", page.read_text("utf-8"))}
     assert len(named) > 20
     assert {name for name in named if not (ROOT / name).exists()} == set()
+
+
+def test_tests_that_promises_name_are_there() -> None:
+    named = [
+        pair for page in DOCS.rglob("*.md") for pair in re.findall(r"`(tests/[\w/.]+)::(\w+)`", page.read_text("utf-8"))
+    ]
+    assert len(named) > 10
+    there = [(file, test) for file, test in named if f"def {test}(" in (ROOT / file).read_text("utf-8")]
+    assert there == named
+
+
+def test_each_page_that_promises_something_says_which_tests_hold_it() -> None:
+    """A new page has a table of its own, or rows in the one of all others."""
+    others = (OPERATIONS / "promises.md").read_text("utf-8")
+    own = re.compile(r"^\| (promise|what happens) \|.* test \|", re.MULTILINE)
+
+    def is_held(page: Path) -> bool:
+        row = rf"^\| [^|]* \| \[[^|]*\]\({page.name}[)#][^|]*\| `tests/"
+        return bool(own.search(page.read_text("utf-8")) or re.search(row, others, re.MULTILINE))
+
+    promises_nothing = {"troubleshooting.md", "performance.md"}  # says what to do, and what was measured
+    assert {page.name for page in OPERATIONS.glob("*.md") if not is_held(page)} == promises_nothing

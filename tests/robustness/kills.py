@@ -4,7 +4,8 @@
 
 It kills in rounds, in each of all ways. Each way to kill gets a folder of its own in each round, and raises
 AssertionError if anything acknowledged is lost or there twice. Golden folders of older releases (`tests/golden`) are
-what is migrated and copied: each has the answers that it gave. Ctrl-C ends it with the table of what it has done.
+what is migrated and copied: each has the answers that it gave. After each round it writes the table of what it
+has done so far, so it may be ended at any time.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, nullcontext, suppress
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -276,13 +277,9 @@ def main(arguments: Sequence[str]) -> int:
         urls = None
         if asked.engines:
             urls = running.enter_context(own_nodes(Path(running.enter_context(tempfile.TemporaryDirectory()))))
-        lines = list[str]()
-        with suppress(KeyboardInterrupt):
-            for done in kill(asked.times, random.Random(asked.seed), urls):
-                lines = rows(done, urls)
-                sys.stdout.write(f"{sum(killed.kills for killed in done.values()):,} kills, nothing lost or doubled\n")
-                sys.stdout.flush()
-    sys.stdout.write("\n".join(("", *lines, "")))
+        for done in kill(asked.times, random.Random(asked.seed), urls):
+            sys.stdout.write("\n".join(("", *rows(done, urls), "")))
+            sys.stdout.flush()
     return 0
 
 
