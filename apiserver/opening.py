@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -18,9 +19,12 @@ from apiserver.repeating import Repeating
 from apiserver.services.access import defaults, fixed_users
 from apiserver.services.access.credentials import Credential
 from apiserver.services.backend import Backend
+from apiserver.services.quotas import subjects
 from apiserver.settings import changed
 from apiserver.stores.files.disk import FileStore
 from apiserver.traces import Traces
+
+log = logging.getLogger(__name__)
 
 
 class Job(Protocol):
@@ -61,6 +65,8 @@ class Opening:
             await self._open_files(opened)
             await defaults.ensure_defaults(backend.documents, backend.settings)
             await fixed_users.ensure_fixed_users(backend.documents, backend.settings)
+            for sentence in await subjects.unknown(backend.settings.quotas, backend.documents):
+                log.warning(sentence)
             new_credential = await defaults.ensure_admin(backend.documents, backend.settings)
             opened.push_async_callback(backend.last_metrics.close)
             await backend.last_metrics.restate()

@@ -128,8 +128,9 @@ def rules_of(items: Sequence[object]) -> tuple[RetentionRule, ...]:
 def _rule(item: object) -> RetentionRule:
     if not isinstance(item, dict):
         raise ValueError('it is no table, such as {types = ["logs"], keep = "90 d"}')
-    if unknown := item.keys() - {known.name for known in fields(RetentionRule)}:
-        raise ValueError(f"a rule has no field {min(unknown)}")
+    names = [known.name for known in fields(RetentionRule)]
+    if unknown := item.keys() - set(names):
+        raise ValueError(f"a rule has no field {min(unknown)}, only {', '.join(names)}")
     types, project, keep, then = item.get("types"), item.get("project", ""), item.get("keep"), item.get("then", "")
     if not isinstance(types, (list, tuple)) or not types or any(type not in TYPES for type in types):
         raise ValueError(f"types: a list of {', '.join(TYPES)} is needed")

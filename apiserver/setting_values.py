@@ -62,7 +62,7 @@ class Quota:
 
 QUOTAS_OF = ("task", "project", "user", "company")
 #: Units of sizes, in bytes.
-_UNITS = {"": 1, "b": 1} | {
+_UNITS = {"b": 1} | {
     f"{prefix}{unit}": base**power
     for power, prefix in enumerate("kmgt", start=1)
     for unit, base in (("b", 1000), ("ib", 1024))
@@ -174,22 +174,37 @@ def _quotas(value: object) -> tuple[Quota, ...]:
 def _quota(item: object) -> Quota:
     if not isinstance(item, dict):
         raise ValueError("a quota is a table, such as {of = task, series = 100000}")
-    if unknown := item.keys() - {known.name for known in fields(Quota)}:
-        raise ValueError(f"a quota has no field {min(unknown)}")
+    names = [known.name for known in fields(Quota)]
+    if unknown := item.keys() - set(names):
+        raise ValueError(f"a quota has no field {min(unknown)}, only {', '.join(names)}")
     if item.get("of") not in QUOTAS_OF:
         raise ValueError(f"a quota is of one of {', '.join(QUOTAS_OF)}: it needs an `of`")
-    bounds = {name: _size(value) for name, value in item.items() if name not in ("of", "id")}
+    bounds = {name: _bound(name, value) for name, value in item.items() if name not in ("of", "id")}
     if not any(bounds.values()):
         raise ValueError(f"the quota of a {item['of']} bounds nothing: give bytes, series or events_per_second")
     return Quota(item["of"], _text(item.get("id", "")), **bounds)
 
 
+def _bound(name: str, value: object) -> int:
+    try:
+        bound = _size(value) if name == "bytes" else _whole_number(value)
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from None
+    if bound < 0:
+        raise ValueError(f"{name}: {bound} is less than 0")
+    return bound
+
+
 def _size(value: object) -> int:
-    """A number, or a size such as "500 GB" (10⁹ bytes each) or "1.5 GiB" (2³⁰)."""
-    found = _SIZE.fullmatch(str(value).strip()) if isinstance(value, (int, str)) else None
+    """A number of bytes, or a size such as "500 GB" (10⁹ bytes each) or "1.5 GiB" (2³⁰). Text needs a unit."""
+    if not isinstance(value, str):
+        return _whole_number(value)
+    found = _SIZE.fullmatch(value.strip())
     unit = _UNITS.get(found[2].lower()) if found is not None else None
-    if found is None or unit is None or isinstance(value, bool):
-        raise ValueError(f"{value!r} is neither a whole number nor a size such as 500 GB")
+    if found is not None and not found[2]:
+        raise ValueError(f"{value!r} has no unit: give a size such as '{value} GB', or a number, which is of bytes")
+    if found is None or unit is None:
+        raise ValueError(f"{value!r} is neither a whole number nor a size such as '500 GB'")
     return int(Decimal(found[1]) * unit)
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import gc
+import logging
 import sys
 
+from apiserver import advice
 from apiserver.cli.auditing import note
 from apiserver.cli.command import DATA_FLAGS, CommandError, Commands, add_command, say
 from apiserver.cli.documents import with_documents
@@ -18,6 +20,8 @@ _FLAGS = (
     *(*_ADDRESS, "files_port", "data", "events", "documents", "consistency", "migrate_at_start", "workers"),
     *("durability", "log_level", "log_format"),
 )
+
+log = logging.getLogger(__name__)
 
 
 def add(commands: Commands[argparse.ArgumentParser]) -> None:
@@ -33,13 +37,19 @@ def add(commands: Commands[argparse.ArgumentParser]) -> None:
 def _config(settings: Settings, options: argparse.Namespace) -> None:
     for name, value in masked(settings).items():
         sys.stdout.write(f"{name} = {value}\n")
+    for sentence in advice.idle(settings):
+        sys.stderr.write(f"apiserver: warning: {sentence}\n")
+    advice.require_extras(settings)
 
 
 def _serve(settings: Settings, options: argparse.Namespace) -> None:
     gc.disable()  # a start makes no garbage, and looking for some would take a tenth of its time
     from apiserver import logs, serve
 
+    advice.require_extras(settings)
     logs.setup(settings.log_level, settings.log_format)
+    for sentence in advice.idle(settings):
+        log.warning(sentence)
     try:
         serve.run(settings)
     except serve.CannotServe as error:

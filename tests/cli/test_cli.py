@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
-from apiserver import passwords
+from apiserver import advice, passwords
 from apiserver.cli import main
 from apiserver.settings import setting_fields
 from tests.harness import Served, served, wait_until
@@ -45,6 +45,31 @@ def test_config_prints_what_is_in_effect(
     lines = dict(line.split(" = ", 1) for line in capsys.readouterr().out.splitlines())
     assert list(lines) == [item.name for item in setting_fields()]
     assert (lines["port"], lines["log_level"], lines["admin_secret"]) == ("9000", "debug", "********")
+
+
+def test_config_says_what_does_nothing(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("APISERVER_BACKUP_KEEP", "3")
+    monkeypatch.setenv("APISERVER_RETENTION_EVERY", "24")
+    assert main(["config"]) == 0
+    assert capsys.readouterr().err.splitlines() == [
+        "apiserver: warning: backup_keep does nothing without backup_to",
+        "apiserver: warning: retention_every does nothing without retention",
+    ]
+    monkeypatch.setenv("APISERVER_RETENTION", KEEP)
+    monkeypatch.setenv("APISERVER_BACKUP_TO", "/backups")
+    assert main(["config"]) == 0
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("command", ["config", "serve"])
+def test_an_archive_without_its_package_is_said_at_the_start(
+    command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], data: str
+) -> None:
+    for name, value in {"RETENTION": KEEP, "RETENTION_EVERY": "24", "RETENTION_ARCHIVE": "/archive"}.items():
+        monkeypatch.setenv(f"APISERVER_{name}", value)
+    monkeypatch.setattr(advice, "find_spec", lambda name: None)
+    assert main([command, "--data", data]) == 2
+    assert "retention_archive: the archive needs an optional package: run 'make parquet'" in capsys.readouterr().err
 
 
 def test_a_reader_may_leave() -> None:

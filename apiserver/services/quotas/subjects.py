@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from apiserver.events.model import Owner
 from apiserver.setting_values import Quota
+from apiserver.stores.documents.base import DocumentStore
 
 
 class Subject(NamedTuple):
@@ -38,3 +39,20 @@ class Subjects:
                 if quota is not None:
                     found.append((Subject(of, company, id), quota))
         return found
+
+
+#: Where documents of subjects are.
+_COLLECTIONS = {"task": ("tasks", "models"), "project": ("projects",), "user": ("users",), "company": ("companies",)}
+
+
+async def unknown(quotas: Sequence[Quota], documents: DocumentStore) -> list[str]:
+    """The quotas whose id nobody has, in a sentence each, which says the ids of those whose name it is."""
+    found = []
+    for quota in quotas:
+        collections = _COLLECTIONS[quota.of] if quota.id else ()
+        if collections and not any([await documents.count(one, {"id": quota.id}) for one in collections]):
+            named = [await documents.find(one, {"name": quota.id}, projection=["id"], limit=5) for one in collections]
+            ids = [document["id"] for some in named for document in some]
+            but = f"; of this name there is {' and '.join(ids)}: a quota is for an id" if ids else ""
+            found.append(f"quotas: there is no {quota.of} with the id {quota.id!r}{but}")
+    return found

@@ -381,7 +381,11 @@ def test_settings_say_quotas_in_toml_and_json(tmp_path: Path) -> None:
         ([{"of": "queue", "bytes": 1}], "task, project, user, company"),
         ([{"of": "task"}], "bounds nothing"),
         ([{"of": "task", "bytes": "many"}], "'many' is neither a whole number nor a size"),
-        ([{"of": "task", "bytes": -1}], "neither a whole number"),
+        ([{"of": "task", "bytes": -1}], "bytes: -1 is less than 0"),
+        ([{"of": "task", "bytes": "200"}], "bytes: '200' has no unit: give a size such as '200 GB', or a number"),
+        ([{"of": "task", "bytes": 1.5}], "bytes: 1.5 is not a whole number"),
+        ([{"of": "task", "series": "5 GB"}], "series: '5 GB' is not a whole number"),
+        ([{"of": "task", "serie": 5}], "a quota has no field serie, only of, id, bytes, series, events_per_second"),
         ([{"of": "task", "points": 1}], "no field points"),
         ([{"of": "task", "bytes": 1}, {"of": "task", "series": 1}], "two quotas are for the same"),
         (["task"], "is a table"),
@@ -390,3 +394,20 @@ def test_settings_say_quotas_in_toml_and_json(tmp_path: Path) -> None:
 def test_a_wrong_quota_is_named(given: Any, said: str) -> None:
     with pytest.raises(SettingsError, match=said):
         load(environ={"APISERVER_QUOTAS": json.dumps(given)})
+
+
+async def test_a_quota_for_nobody_is_said_at_the_start(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async with running_api(tmp_path / "data") as api:
+        project = (await api.call("projects.create", {"name": "lab/vision"}))["id"]
+    quotas = (
+        Quota("project", "lab/vision", series=9),
+        Quota("project", project, series=9),
+        Quota("task", "t", series=9),
+    )
+    with caplog.at_level(logging.WARNING):
+        async with running_api(tmp_path / "data", quotas=quotas):
+            pass
+    assert [text for text in caplog.messages if "quotas" in text] == [
+        f"quotas: there is no project with the id 'lab/vision'; of this name there is {project}: a quota is for an id",
+        "quotas: there is no task with the id 't'",
+    ]
