@@ -282,7 +282,8 @@ def _backend(settings: Settings, folder: DataFolder, files: FileStore) -> Backen
     scrolls = Scrolls(settings.token_secret)
     key_uses = KeyUses(documents)
     connections = descriptors.connection_limit(settings.max_connections)
-    counters, usages, last_metrics = Counters(), Usages(events, documents), LastMetrics(events, documents)
+    counters, usages = Counters(), Usages(events, documents, folder.files)
+    last_metrics = LastMetrics(events, documents)
     return Backend(
         settings=settings,
         documents=documents,
@@ -308,9 +309,7 @@ def _backend(settings: Settings, folder: DataFolder, files: FileStore) -> Backen
         file_links=FileLinks(settings.token_secret),
         counters=counters,
         usages=usages,
-        quotas=Quotas(settings.quotas, events, documents, last_metrics, usages, counters, folder.files)
-        if settings.quotas
-        else None,
+        quotas=Quotas(settings.quotas, events, documents, last_metrics, usages, counters) if settings.quotas else None,
         live=Hub(events, documents, scrolls, most_streams=min(MOST_STREAMS, connections // 2)),
     )
 

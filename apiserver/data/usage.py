@@ -6,11 +6,12 @@ import asyncio
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from enum import StrEnum
 from itertools import islice
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
+import numpy as np
 from fastapi import Query, Response
 
-from apiserver.data.calls import TheCall
+from apiserver.data.calls import DataCall, TheCall
 from apiserver.data.formats.writers import Options
 from apiserver.data.parameters import PlainCsv
 from apiserver.data.routes import router, table
@@ -18,6 +19,7 @@ from apiserver.data.sending import answer
 from apiserver.data.tables import Batch, Column, Kind, Table
 from apiserver.events.model import EventType
 from apiserver.rpc.errors import out_of_project
+from apiserver.services.quotas.accounts import Share
 from apiserver.services.usage import CompanyUsage
 
 routes = router()
@@ -39,9 +41,10 @@ _OWNER = (Column("kind", Kind.TEXT), Column("id", Kind.TEXT), Column("name", Kin
 _AMOUNTS = (
     *(Column("type", Kind.TEXT), Column("bytes", Kind.INT), Column("series", Kind.INT)),
     *(Column("points", Kind.INT), Column("lines", Kind.INT), Column("samples", Kind.INT)),
+    Column("files", Kind.INT),
 )
 _QUOTA = (
-    *(Column("of", Kind.TEXT), Column("id", Kind.TEXT), Column("bounded", Kind.TEXT)),
+    *(Column("of", Kind.TEXT), Column("id", Kind.TEXT), Column("name", Kind.TEXT), Column("bounded", Kind.TEXT)),
     *(Column("used", Kind.INT), Column("quota", Kind.INT)),
 )
 _COLUMNS = {By.TASK: (*_PROJECT, *_OWNER, *_AMOUNTS), By.PROJECT: (*_PROJECT, *_AMOUNTS), By.TYPE: _AMOUNTS}
@@ -58,21 +61,24 @@ async def usage(
         ),
     ] = By.TASK,
     project: Annotated[str | None, Query(description="Only of this project; empty: of none.")] = None,
+    of: Annotated[
+        Literal["task", "project", "user", "company"] | None,
+        Query(description="Only quotas of these, with `by=quota`; there may be very many of tasks."),
+    ] = None,
     csv: PlainCsv = None,
 ) -> Response:
     """How many events of which type the tasks and models of the caller's company have, and how many bytes they take.
 
-    It is up to a minute old. Events that are to replace others may count beside them for some seconds. On
-    Elasticsearch, numbers and bytes are estimates. If adding up takes longer than 20 seconds, the answer is 503.
+    A row of type `files` says the same of the files in the folder of a task; those of no task have no `kind` and no
+    `project`. It is up to a minute old, or ten times as old as adding up takes. Events that are to replace others may
+    count beside them for some seconds. On Elasticsearch, numbers and bytes are estimates. If adding up takes longer
+    than 20 seconds, the answer is 503.
     """
     call.refuse_link()
     if call.caller.grant.project is not None:
         raise out_of_project("an access key that is limited to a project does not tell what the company keeps")
     if by is By.QUOTA:
-        quotas = call.backend.quotas
-        known = quotas is not None and quotas.bounds_amounts
-        shares = await quotas.amounts.of_company(call.caller.company) if quotas is not None and known else []
-        listed = [(*share.account.subject[::2], share.what, share.used, share.bound) for share in shares]
+        listed = await _shares(call, of, project)
 
         def make() -> Table:
             return Table(_QUOTA, _batches(iter(listed)))
@@ -85,23 +91,50 @@ async def usage(
     return await answer(call, f"usage-by-{by}", make, options=Options(csv == "plain"))
 
 
+async def _shares(call: DataCall, of: str | None, project: str | None) -> list[Sequence[Any]]:
+    """How much of its quotas each has used up; of one project, and of the tasks in it, or of all."""
+    quotas = call.backend.quotas
+    if quotas is None or not quotas.bounds_amounts:
+        return []
+    shares = await quotas.amounts.of_company(call.caller.company)
+    if of is not None:
+        shares = [share for share in shares if share.account.subject.of == of]
+    if project is not None:
+        found = (await call.backend.usages.of(call.caller.company)).of_project(project)
+        ids = {project, *(owner.id for owner in found.kept.usage.owners)}
+        shares = [share for share in shares if share.account.subject.id in ids]
+    return [_row_of(share) for share in shares]
+
+
+def _row_of(share: Share) -> Sequence[Any]:
+    of, _, id = share.account.subject
+    return of, id, share.account.name or "", share.what, share.used, share.bound
+
+
 async def _batches(rows: Iterator[Sequence[Any]]) -> AsyncGenerator[Batch, None]:
     while some := await asyncio.to_thread(lambda: list(islice(rows, _ROWS_AT_ONCE))):
         yield Batch(len(some), [list(column) for column in zip(*some, strict=True)])
 
 
 def _rows(found: CompanyUsage, by: By, wanted: str | None) -> Iterator[Sequence[Any]]:
+    """A row for each type of event that an owner, project or all have, and then one for the files of each."""
     if wanted is not None:
         found = found.of_project(wanted)
-    usage = {By.TASK: lambda: found.usage, By.PROJECT: found.by_project, By.TYPE: found.in_all}[by]()
-    place = {owner: n for n, owner in enumerate(usage.owners)} if by is not By.TYPE else {}
-    for owner, type, series, events, bytes in usage.rows():
-        about: Sequence[Any] = ()
+    usage, files = {By.TASK: lambda: found.kept, By.PROJECT: found.by_project, By.TYPE: found.in_all}[by]()
+
+    def about(n: int) -> Sequence[Any]:
+        if by is By.TYPE:
+            return ()
         if by is By.PROJECT:
-            about = found.projects[place[owner]]
-        elif by is By.TASK:
-            n = place[owner]
-            about = (*found.projects[found.project_of[n]], owner.kind, owner.id, found.names[n])
+            return found.projects[n]
+        owner = usage.owners[n]
+        return (*found.projects[found.project_of[n]], owner.kind if owner.id else "", owner.id, found.names[n])
+
+    place = {owner: n for n, owner in enumerate(usage.owners)}
+    for owner, type, series, events, bytes in usage.rows():
         points, lines = type is EventType.SCALAR, type is EventType.LOG
         counted = (events if points else 0, events if lines else 0, 0 if points or lines else events)
-        yield (*about, type.plural, bytes, series, *counted)
+        yield (*about(place[owner]), type.plural, bytes, series, *counted, 0)
+    for n in np.flatnonzero(files.any(axis=1)).tolist():
+        count, bytes = files[n].tolist()
+        yield (*about(n), "files", bytes, 0, 0, 0, 0, count)

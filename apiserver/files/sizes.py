@@ -1,21 +1,32 @@
-"""How many bytes the files of each task take."""
+"""How many files each task has, and how many bytes they take."""
 
 from __future__ import annotations
 
 from collections import defaultdict
+from dataclasses import dataclass
 from pathlib import Path
 
 from apiserver.files.addresses import task_of
 from apiserver.stores.files.listing import files_of
 
 
-def bytes_by_task(folder: Path, company: str, before: int | None = None) -> dict[str, int]:
-    """The bytes of a company's files below `folder`, by the task that their path names; "" for none.
+@dataclass(slots=True)
+class Files:
+    """The files of one task."""
 
-    `before`: only those that were put in their places before this time (epoch ns).
+    count: int = 0
+    bytes: int = 0
+
+
+def files_by_task(folder: Path, company: str, before: int) -> dict[str, Files]:
+    """A company's files below `folder`, by the task that their path names; "" for none.
+
+    Only those that were put in their places before the time `before` (epoch ns).
     """
-    found: dict[str, int] = defaultdict(int)
+    found: dict[str, Files] = defaultdict(Files)
     for file in files_of(folder, company):
-        if before is None or file.placed_ns < before:
-            found[task_of(file.name) or ""] += file.bytes
+        if file.placed_ns < before:
+            files = found[task_of(file.name) or ""]
+            files.count += 1
+            files.bytes += file.bytes
     return dict(found)

@@ -1,4 +1,4 @@
-"""How much is kept of a company's tasks and models, by project.
+"""How much is kept of a company's tasks and models, by project: events, and files in the folders of tasks.
 
 Adding that up takes some seconds where 100,000 tasks are kept. So it is done for one company at a time, whoever asks
 meanwhile waits for the same, and it is remembered for a minute.
@@ -9,108 +9,158 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import OrderedDict
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from apiserver.events.model import Owner
+from apiserver.events.model import Int64Array, Owner
+from apiserver.files.sizes import Files, files_by_task
 from apiserver.stores.documents.base import DocumentStore
 from apiserver.stores.documents.paging import pages_by_id
 from apiserver.stores.documents.scoped import CompanyDocuments
 from apiserver.stores.events.base import EventStore
 from apiserver.stores.events.usage import Usage
 
-#: Seconds for which the usage of a company is remembered, and the most companies of which it is.
-REMEMBERED, _MOST = 60.0, 4
+#: The usage of a company is remembered for so many seconds, or so many times as long as it took to find out, whichever
+#: is longer; and the most companies of which it is.
+REMEMBERED, _TIMES, _MOST = 60.0, 10.0, 4
 _AT_ONCE = 2000
 
 
-class NamedProject(NamedTuple):
-    """A project; both are "" for owners that have none."""
+class Named(NamedTuple):
+    """A project or user; both are "" for owners that have none."""
 
     id: str
     name: str
 
 
-@dataclass(slots=True)
-class CompanyUsage:
-    """What is kept of a company. Row n of `usage` is of the owner with names[n] in projects[project_of[n]].
-
-    users[user_of[n]] made that task or model; the first one, "", is nobody.
-    """
+class Kept(NamedTuple):
+    """Events of owners, and their files: a row for each, with how many there are and their bytes."""
 
     usage: Usage
+    files: Int64Array
+
+
+@dataclass(slots=True)
+class CompanyUsage:
+    """What is kept of a company. Row n of `kept` is of the owner with names[n] in projects[project_of[n]].
+
+    users[user_of[n]] made that task or model; the first one, "", is nobody. The last row is of no task (its id is ""):
+    files in no task's folder.
+    """
+
+    kept: Kept
     names: list[str]
     project_of: npt.NDArray[np.int64]
-    projects: list[NamedProject]
+    projects: list[Named]
     user_of: npt.NDArray[np.int64]
-    users: list[str]
+    users: list[Named]
 
     def of_project(self, project: str) -> CompanyUsage:
         """What is kept of a project, without those within it; "": of owners that have none."""
         of_it = [n for n, one in enumerate(self.projects) if one.id == project]
         rows = np.flatnonzero(np.isin(self.project_of, of_it))
-        kept = self.usage
-        usage = Usage([kept.owners[n] for n in rows.tolist()], kept.series[rows], kept.events[rows], kept.bytes[rows])
+        all, files = self.kept
+        usage = Usage([all.owners[n] for n in rows.tolist()], all.series[rows], all.events[rows], all.bytes[rows])
         names = [self.names[n] for n in rows.tolist()]
-        return CompanyUsage(usage, names, self.project_of[rows], self.projects, self.user_of[rows], self.users)
+        kept = Kept(usage, files[rows])
+        return CompanyUsage(kept, names, self.project_of[rows], self.projects, self.user_of[rows], self.users)
 
-    def by_project(self) -> Usage:
+    def by_project(self) -> Kept:
         """The sums of each project, in the order of `projects`; its owners are the projects' ids."""
-        return self.usage.summed([Owner("", project.id) for project in self.projects], self.project_of)
+        return self._summed([Owner("", project.id) for project in self.projects], self.project_of)
 
-    def in_all(self) -> Usage:
+    def in_all(self) -> Kept:
         """The sums of all."""
-        return self.usage.summed([Owner("", "")], np.zeros_like(self.project_of))
+        return self._summed([Owner("", "")], np.zeros_like(self.project_of))
+
+    def _summed(self, groups: list[Owner], group_of: npt.NDArray[np.int64]) -> Kept:
+        files = np.zeros((len(groups), 2), np.int64)
+        np.add.at(files, group_of, self.kept.files)
+        return Kept(self.kept.usage.summed(groups, group_of), files)
+
+
+class _Known(NamedTuple):
+    usage: CompanyUsage
+    at: float
+    took: float
+    """How many seconds it took to find out."""
 
 
 class Usages:
     """The usage of companies, remembered for a while."""
 
-    def __init__(self, events: EventStore, documents: DocumentStore) -> None:
+    def __init__(self, events: EventStore, documents: DocumentStore, files: Path) -> None:
+        """`files`: the folder of files."""
         self._events = events
         self._documents = documents
-        self._known: OrderedDict[str, tuple[float, CompanyUsage]] = OrderedDict()
+        self._files = files
+        self._known: OrderedDict[str, _Known] = OrderedDict()
         self._asking: dict[str, asyncio.Task[CompanyUsage]] = {}
         self._one_at_a_time = asyncio.Lock()
 
     async def of(self, company: str) -> CompanyUsage:
         """The usage of a company, up to a minute old; EventStoreBusy if it takes too long."""
-        known = self._known.get(company)
-        if known is not None and time.monotonic() - known[0] < REMEMBERED:
-            return known[1]
-        return await self.anew(company)
-
-    async def anew(self, company: str) -> CompanyUsage:
-        """The usage of a company as of now, or of a moment ago if somebody asks already; EventStoreBusy as `of`."""
+        if (known := self._remembered(company)) is not None:
+            return known
         asking = self._asking.get(company)
         if asking is None:
-            asking = self._asking[company] = asyncio.create_task(self._ask(company), name="usage")
+            asking = self._asking[company] = asyncio.create_task(self._of(company), name="usage")
             asking.add_done_callback(lambda _: self._asking.pop(company, None))
         return await asyncio.shield(asking)
 
-    async def _ask(self, company: str) -> CompanyUsage:
+    async def anew(self, company: str, at: Callable[[int], None]) -> CompanyUsage:
+        """The usage of a company as it is now; EventStoreBusy as `of`.
+
+        `at` is called with the moment (epoch ns) as of which it is: events were read by then, and files are looked at
+        that were put in their places before.
+        """
         async with self._one_at_a_time:
-            usage = await self._events.usage(company)
-            found = await self._joined(usage, CompanyDocuments(self._documents, company))
-        self._known[company] = (time.monotonic(), found)
+            return await self._ask(company, at)
+
+    def _remembered(self, company: str) -> CompanyUsage | None:
+        known = self._known.get(company)
+        return (
+            known.usage
+            if known is not None and time.monotonic() - known.at < max(REMEMBERED, _TIMES * known.took)
+            else None
+        )
+
+    async def _of(self, company: str) -> CompanyUsage:
+        async with self._one_at_a_time:
+            return self._remembered(company) or await self._ask(company, lambda _: None)
+
+    async def _ask(self, company: str, at: Callable[[int], None]) -> CompanyUsage:
+        began = time.monotonic()
+        usage = await self._events.usage(company)
+        at(moment := time.time_ns())
+        files = await asyncio.to_thread(files_by_task, self._files, company, moment)
+        found = await self._joined(usage, files, CompanyDocuments(self._documents, company))
+        now = time.monotonic()
+        self._known[company] = _Known(found, now, now - began)
         self._known.move_to_end(company)
         while len(self._known) > _MOST:
             self._known.popitem(last=False)
         return found
 
-    async def _joined(self, usage: Usage, documents: CompanyDocuments) -> CompanyUsage:
-        """The usage with the names of its owners and projects. Only those that have events are remembered."""
+    async def _joined(self, usage: Usage, files: Mapping[str, Files], documents: CompanyDocuments) -> CompanyUsage:
+        """The usage and files with the names of their owners and projects. Only those that have some are remembered."""
         places = {owner: n for n, owner in enumerate(usage.owners)}
+        for id in [*filter(None, files), ""]:
+            places.setdefault(Owner(documents.company, id), len(places))
         names, project_of, user_of = [""] * len(places), *(np.zeros(len(places), np.int64) for _ in range(2))
-        projects = [NamedProject("", "")]
+        is_there = np.arange(len(places)) < len(usage.owners)
+        is_there[-1] = True
+        projects = [Named("", "")]
         numbers, users = {"": 0}, {"": 0}
         async for page in pages_by_id(documents, "projects", projection=["name"], limit=_AT_ONCE):
             for one in page:
                 numbers[one["id"]] = len(projects)
-                projects.append(NamedProject(one["id"], str(one.get("name") or "")))
+                projects.append(Named(one["id"], str(one.get("name") or "")))
         for collection, is_model in (("tasks", False), ("models", True)):
             async for page in pages_by_id(
                 documents, collection, projection=["name", "project", "user"], limit=_AT_ONCE
@@ -118,7 +168,35 @@ class Usages:
                 for one in page:
                     place = places.get(Owner(documents.company, one["id"], is_model))
                     if place is not None:
+                        is_there[place] = True
                         names[place] = str(one.get("name") or "")
                         project_of[place] = numbers.get(str(one.get("project") or ""), 0)
                         user_of[place] = users.setdefault(str(one.get("user") or ""), len(users))
-        return CompanyUsage(usage, names, project_of, projects, user_of, list(users))
+        rows = np.flatnonzero(is_there)
+        owners = list(places)
+        kept = _kept(usage, files, [owners[n] for n in rows.tolist()])
+        names = [names[n] for n in rows.tolist()]
+        return CompanyUsage(
+            kept, names, project_of[rows], projects, user_of[rows], await _named_users(documents, list(users))
+        )
+
+
+def _kept(usage: Usage, files: Mapping[str, Files], owners: list[Owner]) -> Kept:
+    """The events and files of the owners. The first ones are those of `usage`, the last one has all other files."""
+    more = [(0, len(owners) - len(usage.owners)), (0, 0)]
+    series, events, bytes = (np.pad(table, more) for table in (usage.series, usage.events, usage.bytes))
+    of_owners = np.zeros((len(owners), 2), np.int64)
+    for n, owner in enumerate(owners[:-1]):
+        if not owner.is_model and (some := files.get(owner.id)) is not None:
+            of_owners[n] = some.count, some.bytes
+    in_all = [sum(one.count for one in files.values()), sum(one.bytes for one in files.values())]
+    of_owners[-1] = np.array(in_all, np.int64) - of_owners.sum(axis=0)
+    return Kept(Usage(owners, series, events, bytes), of_owners)
+
+
+async def _named_users(documents: CompanyDocuments, ids: list[str]) -> list[Named]:
+    names: dict[str, str] = {}
+    for start in range(0, len(ids), _AT_ONCE):
+        for one in await documents.find_kept("users", ids[start : start + _AT_ONCE], ("name",)):
+            names[one["id"]] = str(one.get("name") or "")
+    return [Named(id, names.get(id, "")) for id in ids]

@@ -36,7 +36,7 @@ def test_whoever_trains_sees_what_is_left_out(tmp_path: Path) -> None:
     with served(tmp_path / "data", quotas=(Quota("task", series=4, bytes=200_000),)) as server:
         run = sdk_of(server, tmp_path / "home").run("over_quota.py")
         assert not run["stored"]
-        assert f"The file was not stored: Over quota: task {run['task']} may have 200,000 bytes" in run["raised"]
+        assert f"The file was not stored: Over quota: task over ({run['task']}) may have 200,000 bytes" in run["raised"]
         said = console(server, run["task"])
         assert "New series are left out" in said
         assert "was not stored, because there is no room" in said

@@ -61,6 +61,33 @@ async def test_usage_is_told_by_task_project_and_type(api: Api) -> None:
     assert (await api.raw("GET", "/data/usage?by=user")).status_code == 400
 
 
+async def test_files_are_told_by_task_and_project_and_those_of_no_task(api: Api) -> None:
+    project, task = await filled(api)
+    without = (await api.call("tasks.create", {"name": "only files", "type": "training", "project": project}))["id"]
+    names = (f"p/a.{task}/artifacts/a", f"p/a.{task}/b", f"p/b.{without}/c", f"p/gone.{'0' * 32}/d", "of nobody")
+    for n, name in enumerate(names):
+        assert (await api.raw("PUT", f"/files/{name}", content=b"x" * 10**n)).status_code == 200
+    by_task = {row["id"]: row for row in await rows(api) if row["type"] == "files"}
+    told = {id: (row["name"], row["kind"], row["files"], row["bytes"]) for id, row in by_task.items()}
+    assert told == {
+        task: ("a, task\n", "task", 2, 11),
+        without: ("only files", "task", 1, 100),
+        "": ("", "", 2, 11_000),
+    }
+    assert all(row["series"] == row["points"] == row["lines"] == row["samples"] == 0 for row in by_task.values())
+    of_project = [row for row in await rows(api, "?by=project") if row["type"] == "files"]
+    assert [(row["project_name"], row["files"], row["bytes"]) for row in of_project] == [
+        ("", 2, 11_000),
+        ("a project", 3, 111),
+    ]
+    (in_all,) = [row for row in await rows(api, "?by=type") if row["type"] == "files"]
+    assert (in_all["files"], in_all["bytes"]) == (5, 11_111)
+    assert {row["id"] for row in await rows(api, f"?project={project}")} == {task, without}
+    _, credential = await create_user(api.backend.documents, "another company", "bob", "user")
+    response = await api.raw("GET", "/data/usage.json", auth=(credential.key, credential.secret))
+    assert "files" not in {row["type"] for row in response.json()}
+
+
 async def test_another_company_sees_its_own(api: Api) -> None:
     await filled(api)
     _, credential = await create_user(api.backend.documents, "another company", "bob", "user")
@@ -85,6 +112,7 @@ async def test_a_thousand_calls_add_up_once(api: Api, monkeypatch: pytest.Monkey
     assert {answer.status_code for answer in strangers} == {401}
     assert len(asked) == 1
     monkeypatch.setattr(of_companies, "REMEMBERED", 0)
+    monkeypatch.setattr(of_companies, "_TIMES", 0)
     await rows(api)
     assert len(asked) == 2
 

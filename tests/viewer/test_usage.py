@@ -37,9 +37,12 @@ def task_with(server: Served, project: str, name: str, lines: int, series: int) 
 
 def test_usage_is_shown_from_projects_down_to_runs(page: Page, server: Served) -> None:
     large, small = (server.call("projects.create", {"name": name})["id"] for name in ("large", "small"))
-    task_with(server, small, "little", lines=1, series=1)
+    little = task_with(server, small, "little", lines=1, series=1)
     task_with(server, large, "less", lines=10, series=1)
     most = task_with(server, large, "most", lines=35, series=4)
+    with server.client() as client:
+        answer = client.put(f"/files/small/little.{little}/artifacts/a.bin", content=random.Random(1).randbytes(3000))
+        assert answer.status_code == 200, answer.text
     server.stop()  # it remembers for a minute what there was
     server.start()
     page.goto("/settings")
@@ -47,7 +50,8 @@ def test_usage_is_shown_from_projects_down_to_runs(page: Page, server: Served) -
     expect(page).to_have_title("Usage")
     types = page.get_by_role("region", name="By type").get_by_role("row")
     expect(types.nth(1)).to_contain_text("logs")  # the most bytes
-    expect(types.nth(2)).to_contain_text("scalars")
+    expect(types.nth(2)).to_contain_text("files")
+    expect(types.nth(3)).to_contain_text("scalars")
     projects = page.get_by_role("region", name="By project").get_by_role("row")
     expect(projects.nth(1)).to_contain_text("large")
     expect(projects.nth(1)).to_contain_text("of 20 kB")

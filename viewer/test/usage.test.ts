@@ -3,7 +3,7 @@ import { test } from "node:test";
 
 import { percent, quotasOf, sumsBy, type QuotaRow, type UsageRow } from "../src/pages/settings/usage";
 
-const NOTHING = { bytes: 0, series: 0, points: 0, lines: 0, samples: 0 };
+const NOTHING = { bytes: 0, series: 0, points: 0, lines: 0, samples: 0, files: 0 };
 
 function row(project: string, type: string, amounts: Partial<UsageRow>): UsageRow {
   return { project, project_name: `name of ${project}`, type, ...NOTHING, ...amounts };
@@ -31,11 +31,13 @@ test("rows are added up by key, those of most bytes first", () => {
 });
 
 test("a part in percent never says all or nothing of what is neither", () => {
-  assert.deepEqual([0, 0.0001, 0.01, 0.8312, 0.9999, 1, 1.234].map(percent), ["0 %", "< 1 %", "1 %", "83 %", "99 %", "100 %", "123 %"]);
+  const parts = [0, 0.00001, 0.0001, 0.0042, 0.01, 0.8312, 0.9999, 1, 1.234];
+  const said = ["0 %", "< 0.01 %", "0.01 %", "0.42 %", "1 %", "83 %", "99 %", "100 %", "123 %"];
+  assert.deepEqual(parts.map(percent), said);
 });
 
 test("quotas are found by what they are of", () => {
-  const quota = { of: "project", id: "p", bounded: "bytes", used: 1, quota: 2 } as const satisfies QuotaRow;
+  const quota = { of: "project", id: "p", name: "a", bounded: "bytes", used: 1, quota: 2 } as const satisfies QuotaRow;
   const others: QuotaRow[] = [{ ...quota, of: "task" }, { ...quota, id: "q" }];
   assert.deepEqual(quotasOf([...others, quota], "project", "p"), [quota]);
 });

@@ -64,7 +64,7 @@ class Account:
     bucket: Bucket | None = None
     """None if events a second have no bound."""
     name: str | None = None
-    """The name of a project or user, for people. None: it was not looked up yet."""
+    """Its name, for people. None: it was not looked up yet."""
 
     def __str__(self) -> str:
         of, _, id = self.subject
@@ -156,7 +156,7 @@ def shown(name: str) -> str:
     return line if len(line) <= _LONGEST else f"{line[:_LONGEST]}…"
 
 
-def new_account(subject: Subject, quota: Quota) -> Account:
+def new_account(subject: Subject, quota: Quota, name: str | None = None) -> Account:
     """An account that has nothing yet."""
     rate = quota.events_per_second
-    return Account(subject, quota, bucket=Bucket(rate) if rate else None)
+    return Account(subject, quota, bucket=Bucket(rate) if rate else None, name=name)

@@ -5,10 +5,14 @@ last time at the earliest, and so seldom that they take a hundredth of the time.
 they lie in the journal, which is more than they take later. Deleted events make room at the next sum, deleted files
 mostly at once.
 
-What is added while a sum is made is not in this sum, and stays beside it until the next one:
+A sum is as of one moment: when the store has told of its events. What is added later stays beside the sum until the
+next one:
 
-    the sum of 20:00:00 to 20:00:09 finds 300 bytes; added before were 100, at 20:00:05 came 50
-    from 20:00:09 on there are 300 + 50; those 100 are among the 300
+    the sum of 20:00:00 to 20:00:09 finds 300 bytes; the store had told of its events at 20:00:04
+    added before were 100, at 20:00:02 came 10, at 20:00:05 came 50
+    from 20:00:09 on there are 300 + 50; those 110 are among the 300
+
+Events that come in the instant between the store's look at its newest ones and its answer count twice until then.
 """
 
 from __future__ import annotations
@@ -18,20 +22,17 @@ import heapq
 import logging
 import math
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import NamedTuple
 
-from apiserver.events.model import EventType, Owner
-from apiserver.files.sizes import bytes_by_task
+from apiserver.events.model import EventType
 from apiserver.off_loop import off_loop
 from apiserver.repeating import Repeating
-from apiserver.services.quotas.accounts import MOST, NEAR, Account, Accounts, Share, new_account
+from apiserver.services.quotas.accounts import MOST, NEAR, Account, Accounts, Share, new_account, shown
 from apiserver.services.quotas.subjects import Subject
 from apiserver.services.usage import CompanyUsage, Usages
-from apiserver.stores.documents.base import DocumentStore, DocumentStoreBusy
-from apiserver.stores.documents.scoped import CompanyDocuments
+from apiserver.stores.documents.base import DocumentStoreBusy
 from apiserver.stores.events.base import EventStoreBusy
 from apiserver.stores.events.usage import TYPES
 from apiserver.stores.files.disk import Former
@@ -43,9 +44,6 @@ EVERY, TIMES = 60.0, 100.0
 #: The log names so many who have most of a bound.
 NAMED = 100
 _LOGS = TYPES.index(EventType.LOG)
-_AT_ONCE = 1000
-#: An owner with its project and user, bytes and series.
-_Row = tuple[Owner, str, str, int, int]
 
 
 @dataclass(slots=True)
@@ -55,7 +53,7 @@ class _Company:
     summed: bool = False
     """Whether there was a sum."""
     began: int = 0
-    """When the sum began that is being made, in epoch nanoseconds; 0: none is."""
+    """The moment (epoch ns) as of which the sum is that is being made; 0: none is."""
     due: float = 0.0
     """When the next sum may begin."""
     grown: bool = True
@@ -74,12 +72,9 @@ class Near(NamedTuple):
 class Amounts:
     """What the subjects of quotas have, approximately."""
 
-    def __init__(self, accounts: Accounts, usages: Usages, documents: DocumentStore, files: Path | None) -> None:
-        """`files`: the folder of files, if their bytes count."""
+    def __init__(self, accounts: Accounts, usages: Usages) -> None:
         self._accounts = accounts
         self._usages = usages
-        self._documents = documents
-        self._files = files
         self._companies: dict[str, _Company] = {}
         self._one_at_a_time = asyncio.Lock()
         self.measuring = Repeating(
@@ -146,15 +141,17 @@ class Amounts:
 
     async def _measure(self, company: str) -> None:
         known, started = self._company(company), time.monotonic()
-        known.grown, known.began = False, time.time_ns()
-        for account in self._accounts.of_company(company).values():
-            account.begin_sum()
+        known.grown = False
+
+        def begin(moment: int) -> None:
+            known.grown, known.began = False, moment
+            for account in self._accounts.of_company(company).values():
+                account.begin_sum()
+
         try:
-            usage = await self._usages.anew(company)
-            files = await asyncio.to_thread(bytes_by_task, self._files, company, known.began) if self._files else {}
-            others = await self._tasks_with_files_only(company, usage, files)
+            usage = await self._usages.anew(company, begin)
             accounts = list(self._accounts.of_company(company).values())
-            fullest = await asyncio.to_thread(self._sum, accounts, _rows(company, usage, files, others))
+            fullest = await asyncio.to_thread(self._sum, accounts, usage)
         finally:
             known.began = 0
             ended = time.monotonic()
@@ -191,32 +188,28 @@ class Amounts:
             if is_new and len(near) <= NAMED:
                 log.warning("a quota is used up to %d %%: %s", 100 * share.part, share)
 
-    async def _tasks_with_files_only(
-        self, company: str, usage: CompanyUsage, files: Mapping[str, int]
-    ) -> dict[str, tuple[str, str]]:
-        """Project and user of the tasks that have files and no events."""
-        known = {owner.id for owner in usage.usage.owners}
-        ids = [id for id in files if id and id not in known]
-        found: dict[str, tuple[str, str]] = {}
-        documents = CompanyDocuments(self._documents, company)
-        for start in range(0, len(ids), _AT_ONCE):
-            for one in await documents.find_kept("tasks", ids[start : start + _AT_ONCE], ("project", "user")):
-                found[one["id"]] = (str(one.get("project") or ""), str(one.get("user") or ""))
-        return found
-
-    def _sum(self, known: Sequence[Account], rows: Iterable[_Row]) -> list[Account]:
+    def _sum(self, known: Sequence[Account], company: CompanyUsage) -> list[Account]:
         """Note in the known accounts what they have. Returns the other ones that have something, the fullest first."""
         found: dict[Subject, Account] = {}
-        for owner, project, user, bytes, series in rows:
-            for subject, quota in self._accounts.subjects.of(owner, project, user):
+        usage, files = company.kept
+        bytes = (usage.bytes.sum(axis=1) + files[:, 1]).tolist()
+        series = (usage.series.sum(axis=1) - usage.series[:, _LOGS]).tolist()
+        for n, (owner, project_of, user_of) in enumerate(
+            zip(usage.owners, company.project_of.tolist(), company.user_of.tolist(), strict=True)
+        ):
+            project, user = company.projects[project_of], company.users[user_of]
+            names = {"task": company.names[n], "project": project.name, "user": user.name}
+            for subject, quota in self._accounts.subjects.of(owner, project.id, user.id):
                 account = found.get(subject)
                 if account is None:
-                    account = found[subject] = new_account(subject, quota)
-                account.summed_bytes += bytes
-                account.summed_series += series
+                    account = found[subject] = new_account(subject, quota, shown(names.get(subject.of, "")))
+                account.summed_bytes += bytes[n]
+                account.summed_series += series[n]
         for one in known:
-            account = found.pop(one.subject, None)
-            one.summed_bytes, one.summed_series = (account.bytes, account.series) if account is not None else (0, 0)
+            if (account := found.pop(one.subject, None)) is None:
+                one.summed_bytes = one.summed_series = 0
+            else:
+                one.summed_bytes, one.summed_series, one.name = account.bytes, account.series, account.name
         others = (account for account in found.values() if account.part)
         return heapq.nlargest(MOST, others, key=lambda account: account.part)
 
@@ -226,22 +219,3 @@ def _check_due(known: _Company) -> None:
     if (wait := known.due - time.monotonic()) > 0:
         text = "adding up for quotas failed a moment ago, and is tried again later"
         raise EventStoreBusy(text, retry_after=math.ceil(wait), overloaded=False)
-
-
-def _rows(
-    company: str, usage: CompanyUsage, files: Mapping[str, int], others: Mapping[str, tuple[str, str]]
-) -> Iterator[_Row]:
-    """Project, user, bytes and series of each owner; a task's files count. Those of nobody count for the company."""
-    bytes = usage.usage.bytes.sum(axis=1).tolist()
-    series = (usage.usage.series.sum(axis=1) - usage.usage.series[:, _LOGS]).tolist()
-    of_nobody = sum(files.values())
-    for n, (owner, project, user) in enumerate(
-        zip(usage.usage.owners, usage.project_of.tolist(), usage.user_of.tolist(), strict=True)
-    ):
-        of_files = 0 if owner.is_model else files.get(owner.id, 0)
-        of_nobody -= of_files
-        yield owner, usage.projects[project].id, usage.users[user], bytes[n] + of_files, series[n]
-    for id, (project_id, user_id) in others.items():
-        of_nobody -= files[id]
-        yield Owner(company, id), project_id, user_id, files[id], 0
-    yield Owner(company, ""), "", "", of_nobody, 0

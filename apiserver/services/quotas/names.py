@@ -1,4 +1,4 @@
-"""Names of the projects and users whose accounts are shown to people."""
+"""Names of the tasks, projects and users whose accounts are shown to people."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from apiserver.stores.documents.base import DocumentStore
 from apiserver.stores.documents.scoped import CompanyDocuments
 
 #: What has a name beside its id, and where.
-_COLLECTIONS = {"project": "projects", "user": "users"}
+_COLLECTIONS = {"task": "tasks", "project": "projects", "user": "users"}
 
 
 async def look_up(documents: DocumentStore, accounts: Sequence[Account]) -> None:

@@ -15,7 +15,6 @@ import math
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 
 from apiserver.events.ingest import Ingest
 from apiserver.events.model import HISTORY, EventBatch, Owner, SeriesName
@@ -69,9 +68,7 @@ class Quotas:
         last_metrics: LastMetrics,
         usages: Usages,
         counters: Counters,
-        files: Path,
     ) -> None:
-        """`files`: the folder in which files are kept."""
         self.accounts = Accounts(quotas)
         self._documents = documents
         self._counters = counters
@@ -79,7 +76,7 @@ class Quotas:
         self._bounds_series = any(quota.series for quota in quotas)
         self._bounds_bytes = any(quota.bytes for quota in quotas)
         self.bounds_amounts = self._bounds_series or self._bounds_bytes
-        self.amounts = Amounts(self.accounts, usages, documents, files if self._bounds_bytes else None)
+        self.amounts = Amounts(self.accounts, usages)
         self._notices = Notices(events, documents, last_metrics)
         self._told: dict[Subject, float] = {}
 

@@ -67,7 +67,7 @@ async def test_a_task_is_told_which_series_are_left_out_of_a_batch(tmp_path: Pat
             answer = await send(api, *[points(task, 1, variant=f"v{n}")[0] for n in range(10)])
             assert answer.json()["data"]["errors"] == 5
         assert await told(api, task) == [
-            f"A quota is used up: task {task} has 5 of 5 series. New series are left out:"
+            f"A quota is used up: task a task ({task}) has 5 of 5 series. New series are left out:"
             ' "m / v5", "m / v6", "m / v7" and 2 more. Series that are here already go on.'
         ]
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import threading
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,8 @@ from typing import Any
 import httpx
 import pytest
 
+from apiserver.files.sizes import Files, files_by_task
+from apiserver.services import usage as of_companies
 from apiserver.services.access.credentials import create_user
 from apiserver.services.quotas.accounts import Account
 from apiserver.services.quotas.amounts import Amounts
@@ -22,6 +25,7 @@ from apiserver.services.usage import CompanyUsage
 from apiserver.setting_values import Quota
 from apiserver.settings import SettingsError, load, masked
 from apiserver.stores.events.base import EventStoreBusy
+from apiserver.stores.events.usage import Usage
 from tests.harness import PATIENCE, Api, running_api, wait_until
 
 pytestmark = pytest.mark.anyio
@@ -67,8 +71,8 @@ async def with_quotas(data: Path, *quotas: Quota) -> AsyncIterator[Api]:
         yield api
 
 
-async def usage(api: Api) -> list[dict[str, Any]]:
-    answer = await api.raw("GET", "/data/usage.json?by=quota")
+async def usage(api: Api, more: str = "") -> list[dict[str, Any]]:
+    answer = await api.raw("GET", f"/data/usage.json?by=quota{more}")
     assert answer.status_code == 200, answer.text
     rows: list[dict[str, Any]] = answer.json()
     return rows
@@ -82,7 +86,7 @@ async def test_who_sends_too_fast_is_named_and_waits_and_loses_nothing(tmp_path:
         refused = await send(api, *points(one, 20, first=90), *points(two, 1))
         assert refused.status_code == 429
         assert refused.headers["retry-after"] == "1"
-        said = f"Over quota: task {one} may send 10 events a second, and sends more"
+        said = f"Over quota: task a task ({one}) may send 10 events a second, and sends more"
         assert refused.json()["meta"]["result_msg"] == said
         clock[0] += 1
         assert (await send(api, *points(one, 20, first=90))).json()["data"]["added"] == 20
@@ -119,7 +123,7 @@ async def test_new_series_are_refused_and_known_ones_go_on(tmp_path: Path) -> No
         one, two = await new_task(api, project=project), await new_task(api, project=project)
         assert (await send(api, *[points(one, 2, variant=v)[n] for v in "ab" for n in (0, 1)])).status_code == 200
         data = (await send(api, *[points(one, 1, variant=v, first=2)[0] for v in "abcde"])).json()["data"]
-        reason = f"Over quota: task {one} may have 3 series, and has 2; no further ones"
+        reason = f"Over quota: task a task ({one}) may have 3 series, and has 2; no further ones"
         assert (data["added"], data["errors_info"]) == (3, {reason: 2})
         image = {"type": "training_debug_image", "task": two, "iter": 0, "metric": "i", "url": "http://files/a.png"}
         data = (await send(api, {**image, "variant": "x"}, {**image, "variant": "y"}, line(two, "a line"))).json()[
@@ -197,7 +201,7 @@ async def test_files_count_and_are_refused(tmp_path: Path) -> None:
         assert (await api.raw("PUT", path, content=b"x" * 4000)).status_code == 200
         refused = await api.raw("PUT", path + "2", content=b"x" * 4000)
         assert refused.status_code == 507
-        said = f"The file was not stored: Over quota: task {task} may have 5,000 bytes, and has 4,000"
+        said = f"The file was not stored: Over quota: task a task ({task}) may have 5,000 bytes, and has 4,000"
         assert refused.json()["meta"]["result_msg"] == said
         assert (await api.raw("PUT", "/files/of-nobody.bin", content=b"x" * 9000)).status_code == 200
         await amounts(api).measure(COMPANY)
@@ -209,6 +213,27 @@ async def test_files_count_and_are_refused(tmp_path: Path) -> None:
         assert (await api.raw("POST", "/files/", files=form)).status_code == 507
         assert (await send(api, line(task, "x" * 2000))).status_code == 200
         assert (await send(api, line(task, "x"))).status_code == 429
+
+
+async def test_quotas_are_listed_with_names_and_for_one_kind_or_project(tmp_path: Path) -> None:
+    quotas = (Quota("task", bytes=5_000), Quota("project", bytes=50_000), Quota("user", bytes=100_000))
+    async with with_quotas(tmp_path / "data", *quotas) as api:
+        project = (await api.call("projects.create", {"name": "vision"}))["id"]
+        task, other = await new_task(api, "mine", project=project), await new_task(api, "another")
+        user = (await api.call("users.get_current_user"))["user"]
+        for one in (task, other):
+            assert (await api.raw("PUT", of_task(one), content=b"x" * 1000)).status_code == 200
+        await amounts(api).measure(COMPANY)
+        listed = {(row["of"], row["id"]): (row["name"], row["used"]) for row in await usage(api)}
+        assert listed == {
+            ("task", task): ("mine", 1000),
+            ("task", other): ("another", 1000),
+            ("project", project): ("vision", 1000),
+            ("user", user["id"]): (user["name"], 2000),
+        }
+        assert {row["id"] for row in await usage(api, "&of=task")} == {task, other}
+        assert {row["id"] for row in await usage(api, f"&of=task&project={project}")} == {task}
+        assert (await api.raw("GET", "/data/usage.json?by=quota&of=queue")).status_code == 400
 
 
 async def in_pieces(*sizes: int, before_last: asyncio.Event | None = None) -> AsyncIterator[bytes]:
@@ -296,28 +321,42 @@ async def test_a_file_counts_as_the_events_of_its_task_do_whoever_sends_it(tmp_p
 
 
 async def test_what_comes_while_a_sum_is_made_counts_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with with_quotas(tmp_path / "data", Quota("task", bytes=10_000)) as api:
+    """Before the store has told of its events, and after it, while files are added up."""
+    async with with_quotas(tmp_path / "data", Quota("task", bytes=100_000)) as api:
         task = await new_task(api)
         assert (await api.raw("PUT", of_task(task, "before"), content=b"x" * 1000)).status_code == 200
-        asked, go_on, anew = asyncio.Event(), asyncio.Event(), api.backend.usages.anew
+        assert (await send(api, line(task, "x" * 984))).status_code == 200
+        asked, go_on, told = asyncio.Event(), asyncio.Event(), api.backend.events.usage
+        walks, walk = threading.Event(), threading.Event()
 
-        async def slowly(company: str) -> CompanyUsage:
+        async def told_slowly(company: str) -> Usage:
             asked.set()
             await go_on.wait()
-            return await anew(company)
+            return await told(company)
 
-        monkeypatch.setattr(api.backend.usages, "anew", slowly)
+        def walked_slowly(folder: Path, company: str, before: int) -> dict[str, Files]:
+            walks.set()
+            assert walk.wait(PATIENCE)
+            return files_by_task(folder, company, before)
+
+        monkeypatch.setattr(api.backend.events, "usage", told_slowly)
+        monkeypatch.setattr(of_companies, "files_by_task", walked_slowly)
         measuring = asyncio.create_task(amounts(api).measure(COMPANY))
         await asked.wait()
-        wait_until_files_are_newer(time.time_ns(), tmp_path / "probe")
-        assert (await api.raw("PUT", of_task(task, "meanwhile"), content=b"x" * 2000)).status_code == 200
-        assert (await api.raw("PUT", of_task(task, "meanwhile"), content=b"x" * 3000)).status_code == 200
-        assert used(api, "task", task) == 4000
+        assert (await api.raw("PUT", of_task(task, "first"), content=b"x" * 2000)).status_code == 200
+        assert (await api.raw("PUT", of_task(task, "first"), content=b"x" * 3000)).status_code == 200
+        assert (await send(api, line(task, "y" * 984))).status_code == 200
+        assert used(api, "task", task) == 6000
         go_on.set()
+        assert await asyncio.to_thread(walks.wait, PATIENCE)
+        wait_until_files_are_newer(time.time_ns(), tmp_path / "probe")
+        assert (await api.raw("PUT", of_task(task, "second"), content=b"x" * 5000)).status_code == 200
+        assert (await send(api, line(task, "z" * 984))).status_code == 200
+        walk.set()
         await measuring
-        assert used(api, "task", task) == 4000
+        assert used(api, "task", task) == 12_000
         await amounts(api).measure(COMPANY)
-        assert used(api, "task", task) == 4000
+        assert used(api, "task", task) == 12_000
 
 
 def wait_until_files_are_newer(moment: int, probe: Path) -> None:
@@ -334,7 +373,7 @@ async def test_a_sum_that_failed_is_not_tried_by_each_who_asks(tmp_path: Path, m
     async with running_api(tmp_path / "data", quotas=(Quota("task", bytes=10_000),)) as api:
         sums = 0
 
-        async def fail(company: str) -> CompanyUsage:
+        async def fail(company: str, at: Callable[[int], None]) -> CompanyUsage:
             nonlocal sums
             sums += 1
             await asyncio.sleep(0)

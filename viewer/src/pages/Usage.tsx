@@ -30,8 +30,11 @@ export function Usage(): JSX.Element {
     `usage ${project ?? ""}`,
     async (signal) => {
       const rows = data<UsageRow[]>("/data/usage.json", project === null ? { by: "project" } : { by: "task", project }, signal);
-      const quotas = data<QuotaRow[]>("/data/usage.json", { by: "quota" }, signal);
-      return { project, rows: await rows, quotas: await quotas };
+      const of = project === null ? (["project", "user", "company"] as const) : (["task"] as const);
+      const quotas = of.map((one) =>
+        data<QuotaRow[]>("/data/usage.json", { by: "quota", of: one, ...(project === null ? {} : { project }) }, signal),
+      );
+      return { project, rows: await rows, quotas: (await Promise.all(quotas)).flat() };
     },
     { fresh: true },
   );
@@ -40,11 +43,11 @@ export function Usage(): JSX.Element {
       <header class={css["head"]}>
         <h1>Usage</h1>
         {project !== null && <Link to={{ page: "usage" }}>All projects</Link>}
-        <p class={css["soft"]}>Events that are kept, up to a minute ago. Files count in quotas only.</p>
+        <p class={css["soft"]}>Events and files that are kept, up to a minute ago.</p>
       </header>
       {asked.error && <Failed error={asked.error} again={asked.again} />}
       {!asked.error && !asked.value && <Waiting />}
-      {asked.value && !asked.value.rows.length && <Empty title="No events are kept here" />}
+      {asked.value && !asked.value.rows.length && <Empty title="Nothing is kept here" />}
       {asked.value && asked.value.rows.length > 0 && <Tables {...asked.value} />}
     </>
   );
@@ -115,7 +118,7 @@ function ByTask({ rows, quotas, project }: OfProject): JSX.Element {
 
 /** A link to the task or model; reports of machines and queues have no page. */
 function OwnerLink({ row, project }: { row: UsageRow; project: string }): JSX.Element {
-  const name = row.name || row.id || "";
+  const name = row.name || row.id || "Files of no task";
   if (row.kind === "task") return <Link to={{ page: "run", project, task: row.id ?? "", tab: "overview" }}>{name}</Link>;
   if (row.kind === "model") {
     return (
@@ -148,7 +151,7 @@ function Sums({ of, sums, quotas, name }: SumsProps): JSX.Element {
         <thead>
           <tr>
             <th scope="col">{of}</th>
-            {["Bytes", "Share", "Points", "Series", "Lines", "Samples"].map((column) => (
+            {["Bytes", "Share", "Points", "Series", "Lines", "Samples", "Files"].map((column) => (
               <th key={column} scope="col" class={css["number"]}>
                 {column}
               </th>
@@ -164,7 +167,7 @@ function Sums({ of, sums, quotas, name }: SumsProps): JSX.Element {
                 {sized(sum.bytes)}
               </td>
               <td class={css["number"]}>{percent(all && sum.bytes / all)}</td>
-              {[sum.points, sum.series, sum.lines, sum.samples].map((amount, column) => (
+              {[sum.points, sum.series, sum.lines, sum.samples, sum.files].map((amount, column) => (
                 <td key={column} class={css["number"]}>
                   {counted(amount)}
                 </td>
@@ -200,7 +203,7 @@ function Quotas({ quotas }: { quotas: readonly QuotaRow[] }): JSX.Element {
       <ul class={css["quotas"]}>
         {quotas.slice(0, PAGE).map((one) => (
           <li key={`${one.of} ${one.id} ${one.bounded}`}>
-            {one.of === "company" ? "The company" : `The user ${one.id}`}: <Share quota={one} />
+            {one.of === "company" ? "The company" : `The user ${one.name ? `${one.name} (${one.id})` : one.id}`}: <Share quota={one} />
           </li>
         ))}
       </ul>

@@ -1,10 +1,11 @@
-/** What is kept, as `/data/usage` tells it: a row for each type of event of a project or task. Pure. */
+/** What is kept, as `/data/usage` tells it: a row for each type of event of a project or task, and for its files. Pure. */
 
 /** A row of `/data/usage.json?by=project`; by task, it also says which. */
 export interface UsageRow {
   readonly project: string;
   readonly project_name: string;
-  readonly kind?: "task" | "model" | "history";
+  /** Empty: files in no task's folder. */
+  readonly kind?: "task" | "model" | "history" | "";
   readonly id?: string;
   readonly name?: string;
   readonly type: string;
@@ -13,12 +14,14 @@ export interface UsageRow {
   readonly points: number;
   readonly lines: number;
   readonly samples: number;
+  readonly files: number;
 }
 
 /** A row of `/data/usage.json?by=quota`. */
 export interface QuotaRow {
   readonly of: "task" | "project" | "user" | "company";
   readonly id: string;
+  readonly name: string;
   readonly bounded: "bytes" | "series";
   readonly used: number;
   readonly quota: number;
@@ -34,9 +37,10 @@ export interface Sum {
   points: number;
   lines: number;
   samples: number;
+  files: number;
 }
 
-const AMOUNTS = ["bytes", "series", "points", "lines", "samples"] as const;
+const AMOUNTS = ["bytes", "series", "points", "lines", "samples", "files"] as const;
 
 /** The sums of all rows of the same key, those of most bytes first. */
 export function sumsBy(rows: readonly UsageRow[], keyOf: (row: UsageRow) => string): Sum[] {
@@ -44,15 +48,16 @@ export function sumsBy(rows: readonly UsageRow[], keyOf: (row: UsageRow) => stri
   for (const row of rows) {
     const key = keyOf(row);
     let sum = sums.get(key);
-    if (!sum) sums.set(key, (sum = { key, row, bytes: 0, series: 0, points: 0, lines: 0, samples: 0 }));
+    if (!sum) sums.set(key, (sum = { key, row, bytes: 0, series: 0, points: 0, lines: 0, samples: 0, files: 0 }));
     for (const amount of AMOUNTS) sum[amount] += row[amount];
   }
   return [...sums.values()].sort((a, b) => b.bytes - a.bytes);
 }
 
-/** 0.8312 → "83 %". It never says 100 % of what is not full, or 0 % of what is not empty. */
+/** 0.8312 → "83 %", 0.0042 → "0.42 %". It never says 100 % of what is not full, or 0 % of what is not empty. */
 export function percent(part: number): string {
-  if (part > 0 && part < 0.01) return "< 1 %";
+  if (part > 0 && part < 0.0001) return "< 0.01 %";
+  if (part > 0 && part < 0.01) return `${Number((part * 100).toPrecision(part < 0.001 ? 1 : 2))} %`;
   return `${part < 1 ? Math.min(Math.round(part * 100), 99) : Math.round(part * 100)} %`;
 }
 
