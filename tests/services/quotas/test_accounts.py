@@ -38,6 +38,15 @@ def test_many_accounts_take_a_bounded_room_and_those_with_most_are_remembered() 
     assert account_of(accounts, "0").bytes == 0
 
 
+def test_an_account_that_was_made_while_a_sum_was_gets_what_the_sum_found() -> None:
+    accounts = Accounts([Quota("task", bytes=1000)])
+    made = account_of(accounts, "t")
+    made.added_bytes = 5
+    accounts.take_over(COMPANY, [Account(made.subject, made.quota, summed_bytes=100)])
+    assert account_of(accounts, "t") is made
+    assert made.bytes == 105
+
+
 def test_a_sum_fills_accounts_up_to_a_bound() -> None:
     accounts = Accounts([Quota("task", bytes=1000)], most=100)
     known = account_of(accounts, "known")
