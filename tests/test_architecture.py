@@ -205,6 +205,7 @@ MAY_NAME_ENGINES = {
     "stores.pages:": "reads the pages of SQLite's files",
     "stores.pages:Pages": "the same",
     "stores.pages:reading": "the same",
+    "cli.operations:_cannot": "tells damage of SQLite's files from other errors",
     "cli.transfers:_add_clearml_flags": "the flags of import clearml, whose source is a ClearML server's databases",
     "cli.transfers:_source": "the same flags",
     "importing": "reads a ClearML server's databases",

@@ -67,8 +67,8 @@ def _backup(settings: Settings, options: argparse.Namespace) -> None:
     try:
         place = _place(settings, options)
         if options.list:
-            for found in checking.all_of(place):
-                say(shown(found) if isinstance(found, str) else _line(found))
+            lines = [shown(found) if isinstance(found, str) else _line(found) for found in checking.all_of(place)]
+            say("\n".join(lines or [f"there is no backup at {shown(options.destination)}"]))
         elif options.check:
             _fail_for(checking.check(place, Progress()))
             say("all backups are well")

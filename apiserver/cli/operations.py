@@ -37,12 +37,30 @@ def _doctor(settings: Settings, options: argparse.Namespace) -> None:
     try:
         examined = asyncio.run(examine(settings, checking=not options.usage, most=options.top, say=tell))
     except (CannotLook, EventStoreError, DocumentStoreError) as error:
-        raise CommandError(str(error), _CANNOT_LOOK) from error
+        raise _cannot(error, settings) from error
     _print(examined, as_json=options.json)
     if options.repair and examined.repairable and (options.yes or _agrees(len(examined.repairable))):
         examined = _repaired(settings, examined)
+    if any(finding.kind == "damaged-database" for finding in examined.findings):
+        raise CommandError(f"a database is beyond repair. {_restore(settings)}", _FINDINGS)
     if not examined.well:
         raise CommandError("something is not well", _FINDINGS)
+
+
+def _restore(settings: Settings) -> str:
+    """What is left to do."""
+    place = settings.backup_to or "DEST"
+    return f"Stop the server, and restore a backup into a new folder: apiserver restore {place} --data NEW --verify"
+
+
+def _cannot(error: BaseException, settings: Settings) -> CommandError:
+    """Why nothing can be looked at, and what is left to do if that is because of damage."""
+    from apiserver.stores.sqlite_files import is_damage
+
+    said, why = str(error), error.__cause__
+    while why is not None and not (isinstance(why, Exception) and is_damage(why)):
+        why = why.__cause__
+    return CommandError(said if why is None else f"{said}. {_restore(settings)}", _CANNOT_LOOK)
 
 
 def _agrees(number: int) -> bool:
@@ -60,7 +78,7 @@ def _repaired(settings: Settings, examined: Examined) -> Examined:
     try:
         return asyncio.run(mend(settings, examined.repairable, say_progress))
     except (CannotLook, EventStoreError, DocumentStoreError, OSError) as error:
-        raise CommandError(str(error), _CANNOT_LOOK) from error
+        raise _cannot(error, settings) from error
 
 
 def _print(examined: Examined, *, as_json: bool) -> None:

@@ -32,16 +32,26 @@ def _retention(settings: Settings, options: argparse.Namespace) -> None:
     from apiserver.operating.retention.turns import Taken
     from apiserver.stores.documents.base import DocumentStoreError
     from apiserver.stores.events.base import EventStoreError
+    from apiserver.stores.events.lock import FolderInUse
     from apiserver.stores.files.disk import FileStoreError
 
     if not settings.retention:
         raise SettingsError("retention: there are no rules, so all events are kept for ever")
     try:
         failures = asyncio.run(_run(settings, dry=options.dry_run, as_json=options.json))
+    except FolderInUse as error:
+        raise CommandError(f"{error}: {_of_server(dry=options.dry_run)}") from error
     except (DataFolderError, DocumentStoreError, EventStoreError, FileStoreError, RetentionError, Taken) as error:
         raise CommandError(str(error)) from error
     if failures:
         raise CommandError("\n".join(["it could not delete:", *failures]))
+
+
+def _of_server(*, dry: bool) -> str:
+    """What to do beside a server."""
+    if dry:
+        return "a server that runs answers the same at /data/retention.csv, for admins"
+    return "stop the server, or let it delete by itself, with the setting retention_every"
 
 
 async def _run(settings: Settings, *, dry: bool, as_json: bool) -> list[str]:

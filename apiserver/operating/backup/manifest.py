@@ -32,6 +32,8 @@ _SMALL = 2**20
 _DECODED = 13
 #: Seconds that the clock of another machine may be ahead.
 _AHEAD = 24 * 3600.0
+#: A moment as people and `made` say it, whose beginning is enough.
+_DASHED = re.compile(r"[0-9]{4}-")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 #: What the signature is of, so that the key signs nothing else in this way.
 _LABEL = b"a manifest of a backup\n"
@@ -261,13 +263,28 @@ def _parts(name: str) -> tuple[str, str]:
 
 
 def choose(storage: Storage, at: str | None) -> Named:
-    """The newest backup, or the one whose moment (or file name) begins with `at`."""
-    found = [name for name in names(storage) if at is None or name.removeprefix("manifests/").startswith(at)]
+    """The newest backup, or the one whose moment (or file name) begins with `at`: "2026-11-24T15" or "20261124T15"."""
+    every = [name.removeprefix("manifests/") for name in names(storage)]
+    if not every:
+        raise BackupError("there is no backup: the command backup makes one, and its --list lists what is there")
+    wanted = re.sub("[-:]", "", at[:19]) + at[19:] if at and _DASHED.match(at) else at
+    found = [name for name in every if wanted is None or name.startswith(wanted)]
     if not found:
-        raise BackupError("there is no such backup" if at else "there is no backup")
-    if at is not None and len(found) > 1:
-        raise BackupError(f"{len(found)} backups begin with {at}: say more of it")
-    return read(storage, found[-1])
+        there = f"there are {len(every)}, from {_id(every[0])} to {_id(every[-1])}"
+        raise BackupError(f"no backup begins with {at}: {there}; backup --list lists them")
+    if wanted is not None and len(found) > 1:
+        raise BackupError(f"{len(found)} backups begin with {at}: say more of it, such as {_id(found[-1])}")
+    try:
+        return read(storage, f"manifests/{found[-1]}")
+    except BackupError as error:
+        others = [_id(name) for name in every if name != found[-1]]
+        other = f"name another one by --at, such as {others[-1]}" if others else "there is no other one"
+        raise BackupError(f"{error}; {other}") from error
+
+
+def _id(name: str) -> str:
+    """The moment in the name of a file: up to the SHA-256."""
+    return name.partition("-")[0]
 
 
 def moment() -> str:

@@ -9,6 +9,10 @@ from pathlib import Path
 from apiserver.stores.events.base import EventStoreError
 
 
+class FolderInUse(EventStoreError):
+    """Another process uses the folder."""
+
+
 class FolderLock:
     """Holds the folder from `take` until `release`, or until the process ends, however it ends."""
 
@@ -17,7 +21,7 @@ class FolderLock:
         self._file: int | None = None
 
     def take(self) -> None:
-        """Raise EventStoreError, which names the folder and the other process, if another store holds the folder.
+        """Raise FolderInUse, which names the folder and the other process, if another store holds the folder.
 
         OSError if the disk does not take the file.
         """
@@ -27,7 +31,7 @@ class FolderLock:
         except OSError as error:
             owner = os.pread(file, 32, 0).decode(errors="replace").strip() or "unknown"
             os.close(file)
-            raise EventStoreError(f"the events folder {self._folder} is in use by the process {owner}") from error
+            raise FolderInUse(f"the events folder {self._folder} is in use by the process {owner}") from error
         try:
             os.ftruncate(file, 0)
             os.pwrite(file, f"{os.getpid()}\n".encode(), 0)

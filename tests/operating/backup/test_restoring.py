@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from apiserver.cli import main
 from apiserver.data_folder import DataFolder, DataFolderError
 from apiserver.operating.backup import manifest, pieces
 from apiserver.operating.backup.folder import Folder
@@ -168,7 +169,18 @@ def test_a_backup_is_chosen_by_the_beginning_of_its_time(destination: Path, data
     assert manifest.choose(folder, newest.id).name == newest.name
     oldest = manifest.names(folder)[0].removeprefix("manifests/")
     assert manifest.choose(folder, oldest).name == f"manifests/{oldest}"
-    with pytest.raises(BackupError, match="2 backups begin with 2"):
+    assert manifest.choose(folder, newest.manifest.made).name == newest.name
+    assert manifest.choose(folder, newest.manifest.made[:-1]).name == newest.name
+    with pytest.raises(BackupError, match=f"2 backups begin with 2: say more of it, such as {newest.id}"):
         manifest.choose(folder, "2")
-    with pytest.raises(BackupError, match="there is no such backup"):
+    oldest = oldest.partition("-")[0]
+    with pytest.raises(BackupError, match=f"no backup begins with 1999: there are 2, from {oldest} to {newest.id}"):
         manifest.choose(folder, "1999")
+
+
+def test_no_backup_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    nothing = str(tmp_path / "nothing")
+    assert main(["backup", nothing, "--list"]) == 0
+    assert capsys.readouterr().out == f"there is no backup at {nothing}\n"
+    assert main(["restore", nothing, "--data", str(tmp_path / "new")]) == 1
+    assert "there is no backup: the command backup makes one" in capsys.readouterr().err

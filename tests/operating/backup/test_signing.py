@@ -63,7 +63,9 @@ def test_a_backup_without_the_signature_is_refused_and_named(
     assert any(forged.name in line and "not signed" in line for line in check(folder, quiet()))
     with pytest.raises(BackupError, match=forged.name):
         forget(folder, 1)
-    with pytest.raises(BackupError, match=forged.name):
+    with pytest.raises(
+        BackupError, match=f"{forged.name} is refused: .*; name another one by --at, such as {signed.id}"
+    ):
         manifest.choose(folder, None)
     assert set(manifest.names(folder)) == {signed.name, forged.name}
     assert manifest.choose(folder, signed.id).name == signed.name
@@ -81,7 +83,8 @@ def test_a_backup_that_was_not_signed_does_not_keep_the_server_from_making_one(
     signed: Named, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     destination = tmp_path / "backups"
-    forged = manifest.write(Folder(destination), empty())
+    a_minute_later = iso_millis(round((manifest.time_of(signed.name) + 60) * 1000))
+    forged = manifest.write(Folder(destination), msgspec.structs.replace(empty(), made=a_minute_later))
     (destination / "manifests" / "notes.txt").write_text("")
     settings = Settings(backup_to=str(destination), backup_key=KEY.decode())
     with caplog.at_level(logging.WARNING):

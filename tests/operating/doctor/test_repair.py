@@ -199,3 +199,15 @@ def test_nothing_is_repaired_beside_a_server_or_without_a_yes(
         assert repaired(data) == 2
         assert "is in use by the process" in capsys.readouterr().err
     assert [one.kind for one in asyncio.run(examined(data)).findings] == ["damaged-log"]
+
+
+@pytest.mark.parametrize("name", ["events/events.db", "documents.db"])
+def test_a_database_that_nothing_mends_is_to_be_restored(
+    whole: tuple[Path, list[Owner]], tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = shutil.copytree(whole[0], tmp_path / "data")
+    with closing(sqlite3.connect(data / name, isolation_level=None)) as conn:
+        conn.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    (data / name).write_bytes(b"text" * 1000)
+    assert repaired(data) > 0
+    assert "apiserver restore DEST --data NEW --verify" in capsys.readouterr().err

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -236,5 +237,8 @@ def test_the_command_needs_rules_and_a_folder_that_no_server_uses(
     command = ["retention", "--data", str(server.data), "--dry-run"]
     assert main(command) == 2
     assert "retention: there are no rules" in capsys.readouterr().err
-    assert main([*command, "--retention", '[{"types": ["logs"], "keep": "90 d"}]']) == 1
-    assert "in use" in capsys.readouterr().err
+    rules = ["--retention", '[{"types": ["logs"], "keep": "90 d"}]']
+    assert main([*command, *rules]) == 1
+    assert re.search("in use by .*: a server that runs answers the same at /data/retention", capsys.readouterr().err)
+    assert main([*command[:-1], *rules]) == 1
+    assert re.search("in use by .*: stop the server, or let it delete by itself", capsys.readouterr().err)
