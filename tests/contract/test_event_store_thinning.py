@@ -150,7 +150,7 @@ async def test_points_that_come_later_replace_those_that_stayed(case: Case) -> N
 
 async def test_charts_that_were_looked_at_before_show_what_stayed(case: Case) -> None:
     """Nothing is answered of what a store remembers of the points that are gone."""
-    plain = await both(case, *(noisy(500, iters=range(n, n + 500)) for n in range(0, 3000, 500)))
+    plain = await both(case, *(noisy(2000, iters=range(n, n + 2000)) for n in range(0, 12_000, 2000)))
     aggregates = frozenset({Aggregate.COUNT, Aggregate.MIN, Aggregate.MAX})
     asked = BucketQuery(BucketAxis.ITER, lambda *_: 2**7, aggregates=aggregates)
     smoothed = replace(asked, smoothing=Smoothing(next(iter(Kind)), weight=0.5, points=4))
@@ -158,7 +158,7 @@ async def test_charts_that_were_looked_at_before_show_what_stayed(case: Case) ->
         for query in (asked, smoothed):
             await case.store.scalar_buckets(SCALARS, query)
     for store in (case.store, plain):
-        await store.thin_scalars(SCALARS, 300)
+        await store.thin_scalars(SCALARS, 8000)
     for _ in range(2):
         for query in (asked, smoothed):
             (got,), (expected,) = [await one.scalar_buckets(SCALARS, query) for one in (case.store, plain)]
