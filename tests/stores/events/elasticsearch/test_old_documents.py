@@ -219,6 +219,21 @@ async def test_a_deletion_hides_old_documents_for_ever(cluster: Cluster) -> None
     await assert_same(server, plain)
 
 
+async def test_old_documents_are_thinned(cluster: Cluster, few_in_a_block: None) -> None:
+    """By one server, while another one remembers all of them."""
+    server, other, plain = Server(cluster), Server(cluster), PlainEventStore()
+    await OldServer(cluster).add(SOME)
+    await plain.add(SOME)
+    await assert_same(other, plain)
+    for store in (server, plain):
+        await store.add(LATER)
+    series = SeriesQuery(OWNER, EventType.SCALAR)
+    assert await server.scalars.thin_scalars(series, 12) == await plain.thin_scalars(series, 12) > 0
+    cluster.wrote([names.blocks(cluster.prefix, EventType.SCALAR, OWNER.company)])
+    for one in (server, other, Server(cluster)):
+        await assert_same(one, plain)
+
+
 async def test_servers_of_older_versions_are_refused(cluster: Cluster) -> None:
     old, server = OldServer(cluster), Server(cluster)
     await old.add(SOME)
