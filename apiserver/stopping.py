@@ -38,7 +38,7 @@ class Stop:
         if not self._why:
             self._why, self._began = why, time.monotonic()
         for server in self._servers:
-            server.force_exit = hurried
+            server.force_exit = server.force_exit or hurried
             server.should_exit = True
 
     def ended(self) -> None:

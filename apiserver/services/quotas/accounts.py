@@ -136,9 +136,12 @@ class Accounts:
     def take_over(self, company: str, found: Sequence[Account]) -> None:
         """Remember what a sum found of those that were not known, the fullest first, as long as there is room."""
         of_company = self._companies[company]
-        for account in found[: max(self._most * 9 // 10 - len(of_company), 0)]:
-            known = of_company.setdefault(account.subject, account)  # it may have been made while the sum was
-            known.summed_bytes, known.summed_series = account.summed_bytes, account.summed_series
+        for account in found:
+            known = of_company.get(account.subject)
+            if known is not None:  # it was made while the sum was
+                known.summed_bytes, known.summed_series = account.summed_bytes, account.summed_series
+            elif len(of_company) < self._most * 9 // 10:
+                of_company[account.subject] = account
 
     def _forget(self, of_company: dict[Subject, Account], now: float) -> None:
         """Forget a tenth, so that this is seldom done: those that have the smallest part of their bounds."""

@@ -114,34 +114,44 @@ class Quotas:
                 )
 
     async def admit_file(self, sender: Identity, name: str, bytes: int) -> Upload:
-        """507 if a file of this size is over a quota; its bytes count as they come."""
-        bounds = await self._held_of_file(sender, name)
+        """507 if a file of this size is over a quota; its bytes count as they come.
+
+        While they come, bytes for somebody else's task count for the company only: an upload that never ends would hold
+        up the events of all that the other user runs.
+        """
+        bounds, maker = await self._held_of_file(sender, name)
+        own = bounds if maker == sender.user else [one for one in bounds if one.subject.of == "company"]
         task = Owner(sender.company, task_of(name) or HISTORY)
 
         def refused(share: Share) -> None:
             self._refused(share.account.subject)
             self._notices.no_file(task, share, name)
 
-        upload = Upload(self.amounts, sender.company, bounds, refused)
+        upload = Upload(self.amounts, sender.company, bounds, own, refused)
         upload.check(bytes)
         return upload
 
     async def deleted_file(self, sender: Identity, name: str, former: Former) -> None:
         """Count a deleted file no more."""
-        self.amounts.add(await self._held_of_file(sender, name), bytes=-self.amounts.gone(sender.company, former))
+        bounds, _ = await self._held_of_file(sender, name)
+        self.amounts.add(bounds, bytes=-self.amounts.gone(sender.company, former))
 
-    async def _held_of_file(self, sender: Identity, name: str) -> list[Account]:
-        """Whose quotas of bytes bound a file: those that the events of its task count for, whoever sends it."""
+    async def _held_of_file(self, sender: Identity, name: str) -> tuple[list[Account], str | None]:
+        """Whose quotas of bytes bound a file, and who made its task.
+
+        They are those that the events of its task count for, whoever sends the file.
+        """
         if not self._bounds_bytes:
-            return []
+            return [], None
         task = task_of(name)
         found: list[Document] = []
         if task is not None:
             found = await CompanyDocuments(self._documents, sender.company).find_kept("tasks", [task], FIELDS)
-        held = self.accounts.of(Owner(sender.company, task if found and task else HISTORY), found[0] if found else {})
+        made = found[0] if found else {}
+        held = self.accounts.of(Owner(sender.company, task if found and task else HISTORY), made)
         bounds = [account for account in held if account.quota.bytes]
         await look_up(self._documents, [account for account in bounds if account.name is None])
-        return bounds
+        return bounds, made.get("user")
 
     def _check_bytes(self, owner: Owner, held: Sequence[Account]) -> None:
         for account in held:

@@ -19,11 +19,14 @@ class Upload(Taken):
         amounts: Amounts,
         company: str,
         accounts: Sequence[Account],
+        growing: Sequence[Account],
         refused: Callable[[Share], None],
     ):
+        """`growing` are those of the accounts that have the bytes while they come; all have the stored file."""
         self._amounts = amounts
         self._company = company
         self._accounts = accounts
+        self._growing = growing
         self._refused = refused
         self._bytes = 0
 
@@ -31,6 +34,8 @@ class Upload(Taken):
         """507 if there is no room for so many bytes."""
         for account in self._accounts:
             used, bound = account.bytes, account.quota.bytes
+            if account not in self._growing:
+                used += self._bytes
             if used + bytes > bound:
                 share = Share(account, "bytes", used, bound)
                 self._refused(share)
@@ -54,7 +59,7 @@ class Upload(Taken):
 
     def _come(self, bytes: int) -> None:
         self._bytes += bytes
-        for account in self._accounts:
+        for account in self._growing:
             account.coming += bytes
 
 

@@ -56,6 +56,8 @@ def test_a_sum_fills_accounts_up_to_a_bound() -> None:
     assert len(accounts.of_company(COMPANY)) == 90
     assert account_of(accounts, "0").bytes == 1000
     assert account_of(accounts, "known") is known
+    accounts.take_over(COMPANY, [*found, Account(known.subject, quota, summed_bytes=7)])
+    assert known.bytes == 7
 
 
 def test_a_name_is_shown_in_one_line_and_not_long() -> None:

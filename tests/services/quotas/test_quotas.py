@@ -320,6 +320,23 @@ async def test_a_file_counts_as_the_events_of_its_task_do_whoever_sends_it(tmp_p
         assert (await api.raw("PUT", of_task(task, "b"), content=in_pieces(1500, 1500))).status_code == 507
 
 
+async def test_an_upload_that_never_ends_holds_up_nobody_but_its_sender(tmp_path: Path) -> None:
+    quotas = (Quota("task", bytes=5_000), Quota("user", bytes=5_000), Quota("company", bytes=1_000_000))
+    async with with_quotas(tmp_path / "data", *quotas) as api:
+        bob, key = await create_user(api.backend.documents, COMPANY, "bob", "user")
+        auth = (key.key, key.secret)
+        task = (await api.call("tasks.create", {"name": "b", "type": "training"}, auth=auth))["id"]
+        end = asyncio.Event()
+        stuck = asyncio.create_task(api.raw("PUT", of_task(task), content=in_pieces(4990, 1, before_last=end)))
+        async with asyncio.timeout(PATIENCE):
+            while used(api, "company", COMPANY) < 4990:  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+        assert (used(api, "task", task), used(api, "user", bob["id"])) == (0, 0)
+        assert (await send(api, *points(task, 100))).status_code == 200
+        end.set()
+        assert (await stuck).status_code in (200, 507)
+
+
 async def test_what_comes_while_a_sum_is_made_counts_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Before the store has told of its events, and after it, while files are added up."""
     async with with_quotas(tmp_path / "data", Quota("task", bytes=100_000)) as api:
