@@ -8,9 +8,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NoReturn
 from urllib.parse import urlsplit
+from weakref import WeakKeyDictionary
 
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, Page, Request, Response, expect, sync_playwright
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    ConsoleMessage,
+    Page,
+    Request,
+    Response,
+    expect,
+    sync_playwright,
+)
 
 from apiserver.resources import path
 from apiserver.rpc.auth import TOKEN_COOKIE
@@ -34,6 +44,9 @@ _WITHOUT_NETWORK = ("data:", "blob:", "about:")
 #: Milliseconds that anything of a page is waited for: a busy machine takes long.
 PATIENCE = 30_000
 expect.set_options(timeout=PATIENCE)
+#: Contexts that no test uses, by their options. The pages of a context are shown by one process: to start another one,
+#: which has to compile the pages' scripts, takes more time than most tests.
+_IDLE: WeakKeyDictionary[Browser, dict[str, list[BrowserContext]]] = WeakKeyDictionary()
 
 
 class Faults:
@@ -79,12 +92,16 @@ class Faults:
 
 
 @contextmanager
-def running_browser() -> Iterator[Browser]:
-    """A browser without a window. The test is skipped if there is none, or fails with REQUIRE_ENGINES=1."""
+def running_browser(*, apart: bool = False) -> Iterator[Browser]:
+    """A browser without a window. The test is skipped if there is none, or fails with REQUIRE_ENGINES=1.
+
+    apart: each page, and each frame of a stranger in it, has a process of its own, as in people's browsers.
+    """
     if CHROMIUM is None:
         _missing("there is no chromium: apt-get install chromium")
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+        together = [] if apart else ["--process-per-site"]
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=[*ARGUMENTS, *together])
         yield browser
         browser.close()
 
@@ -107,14 +124,42 @@ def opened_page(
     `options` are those of a Playwright context, such as DESKTOP, PHONE or `color_scheme="dark"`. Addresses may be given
     without the host: `page.goto("/projects")`. What the page does wrong is noted in `faults`.
     """
-    context = browser.new_context(base_url=server.api_url, **options)
-    context.set_default_timeout(PATIENCE)
+    options["base_url"] = server.api_url
+    idle = _IDLE.setdefault(browser, {}).setdefault(repr(options), [])
+    context = idle.pop() if idle else _made(browser, options)
     if key is not None:
         context.add_cookies([{"name": TOKEN_COOKIE, "value": token_of(server, key), "url": server.api_url}])
     page = context.new_page()
     faults.watch(page, server)
     yield page
-    context.close()
+    _empty(context, server)
+    idle.append(context)
+
+
+def _made(browser: Browser, options: dict[str, Any]) -> BrowserContext:
+    """A new context. Its first page shows nothing, and keeps the process in which the browser shows all the others."""
+    context = browser.new_context(**options)
+    context.set_default_timeout(PATIENCE)
+    context.new_page().goto("/livez")
+    return context
+
+
+def _empty(context: BrowserContext, server: Served) -> None:
+    """Close all pages but the first, and forget cookies, permissions, and what pages of the server stored."""
+    first, *others = context.pages
+    for page in others:
+        page.close()
+    session = context.new_cdp_session(first)
+    session.send("Storage.clearDataForOrigin", {"origin": server.api_url, "storageTypes": "all"})
+    session.detach()
+    context.clear_cookies()
+    context.clear_permissions()
+    context.set_offline(False)
+
+
+def open_pages(page: Page) -> list[Page]:
+    """All pages of the browser that a page belongs to, also those that it opened by itself."""
+    return page.context.pages[1:]
 
 
 def token_of(server: Served, key: tuple[str, str]) -> str:

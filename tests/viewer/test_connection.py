@@ -137,6 +137,9 @@ def test_a_page_that_follows_nothing_comes_when_the_server_is_back(
 def test_a_page_whose_script_could_not_be_loaded_comes_when_the_server_is_back(
     page: Page, server: Served, lab: Lab, faults: Faults
 ) -> None:
+    session = page.context.new_cdp_session(page)
+    session.send("Network.enable")
+    session.send("Network.setCacheDisabled", {"cacheDisabled": True})  # other tests have loaded the script
     page.goto("/projects")
     page.get_by_role("treegrid").wait_for()
     with away(server, faults):

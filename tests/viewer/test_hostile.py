@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from playwright.sync_api import Dialog, FrameLocator, Page, Response, expect
+from playwright.sync_api import Browser, Dialog, FrameLocator, Page, Response, expect
 
 from tests.harness import Served, wait_until
-from tests.viewer.browser import Faults
+from tests.viewer.browser import Faults, open_pages, running_browser
 from tests.viewer.ears import Ears, listening
 from tests.viewer.lab import Lab, upload
 from tests.viewer.media import image, run_with
@@ -71,6 +71,13 @@ async function connect(server) {
   await peer.setLocalDescription(await peer.createOffer());
 }
 """
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """One that keeps a report apart from the page that shows it."""
+    with running_browser(apart=True) as running:
+        yield running
 
 
 @pytest.fixture
@@ -132,7 +139,7 @@ def test_a_report_reaches_no_host(page: Page, server: Served, lab: Lab, ears: Ea
     expect(frame.get_by_text("done")).to_be_visible()
     reach(page, ears)
     assert ears.heard == OURS
-    assert len(page.context.pages) == 1
+    assert open_pages(page) == [page]
 
 
 @pytest.mark.parametrize("way", LEAVING)

@@ -7,7 +7,7 @@ import re
 from playwright.sync_api import Page, expect
 
 from tests.harness import Served
-from tests.viewer.browser import Faults
+from tests.viewer.browser import Faults, open_pages
 from tests.viewer.lab import Lab, add, png, upload
 from tests.viewer.media import image, run_with
 
@@ -123,7 +123,7 @@ def test_html_runs_only_in_a_frame_that_reaches_nothing(page: Page, server: Serv
     said = page.frame_locator("iframe[title='media / page']").locator("#said")
     expect(said).to_have_text("origin null no cookie no page no top no window no network ")
     expect(page).to_have_title("made – Images")
-    assert len(page.context.pages) == 1
+    assert open_pages(page) == [page]
     said.click()  # the keyboard is the report's now
     page.keyboard.press("Escape")
     expect(page.get_by_role("dialog")).to_have_count(0)

@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, FrameLocator, Locator, Page, expect
 
 from tests.clients.sdk import sdk_of
 from tests.harness import Served
-from tests.viewer.browser import DESKTOP, Faults, opened_page
+from tests.viewer.browser import DESKTOP, Faults, open_pages, opened_page
 from tests.viewer.lab import Lab, add, png, upload
 from tests.viewer.media import bars, plot, run_with
 
@@ -246,7 +246,7 @@ def test_hostile_plots_change_nothing_and_run_nothing(page: Page, server: Served
     expect(page).to_have_title("made – Plots")
     assert page.evaluate("({}).hacked") is None
     assert page.url.endswith("/plots")
-    assert len(page.context.pages) == 1
+    assert open_pages(page) == [page]
 
 
 def test_the_frame_reaches_nothing_but_its_figures(page: Page, lab: Lab, faults: Faults) -> None:
