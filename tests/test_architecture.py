@@ -88,7 +88,7 @@ ALLOWED = {
     },
     "importing": {
         *("address", "copying", "data_folder", "events", "formats", "services", "settings", "stores.documents"),
-        *("extras", "protobuf_wire", "stores.events", "stores.files", "times"),
+        *("extras", "operating.escaping", "protobuf_wire", "stores.events", "stores.files", "times"),
     },
     # `stores/engine.py`, and the modules of this name in the packages of engines
     "engine": {

@@ -121,7 +121,7 @@ def test_without_the_setting_nothing_is_imported() -> None:
 
 def test_without_the_packages_the_server_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(traces, "find_spec", lambda name: None)
-    with pytest.raises(SettingsError, match="run .make traces."):
+    with pytest.raises(SettingsError, match="run 'make traces'"):
         traces.Traces(Settings(traces_to="http://127.0.0.1:4318"))
 
 

@@ -10,8 +10,9 @@ from contextlib import suppress
 from itertools import islice
 from typing import Any
 
-from apiserver.cli.command import CommandError, Commands, add_command, printable, say, say_progress, whole_number
+from apiserver.cli.command import CommandError, Commands, add_command, say, say_progress, whole_number
 from apiserver.data_folder import DataFolder, DataFolderError
+from apiserver.operating.escaping import shown
 from apiserver.settings import Settings, SettingsError
 
 
@@ -68,7 +69,7 @@ def _said(line: dict[str, Any]) -> str:
     times = f", {line['times']} times" if line.get("times", 1) != 1 else ""
     what = json.dumps(line.get("what")) if line.get("what") else ""
     text = f"{line['time'][:19]} {line['code']} {line['action']} by {who}{key} from {line.get('address') or '-'}{times}"
-    return printable(f"{text} {what}".rstrip())
+    return shown(f"{text} {what}".rstrip())
 
 
 def note(settings: Settings, action: str, *, company: str = "", **what: Any) -> None:

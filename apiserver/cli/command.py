@@ -25,11 +25,6 @@ class CommandError(Exception):
         self.code = code
 
 
-def printable(text: str) -> str:
-    """Text that others have chosen, without line breaks and control characters."""
-    return "".join(character if character.isprintable() else "?" for character in text)
-
-
 def add_command(
     commands: Commands[argparse.ArgumentParser], name: str, run: Run, help: str, flags: Sequence[str] = ()
 ) -> argparse.ArgumentParser:

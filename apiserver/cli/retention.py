@@ -9,8 +9,9 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from apiserver.cli import auditing
-from apiserver.cli.command import ENGINE_FLAGS, CommandError, Commands, add_command, printable, say
+from apiserver.cli.command import ENGINE_FLAGS, CommandError, Commands, add_command, say
 from apiserver.cli.documents import ready_folder
+from apiserver.operating.escaping import shown
 from apiserver.settings import Settings, SettingsError
 
 if TYPE_CHECKING:
@@ -108,4 +109,4 @@ def _line(gone: Gone) -> str:
     size = f", {shown_bytes(gone.bytes)}" if gone.bytes else ""
     times = f"{iso_millis(gone.oldest)[:10]} to {iso_millis(gone.newest)[:10]}"
     text = f"{gone.project or '-'}  {gone.name} ({gone.task})  {gone.events:,} {gone.type.plural}{size}, {times}"
-    return printable(f"{text}; kept: {gone.keep}")
+    return shown(f"{text}; kept: {gone.keep}")

@@ -10,8 +10,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from apiserver.cli.auditing import note
-from apiserver.cli.command import DATA_FLAGS, CommandError, Commands, add_command, printable, say
+from apiserver.cli.command import DATA_FLAGS, CommandError, Commands, add_command, say
 from apiserver.cli.documents import with_documents
+from apiserver.operating.escaping import shown
 from apiserver.settings import Settings
 
 if TYPE_CHECKING:
@@ -140,16 +141,16 @@ def _user_list(settings: Settings, options: argparse.Namespace) -> None:
     for user in with_documents(settings, listed):
         keys = ", ".join(map(_key_said, user["credentials"])) or "no access key"
         kind = f"{user['role']}, service account" if user.get("service") else user["role"]
-        sys.stdout.write(f"{printable(user['name'])} ({kind}): {keys}\n")
+        sys.stdout.write(f"{shown(user['name'])} ({kind}): {keys}\n")
 
 
 def _key_said(key: Document) -> str:
     """An access key, and what is special about it: `A1B2 (CI; for read, events; until 2027-01-31)`."""
-    said = [printable(key["label"])] if key["label"] else []
+    said = [shown(key["label"])] if key["label"] else []
     if key.get("scopes") is not None:
         said.append(f"for {', '.join(key['scopes'])}")
     if key.get("project"):
-        said.append(f"in the project {printable(key['project'])}")
+        said.append(f"in the project {shown(key['project'])}")
     if key.get("expires"):
         said.append(f"until {key['expires'][:10]}")
     return f"{key['key']} ({'; '.join(said)})" if said else str(key["key"])
@@ -229,7 +230,7 @@ def _user_sessions(settings: Settings, options: argparse.Namespace) -> None:
 def _session_line(session: Document, name: str) -> str:
     times = " ".join(f"{field} {session[field][:19]}" for field in ("created", "last_used", "expires"))
     where = f"{session['address']} {session['worker']} {session['agent']}".strip()
-    return f"{session['id']} {printable(name)}: {times} from {printable(where)}"
+    return f"{session['id']} {shown(name)}: {times} from {shown(where)}"
 
 
 def _user_link(settings: Settings, options: argparse.Namespace) -> None:

@@ -6,6 +6,7 @@ import time
 from dataclasses import dataclass, field
 
 from apiserver.copying.retrying import Say
+from apiserver.operating.escaping import shown
 
 _SAY_SECONDS = 5.0
 #: Of things that were not mapped, so many are named.
@@ -18,11 +19,6 @@ class ImportFailed(Exception):
 
 class SourceRefused(ImportFailed):
     """The source answered one request with an error; it may still answer others."""
-
-
-def printable(text: str) -> str:
-    """The text with its control characters written out, as `\\x1b`: names in files of others would reach a terminal."""
-    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)
 
 
 @dataclass(slots=True)
@@ -57,11 +53,11 @@ class Report:
     def problem(self, kind: str, name: str, reason: str) -> None:
         """Something could not be imported, or not unchanged."""
         self.problems += 1
-        self.say(printable(f"problem: {kind} {name}: {reason}"))
+        self.say(shown(f"problem: {kind} {name}: {reason}"))
 
     def note(self, text: str) -> None:
         """Something was left out, or changed, on purpose."""
-        self.say(printable(f"note: {text}"))
+        self.say(shown(f"note: {text}"))
 
     def no_place(self, kind: str, name: str) -> None:
         """The source has something that has no place here."""
@@ -70,8 +66,8 @@ class Report:
     def close(self) -> None:
         """Say how many of each kind were imported, and what was not mapped."""
         for kind, names in sorted(self.unmapped.items()):
-            shown = printable(", ".join(dict.fromkeys(names[:_NAMED])))
-            self.say(f"not mapped: {len(names):,} × {kind} ({shown}{', …' if len(names) > _NAMED else ''})")
+            some = shown(", ".join(dict.fromkeys(names[:_NAMED])))
+            self.say(f"not mapped: {len(names):,} × {kind} ({some}{', …' if len(names) > _NAMED else ''})")
         for kind, count in self.counts.items():
             rest = f", {count.left:,} not {self.done}" if count.left else ""
             taken, known = f"{count.taken:,} {self.done}", f"{count.known:,} {self.done} before"

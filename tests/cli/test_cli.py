@@ -130,7 +130,7 @@ def test_names_end_no_line_and_move_no_terminal(data: str, capsys: pytest.Captur
     assert main(["user", "add", "eve\x1b[2K\nbob (admin)", "--data", data]) == 0
     key, _ = key_and_secret(capsys.readouterr().out)
     assert main(["user", "list", "--data", data]) == 0
-    assert capsys.readouterr().out == f"eve?[2K?bob (admin) (user): {key}\n"
+    assert capsys.readouterr().out == f"eve\\x1b[2K\\nbob (admin) (user): {key}\n"
 
 
 @pytest.mark.parametrize(
