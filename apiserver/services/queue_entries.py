@@ -76,14 +76,17 @@ async def pop(call: Call, queue: str, *, task: str | None = None) -> Document | 
     raise _contended(queue)
 
 
-async def take_all(call: Call, queue: str) -> list[str]:
-    """Remove all entries; returns the ids of their tasks."""
-    change = Update(set={"entries": [], "last_update": utc_now()})
-    before = await documents(call).find_and_update("queues", {"id": queue}, change, return_new=False)
-    if not before or not before["entries"]:
+async def remove_many(call: Call, queue: str, tasks: Sequence[str]) -> list[str]:
+    """Remove tasks; returns those that were in the queue."""
+    wanted = In(list(tasks))
+    change = Update(pull={"entries": {"task": wanted}}, set={"last_update": utc_now()})
+    there = {"id": queue, "entries.task": wanted}
+    before = await documents(call).find_and_update("queues", there, change, return_new=False)
+    if before is None:
         return []
-    await queue_history.note(call, {**before, "entries": []})
-    return tasks_of(before)
+    gone = set(tasks)
+    await queue_history.note(call, {**before, "entries": [e for e in before["entries"] if e["task"] not in gone]})
+    return [task for task in tasks_of(before) if task in gone]
 
 
 async def reorder(call: Call, queue: str, change: Reorder) -> list[Document] | None:

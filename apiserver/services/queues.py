@@ -10,6 +10,7 @@ from apiserver.services import queue_entries, queue_history
 from apiserver.services.backend import Call, documents, endpoint
 from apiserver.services.document_keys import unescape_keys
 from apiserver.services.history.steps import Steps
+from apiserver.services.many import batches
 from apiserver.services.metadata_items import metadata_of, metadata_removal, metadata_update
 from apiserver.services.queries import QuerySpec, all_of, build_filter, projection_of
 from apiserver.services.queue_documents import (
@@ -23,7 +24,7 @@ from apiserver.services.queue_documents import (
 from apiserver.services.references import expand, projection_with
 from apiserver.services.scrolls import find_page, scroll_answer, scrolled_page
 from apiserver.services.stamps import changed_now
-from apiserver.services.tasks.queueing import release
+from apiserver.services.tasks.queueing import release_in_turn
 from apiserver.services.tasks.queueing_turns import in_turn
 from apiserver.services.workers.worker_documents import key_of, live_workers
 from apiserver.stores.documents.query import Document, Filter, HasSize, In, NotIn, Update
@@ -61,7 +62,7 @@ async def delete(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     while True:
         queue = await get_queue(call, request["queue"])
         if request["force"]:
-            await _clear(call, queue["id"])
+            await _clear(call, queue)
         if deleted := await documents(call).delete("queues", {"id": queue["id"], "entries": HasSize(0)}):
             return {"deleted": deleted}
         if not request["force"]:
@@ -124,10 +125,11 @@ async def add_task(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 @endpoint("queues.remove_task", "1.0")
 async def remove_task(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     queue, task = await get_queue(call, request["queue"]), request["task"]
-    if not await queue_entries.remove(call, queue["id"], task):
-        raise _not_queued(queue["id"], task)
-    if request["update_task_status"]:
-        await release(call, task)
+    async with in_turn(call, task):
+        if not await queue_entries.remove(call, queue["id"], task):
+            raise _not_queued(queue["id"], task)
+        if request["update_task_status"]:
+            await release_in_turn(call, task)
     return {"removed": 1}
 
 
@@ -162,7 +164,7 @@ async def get_by_task_id(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 @endpoint("queues.clear_queue", "1.0")
 async def clear_queue(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     queue = await get_queue(call, request["queue"])
-    return {"removed_tasks": await _clear(call, queue["id"])}
+    return {"removed_tasks": await _clear(call, queue)}
 
 
 @endpoint("queues.get_num_entries", "1.0")
@@ -274,12 +276,15 @@ def _answer(queue: Document, max_entries: int | None, *, counted: bool = False) 
     return answer
 
 
-async def _clear(call: Call, queue: str) -> list[str]:
-    """Remove all tasks from a queue, and give them back the status that they had before."""
-    tasks = await queue_entries.take_all(call, queue)
-    for task in tasks:
-        await release(call, task)
-    return tasks
+async def _clear(call: Call, queue: Document) -> list[str]:
+    """Remove all tasks from a queue, and give them back the status that they had before. Returns their ids."""
+    removed: list[str] = []
+    for batch in batches(queue_entries.tasks_of(queue)):
+        async with in_turn(call, *batch):
+            taken = await queue_entries.remove_many(call, queue["id"], batch)
+            await release_in_turn(call, *taken)
+        removed += taken
+    return removed
 
 
 async def _now_waits_in(call: Call, queue: str, task: str) -> bool:

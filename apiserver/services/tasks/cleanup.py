@@ -19,7 +19,7 @@ from apiserver.services.tasks.artifacts import artifacts_of
 from apiserver.services.tasks.edit import DELETED
 from apiserver.services.tasks.models import models_of
 from apiserver.services.tasks.pipeline_steps import of_step, steps_of
-from apiserver.services.tasks.queueing import release_in_turn
+from apiserver.services.tasks.queueing import release, release_in_turn
 from apiserver.services.tasks.queueing_turns import in_turn
 from apiserver.services.tasks.status import RESETTING, as_it_is, change_status, check_not_being_reset
 from apiserver.services.tasks.task_documents import (
@@ -57,7 +57,7 @@ async def delete_many(call: Call, request: dict[str, Any]) -> dict[str, Any]:
         "task",
         request["ids"],
         lambda task_id: delete_task(call, task_id, request),
-        first=(lambda ids: leave_queues(call, *ids)) if request["force"] else None,
+        first=(lambda ids: release(call, *ids, though_reset=True)) if request["force"] else None,
     )
 
 
@@ -85,8 +85,8 @@ async def reset_task(call: Call, task_id: str, request: dict[str, Any]) -> dict[
             outcome = await _clean(call, task, request)
             values, unset = _emptied(task, clear_all=request["clear_all"])
             told = {"force": True, "status_reason": "reset", "status_message": "reset"}
-            until = task[BEING_RESET]
-            done = await change_status(call, task_id, "created", told, values=values, unset=unset, reset=until)
+            held = task[BEING_RESET]
+            done = await change_status(call, task_id, "created", told, values=values, unset=unset, reset=held)
     return {**done, "dequeued": {"removed": removed} if removed else {}, **outcome}
 
 
@@ -117,20 +117,36 @@ async def _emptying(call: Call, task_id: str, check: Callable[[Document], Awaita
     """Let nobody else change the task's status meanwhile: a run that starts or is published would lose its events.
 
     Gives the task as it is then, with BEING_RESET. If the server dies, that time passes. `check` may refuse the task.
+    What takes long has to `_hold_on`.
     """
     for _ in range(ATTEMPTS):
         task = await get_task(call, task_id)
         await check(task)
-        until = from_now(RESETTING)
-        if await documents(call).update(TASKS, as_it_is(task), Update(set={BEING_RESET: until})):
+        if await _hold(call, task, as_it_is(task)):
             break
     else:
         raise changed_meanwhile(task_id)
     try:
-        yield {**task, BEING_RESET: until}
+        yield task
     except BaseException:
-        await documents(call).update(TASKS, {"id": task_id, BEING_RESET: until}, Update(unset=(BEING_RESET,)))
+        mine = {"id": task_id, BEING_RESET: task[BEING_RESET]}
+        await documents(call).update(TASKS, mine, Update(unset=(BEING_RESET,)))
         raise
+
+
+async def _hold(call: Call, task: Document, unchanged: Filter) -> bool:
+    """Hold the task from now on, if it is `unchanged`; returns whether it is."""
+    until = from_now(RESETTING)
+    if not await documents(call).update(TASKS, unchanged, Update(set={BEING_RESET: until})):
+        return False
+    task[BEING_RESET] = until
+    return True
+
+
+async def _hold_on(call: Call, task: Document) -> None:
+    """Hold a task longer that is being emptied; 503 if the time has passed and another call has changed its status."""
+    if not await _hold(call, task, {"id": task["id"], BEING_RESET: task[BEING_RESET]}):
+        raise unavailable(f"task {task['id']} was changed while it was reset or deleted", retry_after=1)
 
 
 @for_one("tasks.delete")
@@ -146,15 +162,16 @@ async def delete_task(call: Call, task_id: str, request: dict[str, Any]) -> dict
             await _check_deletable(call, task)
             check_not_being_reset(task)
 
-    async with in_turn(call, task_id), _emptying(call, task_id, check) as task:
+    async with in_turn(call, task_id, though_reset=force), _emptying(call, task_id, check) as task:
         for step in await steps_of(call, task_id, request):
             await delete_task(call, step, of_step(request))
-        await leave_queues(call, task_id)
+            await _hold_on(call, task)
         outcome = await _clean(call, task, request)
         mark = Update(set={**changed_now(call), "parent": DELETED + task_id})
         children = await documents(call).update(TASKS, {"parent": task_id}, mark, many=True)
         mark = Update(set={**changed_now(call), "task": DELETED + task_id})
         models = await documents(call).update("models", {"task": task_id}, mark, many=True)
+        await leave_queues(call, task_id)  # this late, because a deletion that fails leaves its status queued
         mine = {"id": task_id} if force else {"id": task_id, BEING_RESET: task[BEING_RESET]}
         if not await documents(call).delete(TASKS, mine) and await documents(call).count(TASKS, {"id": task_id}):
             raise unavailable(f"task {task_id} was changed while it was deleted", retry_after=1)
@@ -183,7 +200,10 @@ def _not_deletable(task_id: str, reason: str) -> ApiError:
 
 
 async def _clean(call: Call, task: Document, request: dict[str, Any]) -> dict[str, Any]:
-    """Delete a task's events, files and draft models as the request says; returns the answer's fields about that."""
+    """Delete a task's events, files and draft models as the request says; returns the answer's fields about that.
+
+    503 before anything is deleted if the task is not held any more: its events may be of a run that has started since.
+    """
     owner = Owner(call.identity.company, task["id"])
     models = await _removable_models(call, task) if request["delete_output_models"] else []
     owners = [owner, *(Owner(owner.company, model["id"], is_model=True) for model in models)]
@@ -191,6 +211,7 @@ async def _clean(call: Call, task: Document, request: dict[str, Any]) -> dict[st
     shown = await event_urls(call, owners)
     artifacts = {a["uri"] for a in artifacts_of(task) if a.get("uri") and a["mode"] == "output"}
     weights = {model["uri"] for model in models if model.get("uri")}
+    await _hold_on(call, task)
     if request["delete_external_artifacts"]:
         await delete_files(call, shown=shown, made=artifacts | weights, models=[model["id"] for model in models])
     if request["return_file_urls"]:

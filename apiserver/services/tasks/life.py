@@ -82,7 +82,7 @@ async def archive_many(call: Call, request: dict[str, Any]) -> dict[str, Any]:
         "task",
         request["ids"],
         lambda task_id: do_to_steps_too(call, task_id, request, _archive),
-        first=lambda ids: leave_queues(call, *ids),
+        first=lambda ids: release(call, *ids),
     )
 
 

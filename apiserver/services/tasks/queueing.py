@@ -15,11 +15,11 @@ from apiserver.services.many import batches, do_each, failure
 from apiserver.services.queue_documents import create_queue, default_queue
 from apiserver.services.queue_entries import leave_queues
 from apiserver.services.tasks.edit import check_references
-from apiserver.services.tasks.queueing_turns import in_turn
+from apiserver.services.tasks.queueing_turns import being_reset, in_turn
 from apiserver.services.tasks.status import UNCHANGED, change_status, check_transition
-from apiserver.services.tasks.task_documents import get_task
+from apiserver.services.tasks.task_documents import TASKS, get_task
 from apiserver.services.workers.worker_documents import live_workers
-from apiserver.stores.documents.query import Document
+from apiserver.stores.documents.query import AllOf, Document, Filter, In, NoneOf
 
 
 @endpoint("tasks.enqueue", "1.0")
@@ -53,28 +53,41 @@ async def enqueue_many(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 
 @endpoint("tasks.dequeue", "1.0")
 async def dequeue(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    return {"dequeued": 1, **await _dequeue(call, request["task"], request)}
+    async with in_turn(call, request["task"]):
+        return {"dequeued": 1, **await _dequeue_in_turn(call, request["task"], request)}
 
 
 @endpoint("tasks.dequeue_many", "1.0")
 async def dequeue_many(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     async def act(task_id: str) -> dict[str, Any]:
-        return {"dequeued": True, **await _dequeue(call, task_id, request)}
+        return {"dequeued": True, **await _dequeue_in_turn(call, task_id, request)}
 
-    return await do_each(call, "task", request["ids"], act, first=lambda ids: leave_queues(call, *ids))
+    succeeded: list[dict[str, Any]] = []
+    failed: list[dict[str, Any]] = []
+    for batch in batches(request["ids"]):
+        async with in_turn(call, *batch):
+            done = await do_each(call, "task", batch, act, first=lambda ids: leave_queues(call, *ids))
+        succeeded += done["succeeded"]
+        failed += done["failed"]
+    return {"succeeded": succeeded, "failed": failed}
 
 
-async def release(call: Call, task_id: str) -> int:
+async def release(call: Call, *task_ids: str, though_reset: bool = False) -> int:
     """As `release_in_turn`, when it is this call's turn."""
-    async with in_turn(call, task_id):
-        return await release_in_turn(call, task_id)
+    async with in_turn(call, *task_ids, though_reset=though_reset):
+        return await release_in_turn(call, *task_ids)
 
 
-async def release_in_turn(call: Call, task_id: str) -> int:
-    """Remove a task from its queues; if it was queued, it gets back its status before. Returns how many queues."""
-    task = await get_task(call, task_id, ["status", "enqueue_status"])
-    left = await leave_queues(call, task_id)
-    await _back(call, task, {}, ("queued",))
+async def release_in_turn(call: Call, *task_ids: str) -> int:
+    """Remove tasks from their queues; those that were queued get back their status before. Returns how many queues.
+
+    Tasks that another call resets or deletes stay as they are, because their status must not change.
+    """
+    wanted: Filter = AllOf([{"id": In(list(task_ids))}, NoneOf([being_reset()])])
+    tasks = await documents(call).find(TASKS, wanted, projection=["id", "status", "enqueue_status"])
+    left = await leave_queues(call, *(task["id"] for task in tasks))
+    for task in tasks:
+        await _back(call, task, {}, ("queued",))
     return left
 
 
@@ -139,12 +152,11 @@ async def watched(call: Call, queue: str, request: dict[str, Any]) -> dict[str, 
     return {"queue_watched": bool(await live_workers(documents(call), {"queues": queue}))}
 
 
-async def _dequeue(call: Call, task_id: str, request: dict[str, Any]) -> Document:
-    async with in_turn(call, task_id):
-        task = await get_task(call, task_id, ["status", "enqueue_status", "execution.queue"])
-        await leave_queues(call, task_id)
-        # An agent also dequeues a task that its daemon has taken and started already.
-        return await _back(call, task, request, ("queued", "in_progress"))
+async def _dequeue_in_turn(call: Call, task_id: str, request: dict[str, Any]) -> Document:
+    task = await get_task(call, task_id, ["status", "enqueue_status", "execution.queue"])
+    await leave_queues(call, task_id)
+    # An agent also dequeues a task that its daemon has taken and started already.
+    return await _back(call, task, request, ("queued", "in_progress"))
 
 
 async def _back(call: Call, task: Document, request: dict[str, Any], statuses: Collection[str]) -> Document:

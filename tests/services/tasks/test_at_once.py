@@ -151,6 +151,61 @@ async def test_two_calls_delete_a_task(api: Api, archived: str, monkeypatch: pyt
     assert await second == 400  # it waited, and there is no such task any more
 
 
+async def test_a_controller_that_is_started_while_its_steps_are_deleted_keeps_its_events(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    controller = await make(api, type="controller")
+    step = await make(api, parent=controller)
+    emptied = Step(api.backend.events, "delete", monkeypatch)
+    request = {"task": controller, "include_pipeline_steps": True}
+    deleting = asyncio.create_task(status(api, "tasks.delete", request))
+    await emptied.reached.wait()  # the events of the step
+    await hold(api, BEING_RESET, controller, -1)
+    await api.call("tasks.started", {"task": controller})
+    await report(api, controller)
+    emptied.go_on.set()
+    assert await deleting == 503
+    assert await status(api, "tasks.get_by_id", {"task": step}) == 400
+    assert (await get(api, controller))["status"] == "in_progress"
+    assert await events(api, controller) == 1
+
+
+@pytest.mark.parametrize("call", ["tasks.delete", "tasks.reset"])
+async def test_a_run_that_starts_when_a_call_took_too_long_keeps_its_events(
+    api: Api, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    task = await make(api)
+    looked = Step(cleanup, "event_urls", monkeypatch)
+    emptying = asyncio.create_task(status(api, call, {"task": task}))
+    await looked.reached.wait()
+    await hold(api, BEING_RESET, task, -1)
+    await api.call("tasks.started", {"task": task})
+    await report(api, task)
+    looked.go_on.set()
+    assert await emptying == 503
+    assert (await get(api, task))["status"] == "in_progress"
+    assert await events(api, task) == 1
+
+
+async def test_a_controller_is_held_anew_after_each_step(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    controller = await make(api, type="controller")
+    for _ in range(2):
+        await make(api, parent=controller)
+    delete, ends = api.backend.events.delete, []
+
+    async def noted(*arguments: Any) -> int:
+        found = await api.backend.documents.find_one("tasks", {"id": controller})
+        ends.append((found or {})[BEING_RESET])
+        return await delete(*arguments)
+
+    monkeypatch.setattr(api.backend.events, "delete", noted)
+    moments = iter(range(1, 10))
+    monkeypatch.setattr(cleanup, "from_now", lambda seconds: from_now(seconds - 10 + next(moments)))
+    await api.call("tasks.delete", {"task": controller, "include_pipeline_steps": True})
+    assert len(ends) == 3
+    assert ends == sorted(set(ends))
+
+
 # --- queued and dequeued -----------------------------------------------------------------------------
 
 
@@ -256,3 +311,87 @@ async def test_a_call_waits_for_its_turn_only_for_a_while(
     assert (answer.status_code, answer.headers["Retry-After"]) == (503, "1")
     assert BEING_QUEUED not in await get(api, queued)
     await api.call("tasks.enqueue", {"task": other, "queue_name": "other"})
+
+
+#: Calls that take tasks out of the queue `queue`, or the second of them, with their requests.
+OUT_OF: dict[str, Callable[[list[str], str], dict[str, Any]]] = {
+    "tasks.dequeue": lambda tasks, _: {"task": tasks[1]},
+    "tasks.stop": lambda tasks, _: {"task": tasks[1]},
+    "tasks.reset": lambda tasks, _: {"task": tasks[1]},
+    "tasks.archive": lambda tasks, _: {"tasks": tasks},
+    "tasks.dequeue_many": lambda tasks, _: {"ids": tasks},
+    "tasks.archive_many": lambda tasks, _: {"ids": tasks},
+    "tasks.delete_many": lambda tasks, _: {"ids": tasks, "force": True},
+    "queues.remove_task": lambda tasks, queue: {"task": tasks[1], "queue": queue, "update_task_status": True},
+    "queues.clear_queue": lambda _, queue: {"queue": queue},
+    "queues.delete": lambda _, queue: {"queue": queue, "force": True},
+}
+
+
+@pytest.fixture
+async def queue(api: Api) -> str:
+    made: str = (await api.call("queues.create", {"name": "three"}))["id"]
+    return made
+
+
+@pytest.fixture
+async def three(api: Api, queue: str) -> list[str]:
+    """Three tasks in the queue `queue`."""
+    tasks = [await make(api) for _ in range(3)]
+    await api.call("tasks.enqueue_many", {"ids": tasks, "queue": queue})
+    return tasks
+
+
+@pytest.mark.parametrize("field", [BEING_QUEUED, BEING_RESET])
+@pytest.mark.parametrize("out", OUT_OF)
+async def test_a_call_that_cannot_take_a_task_out_leaves_none_queued_in_no_queue(
+    api: Api, queue: str, three: list[str], monkeypatch: pytest.MonkeyPatch, out: str, field: str
+) -> None:
+    monkeypatch.setattr(queueing_turns, "_PATIENCE", 0)
+    request = OUT_OF[out](three, queue)
+    await hold(api, field, three[1], 5)
+    if (out, field) == ("tasks.delete_many", BEING_RESET):  # `force` deletes also what another call deletes
+        assert len((await api.call(out, request))["succeeded"]) == 3
+        assert (await api.call("queues.get_by_id", {"queue": queue}))["queue"]["entries"] == []
+        return
+    assert await status(api, out, request) == 503
+    for task in three:
+        assert await is_consistent(api, task)
+    await hold(api, field, three[1], -1)
+    assert await status(api, out, request) == 200
+    if out != "tasks.delete_many":
+        for task in three:
+            assert await is_consistent(api, task)
+
+
+@pytest.mark.parametrize("field", [BEING_QUEUED, BEING_RESET])
+async def test_a_batch_with_a_task_that_cannot_be_queued_leaves_none_queued_in_no_queue(
+    api: Api, queue: str, monkeypatch: pytest.MonkeyPatch, field: str
+) -> None:
+    monkeypatch.setattr(queueing_turns, "_PATIENCE", 0)
+    tasks = [await make(api) for _ in range(3)]
+    await hold(api, field, tasks[1], 5)
+    assert await status(api, "tasks.enqueue_many", {"ids": tasks, "queue": queue}) == 503
+    for task in tasks:
+        assert await is_consistent(api, task)
+    await hold(api, field, tasks[1], -1)
+    answer = await api.call("tasks.enqueue_many", {"ids": tasks, "queue": queue})
+    assert [item["id"] for item in answer["succeeded"]] == tasks
+
+
+async def test_a_queued_task_whose_deletion_fails_stays_in_its_queue(
+    api: Api, queued: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail(*_: Any) -> int:
+        raise EventStoreBusy("no", overloaded=False)
+
+    monkeypatch.setattr(api.backend.events, "delete", fail)
+    assert await status(api, "tasks.delete", {"task": queued, "force": True}) == 503
+    assert (await get(api, queued))["status"] == "queued"
+    assert await is_consistent(api, queued)
+
+
+async def test_a_queue_is_cleared_of_a_task_that_is_not_there(api: Api, queue: str, three: list[str]) -> None:
+    await api.backend.documents.delete("tasks", {"id": three[0]})
+    assert (await api.call("queues.clear_queue", {"queue": queue}))["removed_tasks"] == three
+    assert [(await get(api, task))["status"] for task in three[1:]] == ["created", "created"]
