@@ -1,4 +1,4 @@
-"""What settings ask for that does nothing, or cannot be done here: it is said at the start, not some night later."""
+"""Finds settings that do nothing, and those that need a package that is missing, so that the start tells of them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from apiserver.extras import installed_by
 from apiserver.settings import Settings, SettingsError
 
-#: By a setting, others that mean nothing without it.
+#: By a setting, others that do nothing without it.
 _ONLY_WITH = {"backup_to": ("backup_every", "backup_keep"), "retention": ("retention_every", "retention_archive")}
 
 

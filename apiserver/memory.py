@@ -29,7 +29,7 @@ def give_back_large_blocks() -> None:
 
 
 def available() -> int | None:
-    """Bytes of memory that the machine can give, within the limit of the container; None if nobody says."""
+    """Bytes of memory that the machine can give, within the limit of the container; None if neither is told."""
     try:
         said = re.search(r"^MemAvailable: *([0-9]+) kB$", _MACHINE.read_text(), re.MULTILINE)
     except OSError:

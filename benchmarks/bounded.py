@@ -82,21 +82,26 @@ async def _in_turns(apps: Sequence[App], points: int, series: int, count: int) -
 
 async def _called(app: App, path: str, body: bytes) -> bytes:
     """The answer of an app to a request."""
-    headers = [(b"host", b"localhost"), (b"authorization", _BASIC), (b"content-length", str(len(body)).encode())]
-    headers.append((b"content-type", b"application/json"))
+    headers = [
+        (b"host", b"localhost"),
+        (b"authorization", _BASIC),
+        (b"content-type", b"application/json"),
+        (b"content-length", str(len(body)).encode()),
+    ]
     scope: dict[str, Any] = {
         "type": "http",
+        "asgi": {"version": "3.0"},
+        "http_version": "1.1",
         "method": "POST",
+        "scheme": "http",
         "path": path,
         "raw_path": path.encode(),
+        "root_path": "",
         "query_string": b"",
-    }
-    scope |= {
-        "headers": [*headers, (b"content-type", b"application/json")],
+        "headers": headers,
         "client": ("127.0.0.1", 1),
-        "scheme": "http",
+        "server": ("127.0.0.1", 80),
     }
-    scope |= {"http_version": "1.1", "server": ("127.0.0.1", 80), "asgi": {"version": "3.0"}, "root_path": ""}
     answer: list[dict[str, Any]] = []
     bodies = iter([body])
 

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from apiserver.retention_rules import RetentionRule, rule_for
+from apiserver.retention_rules import FEWEST_POINTS, RetentionRule, rule_for
 from apiserver.settings import Settings, SettingsError, load, masked
+from apiserver.stores.events.columns import thinning
 from tests.chance import examples
 
 OLD_SCALARS = {"types": ["scalars"], "keep": "1 y"}
@@ -93,6 +94,10 @@ def test_scalars_that_are_thinned(points: int) -> None:
     assert load({"retention": masked(Settings(retention=(rule,)))["retention"]}).retention == (rule,)
     (deleted,) = load({"retention": [OLD_SCALARS]}).retention
     assert (deleted.points, deleted.kept) == (None, "1 y")
+
+
+def test_a_rule_asks_for_no_fewer_points_than_a_series_can_be_thinned_to() -> None:
+    assert FEWEST_POINTS == thinning.FEWEST
 
 
 def test_nothing_goes_unless_a_rule_says_so() -> None:

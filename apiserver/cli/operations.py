@@ -42,25 +42,25 @@ def _doctor(settings: Settings, options: argparse.Namespace) -> None:
     if options.repair and examined.repairable and (options.yes or _agrees(len(examined.repairable))):
         examined = _repaired(settings, examined)
     if any(finding.kind == "damaged-database" for finding in examined.findings):
-        raise CommandError(f"a database is beyond repair. {_restore(settings)}", _FINDINGS)
+        raise CommandError(f"a database is beyond repair. {_how_to_restore(settings)}", _FINDINGS)
     if not examined.well:
         raise CommandError("something is not well", _FINDINGS)
 
 
-def _restore(settings: Settings) -> str:
-    """What is left to do."""
+def _how_to_restore(settings: Settings) -> str:
+    """The command that makes a new data folder of a backup."""
     place = settings.backup_to or "DEST"
     return f"Stop the server, and restore a backup into a new folder: apiserver restore {place} --data NEW --verify"
 
 
 def _cannot(error: BaseException, settings: Settings) -> CommandError:
-    """Why nothing can be looked at, and what is left to do if that is because of damage."""
+    """Why nothing can be looked at; and how a backup is restored, if a damaged database is the cause."""
     from apiserver.stores.sqlite_files import is_damage
 
     said, why = str(error), error.__cause__
     while why is not None and not (isinstance(why, Exception) and is_damage(why)):
         why = why.__cause__
-    return CommandError(said if why is None else f"{said}. {_restore(settings)}", _CANNOT_LOOK)
+    return CommandError(said if why is None else f"{said}. {_how_to_restore(settings)}", _CANNOT_LOOK)
 
 
 def _agrees(number: int) -> bool:

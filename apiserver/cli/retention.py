@@ -41,15 +41,15 @@ def _retention(settings: Settings, options: argparse.Namespace) -> None:
     try:
         failures = asyncio.run(_run(settings, dry=options.dry_run, as_json=options.json))
     except FolderInUse as error:
-        raise CommandError(f"{error}: {_of_server(dry=options.dry_run)}") from error
+        raise CommandError(f"{error}: {_beside_server(dry=options.dry_run)}") from error
     except (DataFolderError, DocumentStoreError, EventStoreError, FileStoreError, RetentionError, Taken) as error:
         raise CommandError(str(error)) from error
     if failures:
         raise CommandError("\n".join(["it could not delete:", *failures]))
 
 
-def _of_server(*, dry: bool) -> str:
-    """What to do beside a server."""
+def _beside_server(*, dry: bool) -> str:
+    """What to do while a server uses the folder."""
     if dry:
         return "a server that runs answers the same at /data/retention.csv, for admins"
     return "stop the server, or let it delete by itself, with the setting retention_every"

@@ -69,10 +69,10 @@ async def usage(
 ) -> Response:
     """How many events of which type the tasks and models of the caller's company have, and how many bytes they take.
 
-    A row of type `files` says the same of the files in the folder of a task; those of no task have no `kind` and no
-    `project`. It is up to a minute old, or ten times as old as adding up takes. Events that are to replace others may
-    count beside them for some seconds. On Elasticsearch, numbers and bytes are estimates. If adding up takes longer
-    than 20 seconds, the answer is 503.
+    A row of type `files` says the same of the files in the folder of a task; that of all other files has no `kind` and
+    no `project`. The answer is up to a minute old, or ten times as old as adding up takes. Events that are to replace
+    others may count beside them for some seconds. On Elasticsearch, numbers and bytes are estimates. If adding up takes
+    longer than 20 seconds, the answer is 503.
     """
     call.refuse_link()
     if call.caller.grant.project is not None:

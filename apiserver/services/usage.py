@@ -124,11 +124,9 @@ class Usages:
 
     def _remembered(self, company: str) -> CompanyUsage | None:
         known = self._known.get(company)
-        return (
-            known.usage
-            if known is not None and time.monotonic() - known.at < max(REMEMBERED, _TIMES * known.took)
-            else None
-        )
+        if known is None or time.monotonic() - known.at >= max(REMEMBERED, _TIMES * known.took):
+            return None
+        return known.usage
 
     async def _of(self, company: str) -> CompanyUsage:
         async with self._one_at_a_time:

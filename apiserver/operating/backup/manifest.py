@@ -32,7 +32,7 @@ _SMALL = 2**20
 _DECODED = 13
 #: Seconds that the clock of another machine may be ahead.
 _AHEAD = 24 * 3600.0
-#: A moment as people and `made` say it, whose beginning is enough.
+#: How a moment begins that is written as in `made`, such as "2026-11-24T15:30"; names of files have no dashes in it.
 _DASHED = re.compile(r"[0-9]{4}-")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 #: What the signature is of, so that the key signs nothing else in this way.
@@ -239,7 +239,7 @@ def _require_memory(name: str, size: int) -> None:
 
 
 def _signature(key: bytes, id: str) -> hmac.HMAC:
-    """What the signature of the backup with this id is made with, before the content."""
+    """The signature of the backup with this id, begun: the content is still to be added."""
     return hmac.new(key, _LABEL + id.encode() + b"\n", "sha256")
 
 

@@ -134,11 +134,14 @@ class Accounts:
         return known
 
     def take_over(self, company: str, found: Sequence[Account]) -> None:
-        """Remember what a sum found of those that were not known, the fullest first, as long as there is room."""
+        """Remember the accounts that a sum has made, given with the fullest first, as long as there is room.
+
+        Those that were made here while the sum was get what it found.
+        """
         of_company = self._companies[company]
         for account in found:
             known = of_company.get(account.subject)
-            if known is not None:  # it was made while the sum was
+            if known is not None:
                 known.summed_bytes, known.summed_series = account.summed_bytes, account.summed_series
             elif len(of_company) < self._most * 9 // 10:
                 of_company[account.subject] = account

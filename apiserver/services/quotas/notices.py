@@ -32,6 +32,10 @@ _NAMED = 3
 _RETRY = 30.0
 #: Statuses of tasks whose events do not change any more.
 _LOCKED = ("published", "publishing")
+_WHEN_USED_UP = {
+    "bytes": "When all is used up, nothing that this run reports is stored, and it waits for room when it ends.",
+    "series": "When all is used up, further series of this run are left out.",
+}
 
 
 class _Line(NamedTuple):
@@ -116,7 +120,7 @@ class Notices:
         documents = CompanyDocuments(self._documents, company)
         ids = list(dict.fromkeys(line.owner.id for line in lines))
         tasks = {one["id"]: one for one in await documents.find_kept("tasks", ids, ("status", RESET))}
-        kept = [line for line in lines if (tasks.get(line.owner.id) or {"status": _LOCKED[0]})["status"] not in _LOCKED]
+        kept = [line for line in lines if (task := tasks.get(line.owner.id)) and task["status"] not in _LOCKED]
         if kept:
             batch = EventBatch(now_ms(), logs=[_columns(line) for line in kept])
             with self._last_metrics.adding(batch, {line.owner: tasks[line.owner.id].get(RESET) for line in kept}):
@@ -126,9 +130,3 @@ class Notices:
 def _columns(line: _Line) -> LogColumns:
     times = np.array([line.at], np.int64)
     return LogColumns(line.owner, times, ["warning"], ["apiserver"], [line.text], [None], [""], [""])
-
-
-_WHEN_USED_UP = {
-    "bytes": "When all is used up, nothing that this run reports is stored, and it waits for room when it ends.",
-    "series": "When all is used up, further series of this run are left out.",
-}

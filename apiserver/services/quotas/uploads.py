@@ -35,7 +35,7 @@ class Upload(Taken):
         for account in self._accounts:
             used, bound = account.bytes, account.quota.bytes
             if account not in self._growing:
-                used += self._bytes
+                used += self._bytes  # the account does not have them yet
             if used + bytes > bound:
                 share = Share(account, "bytes", used, bound)
                 self._refused(share)

@@ -57,7 +57,7 @@ async def send(
         for part in left:
             await _send_part(cluster, index, part, answered)
 
-    if in_order or len(first) < 2:
+    if in_order or len(first) < 2:  # one part needs one sender
         await send_parts()
         return answered.refused
     for outcome in await asyncio.gather(*(send_parts() for _ in range(_SENDERS)), return_exceptions=True):

@@ -153,8 +153,8 @@ class Cluster:
     async def make_visible(self, indices: Collection[str]) -> None:
         """Return when searches see all events that this server acknowledged, also before a restart.
 
-        If a refresh fails, all who waited for it fail. Each would wait for another one else, one after the other, while
-        the nodes do not answer.
+        If a refresh fails, all who waited for it fail. Otherwise, while the nodes do not answer, each would wait for
+        the refreshes of those before it, and then for one of its own.
         """
         if self._strict:
             self.wrote(indices)
@@ -162,13 +162,13 @@ class Cluster:
             wanted = self._written[index]
             if self._seen.get(index, -1) >= wanted:
                 continue
-            failed = self._failed.get(index)
+            failed_before = self._failed.get(index)
             async with self._refreshing[index]:
                 if self._seen.get(index, -1) >= wanted:
                     continue
-                failure = self._failed.get(index)
-                if failure is not None and failure is not failed:
-                    raise EventStoreBusy(str(failure), retry_after=failure.retry_after, overloaded=failure.overloaded)
+                failed = self._failed.get(index)
+                if failed is not None and failed is not failed_before:
+                    raise EventStoreBusy(str(failed), retry_after=failed.retry_after, overloaded=failed.overloaded)
                 seen = self._written[index]
                 try:
                     await self._refresh(index)

@@ -136,8 +136,8 @@ class Merger:
     ) -> None:
         """Let `work` put events of the owner beside the merged ones, in one transaction; EventStoreBusy if that fails.
 
-        It returns the ids of the series that got points. To readers, everything of the owner has changed then. The
-        owner's document has to show the events, unless they are not new.
+        It returns the ids of the series that got points. To readers, everything of the owner has changed then. If
+        the events are new, it is noted that the owner's document has to show them.
         """
         with self._turn():
             with self._transaction(lambda commit: self._live.deleted([owner], commit)) as conn:

@@ -306,7 +306,7 @@ class EmbeddedEventStore(EmbeddedReads):
         parts = self._parts
 
         def run() -> None:
-            if not are_new:
+            if not are_new:  # fewer are put than there were, so a full disk gets room
                 self._reserve.make_room(much=True)
             if parts.live.holds(owner):
                 parts.merger.flush()
