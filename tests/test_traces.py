@@ -19,7 +19,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from apiserver import traces
 from apiserver.settings import Settings
-from tests.harness import ADMIN_KEY, ADMIN_SECRET, served
+from tests.harness import ADMIN_KEY, ADMIN_SECRET, PATIENCE, served
 
 SECRET = "what-nobody-may-see"
 TRACE = "0af7651916cd43dd8448eb211c80319c"
@@ -226,5 +226,5 @@ async def test_a_collector_that_does_not_answer_does_not_keep_the_server_from_st
         await sending.close()
         assert "the last traces are lost" in caplog.text
         assert sending._provider._atexit_handler is None  # it would wait instead
-        asked.wait()
+        assert asked.wait(PATIENCE)
         answer.set()

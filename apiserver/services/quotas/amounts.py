@@ -141,7 +141,7 @@ class Amounts:
 
     async def _measure(self, company: str) -> None:
         known, started = self._company(company), time.monotonic()
-        known.grown = False
+        known.grown = False  # the job begins no sum of this company meanwhile
 
         def begin(moment: int) -> None:
             known.grown, known.began = False, moment

@@ -120,14 +120,14 @@ class Quotas:
         up the events of all that the other user runs.
         """
         bounds, maker = await self._held_of_file(sender, name)
-        own = bounds if maker == sender.user else [one for one in bounds if one.subject.of == "company"]
+        growing = bounds if maker == sender.user else [one for one in bounds if one.subject.of == "company"]
         task = Owner(sender.company, task_of(name) or HISTORY)
 
         def refused(share: Share) -> None:
             self._refused(share.account.subject)
             self._notices.no_file(task, share, name)
 
-        upload = Upload(self.amounts, sender.company, bounds, own, refused)
+        upload = Upload(self.amounts, sender.company, bounds, growing, refused)
         upload.check(bytes)
         return upload
 

@@ -42,14 +42,14 @@ class Subjects:
 
 
 #: Where documents of subjects are.
-_COLLECTIONS = {"task": ("tasks", "models"), "project": ("projects",), "user": ("users",), "company": ("companies",)}
+COLLECTIONS = {"task": ("tasks", "models"), "project": ("projects",), "user": ("users",), "company": ("companies",)}
 
 
 async def unknown(quotas: Sequence[Quota], documents: DocumentStore) -> list[str]:
     """The quotas whose id nobody has, in a sentence each, which says the ids of those whose name it is."""
     found = []
     for quota in quotas:
-        collections = _COLLECTIONS[quota.of] if quota.id else ()
+        collections = COLLECTIONS[quota.of] if quota.id else ()
         if collections and not any([await documents.count(one, {"id": quota.id}) for one in collections]):
             named = [await documents.find(one, {"name": quota.id}, projection=["id"], limit=5) for one in collections]
             ids = [document["id"] for some in named for document in some]

@@ -386,6 +386,17 @@ def wait_until_files_are_newer(moment: int, probe: Path) -> None:
     wait_until(is_newer)
 
 
+async def test_a_model_is_named_too(tmp_path: Path, clock: list[float]) -> None:
+    async with with_quotas(tmp_path / "data", Quota("task", events_per_second=10)) as api:
+        model: str = (await api.call("models.create", {"name": "a model", "uri": "s3://b/m", "ready": False}))["id"]
+        sent = [{**point, "model_event": True} for point in points(model, 101)]
+        assert (await send(api, *sent)).status_code == 200
+        refused = await send(api, *sent)
+        assert refused.status_code == 429
+        said = f"Over quota: task a model ({model}) may send 10 events a second, and sends more"
+        assert refused.json()["meta"]["result_msg"] == said
+
+
 async def test_a_sum_that_failed_is_not_tried_by_each_who_asks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with running_api(tmp_path / "data", quotas=(Quota("task", bytes=10_000),)) as api:
         sums = 0
