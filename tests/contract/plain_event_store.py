@@ -8,6 +8,8 @@ from __future__ import annotations
 import asyncio
 import math
 import statistics
+import struct
+import zlib
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from itertools import groupby, islice
@@ -259,10 +261,11 @@ class PlainEventStore:
         events.samples = kept
         return deleted
 
-    async def thin_scalars(self, series: SeriesQuery, points: int) -> int:
+    async def thin_scalars(self, series: SeriesQuery, points: int, checksums: Mapping[Name, int] | None = None) -> int:
         gone = 0
         for name, by_iter in self._scalars(series).items():
-            if len(by_iter) > points:
+            same = checksums is None or checksums.get(name) == checksum_of(by_iter)
+            if len(by_iter) > points and same:
                 kept = stay_of(by_iter, points)
                 gone += len(by_iter) - len(kept)
                 self._owners[series.owner].scalars[name] = {iter: by_iter[iter] for iter in kept}
@@ -574,6 +577,12 @@ def _page(items: Iterable[Any], key: Callable[[Any], Any], page: PageQuery[Any])
 
 def _newest_first(one: Sample | SamplePosition) -> tuple[str, str, int, str]:
     return (one.metric, one.variant, -one.iter, one.key)
+
+
+def checksum_of(by_iter: Mapping[int, Point]) -> int:
+    """The checksum of the points of a series."""
+    points = [by_iter[iter] for iter in sorted(by_iter)]
+    return zlib.crc32(b"".join([struct.pack("<qqd", one.iter, one.timestamp, one.value) for one in points]))
 
 
 def stay_of(by_iter: Mapping[int, Point], points: int) -> set[int]:

@@ -12,7 +12,7 @@ due.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Collection, Mapping, MutableMapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -40,8 +40,8 @@ from apiserver.retention_rules import RetentionRule
 from apiserver.stores.events.base import EventStore
 from apiserver.stores.events.columns.chunks import POINTS_AT_A_TIME
 from apiserver.stores.events.columns.names import Name
-from apiserver.stores.events.columns.points import Curve, concat, curve_of, take
-from apiserver.stores.events.columns.thinning import Thinning, known_ends
+from apiserver.stores.events.columns.points import NO_CURVE, Points, TimedCurve, concat, take
+from apiserver.stores.events.columns.thinning import Thinning, checksum, known_ends
 from apiserver.stores.events.columns.whole import WholePoints
 from apiserver.stores.events.parts import in_parts
 
@@ -90,6 +90,8 @@ class Due:
     """What there is, if that is known without reading it."""
     points: int | None = None
     """To how many points each series is thinned. Then only those are due that do not stay."""
+    checksums: dict[Name, int] = field(default_factory=dict)
+    """Of the points of each series that is to be thinned, once they were read (`stores/events/columns/thinning.py`)."""
 
     def test(self) -> Callable[[Sample], bool]:
         """Tells of a sample of the task and type whether it is due; quick also for many series."""
@@ -183,15 +185,18 @@ async def _before_the_newest(store: EventStore, series: SeriesQuery, kept: int) 
 def parts(store: EventStore, due: Due) -> AsyncGenerator[Part, None]:
     """All that is due, in parts; no part is empty."""
     if due.type is EventType.SCALAR:
-        return _points(store, due) if due.points is None else _points_that_go(store, due, due.points)
+        return _points(store, due) if due.points is None else _points_that_go(store, due)
     return _lines(store, due) if due.type is EventType.LOG else _samples(store, due)
 
 
 async def delete(store: EventStore, due: Due) -> int:
-    """Delete all that is due; return how many events there were. PartlyDeleted: it failed halfway."""
+    """Delete all that is due; return how many events there were. PartlyDeleted: it failed halfway.
+
+    Only those series are thinned whose points were read, and are still the same.
+    """
     if due.type is EventType.SCALAR:
         if due.points is not None:
-            return await store.thin_scalars(SeriesQuery(due.owner, due.type), due.points)
+            return await store.thin_scalars(SeriesQuery(due.owner, due.type), due.points, due.checksums)
         return await store.delete([due.owner], [due.type])
     if due.type is EventType.LOG:
         return await store.delete_logs(SeriesQuery(due.owner, due.type), due.before)
@@ -212,20 +217,83 @@ async def _points(store: EventStore, due: Due) -> AsyncGenerator[Part, None]:
             yield _part_of_points(some)
 
 
-async def _points_that_go(store: EventStore, due: Due, points: int) -> AsyncGenerator[Part, None]:
+class _Thinned:
+    """A series that is to be thinned: what is known of it once all its points were read, in parts."""
+
+    def __init__(self, thinning: Thinning) -> None:
+        self._thinning = thinning
+        self._kept: list[TimedCurve] = []
+        self.stay: Int64Array = NO_CURVE.iters
+        """The iterations that stay."""
+        self.checksum = 0
+        self.gone = 0
+        """How many points go."""
+        self.oldest, self.newest = 2**63 - 1, -(2**63)
+        """The times of those that go."""
+
+    def read(self, points: Points) -> None:
+        """Read the next part."""
+        self.checksum = checksum(points, self.checksum)
+        self._kept.append(self._thin(TimedCurve(points.iters, points.values, points.timestamps)))
+
+    def end(self) -> None:
+        """All parts were read."""
+        self.stay = self._thin(concat(self._kept)).iters
+
+    def _thin(self, some: TimedCurve) -> TimedCurve:
+        kept = self._thinning.thinned(some)
+        times = some.timestamps[~np.isin(some.iters, kept.iters)]
+        if len(times):
+            self.gone += len(times)
+            self.oldest, self.newest = min(self.oldest, int(times.min())), max(self.newest, int(times.max()))
+        return kept
+
+
+async def totals_of_thinning(store: EventStore, due: Due) -> Totals:
+    """What goes when series are thinned. Their points are read once."""
+    events, oldest, newest = 0, 2**63 - 1, -(2**63)
+    async for series in _thinned(store, due):
+        for one in series.values():
+            events += one.gone
+            oldest, newest = min(oldest, one.oldest), max(newest, one.newest)
+    return Totals(events, oldest, newest)
+
+
+async def _points_that_go(store: EventStore, due: Due) -> AsyncGenerator[Part, None]:
     """The points that do not stay when series are thinned. They are read twice: what stays is known at the end."""
-    stats = await store.scalar_stats(SeriesQuery(due.owner, due.type), spread=True)
-    for some in in_parts([one for one in stats if one.count > points], lambda one: one.count, POINTS_AT_A_TIME):
-        names = [(one.metric, one.variant) for one in some]
-        series = SeriesQuery(due.owner, due.type, selection_of(names))
-        thinnings = {name: await _thinning(store, one, points) for name, one in zip(names, some, strict=True)}
-        kept: dict[Name, list[Curve]] = {}
-        async for part in store.whole_points(series):
-            await asyncio.to_thread(_thin, part, thinnings, kept)
-        stay = {name: thinnings[name].thinned(concat(curves)).iters for name, curves in kept.items()}
-        async for part in store.whole_points(series):
+    async for series in _thinned(store, due):
+        stay = {name: one.stay for name, one in series.items()}
+        async for part in store.whole_points(SeriesQuery(due.owner, due.type, selection_of(series))):
             if gone := await asyncio.to_thread(_without, part, stay):
                 yield _part_of_points(gone)
+
+
+async def _thinned(store: EventStore, due: Due) -> AsyncGenerator[dict[Name, _Thinned], None]:
+    """The series with too many points, some at a time, once all their points were read."""
+    assert due.points is not None
+    stats = await store.scalar_stats(SeriesQuery(due.owner, due.type), spread=True)
+    long = [one for one in stats if one.count > due.points]
+    for some in in_parts(long, lambda one: one.count, POINTS_AT_A_TIME):
+        thinnings = {(one.metric, one.variant): await _thinning(store, one, due.points) for one in some}
+        series: dict[Name, _Thinned] = {}
+        async for part in store.whole_points(SeriesQuery(due.owner, due.type, selection_of(thinnings))):
+            await asyncio.to_thread(_read, part, thinnings, series)
+        await asyncio.to_thread(_end, series.values())
+        due.checksums.update({name: one.checksum for name, one in series.items()})
+        if series:
+            yield series
+
+
+def _read(
+    part: Sequence[WholePoints], thinnings: Mapping[Name, Thinning], series: MutableMapping[Name, _Thinned]
+) -> None:
+    for name, points, _ in part:
+        series.setdefault(name, _Thinned(thinnings[name])).read(points)
+
+
+def _end(series: Iterable[_Thinned]) -> None:
+    for one in series:
+        one.end()
 
 
 async def _thinning(store: EventStore, stats: ScalarStats, points: int) -> Thinning:
@@ -233,13 +301,6 @@ async def _thinning(store: EventStore, stats: ScalarStats, points: int) -> Thinn
     if ends is None:
         ends = await store.curve_ends(CurvesQuery([stats.owner], stats.metric, stats.variant, BucketAxis.ITER))
     return Thinning.of(stats, ends or (stats.min_iter, stats.max_iter), points)  # it has no ends if it is gone since
-
-
-def _thin(
-    some: Sequence[WholePoints], thinnings: Mapping[Name, Thinning], kept: MutableMapping[Name, list[Curve]]
-) -> None:
-    for one in some:
-        kept.setdefault(one.series, []).append(thinnings[one.series].thinned(curve_of(one.points)))
 
 
 def _without(some: Sequence[WholePoints], stay: Mapping[Name, Int64Array]) -> list[WholePoints]:

@@ -192,6 +192,12 @@ class Run:
             except PartlyDeleted as partly:
                 yield replace(gone, events=partly.events)
                 raise
+            if found.points is not None and deleted < summary.events:  # series that changed in that moment were left
+                if deleted:  # the others are in the file, which the next runs complete
+                    yield replace(gone, events=deleted)
+                elif path is not None:
+                    await asyncio.to_thread(path.unlink)
+                return
             yield gone
             if deleted > summary.events and archive is not None:
                 more = f"{deleted - summary.events} that came in that moment were deleted and are not in the archive"
@@ -199,10 +205,11 @@ class Run:
         await self._finish(archive, owner, type, path)
 
     async def _summed(self, found: Due) -> _Summary:
-        """How much is due. It is read only if that is not known otherwise."""
+        """How much is due. It is read, and once only, if that is not known otherwise."""
         summary = _Summary()
-        if found.totals is not None:
-            summary.events, summary.oldest, summary.newest = found.totals
+        totals = found.totals if found.points is None else await due.totals_of_thinning(self._events, found)
+        if totals is not None:
+            summary.events, summary.oldest, summary.newest = totals
             return summary
         async with aclosing(due.parts(self._events, found)) as parts:
             async for part in parts:

@@ -216,11 +216,16 @@ class EventStore(Protocol):
         Returns how many there were.
         """
 
-    async def thin_scalars(self, series: SeriesQuery, points: int) -> int:
+    async def thin_scalars(
+        self, series: SeriesQuery, points: int, checksums: Mapping[tuple[str, str], int] | None = None
+    ) -> int:
         """Thin those of the series that have more points to at most so many, 12 or more; return how many are gone.
 
         `columns/thinning.py` says which points stay. Those that come meanwhile stay, too. If it fails, some series are
         thinned, or one of them in part. Thinning again completes it.
+
+        `checksums` are of the points of each series, as the caller has read them (`columns/thinning.py`). A series that
+        has another one by now, or none, stays as it is. So nothing goes that the caller has not read.
         """
 
     def owners(self) -> AsyncIterator[Owner]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -77,11 +77,10 @@ async def test_the_archive_has_just_what_went_on_every_engine(case: Case, tmp_pa
         (gone,) = await stores.run(THINNED, archive=tmp_path / "archive", moment="M")
         await case.settle()
         after = await points_of(case.store, SCALARS)
-        archived = {(*row[:3], repr(row[4]), row[3], *row[5:]) for row in all_rows(tmp_path / "archive")}
-        flat = [{(*name, *row) for name, some in found.items() for row in some} for found in (before, after)]
-        assert archived == flat[0] - flat[1]
-        assert flat[1] < flat[0]
-        assert gone.events == len(archived) == len(flat[0]) - len(flat[1])
+        went = flat(before) - flat(after)
+        assert archived(tmp_path / "archive") == went
+        assert flat(after) < flat(before)
+        assert gone.events == len(went)
         assert [name.rpartition("/")[2] for name in names(tmp_path / "archive")] == ["scalars-M.parquet"]
 
 
@@ -123,7 +122,7 @@ async def test_a_task_that_is_published_or_begins_again_meanwhile_is_left_alone(
 
 
 async def test_points_that_come_meanwhile_wait_for_the_next_run(
-    stores: Stores, monkeypatch: pytest.MonkeyPatch
+    stores: Stores, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     await stores.task()
     await stores.events.add(batch(curve()))
@@ -132,10 +131,95 @@ async def test_points_that_come_meanwhile_wait_for_the_next_run(
         await stores.events.add(batch(scalars([5.0], iters=[200], timestamps=[OLD])))
 
     Meanwhile(monkeypatch, add)
-    assert await stores.run(THINNED) == []
+    assert await stores.run(THINNED, archive=tmp_path / "archive") == []
     assert len(await iters(stores)) == 101
-    assert len(await stores.run(THINNED)) == 1
+    assert names(tmp_path / "archive") == []
+    assert len(await stores.run(THINNED, archive=tmp_path / "archive")) == 1
     assert (await iters(stores))[-1] == 200
+
+
+@pytest.mark.parametrize("iter", [140, 50], ids=["beyond all others", "in place of another one"])
+async def test_a_point_that_comes_in_the_very_moment_costs_no_other(
+    case: Case, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, iter: int
+) -> None:
+    """Its series waits for the next run. Each point is stored or in the archive, and there once."""
+    async with stores_in(tmp_path / "data", case.store) as stores:
+        await stores.task()
+        await stores.events.add(batch(curve(), curve(variant="valid")))
+        await case.settle()
+        with monkeypatch.context() as patch:
+            late = batch(scalars([0.5], iters=[iter], timestamps=[OLD]))
+            meant = before_deleting(patch, lambda: stores.events.add(late), stores)
+            (gone,) = await stores.run(THINNED, archive=tmp_path / "archive", moment="M")
+        await case.settle()
+        after = await points_of(case.store, SCALARS)
+        assert len(after["loss", "train"]) == (101 if iter == 140 else 100)
+        assert gone.events == 100 - len(after["loss", "valid"]) >= 88
+        assert meant <= archived(tmp_path / "archive") | flat(after)
+        (again,) = await stores.run(THINNED, archive=tmp_path / "archive", moment="N")
+        await case.settle()
+        after = await points_of(case.store, SCALARS)
+        assert again.events == (101 if iter == 140 else 100) - len(after["loss", "train"]) >= 88
+        assert meant <= archived(tmp_path / "archive") | flat(after)
+        assert len(all_rows(tmp_path / "archive")) == len(archived(tmp_path / "archive"))
+        assert await stores.run(THINNED, archive=tmp_path / "archive") == []
+        assert stores.failures == []
+
+
+@pytest.mark.parametrize("has_archive", [True, False])
+async def test_nothing_is_told_or_archived_if_the_only_series_changed_in_the_very_moment(
+    stores: Stores, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, has_archive: bool
+) -> None:
+    await stores.task()
+    await stores.events.add(batch(curve()))
+    folder = tmp_path / "archive" if has_archive else None
+    with monkeypatch.context() as patch:
+        before_deleting(patch, lambda: stores.events.add(batch(scalars([0.5], iters=[140], timestamps=[OLD]))), stores)
+        assert await stores.run(THINNED, archive=folder) == []
+        assert stores.failures == []
+    assert await iters(stores) == [*range(100), 140]
+    assert names(tmp_path / "archive") == []
+    assert len(await stores.run(THINNED, archive=folder)) == 1
+
+
+def before_deleting(patch: pytest.MonkeyPatch, do: Callable[[], Awaitable[Any]], stores: Stores) -> set[Any]:
+    """Do something once all checks were made, just before anything is deleted; what is stored then comes into a set."""
+    real, there = due.delete, set[Any]()
+
+    async def delete(*how: Any) -> int:
+        await do()
+        there.update(flat(await points_of(stores.events, SCALARS)))
+        return await real(*how)
+
+    patch.setattr(due, "delete", delete)
+    return there
+
+
+def flat(found: Mapping[tuple[str, str], Sequence[Any]]) -> set[Any]:
+    """Points of series as rows."""
+    return {(*name, *row) for name, some in found.items() for row in some}
+
+
+def archived(folder: Path) -> set[Any]:
+    """The points in an archive, as such rows."""
+    return {(*row[:3], repr(row[4]), row[3], *row[5:]) for row in all_rows(folder)}
+
+
+async def test_a_dry_run_reads_each_point_once(stores: Stores, monkeypatch: pytest.MonkeyPatch) -> None:
+    await stores.task()
+    await stores.events.add(batch(curve(), curve(variant="valid"), curve(12, variant="short")))
+    read: list[int] = []
+    real = stores.events.whole_points
+
+    async def whole_points(series: SeriesQuery) -> Any:
+        async for part in real(series):
+            read.extend(len(one.points.iters) for one in part)
+            yield part
+
+    monkeypatch.setattr(stores.events, "whole_points", whole_points)
+    (planned,) = await stores.would_go(THINNED)
+    assert sum(read) == 200
+    assert [planned] == await stores.run(THINNED)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ there is of the series, and then for columns. If a block is gone by then, it was
 from __future__ import annotations
 
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from typing import TypeVar
 
 from apiserver.events.aggregates import Buckets, CurvesInBuckets, Neighbours
@@ -80,9 +80,11 @@ class ColumnarScalars:
         """Delete the owners' points."""
         await self._store.remove_before(await self._store.delete(owners))
 
-    async def thin_scalars(self, series: SeriesQuery, points: int) -> int:
+    async def thin_scalars(
+        self, series: SeriesQuery, points: int, checksums: Mapping[tuple[str, str], int] | None = None
+    ) -> int:
         """Thin those of the series that have more points to at most so many; return how many points are gone."""
-        return await thin(self._store, self._loader, series, points)
+        return await thin(self._store, self._loader, series, points, checksums)
 
     async def compact(self, owner: Owner, *, fewest: int = FEWEST) -> bool:
         """Make chunks of fragments, and remove what counts nowhere. Any server may do it at any time.

@@ -17,7 +17,7 @@ a compaction goes further. Then the series still has too many points, and is thi
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from apiserver.events.model import BucketAxis, Owner, ScalarStats
 from apiserver.events.queries import EVERYWHERE, SeriesQuery
@@ -31,13 +31,16 @@ from apiserver.stores.events.columnar.loading import TRIES, Loaded, Loader, poin
 from apiserver.stores.events.columnar.statistics import scalar_stats
 from apiserver.stores.events.columnar.stretches import Numbered, OfSeries, numbered, stretches
 from apiserver.stores.events.columns.chunks import POINTS_AT_A_TIME
+from apiserver.stores.events.columns.names import Name
 from apiserver.stores.events.columns.points import Points, concat
-from apiserver.stores.events.columns.thinning import Thinning, known_ends
+from apiserver.stores.events.columns.thinning import Thinning, checksum, known_ends
 from apiserver.stores.events.columns.whole import WholePoints
 from apiserver.stores.events.parts import in_parts
 
 
-async def thin(store: BlockStore, loader: Loader, series: SeriesQuery, points: int) -> int:
+async def thin(
+    store: BlockStore, loader: Loader, series: SeriesQuery, points: int, checksums: Mapping[Name, int] | None
+) -> int:
     """Thin series as `EventStore.thin_scalars` says; return how many points are gone."""
     holder = uuid.uuid4().hex
     await take_lease(store, series.owner, holder)
@@ -47,7 +50,7 @@ async def thin(store: BlockStore, loader: Loader, series: SeriesQuery, points: i
             found, up_to = await _found(store, series)
             thinner = _Thinner(store, loader, series.owner, holder, found, up_to)
             try:
-                await thinner.thin(points)
+                await thinner.thin(points, checksums)
                 return gone + thinner.gone
             except Gone:  # another server has compacted these blocks, as the lease had run out
                 gone += thinner.gone
@@ -82,40 +85,46 @@ class _Thinner:
         self.gone = 0
         """How many points are gone so far."""
 
-    async def thin(self, points: int) -> None:
-        """Thin all series with more points. Gone: a block is not there any more."""
+    async def thin(self, points: int, checksums: Mapping[Name, int] | None) -> None:
+        """Thin all series with more points that have these checksums. Gone: a block is not there any more."""
         (stats,) = await scalar_stats(self._loader, [self._owner], [self._series], spread=True)
         long = [one for one in stats if one.count > points]
+        if checksums is not None:
+            long = [one for one in long if (one.metric, one.variant) in checksums]
         put: list[Block] = []
         for some in in_parts(long, lambda one: one.count, POINTS_AT_A_TIME):
-            made = await self._made(some, points)
+            made, gone = await self._made(some, points, checksums)
             await self._store.put(made)
             await self._store.lease(self._owner, self._holder, LEASE)
             put += [block.at(NO_VERSION) for block in made]
-            self.gone += sum([one.count for one in some]) - sum([block.count for block in made])
+            self.gone += gone
         await self._store.remove(self._owner, count_nowhere(self._found, put, self._up_to))
 
-    async def _made(self, some: Sequence[ScalarStats], points: int) -> list[NewBlock]:
-        """Chunks with the points that stay of these series."""
+    async def _made(
+        self, some: Sequence[ScalarStats], points: int, checksums: Mapping[Name, int] | None
+    ) -> tuple[list[NewBlock], int]:
+        """Chunks with the points that stay of those of the series that have these checksums, and how many points go."""
         names = [(one.metric, one.variant) for one in some]
         thinnings = [await self._thinning(one, points) for one in some]
         workers = Workers()
         kept: list[list[Points]] = [[] for _ in some]
+        found = [0] * len(some)
         for part in in_parts(numbered(self._series[name] for name in names), _size, POINTS_AT_A_TIME):
             loaded = await self._loader.whole(stretch for _, stretch in part)
 
             def thin_part(part: Sequence[Numbered] = part, loaded: Loaded = loaded) -> None:
                 for number, stretch in part:
-                    kept[number].append(thinnings[number].thinned(points_in(stretch, loaded, EVERYWHERE, workers)))
+                    read = points_in(stretch, loaded, EVERYWHERE, workers)
+                    kept[number].append(thinnings[number].thinned(read))
+                    found[number] = checksum(read, found[number])
 
             await off_loop(sum(map(_size, part)), thin_part)
 
-        def made() -> list[NewBlock]:
-            whole = [
-                WholePoints(name, thinning.thinned(concat(parts)), workers.names)
-                for name, thinning, parts in zip(names, thinnings, kept, strict=True)
-            ]
-            return [block for one in whole for block in self._chunks(one)]
+        def made() -> tuple[list[NewBlock], int]:
+            same = [n for n, name in enumerate(names) if checksums is None or checksums.get(name) == found[n]]
+            whole = [WholePoints(names[n], thinnings[n].thinned(concat(kept[n])), workers.names) for n in same]
+            gone = sum([some[n].count for n in same]) - sum([len(one.points.iters) for one in whole])
+            return [block for one in whole for block in self._chunks(one)], gone
 
         return await off_loop(sum([one.count for one in some]), made)
 

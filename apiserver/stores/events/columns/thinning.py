@@ -18,13 +18,14 @@ last point always stay.
 
 from __future__ import annotations
 
+import zlib
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from apiserver.events.model import SINGLE_VALUE_ITERATION, Float64Array, Int64Array, ScalarStats
-from apiserver.stores.events.columns.points import Columns, take
+from apiserver.stores.events.columns.points import Columns, Points, take
 
 #: Of each bucket so many points stay at most, and so many others of a series.
 _OF_A_BUCKET, _OTHERS = 4, 4
@@ -36,6 +37,16 @@ def known_ends(stats: ScalarStats) -> tuple[int, int] | None:
     """The first and the last iteration of a series without a single value, if its stats tell them."""
     ends = stats.min_iter, stats.max_iter
     return None if SINGLE_VALUE_ITERATION in ends else ends
+
+
+def checksum(points: Points, before: int = 0) -> int:
+    """A number that is the same if each point has the same iteration, timestamp and value.
+
+    The points of a series may come in parts, in the order of their iterations: `before` is the checksum of the parts
+    before.
+    """
+    rows = np.stack([points.iters, points.timestamps, points.values.view(np.int64)], axis=1)
+    return zlib.crc32(rows.tobytes(), before)
 
 
 class Thinning(NamedTuple):

@@ -266,10 +266,12 @@ class ElasticsearchEventStore:
         async with self._opened.deletions.noted([series.owner]):
             return await self._cluster.delete([index], doomed, routing=key)
 
-    async def thin_scalars(self, series: SeriesQuery, points: int) -> int:
+    async def thin_scalars(
+        self, series: SeriesQuery, points: int, checksums: Mapping[tuple[str, str], int] | None = None
+    ) -> int:
         """Thin series. To readers of changes, everything of the owner changes meanwhile."""
         async with self._opened.deletions.noted([series.owner]):
-            return await self._opened.scalars.thin_scalars(series, points)
+            return await self._opened.scalars.thin_scalars(series, points, checksums)
 
     # --- reading -----------------------------------------------------------------------------------
 

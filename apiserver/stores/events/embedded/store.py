@@ -205,7 +205,9 @@ class EmbeddedEventStore(EmbeddedReads):
             [series.owner], lambda conn: deletion.delete_samples(conn, series, iterations, before)
         )
 
-    async def thin_scalars(self, series: SeriesQuery, points: int) -> int:
+    async def thin_scalars(
+        self, series: SeriesQuery, points: int, checksums: Mapping[tuple[str, str], int] | None = None
+    ) -> int:
         """Thin the series, some in a transaction."""
         parts = self._parts
         long = [one for one in await self.scalar_stats(series) if one.count > points]
@@ -214,7 +216,8 @@ class EmbeddedEventStore(EmbeddedReads):
             wanted = replace(series, selection=selection_of((one.metric, one.variant) for one in some))
 
             def work(conn: sqlite3.Connection, registrar: Registrar, wanted: SeriesQuery = wanted) -> list[int]:
-                count, ids = thinning.thin(conn, wanted, points, registrar, parts.live.workers.names, parts.live.worker)
+                workers = parts.live.workers.names
+                count, ids = thinning.thin(conn, wanted, points, checksums, registrar, workers, parts.live.worker)
                 gone.append(count)
                 return ids
 
