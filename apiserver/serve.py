@@ -241,7 +241,10 @@ def announce(settings: Settings, credential: Credential | None) -> None:
             f"or into the environment:\n\n{client.exports()}\n"
         )
     else:
-        sys.stdout.write(f"The admin's access key was created. {kept}; `apiserver user rotate admin` makes another.\n")
+        sys.stdout.write(
+            f"The admin's access key was created. {kept}; `apiserver user rotate admin` makes another. `apiserver link`"
+            " prints a link that signs the admin in.\n"
+        )
     sys.stdout.flush()
 
 

@@ -46,7 +46,9 @@ def test_the_first_start_tells_how_to_connect(tmp_path: Path) -> None:
         assert kept.stat().st_mode & 0o777 == 0o600
         assert (conf["api_server"], conf["files_server"]) == (server.api_url, server.files_url)
         key_pair = (conf["credentials"]["access_key"], conf["credentials"]["secret_key"])
-        assert f"It is kept in {kept}" in server.log.read_text()
+        said = server.log.read_text()
+        assert f"It is kept in {kept}" in said
+        assert "`apiserver link` prints a link" in said
         assert key_pair[0] not in server.log.read_text()
         assert key_pair[1] not in server.log.read_text()
         assert httpx.get(f"{server.api_url}/auth.login", auth=key_pair).status_code == 200
