@@ -14,10 +14,9 @@ from apiserver.events.model import SINGLE_VALUE_ITERATION, BucketAxis, MetricSel
 from apiserver.events.queries import BucketQuery, PageQuery
 from apiserver.events.smoothing import Kind, Smoothing
 from apiserver.stores.events.base import EventStore
-from apiserver.stores.events.columns.thinning import checksum
 from tests.contract.event_stores import SCALARS, Case, batch, case, scalars, select
 from tests.contract.plain_event_store import PlainEventStore
-from tests.stores.events.whole import points_of
+from tests.stores.events.whole import checksums_of, points_of
 
 __all__ = ["case"]
 
@@ -105,7 +104,7 @@ async def test_only_series_that_are_still_as_they_were_read_are_thinned(case: Ca
     metrics = ("same", "longer", "replaced", "unread")
     plain = await both(case, *(noisy(100, metric=metric) for metric in metrics))
     before = await points_of(plain, SCALARS)
-    read = await checksums(case.store)
+    read = await checksums_of(case.store.whole_points(SCALARS))
     del read["unread", "train"]
     for store in (case.store, plain):
         await store.add(batch(scalars([0.5], iters=[140], metric="longer")))
@@ -118,18 +117,10 @@ async def test_only_series_that_are_still_as_they_were_read_are_thinned(case: Ca
     assert after == await points_of(plain, SCALARS)
     assert [len(after[metric, "train"]) for metric in metrics[1:]] == [101, 100, 100]
     assert after["unread", "train"] == before["unread", "train"]
-    read = await checksums(case.store)
+    read = await checksums_of(case.store.whole_points(SCALARS))
     assert await case.store.thin_scalars(SCALARS, 12, read) == await plain.thin_scalars(SCALARS, 12, read) >= 3 * 88
     await case.settle()
     assert await points_of(case.store, SCALARS) == await points_of(plain, SCALARS)
-
-
-async def checksums(store: EventStore) -> dict[tuple[str, str], int]:
-    found: dict[tuple[str, str], int] = {}
-    async for part in store.whole_points(SCALARS):
-        for name, points, _ in part:
-            found[name] = checksum(points, found.get(name, 0))
-    return found
 
 
 async def test_last_values_and_extremes_stay(case: Case) -> None:

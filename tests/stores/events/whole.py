@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,6 +11,8 @@ import numpy as np
 from apiserver.events.model import EventBatch, EventType, LogLine, Owner
 from apiserver.events.queries import SeriesQuery
 from apiserver.stores.events.base import EventStore
+from apiserver.stores.events.columns.thinning import checksum
+from apiserver.stores.events.columns.whole import WholePoints
 from tests.contract.plain_event_store import PlainEventStore
 
 
@@ -53,6 +56,15 @@ async def points_of(store: EventStore, series: SeriesQuery) -> dict[tuple[str, s
                 found.setdefault(name, []).append((iter, repr(value), timestamp, workers[worker], received))
     for rows in found.values():
         assert [row[0] for row in rows] == sorted({row[0] for row in rows})
+    return found
+
+
+async def checksums_of(whole: AsyncIterable[Sequence[WholePoints]]) -> dict[tuple[str, str], int]:
+    """The checksum of the points of each series, as a store answers them."""
+    found: dict[tuple[str, str], int] = {}
+    async for part in whole:
+        for name, points, _ in part:
+            found[name] = checksum(points, found.get(name, 0))
     return found
 
 
