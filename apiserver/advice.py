@@ -4,22 +4,37 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
+from apiserver import retention_rules
 from apiserver.extras import installed_by
-from apiserver.settings import Settings, SettingsError
+from apiserver.settings import EMBEDDED, Settings, SettingsError
 
 #: By a setting, others that do nothing without it.
-_ONLY_WITH = {"backup_to": ("backup_every", "backup_keep"), "retention": ("retention_every", "retention_archive")}
+_ONLY_WITH = {
+    "backup_to": ("backup_every", "backup_keep"),
+    "retention": ("retention_every", "retention_archive"),
+    "traces_to": ("traces_trust_clients",),
+    "proxy_user_header": ("proxy_sign_out",),
+}
 
 
 def idle(settings: Settings) -> list[str]:
-    """The settings that were changed and do nothing, in a sentence each."""
+    """The settings that were changed and do nothing, and rules of retention that never count, in a sentence each."""
     usual = Settings()
-    return [
+    found = [
         f"{name} does nothing without {needed}"
         for needed, names in _ONLY_WITH.items()
         for name in names
         if not getattr(settings, needed) and getattr(settings, name) != getattr(usual, name)
     ]
+    if settings.consistency != usual.consistency and settings.events == EMBEDDED:
+        found.append("consistency does nothing with the embedded store of events")
+    if settings.migrate_at_start and settings.events == settings.documents == EMBEDDED:
+        found.append("migrate_at_start does nothing with the embedded stores")
+    if settings.audit_bytes != usual.audit_bytes and settings.audit != "file":
+        found.append(f"audit_bytes does nothing with audit = {settings.audit}")
+    if settings.retention and not settings.retention_every:
+        found.append("retention: without retention_every, only the command `apiserver retention` deletes")
+    return [*found, *retention_rules.shadowed(settings.retention)]
 
 
 def require_extras(settings: Settings) -> None:

@@ -87,6 +87,25 @@ def rule_for(rules: Sequence[RetentionRule], project: str | None, type: str) -> 
     return None if found is None or found.keep == FOR_EVER else found
 
 
+def shadowed(rules: Sequence[RetentionRule]) -> list[str]:
+    """The rules that never count because an earlier one surely fits all that they fit, in a sentence each."""
+    found = []
+    for number, rule in enumerate(rules, 1):
+        fits_all = (place for place, earlier in enumerate(rules[: number - 1], 1) if _fits_all_of(earlier, rule))
+        if place := next(fits_all, None):
+            found.append(f"retention: rule {number} never counts: rule {place} comes first, and fits all that it fits")
+    return found
+
+
+def _fits_all_of(rule: RetentionRule, other: RetentionRule) -> bool:
+    """Whether a rule surely fits all that another one fits. Of two different patterns with "*", nothing is sure."""
+    if not set(other.types) <= set(rule.types):
+        return False
+    if rule.project in ("", other.project):
+        return True
+    return "*" not in rule.project and bool(other.project) and _is_in(other.project, rule.project)
+
+
 def _is_in(project: str, pattern: str) -> bool:
     """Whether the first steps of a project's path fit the steps of the pattern: "lab/a/b" is in "l*/a"."""
     steps, wanted = project.split("/"), pattern.split("/")

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from apiserver.retention_rules import FEWEST_POINTS, RetentionRule, rule_for
+from apiserver.retention_rules import FEWEST_POINTS, RetentionRule, rule_for, shadowed
 from apiserver.settings import Settings, SettingsError, load, masked
 from apiserver.stores.events.columns import thinning
 from tests.chance import examples
@@ -140,3 +140,38 @@ def test_patterns_mean_what_the_expression_means(project: str, pattern: str) -> 
 def test_no_pattern_takes_long() -> None:
     """An expression made of it would look back 10^100 times."""
     assert not RetentionRule(("logs",), "1 d", "a*" * 400 + "b").fits("a" * 10_000 + "c", "logs")
+
+
+def _shadowed(*rules: tuple[str, str]) -> list[str]:
+    """What is said of rules for these types (with blanks between them) and projects."""
+    return shadowed([RetentionRule(tuple(types.split()), "90 d", project) for types, project in rules])
+
+
+@pytest.mark.parametrize(
+    ("earlier", "later"),
+    [
+        (("images", ""), ("images", "lab")),
+        (("images plots", ""), ("plots", "*/scratch")),
+        (("images", "lab"), ("images", "lab/vision")),
+        (("images", "lab"), ("images", "lab/*")),
+        (("images", "*/scratch"), ("images", "*/scratch")),
+    ],
+)
+def test_a_rule_after_one_that_fits_all_of_it_never_counts(earlier: tuple[str, str], later: tuple[str, str]) -> None:
+    said = "retention: rule 3 never counts: rule 2 comes first, and fits all that it fits"
+    assert _shadowed(("logs", "lab"), earlier, later) == [said]
+    assert _shadowed(("logs", "lab"), later, earlier) == ([said] if earlier == later else [])
+
+
+@pytest.mark.parametrize(
+    ("earlier", "later"),
+    [
+        (("images", ""), ("images plots", "lab")),
+        (("images", "lab"), ("images", "")),
+        (("images", "lab"), ("images", "laboratory")),
+        (("images", "lab/vision"), ("images", "lab")),
+        (("images", "lab"), ("images", "l*")),
+    ],
+)
+def test_a_rule_that_may_count_is_not_warned_of(earlier: tuple[str, str], later: tuple[str, str]) -> None:
+    assert _shadowed(earlier, later) == []

@@ -61,6 +61,32 @@ def test_config_says_what_does_nothing(monkeypatch: pytest.MonkeyPatch, capsys: 
     assert capsys.readouterr().err == ""
 
 
+@pytest.mark.parametrize(
+    ("values", "sentence"),
+    [
+        ({"TRACES_TRUST_CLIENTS": "true"}, "traces_trust_clients does nothing without traces_to"),
+        ({"PROXY_SIGN_OUT": "/out"}, "proxy_sign_out does nothing without proxy_user_header"),
+        ({"CONSISTENCY": "strict"}, "consistency does nothing with the embedded store of events"),
+        ({"MIGRATE_AT_START": "true"}, "migrate_at_start does nothing with the embedded stores"),
+        ({"AUDIT_BYTES": str(2**27), "AUDIT": "off"}, "audit_bytes does nothing with audit = off"),
+        ({"AUDIT_BYTES": str(2**27), "AUDIT": "stdout"}, "audit_bytes does nothing with audit = stdout"),
+        ({"AUDIT_BYTES": str(2**27)}, ""),
+        ({"RETENTION": KEEP}, "retention: without retention_every, only the command `apiserver retention` deletes"),
+        (
+            {"RETENTION": f"{KEEP[:-1]}, {KEEP[1:]}", "RETENTION_EVERY": "24"},
+            "retention: rule 2 never counts: rule 1 comes first, and fits all that it fits",
+        ),
+    ],
+)
+def test_config_names_each_setting_that_does_nothing(
+    values: dict[str, str], sentence: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, value in values.items():
+        monkeypatch.setenv(f"APISERVER_{name}", value)
+    assert main(["config"]) == 0
+    assert capsys.readouterr().err == (f"apiserver: warning: {sentence}\n" if sentence else "")
+
+
 @pytest.mark.parametrize("command", ["config", "serve"])
 def test_an_archive_without_its_package_is_said_at_the_start(
     command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], data: str
