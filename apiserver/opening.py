@@ -15,6 +15,7 @@ from apiserver.engines import owned, refuse_newer
 from apiserver.metrics.sharing import SECONDS, SharedCounters
 from apiserver.operating.audit.entries import Entry
 from apiserver.operating.audit.log import AuditLog
+from apiserver.operating.retention import checks
 from apiserver.repeating import Repeating
 from apiserver.services.access import defaults, fixed_users
 from apiserver.services.access.credentials import Credential
@@ -65,8 +66,7 @@ class Opening:
             await self._open_files(opened)
             await defaults.ensure_defaults(backend.documents, backend.settings)
             await fixed_users.ensure_fixed_users(backend.documents, backend.settings)
-            for sentence in await subjects.unknown(backend.settings.quotas, backend.documents):
-                log.warning(sentence)
+            await self._warn()
             new_credential = await defaults.ensure_admin(backend.documents, backend.settings)
             opened.push_async_callback(backend.last_metrics.close)
             await backend.last_metrics.restate()
@@ -75,6 +75,15 @@ class Opening:
                 job.start()
             opened.callback(backend.live.close)
             yield new_credential
+
+    async def _warn(self) -> None:
+        """Tell of settings that do nothing, or will fail, as what is stored shows."""
+        settings, documents = self.backend.settings, self.backend.documents
+        for sentence in [
+            *await subjects.unknown(settings.quotas, documents),
+            *await checks.warnings(settings, documents),
+        ]:
+            log.warning(sentence)
 
     async def _open_stores(self, opened: AsyncExitStack) -> None:
         """Open the event store first and close it last: it locks the data folder.

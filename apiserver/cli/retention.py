@@ -9,7 +9,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from apiserver.cli import auditing
-from apiserver.cli.command import ENGINE_FLAGS, CommandError, Commands, add_command, say
+from apiserver.cli.command import ENGINE_FLAGS, CommandError, Commands, add_command, say, say_progress
 from apiserver.cli.documents import ready_folder
 from apiserver.operating.escaping import shown
 from apiserver.settings import Settings, SettingsError
@@ -59,6 +59,7 @@ async def _run(settings: Settings, *, dry: bool, as_json: bool) -> list[str]:
     """Open the stores, and delete, or say what would be deleted; returns what could not be."""
     from apiserver.engines import document_engine, event_engine, owned
     from apiserver.files.deletions import FileDeletions
+    from apiserver.operating.retention.checks import check_archive, unknown_projects
     from apiserver.operating.retention.deleting import Amounts, delete
     from apiserver.operating.retention.run import Run
     from apiserver.stores.files.disk import FileStore
@@ -77,6 +78,9 @@ async def _run(settings: Settings, *, dry: bool, as_json: bool) -> list[str]:
         for store in (events, documents, files):
             opened.push_async_callback(store.close)
             await store.open()
+        for sentence in await unknown_projects(settings.retention, documents):
+            say_progress(f"apiserver: warning: {sentence}")
+        check_archive(settings)
         if dry:
             async with aclosing(Run(events, documents, settings.retention, now=now_ms()).would_go()) as found:
                 async for gone in found:

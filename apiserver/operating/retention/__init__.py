@@ -5,6 +5,7 @@
 | `due.py` | finds which events of a task and type are due, reads them in parts, and deletes them |
 | `archive.py` | writes such events to files of Parquet, and says what a run that was cut short left |
 | `run.py` | goes over all tasks that are at rest |
+| `checks.py` | finds what is wrong with the settings before anything is to be deleted |
 | `deleting.py` | does so in a turn, and adds up what was deleted |
 | `turns.py` | lets only one server, or command, do so at a time, and remembers the last time |
 | `schedule.py` | does so again and again beside a server |

@@ -6,7 +6,6 @@ A server rests as long as it works, so that other calls are answered.
 from __future__ import annotations
 
 import asyncio
-import importlib.util
 import re
 import time
 from collections import Counter
@@ -14,11 +13,11 @@ from collections.abc import Callable
 from contextlib import aclosing
 from pathlib import Path
 
-from apiserver.extras import installed_by
 from apiserver.files.deletions import FileDeletions
 from apiserver.operating.audit.entries import Entry
 from apiserver.operating.retention import turns
 from apiserver.operating.retention.archive import Archive
+from apiserver.operating.retention.checks import check_archive
 from apiserver.operating.retention.run import Gone, RetentionError, Run
 from apiserver.settings import Settings
 from apiserver.stores.documents.base import DocumentStore
@@ -76,8 +75,7 @@ async def delete(
     now = now_ms()
     run, amounts, archive = Run(events, documents, settings.retention, now=now), Amounts(), None
     if settings.retention_archive:
-        if importlib.util.find_spec("arro3") is None:
-            raise RetentionError(f"the archive needs the extra parquet: {installed_by('parquet')}")
+        await asyncio.to_thread(check_archive, settings)
         archive = Archive(Path(settings.retention_archive), re.sub("[-:]", "", iso_millis(now)))
     async with turns.turn(documents) as turn:
         begun = time.monotonic()

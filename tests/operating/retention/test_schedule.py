@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import re
 import time
 from collections.abc import AsyncIterator
@@ -103,6 +104,41 @@ async def test_a_failure_is_told_and_nothing_goes(tmp_path: Path) -> None:
         await until(api, lambda told: told["state"] == "failed")
         assert await counts(api, task) == (2, 2)
         assert "apiserver_retention_well 0.0\n" in (await api.raw("GET", "/metrics")).text
+
+
+async def test_a_project_that_is_not_there_and_an_archive_that_cannot_be_are_said_at_the_start(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "file").write_text("this is no folder")
+    async with running_api(tmp_path / "data") as api:
+        await api.call("projects.create", {"name": "lab/vision"})
+    rules = tuple(RetentionRule(("logs",), "90 d", project) for project in ("lab/vision", "lab/visoin", "*/none", ""))
+    archive = str(tmp_path / "file" / "archive")
+    with caplog.at_level(logging.WARNING, "apiserver.opening"):
+        settings: dict[str, Any] = {"retention": rules, "retention_every": 24, "retention_archive": archive}
+        async with running_api(tmp_path / "data", **settings):
+            pass
+    assert [record.getMessage() for record in caplog.records if record.name == "apiserver.opening"] == [
+        "retention: rule 2: there is no project 'lab/visoin'",
+        f"retention_archive: '{archive}' cannot be written to: Not a directory",
+    ]
+
+
+@pytest.mark.parametrize("dry", [["--dry-run"], []])
+def test_the_command_names_an_archive_that_cannot_be_once(
+    dry: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = tmp_path / "data"
+    asyncio.run(_fill(data))
+    rules = '[{"types": ["logs"], "keep": "90 d", "project": "lab"}, {"types": ["logs"], "keep": "90 d"}]'
+    command = ["retention", "--data", str(data), "--retention", rules, "--retention-archive", "/proc/a"]
+    assert main([*command, *dry]) == 1
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.splitlines() == [
+        "apiserver: warning: retention: rule 1: there is no project 'lab'",
+        "apiserver: retention_archive: '/proc/a' cannot be written to: No such file or directory",
+    ]
 
 
 @pytest.fixture
