@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from functools import wraps
 from importlib.util import find_spec
@@ -30,6 +30,8 @@ from apiserver.rpc.dispatch import ANSWERED_AS
 from apiserver.settings import Settings, SettingsError
 
 if TYPE_CHECKING:
+    from opentelemetry.sdk.trace import ReadableSpan
+    from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
     from opentelemetry.sdk.trace.sampling import Sampler
     from opentelemetry.trace import Span
 
@@ -37,6 +39,11 @@ if TYPE_CHECKING:
 _PATH = "/v1/traces"
 #: Seconds that a collector has for a batch of spans, and for the last ones of a server that stops.
 _SECONDS, _LAST_SECONDS = 5, 3
+#: Loggers of OpenTelemetry: of its exporter, which warns of each batch that no collector takes, and of its queue, which
+#: warns again and again that it is full.
+_EXPORTER, _QUEUE = "opentelemetry.exporter.otlp.proto.http.trace_exporter", "opentelemetry.sdk._shared_internal"
+#: Characters of what OpenTelemetry says of a batch.
+_REASON = 150
 #: The header that names the trace of a request, and its length. What vendors add in `tracestate` is not read: it may be
 #: long, and goes nowhere.
 _PARENT, _PARENT_LENGTH = b"traceparent", 55
@@ -55,7 +62,6 @@ class Traces:
         if find_spec("opentelemetry") is None or find_spec("opentelemetry.sdk") is None:
             raise SettingsError(f"traces_to: traces need optional packages: {installed_by('traces')}")
         from opentelemetry import trace
-        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
         from opentelemetry.sdk.resources import Resource
         from opentelemetry.sdk.trace import TracerProvider
         from opentelemetry.sdk.trace.export import BatchSpanProcessor
@@ -67,7 +73,7 @@ class Traces:
         self._provider = TracerProvider(resource=about, shutdown_on_exit=False)
         if not settings.traces_trust_clients:
             self._provider.sampler = _sampler_of_our_own(self._provider.sampler)
-        self._provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(address, timeout=_SECONDS)))
+        self._provider.add_span_processor(BatchSpanProcessor(_exporter(address)))
         self._tracer = self._provider.get_tracer("apiserver", __version__)
         self._trace = trace
         self._extract = TraceContextTextMapPropagator().extract
@@ -151,6 +157,43 @@ def _named_trace(scope: Scope) -> dict[str, str]:
     """The header `traceparent` of a request, if it has one that may be valid."""
     given = {name: value for name, value in scope["headers"] if name == _PARENT and len(value) == _PARENT_LENGTH}
     return {name.decode(): value.decode("latin-1") for name, value in given.items()}
+
+
+def _exporter(address: str) -> SpanExporter:
+    """Sends spans to a collector. The log says once that it takes none, and once that it takes them again."""
+    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+    from opentelemetry.sdk.trace.export import SpanExportResult
+
+    class Telling(OTLPSpanExporter):
+        def __init__(self) -> None:
+            super().__init__(address, timeout=_SECONDS)
+            self._fails, self._reason = False, ""
+            for name in (_EXPORTER, _QUEUE):
+                logging.getLogger(name).addFilter(self._note)
+
+        def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+            result = super().export(spans)
+            fails = result is not SpanExportResult.SUCCESS
+            if fails and not self._fails:
+                log.warning("traces_to: no collector takes spans at %s: they are dropped (%s)", address, self._reason)
+            elif self._fails and not fails:
+                log.warning("traces_to: the collector at %s takes spans again", address)
+            self._fails = fails
+            return result
+
+        def shutdown(self) -> None:
+            super().shutdown()  # type: ignore[no-untyped-call]
+            for name in (_EXPORTER, _QUEUE):
+                logging.getLogger(name).removeFilter(self._note)
+
+        def _note(self, record: logging.LogRecord) -> bool:
+            """Keep what the exporter says of a batch, and let it not be logged, nor what follows from it."""
+            if record.name != _EXPORTER:
+                return not self._fails
+            self._reason = record.getMessage()[:_REASON]
+            return False
+
+    return Telling()
 
 
 def _sampler_of_our_own(configured: Sampler) -> Sampler:

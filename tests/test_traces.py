@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import logging
 import subprocess
 import sys
 import threading
@@ -109,6 +111,47 @@ def test_a_collector_gets_a_span_of_each_request_and_of_its_calls_of_stores(tmp_
 def test_a_collector_that_does_not_answer_costs_no_request(tmp_path: Path) -> None:
     with served(tmp_path / "data", traces_to="http://127.0.0.1:9/v1/traces") as server:
         assert server.call("debug.ping")
+
+
+@pytest.mark.anyio
+async def test_a_collector_that_takes_nothing_is_told_once_and_once_more_when_it_is_back(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    statuses = [401, 401, 200, 200, 400]
+
+    def take(self: _Taking) -> None:
+        self.rfile.read(int(self.headers["content-length"]))
+        self.send_response(statuses.pop(0))
+        self.end_headers()
+
+    monkeypatch.setattr(_Taking, "do_POST", take)
+    with collector() as taken:
+        address = f"http://127.0.0.1:{taken.server_port}"
+        sending = traces.Traces(Settings(traces_to=address))
+        while statuses:
+            await request(sending, refusing)
+            await asyncio.to_thread(sending._provider.force_flush)
+        await sending.close()
+    down, back, down_again = [record.getMessage() for record in caplog.records if record.levelname != "DEBUG"]
+    assert down.startswith(f"traces_to: no collector takes spans at {address}/v1/traces: they are dropped (")
+    assert "401" in down
+    assert back == f"traces_to: the collector at {address}/v1/traces takes spans again"
+    assert "400" in down_again
+
+
+@pytest.mark.anyio
+async def test_a_collector_that_is_not_there_is_told_in_one_line(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(traces, "_SECONDS", 0.1)
+    sending = traces.Traces(Settings(traces_to="http://127.0.0.1:9"))
+    for _ in range(3):
+        await request(sending, refusing)
+        await asyncio.to_thread(sending._provider.force_flush)
+    logging.getLogger("opentelemetry.sdk._shared_internal").warning("Queue full, dropping %s.", "Span")
+    await sending.close()
+    (line,) = [record.getMessage() for record in caplog.records if record.levelname != "DEBUG"]
+    assert line.startswith("traces_to: no collector takes spans at http://127.0.0.1:9/v1/traces: they are dropped (")
 
 
 def test_without_the_setting_nothing_is_imported() -> None:
