@@ -67,8 +67,7 @@ def _backup(settings: Settings, options: argparse.Namespace) -> None:
     try:
         place = _place(settings, options)
         if options.list:
-            lines = [shown(found) if isinstance(found, str) else _line(found) for found in checking.all_of(place)]
-            say("\n".join(lines or [f"there is no backup at {shown(options.destination)}"]))
+            _list(place)
         elif options.check:
             _fail_for(checking.check(place, Progress()))
             say("all backups are well")
@@ -83,6 +82,24 @@ def _backup(settings: Settings, options: argparse.Namespace) -> None:
                 say(f"deleted: {counted(backups, 'older backups')}, {counted(pieces, 'pieces')}")
     except BackupError as error:
         raise CommandError(shown(str(error))) from error
+
+
+def _list(place: Storage) -> None:
+    """Print a line for each backup; CommandError with a line for each one that is refused, and what is no backup."""
+    from apiserver.operating.backup import checking
+
+    refused = []
+    is_empty = True
+    for found in checking.all_of(place):
+        is_empty = False
+        if isinstance(found, str):
+            refused.append(shown(found))
+        else:
+            say(_line(found) + (", signed" if found.is_signed else ""))
+    if is_empty:
+        say(f"there is no backup at {shown(place.address)}")
+    if refused:
+        raise CommandError("\n".join(["not used:", *refused]))
 
 
 def _line(found: Named) -> str:
@@ -111,4 +128,4 @@ def _restore(settings: Settings, options: argparse.Namespace) -> None:
 def _fail_for(problems: Iterable[str]) -> None:
     """CommandError if there are problems."""
     if found := list(problems):
-        raise CommandError("\n".join(["it is damaged:", *map(shown, found)]))
+        raise CommandError("\n".join(["not all is well:", *map(shown, found)]))

@@ -24,7 +24,7 @@ def all_of(storage: Storage) -> Iterator[Named | str]:
 
 
 def check(storage: Storage, progress: Progress) -> list[str]:
-    """Read every manifest and every piece; what is wrong, in a line each."""
+    """Read every manifest and every piece; what is wrong, in a line each. BackupError if there is no backup."""
     wrong = []
     backups = []
     for found in all_of(storage):
@@ -33,7 +33,9 @@ def check(storage: Storage, progress: Progress) -> list[str]:
         else:
             backups.append(found)
     if not backups and not wrong:
-        wrong.append("there is no backup")
+        raise BackupError(f"there is no backup at {storage.address}")
+    if not storage.key and (signed := sum(backup.is_signed for backup in backups)):
+        progress.say(f"{signed} of {len(backups)} backups are signed: without the key, no signature is compared")
     sizes, strays = pieces.listed(storage)
     wrong += [f"{name} is not the name of a piece" for name in strays]
     progress.step("pieces", sum(sizes.values()))
@@ -66,7 +68,8 @@ def check(storage: Storage, progress: Progress) -> list[str]:
 def forget(storage: Storage, keep: int) -> tuple[int, int]:
     """Delete all but the newest `keep` backups, and pieces that none of these needs; how many backups and pieces.
 
-    No piece is deleted while a manifest that stays cannot be read: nobody knows which pieces it needs.
+    Nothing is deleted while a manifest that stays cannot be read: nobody knows which pieces it needs. With a key,
+    nothing is deleted either while a manifest that would go is refused: somebody may have put it there.
     """
     with storage.owned():
         names, strays = manifests.listed(storage)
@@ -76,8 +79,13 @@ def forget(storage: Storage, keep: int) -> tuple[int, int]:
             )
         old = names[: max(len(names) - keep, 0)]
         needed: set[str] = set()
-        for name in names[len(old) :]:
-            needed.update(piece.sha256 for piece in manifests.read(storage, name).manifest.pieces)
+        try:
+            for name in names[len(old) :]:
+                needed.update(piece.sha256 for piece in manifests.read(storage, name).manifest.pieces)
+            for name in old if storage.key else ():
+                manifests.check(storage, name)
+        except BackupError as error:
+            raise BackupError(f"nothing is deleted: {error}") from error
         for name in old:
             storage.delete(name)
         unneeded = [sha256 for sha256 in pieces.listed(storage)[0] if sha256 not in needed]

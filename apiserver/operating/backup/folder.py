@@ -27,6 +27,7 @@ class Folder(Storage):
 
     def __init__(self, root: Path) -> None:
         self.root = root.absolute()
+        self.address = str(self.root)
 
     def sizes(self, folder: str) -> dict[str, int]:
         return {name: size for name, size in sorted(self._listed(folder)) if not _is_unfinished(name)}

@@ -39,6 +39,7 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 _LABEL = b"a manifest of a backup\n"
 _SIGNATURE = b',"signature":"%b"}'
 _SIGNATURE_BYTES = len(_SIGNATURE % (b"0" * 64))
+_SIGNED = re.compile(rb',"signature":"[0-9a-f]{64}"\}')
 
 
 class Extent(msgspec.Struct, array_like=True, frozen=True, gc=False):
@@ -108,6 +109,8 @@ class Named(NamedTuple):
     id: str
     """Its moment: 20261124T153000.125Z."""
     manifest: Manifest
+    is_signed: bool
+    """Whether it ends with a signature. Without a key, nobody has compared it."""
 
 
 class _Head(msgspec.Struct):
@@ -152,7 +155,7 @@ def write(storage: Storage, manifest: Manifest) -> Named:
     require_room(len(content))
     name = f"manifests/{id}-{hashlib.sha256(content).hexdigest()}.json"
     storage.write(name, content)
-    return Named(name, id, manifest)
+    return Named(name, id, manifest, is_signed=bool(storage.key))
 
 
 def require_room(size: int) -> None:
@@ -181,7 +184,7 @@ def read(storage: Storage, name: str) -> Named:
         raise BackupError(f"{name} is not a manifest that this version can read: {error}") from error
     for problem in _problems(manifest):
         raise BackupError(f"{name} is refused: {problem}")
-    return Named(name, _parts(name)[0], manifest)
+    return Named(name, _parts(name)[0], manifest, is_signed=bool(_SIGNED.fullmatch(content[-_SIGNATURE_BYTES:])))
 
 
 def check(storage: Storage, name: str) -> None:
@@ -266,7 +269,9 @@ def choose(storage: Storage, at: str | None) -> Named:
     """The newest backup, or the one whose moment (or file name) begins with `at`: "2026-11-24T15" or "20261124T15"."""
     every = [name.removeprefix("manifests/") for name in names(storage)]
     if not every:
-        raise BackupError("there is no backup: the command backup makes one, and its --list lists what is there")
+        raise BackupError(
+            f"there is no backup at {storage.address}: the command backup makes one, and its --list lists what is there"
+        )
     wanted = re.sub("[-:]", "", at[:19]) + at[19:] if at and _DASHED.match(at) else at
     found = [name for name in every if wanted is None or name.startswith(wanted)]
     if not found:

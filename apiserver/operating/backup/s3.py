@@ -37,7 +37,7 @@ class S3(Storage):
         if parts is None:
             raise BackupError(f"{address} is not like s3://bucket/prefix")
         bucket, prefix = parts.groups()
-        self._address = address
+        self.address = address
         self._store = self._asked(
             "used",
             lambda: S3Store(bucket, prefix=prefix or None, client_options={"allow_http": True, "timeout": "300s"}),
@@ -75,4 +75,4 @@ class S3(Storage):
             return ask()
         except (BaseError, OSError, ValueError) as error:
             said = " ".join(str(error).split())
-            raise BackupError(f"{self._address} cannot be {what}: {said[:500]}") from error
+            raise BackupError(f"{self.address} cannot be {what}: {said[:500]}") from error

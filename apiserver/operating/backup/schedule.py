@@ -72,12 +72,12 @@ class ScheduledBackups:
             if self.newest is None:
                 self.newest = await asyncio.to_thread(self._look)
             if self.newest is None or time.time() - self.newest >= self._every:
-                log.info("a backup was made: %s", await self._make())
+                await self._make()
                 self.newest = await asyncio.to_thread(self._look)
             self.failed = False
         except (BackupError, OSError):
             self.failed, self._next_try = True, time.monotonic() + RETRY
-            self.newest = None  # look again: a backup may be there, and only deleting older ones failed
+            self.newest = None  # look again: a backup may be there, though the process that made it ended badly
             raise
 
     def _look(self) -> float | None:
@@ -94,8 +94,12 @@ class ScheduledBackups:
                 log.warning("a backup does not count: %s", error)
         return None
 
-    async def _make(self) -> str:
-        """Make a backup, and return what is said of it; BackupError with what is said if it fails."""
+    async def _make(self) -> None:
+        """Make a backup, and log what is said of it; BackupError if none was made.
+
+        If a backup was made and older ones could not be deleted, that is logged, and nothing failed: as long as there
+        is a new backup, the server need not make another one soon.
+        """
         settings = self._settings
         options = ["--data", str(settings.data), "--events", EMBEDDED, "--documents", EMBEDDED]
         arguments = ["backup", settings.backup_to, *options, "--keep", str(settings.backup_keep)]
@@ -113,6 +117,13 @@ class ScheduledBackups:
             process.kill()
             await asyncio.wait_for(process.wait(), _ENDING)
             raise
-        if process.returncode != 0:
-            raise BackupError(errors.decode(errors="replace").strip() or f"it ended with {process.returncode}")
-        return "; ".join(said.decode(errors="replace").splitlines())
+        made = "; ".join(said.decode(errors="replace").splitlines())  # empty until the backup is there
+        if process.returncode == 0:
+            log.info("a backup was made: %s", made)
+            return
+        # Lines about the work come first, then the error. A process that was killed says no error.
+        lines = errors.decode(errors="replace").splitlines() if process.returncode == 1 else []
+        why = lines[-1].removeprefix("apiserver: ") if lines else f"it ended with {process.returncode}"
+        if not made:
+            raise BackupError(why)
+        log.warning("a backup was made: %s; deleting older ones failed: %s", made, why)

@@ -26,6 +26,9 @@ class Storage(ABC):
     key: bytes = b""
     """The key that manifests are signed with; empty: they are not signed, and no signature is checked."""
 
+    address: str
+    """The folder, or `s3://bucket/prefix`, for people."""
+
     @abstractmethod
     def sizes(self, folder: str) -> dict[str, int]:
         """The names that begin with `folder/`, sorted, with the sizes of their contents. They may be of any form."""

@@ -50,7 +50,8 @@ def test_a_piece_whose_table_lies_about_a_block_is_found(destination: Path) -> N
 
 
 def test_nothing_at_all_is_no_backup(tmp_path: Path) -> None:
-    assert check(Folder(tmp_path), quiet()) == ["there is no backup"]
+    with pytest.raises(BackupError, match=f"there is no backup at {tmp_path}"):
+        check(Folder(tmp_path), quiet())
 
 
 def test_old_backups_go_with_pieces_that_nobody_needs(data: Path, destination: Path) -> None:

@@ -183,4 +183,6 @@ def test_no_backup_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     assert main(["backup", nothing, "--list"]) == 0
     assert capsys.readouterr().out == f"there is no backup at {nothing}\n"
     assert main(["restore", nothing, "--data", str(tmp_path / "new")]) == 1
-    assert "there is no backup: the command backup makes one" in capsys.readouterr().err
+    assert f"there is no backup at {nothing}: the command backup makes one" in capsys.readouterr().err
+    assert main(["backup", nothing, "--check"]) == 1
+    assert capsys.readouterr().err == f"apiserver: there is no backup at {nothing}\n"

@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import logging
 import tracemalloc
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -69,6 +70,39 @@ def test_a_backup_without_the_signature_is_refused_and_named(
         manifest.choose(folder, None)
     assert set(manifest.names(folder)) == {signed.name, forged.name}
     assert manifest.choose(folder, signed.id).name == signed.name
+
+
+def test_nothing_is_deleted_while_a_backup_that_would_go_is_not_signed(signed: Named, tmp_path: Path) -> None:
+    folder = folder_of(tmp_path / "backups")
+    a_minute_before = iso_millis(round((manifest.time_of(signed.name) - 60) * 1000))
+    older = msgspec.structs.replace(empty(), made=a_minute_before)
+    unsigned = manifest.write(Folder(tmp_path / "backups"), older)
+    with pytest.raises(BackupError, match=f"nothing is deleted: {unsigned.name} is refused: it is not signed"):
+        forget(folder, 1)
+    assert manifest.names(folder) == [unsigned.name, signed.name]
+    folder.delete(unsigned.name)
+    manifest.write(folder, older)
+    assert forget(folder, 1) == (1, 0)
+    assert manifest.names(folder) == [signed.name]
+
+
+def test_lists_and_checks_say_which_backups_are_signed(
+    signed: Named, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    destination = str(tmp_path / "backups")
+    a_minute_before = iso_millis(round((manifest.time_of(signed.name) - 60) * 1000))
+    unsigned = manifest.write(Folder(tmp_path / "backups"), msgspec.structs.replace(empty(), made=a_minute_before))
+    assert cli.main(["backup", destination, "--list"]) == 0
+    first, second = capsys.readouterr().out.splitlines()
+    assert [first.split()[0], second.split()[0]] == [unsigned.id, signed.id]
+    assert [line.endswith(", signed") for line in (first, second)] == [False, True]
+    assert cli.main(["backup", destination, "--check"]) == 0
+    assert "1 of 2 backups are signed: without the key, no signature is compared" in capsys.readouterr().err
+    monkeypatch.setenv("APISERVER_BACKUP_KEY", KEY.decode())
+    assert cli.main(["backup", destination, "--list"]) == 1
+    said = capsys.readouterr()
+    assert [line.split()[0] for line in said.out.splitlines()] == [signed.id]
+    assert f"{unsigned.name} is refused: it is not signed with your key" in said.err
 
 
 def test_a_signed_backup_cannot_be_given_another_moment(signed: Named, tmp_path: Path) -> None:
@@ -170,6 +204,25 @@ def test_a_server_with_a_key_gives_it_to_its_backups(data: Path, tmp_path: Path)
     restore(folder, manifest.read(folder, name).manifest, tmp_path / "new", quiet())
 
 
+def test_a_server_with_a_key_and_older_backups_without_one_tells_of_the_good_backup(
+    data: Path, destination: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (unsigned,) = manifest.names(Folder(destination))
+    settings = Settings(data=data, backup_to=str(destination), backup_key=KEY.decode())
+    for keep in (1, 2):  # the unsigned one would go, and would stay
+        backups = ScheduledBackups(replace(settings, backup_keep=keep))
+        with caplog.at_level(logging.INFO):
+            asyncio.run(backups._make_if_due())
+        *_, made = manifest.names(Folder(destination))
+        assert (backups.state, backups.newest) == ("ok", manifest.time_of(made))
+        (line,) = [line for line in caplog.messages if line.startswith("a backup was made: ")]
+        assert "; deleting older ones failed: " in line
+        assert line.endswith(f": nothing is deleted: {unsigned} is refused: it is not signed with your key")
+        assert "\\n" not in line
+        folder_of(destination).delete(made)
+        caplog.clear()
+
+
 def test_backups_that_were_made_before_there_was_a_key_lend_their_pieces(data: Path, destination: Path) -> None:
     assert make(Settings(data=data), folder_of(destination), quiet()).manifest.copied < 2**20
     assert backed_up(data, destination).manifest.copied == 0
@@ -193,7 +246,7 @@ def test_a_piece_whose_table_was_changed_is_not_used(data: Path, tmp_path: Path,
     folder = folder_of(tmp_path / "backups")
     (data / "files" / "planted").write_bytes(b"planted")
     settings = Settings(data=data)
-    name, _, made = make(settings, folder, quiet())
+    name, _, made, _ = make(settings, folder, quiet())
     if of_an_older_release:
         older = [msgspec.structs.replace(piece, table="") for piece in made.pieces]
         folder.delete(name)
