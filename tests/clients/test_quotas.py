@@ -39,7 +39,7 @@ def test_whoever_trains_sees_what_is_left_out(tmp_path: Path) -> None:
         assert f"The file was not stored: Over quota: task over ({run['task']}) may have 200,000 bytes" in run["raised"]
         said = console(server, run["task"])
         assert "New series are left out" in said
-        assert "was not stored, because there is no room" in said
+        assert "was not stored, because there is too little room" in said
         assert len(server.call("events.scalar_metrics_iter_histogram", {"task": run["task"]})["loss"]) == 4
 
 

@@ -1,8 +1,9 @@
-"""Lines in the console logs of tasks that say which quota is nearly used up, or what was not stored because of one.
+"""Lines in the console logs of tasks that say which quota is nearly used up, and what happens because of one.
 
-Whoever trains sees them beside the output of the run: the SDK itself waits without a word when it is told to. A line
-is written a moment after the request that it is about, which neither waits for it nor fails with it. It goes to the
-store directly, so no quota refuses it, and it leads to no further line.
+They say what was not stored, and that a task is slowed down. Whoever trains sees them beside the output of the run: the
+SDK itself waits without a word when it is told to. A line is written a moment after the request that it is about, which
+neither waits for it nor fails with it. It goes to the store directly, so no quota refuses it, and it leads to no
+further line.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ import numpy as np
 from apiserver.events.model import EventBatch, LogColumns, Owner, SeriesName
 from apiserver.repeating import Repeating
 from apiserver.services.last_metrics import RESET, LastMetrics
-from apiserver.services.quotas.accounts import Share, shown
+from apiserver.services.quotas.accounts import Account, Share, shown
+from apiserver.services.quotas.subjects import Subject
 from apiserver.stores.documents.base import DocumentStore, DocumentStoreError
 from apiserver.stores.documents.scoped import CompanyDocuments
 from apiserver.stores.events.base import EventStore, EventStoreError
@@ -51,7 +53,7 @@ class Notices:
         self._events = events
         self._documents = documents
         self._last_metrics = last_metrics
-        self._told: dict[tuple[Owner, str, str], float] = {}
+        self._told: dict[tuple[Owner, str, Subject], float] = {}
         self._waiting: list[_Line] = []
         self.writing = Repeating(
             "telling tasks of quotas",
@@ -65,8 +67,8 @@ class Notices:
         """Tell a task of quotas of which most or all is used up."""
         for share in shares:
             if share.part < 1:
-                then = _WHEN_USED_UP[share.what]
-                self._tell(owner, "near", share, f"{int(100 * share.part)} % of a quota are used up: {share}. {then}")
+                text = f"{int(100 * share.part)} % of a quota are used up: {share}. {_WHEN_USED_UP[share.what]}"
+                self._tell(owner, f"near {share.what}", share.account, text)
             elif share.what == "bytes":
                 self.no_bytes(owner, share)
 
@@ -76,7 +78,7 @@ class Notices:
             f"A quota is used up: {share}. Nothing that this run reports is stored until there is room. The run keeps"
             " it, and waits for room when it ends."
         )
-        self._tell(owner, "used up", share, text)
+        self._tell(owner, "used up bytes", share.account, text)
 
     def no_series(self, owner: Owner, share: Share, names: Sequence[SeriesName]) -> None:
         """Tell a task that these new series are left out."""
@@ -85,16 +87,22 @@ class Notices:
         text = (
             f"A quota is used up: {share}. New series are left out: {some}{more}. Series that are here already go on."
         )
-        self._tell(owner, "used up", share, text)
+        self._tell(owner, "used up series", share.account, text)
 
-    def no_file(self, owner: Owner, share: Share, name: str) -> None:
+    def no_file(self, owner: Owner, account: Account, name: str, reason: str) -> None:
         """Tell a task that a file is not stored."""
-        self._tell(owner, "file", share, f"The file {shown(name)} was not stored, because there is no room: {share}.")
+        text = f"The file {shown(name)} was not stored, because there is too little room: {reason}."
+        self._tell(owner, "file", account, text)
 
-    def _tell(self, owner: Owner, what: str, share: Share, text: str) -> None:
+    def slowed(self, owner: Owner, account: Account, reason: str) -> None:
+        """Tell a task that its events come faster than they may."""
+        text = f"This run is slowed down: {reason}. Nothing is lost: the run keeps the rest, and sends it later."
+        self._tell(owner, "slowed", account, text)
+
+    def _tell(self, owner: Owner, what: str, account: Account, text: str) -> None:
         if owner.is_model or not owner.has_document or len(self._waiting) >= _MOST_WAITING:
             return
-        key, now = (owner, what, f"{share.account.subject} {share.what}"), time.monotonic()
+        key, now = (owner, what, account.subject), time.monotonic()
         if now - self._told.get(key, -AGAIN) < AGAIN:
             return
         self._told.pop(key, None)

@@ -14,7 +14,7 @@ import logging
 import math
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from apiserver.events.ingest import Ingest
 from apiserver.events.model import HISTORY, EventBatch, Owner, SeriesName
@@ -32,7 +32,7 @@ from apiserver.services.quotas.known_series import KnownSeries, number_of, numbe
 from apiserver.services.quotas.names import look_up
 from apiserver.services.quotas.notices import Notices
 from apiserver.services.quotas.subjects import Subject
-from apiserver.services.quotas.uploads import Upload, over
+from apiserver.services.quotas.uploads import Upload
 from apiserver.services.usage import Usages
 from apiserver.setting_values import Quota
 from apiserver.stores.documents.base import DocumentStore
@@ -78,11 +78,11 @@ class Quotas:
         self.bounds_amounts = self._bounds_series or self._bounds_bytes
         self.amounts = Amounts(self.accounts, usages)
         self._notices = Notices(events, documents, last_metrics)
-        self._told: dict[Subject, float] = {}
+        self._told: dict[tuple[Subject, bool], float] = {}
 
     def jobs(self) -> list[Repeating]:
         """What has to run while the server runs."""
-        return [self.amounts.measuring, self._notices.writing] if self.bounds_amounts else []
+        return [*([self.amounts.measuring] if self.bounds_amounts else []), self._notices.writing]
 
     def report(self) -> dict[str, int]:
         """What `/health` tells."""
@@ -102,7 +102,7 @@ class Quotas:
         if self._bounds_bytes:
             for owner, accounts in held.items():
                 self._check_bytes(owner, accounts)
-        self._take((held[owner], count) for owner, (count, _) in sizes.items())
+        self._take(held, {owner: count for owner, (count, _) in sizes.items()})
         if not self.bounds_amounts:
             return
         if self._bounds_series:
@@ -123,11 +123,11 @@ class Quotas:
         growing = bounds if maker == sender.user else [one for one in bounds if one.subject.of == "company"]
         task = Owner(sender.company, task_of(name) or HISTORY)
 
-        def refused(share: Share) -> None:
-            self._refused(share.account.subject)
-            self._notices.no_file(task, share, name)
+        def refused(account: Account, reason: str) -> None:
+            self._refused(account.subject)
+            self._notices.no_file(task, account, name, reason)
 
-        upload = Upload(self.amounts, sender.company, bounds, growing, refused)
+        upload = Upload(self.amounts, sender.company, bounds, growing, bytes, refused)
         upload.check(bytes)
         return upload
 
@@ -160,13 +160,13 @@ class Quotas:
                 share = Share(account, "bytes", account.bytes, bound)
                 self._refused(account.subject)
                 self._notices.no_bytes(owner, share)
-                raise overloaded(over(share), _AGAIN)
+                raise overloaded(_over(share), _AGAIN)
 
-    def _take(self, sent: Iterable[tuple[Sequence[Account], int]]) -> None:
-        """Take the events from the buckets of all, or raise 429 and take nothing."""
+    def _take(self, held: Mapping[Owner, Sequence[Account]], sent: Mapping[Owner, int]) -> None:
+        """Take the events that each has sent from the buckets of all, or raise 429 and take nothing."""
         counts: dict[Account, int] = {}
-        for held, count in sent:
-            for account in held:
+        for owner, count in sent.items():
+            for account in held[owner]:
                 if account.bucket is not None:
                     counts[account] = counts.get(account, 0) + count
         now, longest, slowest = time.monotonic(), 0.0, None
@@ -175,13 +175,15 @@ class Quotas:
                 longest, slowest = wait, account
         if slowest is not None:
             self._refused(slowest.subject)
-            self._tell(slowest, now)
-            rate = slowest.quota.events_per_second
-            text = f"Over quota: {slowest} may send {rate:,} events a second, and sends more"
-            raise overloaded(text, math.ceil(longest))
+            self._tell(slowest, now, over=True)
+            reason = f"{_rate(slowest)}, and sends more"
+            for owner, accounts in held.items():
+                if slowest in accounts:
+                    self._notices.slowed(owner, slowest, reason)
+            raise overloaded(f"Over quota: {reason}", math.ceil(longest))
         for account, count in counts.items():
             if account.bucket is not None and account.bucket.take(count, now):
-                self._tell(account, now)
+                self._tell(account, now, over=False)
 
     async def _admit_series(self, events: Ingest, held: Mapping[Owner, Sequence[Account]]) -> None:
         """Refuse new series of owners for which there is no room."""
@@ -215,7 +217,7 @@ class Quotas:
         if refused:
             self._refused(fullest.account.subject)
             size = len(events.batch.scalars) + len(events.batch.samples)
-            reason = f"{over(fullest)}; no further ones"
+            reason = f"{_over(fullest)}; no further ones"
             left_out: dict[SeriesName, None] = {}
 
             def is_refused(name: SeriesName) -> bool:
@@ -232,15 +234,24 @@ class Quotas:
         self._counters.count("quota_refusals")
         self.amounts.refused(subject.company)
 
-    def _tell(self, account: Account, now: float) -> None:
-        """Say in the log who sends about as much as they may, once an hour."""
-        subject = account.subject
-        if now - self._told.get(subject, -_TOLD) >= _TOLD:
-            self._told.pop(subject, None)
-            self._told[subject] = now
-            log.warning("a quota of events a second is nearly used up, or exceeded: %s", subject)
+    def _tell(self, account: Account, now: float, *, over: bool) -> None:
+        """Say in the log who sends more than they may, or nearly as much, once an hour."""
+        key = account.subject, over
+        if now - self._told.get(key, -_TOLD) >= _TOLD:
+            self._told.pop(key, None)
+            self._told[key] = now
+            state, sends = ("exceeded", "more") if over else ("nearly used up", "nearly as many")
+            log.warning("a quota is %s: %s, and sends %s", state, _rate(account), sends)
         while len(self._told) > _MOST_TOLD:
             del self._told[next(iter(self._told))]
+
+
+def _over(share: Share) -> str:
+    return f"Over quota: {share.account} may have {share.bound:,} {share.what}, and has {share.used:,}"
+
+
+def _rate(account: Account) -> str:
+    return f"{account} may send {account.quota.events_per_second:,} events a second"
 
 
 def _series_of(held: Sequence[Account]) -> list[Share]:

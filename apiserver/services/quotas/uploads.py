@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from apiserver.files.room import Taken
 from apiserver.rpc.errors import ApiError
-from apiserver.services.quotas.accounts import Account, Share
+from apiserver.services.quotas.accounts import Account
 from apiserver.services.quotas.amounts import Amounts
 from apiserver.stores.files.disk import Former
 
@@ -20,26 +20,34 @@ class Upload(Taken):
         company: str,
         accounts: Sequence[Account],
         growing: Sequence[Account],
-        refused: Callable[[Share], None],
+        size: int,
+        refused: Callable[[Account, str], None],
     ):
-        """`growing` are those of the accounts that have the bytes while they come; all have the stored file."""
+        """`growing` are those of the accounts that have the bytes while they come; all have the stored file.
+
+        `size` is what the request says of its length, and 0 if it says nothing. `refused` is told whose quota has no
+        room, and what is said of it.
+        """
         self._amounts = amounts
         self._company = company
         self._accounts = accounts
         self._growing = growing
+        self._size = size
         self._refused = refused
         self._bytes = 0
 
     def check(self, bytes: int) -> None:
         """507 if there is no room for so many bytes."""
         for account in self._accounts:
-            used, bound = account.bytes, account.quota.bytes
-            if account not in self._growing:
-                used += self._bytes  # the account does not have them yet
-            if used + bytes > bound:
-                share = Share(account, "bytes", used, bound)
-                self._refused(share)
-                raise ApiError(507, 0, f"The file was not stored: {over(share)}")
+            bound, others = account.quota.bytes, account.bytes
+            if account in self._growing:
+                others -= self._bytes  # the account has those that came
+            if others + self._bytes + bytes > bound:
+                length = f"{self._size:,}" if self._size else f"at least {self._bytes + bytes:,}"
+                left = f"{account} may have {bound:,} bytes, of which {max(bound - others, 0):,} are left"
+                reason = f"{left}, and the upload has {length}"
+                self._refused(account, reason)
+                raise ApiError(507, 0, f"The file was not stored: Over quota: {reason}")
 
     def take(self, bytes: int) -> None:
         """Count more bytes that came. 507 if there is no room for them."""
@@ -61,8 +69,3 @@ class Upload(Taken):
         self._bytes += bytes
         for account in self._growing:
             account.coming += bytes
-
-
-def over(share: Share) -> str:
-    """Says who is over which quota."""
-    return f"Over quota: {share.account} may have {share.bound:,} {share.what}, and has {share.used:,}"

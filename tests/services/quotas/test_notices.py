@@ -77,7 +77,24 @@ async def test_a_task_is_told_of_a_file_that_was_not_stored(tmp_path: Path) -> N
         task = await new_task(api)
         assert (await api.raw("PUT", of_task(task, "a.bin"), content=b"x" * 2000)).status_code == 507
         (said,) = await told(api, task)
-        assert "artifacts/a.bin was not stored, because there is no room: task" in said
+        assert said.endswith(
+            f"artifacts/a.bin was not stored, because there is too little room: task a task ({task}) may have"
+            " 1,000 bytes, of which 1,000 are left, and the upload has 2,000."
+        )
+
+
+async def test_a_task_that_sends_too_fast_is_told_once_and_others_are_not(tmp_path: Path) -> None:
+    """Also if there are no other quotas than of events a second."""
+    async with with_quotas(tmp_path / "data", Quota("task", events_per_second=10)) as api:
+        task, other = await new_task(api), await new_task(api)
+        assert (await send(api, *points(task, 1000))).status_code == 200
+        for _ in range(3):
+            assert (await send(api, *points(task, 1), *points(other, 1))).status_code == 429
+        assert await told(api, task) == [
+            f"This run is slowed down: task a task ({task}) may send 10 events a second, and sends more. Nothing is"
+            " lost: the run keeps the rest, and sends it later."
+        ]
+        assert await warnings(api, other) == []
 
 
 async def test_no_request_waits_for_a_line_or_fails_with_it_and_it_comes_later(

@@ -78,7 +78,9 @@ async def usage(api: Api, more: str = "") -> list[dict[str, Any]]:
     return rows
 
 
-async def test_who_sends_too_fast_is_named_and_waits_and_loses_nothing(tmp_path: Path, clock: list[float]) -> None:
+async def test_who_sends_too_fast_is_named_and_waits_and_loses_nothing(
+    tmp_path: Path, clock: list[float], caplog: pytest.LogCaptureFixture
+) -> None:
     quotas = (Quota("task", events_per_second=10), Quota("company", events_per_second=15))
     async with with_quotas(tmp_path / "data", *quotas) as api:
         one, two = await new_task(api), await new_task(api)
@@ -88,14 +90,19 @@ async def test_who_sends_too_fast_is_named_and_waits_and_loses_nothing(tmp_path:
         assert refused.headers["retry-after"] == "1"
         said = f"Over quota: task a task ({one}) may send 10 events a second, and sends more"
         assert refused.json()["meta"]["result_msg"] == said
+        of_task = f"task a task ({one}) may send 10 events a second, and sends"
+        assert [record.getMessage() for record in caplog.records if "a quota is" in record.message] == [
+            f"a quota is nearly used up: {of_task} nearly as many",
+            f"a quota is exceeded: {of_task} more",
+        ]
         clock[0] += 1
         assert (await send(api, *points(one, 20, first=90))).json()["data"]["added"] == 20
         refused = await send(api, *points(two, 100))
         assert refused.json()["meta"]["result_msg"].startswith(f"Over quota: company {COMPANY} may send 15 events")
         clock[0] += 1000
         assert (await send(api, *points(two, 100))).json()["data"]["added"] == 100
-        found = await api.call("events.get_task_events", {"task": one, "batch_size": 1000})
-        assert found["total"] == 110
+        asked = {"task": one, "event_type": "training_stats_scalar", "batch_size": 1000}
+        assert (await api.call("events.get_task_events", asked))["total"] == 110
         assert "apiserver_quota_refusals_total 2" in (await api.raw("GET", "/metrics")).text
 
 
@@ -201,8 +208,10 @@ async def test_files_count_and_are_refused(tmp_path: Path) -> None:
         assert (await api.raw("PUT", path, content=b"x" * 4000)).status_code == 200
         refused = await api.raw("PUT", path + "2", content=b"x" * 4000)
         assert refused.status_code == 507
-        said = f"The file was not stored: Over quota: task a task ({task}) may have 5,000 bytes, and has 4,000"
-        assert refused.json()["meta"]["result_msg"] == said
+        said = (
+            f"The file was not stored: Over quota: task a task ({task}) may have 5,000 bytes, of which 1,000 are left"
+        )
+        assert refused.json()["meta"]["result_msg"] == f"{said}, and the upload has 4,000"
         assert (await api.raw("PUT", "/files/of-nobody.bin", content=b"x" * 9000)).status_code == 200
         await amounts(api).measure(COMPANY)
         task_row, company_row = await usage(api)
@@ -262,7 +271,10 @@ def account(api: Api, of: str, id: str) -> Account:
 async def test_files_of_unknown_length_are_bounded_one_by_one_and_together(tmp_path: Path) -> None:
     async with with_quotas(tmp_path / "data", Quota("task", bytes=5_000)) as api:
         task = await new_task(api)
-        assert (await api.raw("PUT", of_task(task), content=in_pieces(4000, 2000))).status_code == 507
+        refused = await api.raw("PUT", of_task(task), content=in_pieces(4000, 2000))
+        assert refused.status_code == 507
+        said = "may have 5,000 bytes, of which 5,000 are left, and the upload has at least 6,000"
+        assert refused.json()["meta"]["result_msg"].endswith(said)
         form = b"".join(
             b'--b\r\nContent-Disposition: form-data; name="%s"; filename="f"\r\n\r\n%s\r\n'
             % (f"/p/a task.{task}/{name}".encode(), b"x" * 3000)
