@@ -95,8 +95,8 @@ def test_names_at_the_destination_cannot_write_to_a_terminal(
     evil = Manifest(manifest.FORMAT, "0", manifest.moment(), 0.0, 0, {"\x1b[2K": 1}, [], [])
     manifest.write(Folder(destination), evil)
     backup = ["backup", str(destination)]
-    for arguments, code in ((["--list"], 0), (["--check"], 1), (["--data", str(data), "--fast", "--keep", "1"], 1)):
-        assert cli.main([*backup, *arguments]) == code
+    for arguments in (["--list"], ["--check"], ["--data", str(data), "--fast", "--keep", "1"]):
+        assert cli.main([*backup, *arguments]) == 1
         said = "".join(capsys.readouterr())
         assert "\x1b" not in said
         assert "\\x1b[2K" in said
