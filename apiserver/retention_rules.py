@@ -30,6 +30,7 @@ _DAY = 86_400_000
 _DAYS = {"d": 1, "w": 7, "y": 365}
 _AGE = re.compile(r"([1-9][0-9]{0,4}) ?([dwy])", re.ASCII)
 _ITERATIONS = re.compile(r"(?:last )?([1-9][0-9]{0,8}) iterations?", re.ASCII)
+_NOTHING = re.compile(r"0+ ?(?:[dwy]|iterations?)", re.ASCII)
 _POINTS = re.compile(r"([1-9][0-9]{0,9}) points", re.ASCII)
 #: To how many points a series can be thinned.
 FEWEST_POINTS, MOST_POINTS = 12, 1_000_000
@@ -151,12 +152,18 @@ def _rule(item: object) -> RetentionRule:
     if unknown := item.keys() - set(names):
         raise ValueError(f"a rule has no field {min(unknown)}, only {', '.join(names)}")
     types, project, keep, then = item.get("types"), item.get("project", ""), item.get("keep"), item.get("then", "")
-    if not isinstance(types, (list, tuple)) or not types or any(type not in TYPES for type in types):
-        raise ValueError(f"types: a list of {', '.join(TYPES)} is needed")
+    if not isinstance(types, (list, tuple)) or not types:
+        raise ValueError(f'types: a list of {", ".join(TYPES)} is needed, such as ["logs"]')
+    if unknown_types := [type for type in types if type not in TYPES]:
+        raise ValueError(f"types: {repr(unknown_types[0])[:60]} is none of {', '.join(TYPES)}")
     _check_project(project)
     rule = RetentionRule(tuple(types), *(one if isinstance(one, str) else "" for one in (keep, project, then)))
     if rule.keep != FOR_EVER and rule.days is None and rule.iterations is None:
-        raise ValueError(f"keep: {repr(keep)[:60]} is none of '90 d', '12 w', '1 y', '100 iterations', '{FOR_EVER}'")
+        known = f"'90 d', '12 w', '1 y', '100 iterations', '{FOR_EVER}'"
+        if keep is None:
+            raise ValueError(f"keep: it is missing; give, for example, one of {known}")
+        least = "; the least is '1 d' or '1 iteration'" if _NOTHING.fullmatch(rule.keep) else ""
+        raise ValueError(f"keep: {repr(keep)[:60]} is none of {known}{least}")
     if rule.iterations is not None and (others := [type for type in types if type not in BY_ITERATION]):
         raise ValueError(f"keep: {others[0]} cannot be kept by iterations, only {', '.join(BY_ITERATION)} can")
     if then != "":

@@ -165,10 +165,16 @@ def _quotas(value: object) -> tuple[Quota, ...]:
     """Bounds of what is kept and sent."""
     if isinstance(value, tuple):
         return value
-    quotas = tuple(_quota(item) for item in _tables(value, "quotas"))
-    if len({(quota.of, quota.id) for quota in quotas}) < len(quotas):
-        raise ValueError("two quotas are for the same: give all bounds in one")
-    return quotas
+    quotas: dict[tuple[str, str], Quota] = {}
+    for number, item in enumerate(_tables(value, "quotas"), 1):
+        try:
+            quota = _quota(item)
+            if (quota.of, quota.id) in quotas:
+                raise ValueError("one before it is for the same: give all bounds in one")
+        except ValueError as error:
+            raise ValueError(f"quota {number}: {error}") from None
+        quotas[quota.of, quota.id] = quota
+    return tuple(quotas.values())
 
 
 def _quota(item: object) -> Quota:
@@ -177,8 +183,10 @@ def _quota(item: object) -> Quota:
     names = [known.name for known in fields(Quota)]
     if unknown := item.keys() - set(names):
         raise ValueError(f"a quota has no field {min(unknown)}, only {', '.join(names)}")
-    if item.get("of") not in QUOTAS_OF:
-        raise ValueError(f"a quota is of one of {', '.join(QUOTAS_OF)}: it needs an `of`")
+    if "of" not in item:
+        raise ValueError(f"of: it is missing; give one of {', '.join(QUOTAS_OF)}")
+    if item["of"] not in QUOTAS_OF:
+        raise ValueError(f"of: {repr(item['of'])[:60]} is none of {', '.join(QUOTAS_OF)}")
     bounds = {name: _bound(name, value) for name, value in item.items() if name not in ("of", "id")}
     if not any(bounds.values()):
         raise ValueError(f"the quota of a {item['of']} bounds nothing: give bytes, series or events_per_second")

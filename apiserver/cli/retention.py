@@ -103,7 +103,7 @@ async def _run(settings: Settings, *, dry: bool, as_json: bool) -> list[str]:
 def _json(gone: Gone) -> str:
     import orjson
 
-    return orjson.dumps(asdict(gone)).decode()
+    return orjson.dumps({**asdict(gone), "type": gone.type.plural}).decode()
 
 
 def _line(gone: Gone) -> str:

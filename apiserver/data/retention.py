@@ -59,8 +59,11 @@ async def retention(call: TheCall, rules: Rules = None, csv: PlainCsv = None) ->
 def _parsed(rules: str) -> tuple[RetentionRule, ...]:
     try:
         items = json.loads(rules)
-        if not isinstance(items, list):
-            raise ValueError("it is no list")
+    except (ValueError, RecursionError) as error:
+        raise bad_parameter("rules", f"not a list of rules in JSON: {error}") from None
+    if not isinstance(items, list):
+        raise bad_parameter("rules", "not a list of rules")
+    try:
         return rules_of(items)
     except (ValueError, RecursionError) as error:
         raise bad_parameter("rules", str(error)) from None

@@ -11,9 +11,10 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from fastapi import Query, Response
 
-from apiserver.data.calls import DataCall, TheCall
+from apiserver.data.calls import DataCall, TheCall, bad_parameter
 from apiserver.data.formats.writers import Options
 from apiserver.data.parameters import PlainCsv
+from apiserver.data.places import ALL, find_project
 from apiserver.data.routes import router, table
 from apiserver.data.sending import answer
 from apiserver.data.tables import Batch, Column, Kind, Table
@@ -60,7 +61,9 @@ async def usage(
             " of the quotas of bytes and series is used up by each task, project, user or company that has part of one."
         ),
     ] = By.TASK,
-    project: Annotated[str | None, Query(description="Only of this project; empty: of none.")] = None,
+    project: Annotated[
+        str | None, Query(description="Only of this project, by its id or name; empty: of none.")
+    ] = None,
     of: Annotated[
         Literal["task", "project", "user", "company"] | None,
         Query(description="Only quotas of these, with `by=quota`; there may be very many of tasks."),
@@ -77,6 +80,11 @@ async def usage(
     call.refuse_link()
     if call.caller.grant.project is not None:
         raise out_of_project("an access key that is limited to a project does not tell what the company keeps")
+    if of is not None and by is not By.QUOTA:
+        raise bad_parameter("of", "it goes only with by=quota")
+    if project:
+        id = (await find_project(call, project))["id"]
+        project = None if id == ALL else id
     if by is By.QUOTA:
         listed = await _shares(call, of, project)
 

@@ -65,9 +65,10 @@ async def test_it_says_what_the_settings_or_other_rules_would_delete(tmp_path: P
     [
         ('[{"types": ["logs"], "keep": "90 dd"}]', "rule 1: keep: '90 dd'"),
         ('[{"types": ["scalars"], "keep": "1 y", "then": "2 points"}]', "rule 1: then: '2 points'"),
-        ("{", "rules"),
-        ("7", "it is no list"),
-        ("[" * 9000, "rules"),
+        ("nonsense", "rules: not a list of rules in JSON: Expecting value"),
+        ("7", "rules: not a list of rules"),
+        ("[" * 9000, "rules: not a list of rules in JSON"),
+        ('[{"types": ' + "[" * 900 + "]" * 900 + "}]", "rule 1: types: "),
     ],
 )
 async def test_wrong_rules_are_refused(api: Api, rules: str, said: str) -> None:

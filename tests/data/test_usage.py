@@ -57,7 +57,13 @@ async def test_usage_is_told_by_task_project_and_type(api: Api) -> None:
     answered = (await api.raw("GET", "/data/usage.csv?by=task")).text
     assert {row["name"] for row in csv.DictReader(io.StringIO(answered))} == {"a, task\n"}
     assert [row["id"] for row in await rows(api, f"?project={project}") if row["type"] == "logs"] == [task]
-    assert await rows(api, "?project=") == await rows(api, "?project=unknown") == []
+    assert await rows(api, "?project=a%20project") == await rows(api, f"?project={project}") != []
+    assert await rows(api, "?project=*") == await rows(api)
+    assert await rows(api, "?project=") == []
+    unknown = await api.raw("GET", "/data/usage.json?project=unknown")
+    assert (unknown.status_code, unknown.json()["error"]["message"]) == (404, "There is no project 'unknown'")
+    alone = await api.raw("GET", "/data/usage.json?of=task")
+    assert (alone.status_code, alone.json()["error"]["message"]) == (400, "of: it goes only with by=quota")
     assert (await api.raw("GET", "/data/usage?by=user")).status_code == 400
 
 

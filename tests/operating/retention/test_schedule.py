@@ -249,8 +249,8 @@ def test_the_command_says_what_goes_and_deletes_just_that(tmp_path: Path, capsys
     assert main([*command, "--dry-run", "--json"]) == 0
     planned = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [(one["task"], one["type"], one["events"]) for one in planned] == [
-        (task, "training_debug_image", 1),
-        (task, "log", 1),
+        (task, "images", 1),
+        (task, "logs", 1),
     ]
     assert not (tmp_path / "archive").exists()
     assert main([*command, "--json"]) == 0

@@ -242,6 +242,8 @@ async def test_quotas_are_listed_with_names_and_for_one_kind_or_project(tmp_path
         }
         assert {row["id"] for row in await usage(api, "&of=task")} == {task, other}
         assert {row["id"] for row in await usage(api, f"&of=task&project={project}")} == {task}
+        assert {row["id"] for row in await usage(api, "&project=vision")} == {task, project}
+        assert (await api.raw("GET", "/data/usage.json?by=quota&project=nowhere")).status_code == 404
         assert (await api.raw("GET", "/data/usage.json?by=quota&of=queue")).status_code == 400
 
 
@@ -457,8 +459,13 @@ def test_settings_say_quotas_in_toml_and_json(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ([{"of": "queue", "bytes": 1}], "task, project, user, company"),
-        ([{"of": "task"}], "bounds nothing"),
+        (
+            [{"of": "task", "bytes": 1}, {"of": "tasks", "bytes": 1}],
+            "quota 2: of: 'tasks' is none of task, project, user",
+        ),
+        ([{"bytes": 1}], "quota 1: of: it is missing; give one of task, project, user, company"),
+        ([{"of": ["task"], "bytes": 1}], "quota 1: of: "),
+        ([{"of": "task"}], "quota 1: the quota of a task bounds nothing"),
         ([{"of": "task", "bytes": "many"}], "'many' is neither a whole number nor a size"),
         ([{"of": "task", "bytes": -1}], "bytes: -1 is less than 0"),
         ([{"of": "task", "bytes": "200"}], "bytes: '200' has no unit: give a size such as '200 GB', or a number"),
@@ -466,7 +473,7 @@ def test_settings_say_quotas_in_toml_and_json(tmp_path: Path) -> None:
         ([{"of": "task", "series": "5 GB"}], "series: '5 GB' is not a whole number"),
         ([{"of": "task", "serie": 5}], "a quota has no field serie, only of, id, bytes, series, events_per_second"),
         ([{"of": "task", "points": 1}], "no field points"),
-        ([{"of": "task", "bytes": 1}, {"of": "task", "series": 1}], "two quotas are for the same"),
+        ([{"of": "task", "bytes": 1}, {"of": "task", "series": 1}], "quota 2: one before it is for the same"),
         (["task"], "is a table"),
     ],
 )
