@@ -42,7 +42,7 @@ _SECONDS, _LAST_SECONDS = 5, 3
 #: Loggers of OpenTelemetry: of its exporter, which warns of each batch that no collector takes, and of its queue, which
 #: warns again and again that it is full.
 _EXPORTER, _QUEUE = "opentelemetry.exporter.otlp.proto.http.trace_exporter", "opentelemetry.sdk._shared_internal"
-#: Characters of what OpenTelemetry says of a batch.
+#: The log shows so many characters of the reason why OpenTelemetry could not send spans.
 _REASON = 150
 #: The header that names the trace of a request, and its length. What vendors add in `tracestate` is not read: it may be
 #: long, and goes nowhere.

@@ -16,7 +16,7 @@ from apiserver.stores.documents.base import DocumentStore
 
 
 async def warnings(settings: Settings, documents: DocumentStore) -> list[str]:
-    """What a server that starts warns of, in a sentence each."""
+    """What a server warns of when it starts: a sentence for each finding."""
     found = await unknown_projects(settings.retention, documents)
     if settings.retention and settings.retention_every:
         try:

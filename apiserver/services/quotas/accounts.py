@@ -82,7 +82,7 @@ class Account:
 
     @property
     def part(self) -> float:
-        """The part of its bounds of bytes or series that is used up, whichever is larger; 1: all of one."""
+        """The larger one of the parts of its bytes and of its series that are used up; 1: one of them is used up."""
         quota, part = self.quota, 0.0
         if quota.bytes:
             part = self.bytes / quota.bytes

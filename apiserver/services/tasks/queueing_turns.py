@@ -50,7 +50,7 @@ def being_reset() -> Filter:
 
 
 def _held(field: str, seconds: float) -> Filter:
-    # A time that no call could have set yet is of a server whose clock was wrong.
+    # A call sets a time so many seconds ahead. A later one is of a server whose clock is wrong, and does not count.
     return {field: Both(Greater(utc_now()), AtMost(from_now(seconds)))}
 
 

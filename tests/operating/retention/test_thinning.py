@@ -266,7 +266,7 @@ async def test_a_long_series_is_thinned_in_parts(stores: Stores, monkeypatch: py
 
 
 async def merge(stores: Stores) -> None:
-    """So that the store has chunks of the points."""
+    """Merge all points, so that the store has them in chunks."""
     assert isinstance(stores.events, EmbeddedEventStore)
     await stores.events.merge()
 

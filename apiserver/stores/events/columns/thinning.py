@@ -1,4 +1,4 @@
-"""Thins long series: of many points, those stay that a chart of some width shows. No value is made.
+"""Thins long series: only those points stay that a chart of some width shows. They keep their values.
 
 The iterations of a series are cut into buckets of one width. Of each bucket four points stay: the first, the last, the
 least and the greatest; the latter two are of finite values, and of equal ones the first counts. For example, to at most
