@@ -20,6 +20,9 @@ class Taken:
     def take(self, bytes: int) -> None:
         """Take room for more bytes of the file. Raises ApiError if there is none."""
 
+    def complete(self) -> None:
+        """All of the file came, and it is stored next. Raises ApiError if others have taken the room."""
+
     def stored(self, former: Former | None) -> None:
         """The file was stored, in place of `former`."""
 

@@ -153,11 +153,11 @@ class FileServer:
         """Store what is uploaded; returns the sizes of the files by name."""
         size = headers.get("content-length", "")
 
-        async def admit(name: str) -> Taken:
+        async def admit(name: str, before: int) -> Taken:
             await self._check(caller, name)
             if self._room is None:
                 return Taken()
-            return await self._room.admit_file(caller, name, int(size) if size.isdecimal() else 0)
+            return await self._room.admit_file(caller, name, max(int(size) - before, 0) if size.isdecimal() else 0)
 
         if method == "PUT":
             return {name: await store_body(self._store, caller.company, name, incoming, admit)}

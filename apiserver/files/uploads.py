@@ -23,13 +23,14 @@ _MAX_OTHERS = 1000
 _SMALL = 16 * 2**10
 
 
-#: The room for a file of this name. Raises ApiError if the caller may not store it, or there is none.
-Admit = Callable[[str], Awaitable[Taken]]
+#: The room for a file of this name, before which so many bytes of other files came. Raises ApiError if the caller may
+#: not store it, or there is none.
+Admit = Callable[[str, int], Awaitable[Taken]]
 
 
 async def store_body(store: FileStore, company: str, name: str, body: Body, admit: Admit) -> int:
     """Store the body as the file `name`; returns its size."""
-    with await admit(name) as room:
+    with await admit(name, 0) as room:
         async with store.upload(company, name) as upload:
 
             async def take(data: bytes) -> None:
@@ -38,6 +39,7 @@ async def store_body(store: FileStore, company: str, name: str, body: Body, admi
 
             await body.each(take)
             await upload.finish()
+            room.complete()
             room.stored(await upload.commit())
             return upload.size
 
@@ -50,24 +52,28 @@ async def store_form(
     uploads: dict[str, tuple[Upload, Taken]] = {}
     current: Upload
     room: Taken
+    came = 0
     async with AsyncExitStack() as stack:
 
         async def take(data: bytes) -> None:
-            nonlocal current, room
+            nonlocal current, room, came
             for step in await form.read(data):
                 match step:
                     case Begin(name):
-                        room = stack.enter_context(await admit(name))
+                        room = stack.enter_context(await admit(name, came))
                         current = await stack.enter_async_context(store.upload(company, name))
                         uploads[name] = current, room
                     case End():
                         await current.finish()
                     case Data(piece):
                         room.take(len(piece))
+                        came += len(piece)
                         await current.write(piece)
 
         await body.each(take)
         form.check_complete()
+        for _, taken in uploads.values():
+            taken.complete()
         for upload, taken in uploads.values():
             taken.stored(await upload.commit())
     return {name: upload.size for name, (upload, _) in uploads.items()}

@@ -117,7 +117,7 @@ class Quotas:
         """507 if a file of this size is over a quota; its bytes count as they come.
 
         While they come, bytes for somebody else's task count for the company only: an upload that never ends would hold
-        up the events of all that the other user runs.
+        up the events of all that the other user runs. The complete file counts for all.
         """
         bounds, maker = await self._held_of_file(sender, name)
         growing = bounds if maker == sender.user else [one for one in bounds if one.subject.of == "company"]

@@ -23,10 +23,10 @@ class Upload(Taken):
         size: int,
         refused: Callable[[Account, str], None],
     ):
-        """`growing` are those of the accounts that have the bytes while they come; all have the stored file.
+        """`growing` are those of the accounts that have the bytes while they come; all have the complete file.
 
-        `size` is what the request says of its length, and 0 if it says nothing. `refused` is told whose quota has no
-        room, and what is said of it.
+        `size` is what the request says of the length of the file and of all that follows it, and 0 if it says nothing.
+        `refused` is told whose quota has no room, and what is said of it.
         """
         self._amounts = amounts
         self._company = company
@@ -53,6 +53,14 @@ class Upload(Taken):
         """Count more bytes that came. 507 if there is no room for them."""
         self.check(bytes)
         self._come(bytes)
+
+    def complete(self) -> None:
+        """Count the file for all. 507 if others have taken the room while it came."""
+        self.check(0)
+        for account in self._accounts:
+            if account not in self._growing:
+                account.coming += self._bytes
+        self._growing = self._accounts
 
     def stored(self, former: Former | None) -> None:
         """Count the file, in place of the one that it replaced."""
