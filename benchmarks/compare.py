@@ -131,7 +131,10 @@ def _both(folder: Path, tree: Path) -> Iterator[list[Running]]:
         own = {"ADMIN_KEY": ADMIN_KEY, "ADMIN_SECRET": ADMIN_SECRET, "RESERVE_BYTES": "0"}
         own |= {"PORT": str(ports[2 * place]), "FILES_PORT": str(ports[2 * place + 1])}
         environment = {f"APISERVER_{name}": value for name, value in own.items()}
-        servers.append(Served(folder / str(place), ports[2 * place], ports[2 * place + 1], environment, tree=sources))
+        server = Served(
+            folder / str(place), ports[2 * place], ports[2 * place + 1], environment, tree=sources, cold=True
+        )
+        servers.append(server)
     try:
         for server in random.sample(servers, len(servers)):
             server.start()

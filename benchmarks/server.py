@@ -117,7 +117,7 @@ def running(folder: Path, settings: Mapping[str, str] | None = None, *, scanner:
     environment = {f"APISERVER_{name}": str(value) for name, value in {**own, **(settings or {})}.items()}
     if not scanner:
         environment["PYTHONPATH"] = str(_without_scanner(folder))
-    server = Served(folder / "data", port, files_port, environment)
+    server = Served(folder / "data", port, files_port, environment, cold=True)
     server.start()
     try:
         found = Running(server)

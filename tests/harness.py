@@ -26,6 +26,7 @@ from apiserver.app import App, create_app
 from apiserver.services.access.credentials import create_user
 from apiserver.services.backend import Backend
 from apiserver.settings import Settings, shown
+from tests import warm
 
 ADMIN_KEY = "ADMINKEYOFTHETESTS00"
 ADMIN_SECRET = "admin-secret-of-the-tests-0123456789"
@@ -119,7 +120,9 @@ class Served:
     """The folder of the sources, if not those that Python finds."""
     python: Path = Path(sys.executable)
     """The Python that runs it."""
-    process: subprocess.Popen[bytes] | None = None
+    cold: bool = False
+    """Whether Python itself is started, as for users, and not forked from a process that has imported everything."""
+    process: warm.Process | None = None
 
     @property
     def api_url(self) -> str:
@@ -155,11 +158,15 @@ class Served:
 
     def launch(self) -> None:
         """Start the process, and wait for nothing."""
+        environment = {**os.environ, **self.environment}
+        if not self.cold and self.tree is None and "LD_PRELOAD" not in environment:
+            self.process = warm.Forked(["serve", "--data", str(self.data)], environment, self.log, self.open_files)
+            return
         with open(self.log, "ab") as output:
             limited = ["sh", "-c", f'ulimit -n {self.open_files} && exec "$@"', "sh"] if self.open_files else []
             self.process = subprocess.Popen(
                 [*limited, self.python, "-m", "apiserver", "serve", "--data", str(self.data)],
-                env={**os.environ, **self.environment},
+                env=environment,
                 cwd=self.tree,  # Python looks for modules here first
                 stdout=output,
                 stderr=output,
@@ -197,12 +204,13 @@ def served(
     *,
     open_files: int = 0,
     tree: Path | None = None,
+    cold: bool = False,
     variables: Mapping[str, str] | None = None,
     **settings: Any,
 ) -> Iterator[Served]:
     """A server on the folder `data`, running; `settings` are fields of Settings, `variables` of its environment.
 
-    open_files, tree: as `Served` has them.
+    open_files, tree, cold: as `Served` has them.
     """
     port, files_port = free_ports(2)
     fields = {
@@ -215,7 +223,7 @@ def served(
     }
     environment = {f"APISERVER_{name.upper()}": shown(value) for name, value in fields.items()}
     environment |= variables or {}
-    server = Served(data, port, files_port, environment, open_files=open_files, tree=tree)
+    server = Served(data, port, files_port, environment, open_files=open_files, tree=tree, cold=cold)
     try:
         server.start()
         yield server

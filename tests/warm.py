@@ -1,0 +1,83 @@
+"""Processes of apiserver that are forked from one which has imported it.
+
+A new Python takes most of a second of CPU until a server runs, nearly all of it for imports, and the tests start
+hundreds of servers. Python's forkserver does this work once for each process that runs tests. Each server is a process
+of its own all the same, with its own memory, environment and signals, and ends as any other does.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import resource
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from multiprocessing.context import ForkServerProcess
+from pathlib import Path
+from typing import Protocol
+
+_CONTEXT = multiprocessing.get_context("forkserver")
+_CONTEXT.set_forkserver_preload(["tests.warm_modules"])
+
+
+class Process(Protocol):
+    """A running program, as `subprocess.Popen` has it."""
+
+    @property
+    def pid(self) -> int:
+        """Its number."""
+
+    def poll(self) -> int | None:
+        """Its exit code, minus the number of the signal that ended it, or None while it runs."""
+
+    def wait(self, timeout: float | None = None) -> int:
+        """The exit code, when it has ended; subprocess.TimeoutExpired if that takes longer than so many seconds."""
+
+    def send_signal(self, number: int, /) -> None:
+        """Send it a signal, unless it has ended."""
+
+
+class Forked:
+    """A command of apiserver, started in a process that has imported it already."""
+
+    def __init__(self, arguments: Sequence[str], environment: Mapping[str, str], log: Path, open_files: int) -> None:
+        """Everything that it writes goes to the end of `log`; open_files: how many files it may open, 0: as many as
+        this process.
+        """
+        called = (arguments, dict(environment), log, open_files)
+        self._process: ForkServerProcess = _CONTEXT.Process(target=_run, args=called)
+        self._process.start()
+
+    @property
+    def pid(self) -> int:
+        assert self._process.pid is not None
+        return self._process.pid
+
+    def poll(self) -> int | None:
+        return self._process.exitcode
+
+    def wait(self, timeout: float | None = None) -> int:
+        self._process.join(timeout)
+        if self._process.exitcode is None:
+            raise subprocess.TimeoutExpired("apiserver", timeout or 0)
+        return self._process.exitcode
+
+    def send_signal(self, number: int, /) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+
+def _run(arguments: Sequence[str], environment: Mapping[str, str], log: Path, open_files: int) -> None:
+    """What the new process does."""
+    from apiserver.cli import main
+
+    with open(log, "ab") as output:
+        for stream in (sys.stdout, sys.stderr):
+            os.dup2(output.fileno(), stream.fileno())
+    os.environ.clear()
+    os.environ.update(environment)
+    sys.argv = ["apiserver", *arguments]
+    if open_files:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (open_files, open_files))
+    sys.exit(main())
