@@ -237,14 +237,17 @@ def _place(id: str) -> Place:
 
 
 @decoder
-def points_of(part: BlockPart, columns: Columns, workers: Workers) -> Points:
-    """The points of a part of a block. `workers` gives numbers to their workers."""
+def points_of(part: BlockPart, columns: Columns, workers: Workers, bundles: dict[str, Points]) -> Points:
+    """The points of a part of a block. `workers` gives numbers to their workers.
+
+    `bundles` has the points of bundles that were decoded before, by id, and gets those of this one.
+    """
     names, details = _split(columns[DETAILS])
-    if part.block.in_bundle is None:
+    bundle = part.block.in_bundle
+    if bundle is None:
         points = chunks.decode_points(part.block.count, columns[CURVE], details, part.first, part.last)
     else:
-        bundle = chunks.decode_points(part.block.in_bundle.points, columns[CURVE], details)
-        points = within(_own(part.block, bundle), part.first, part.last)
+        points = _in_part(part, bundles, lambda: chunks.decode_points(bundle.points, columns[CURVE], details))
     return points._replace(workers=workers.numbers(orjson.loads(names))[points.workers])
 
 
@@ -256,6 +259,14 @@ def _split(details: bytes) -> tuple[bytes, bytes]:
 
 def _is_bundled(one: tuple[Block, Columns]) -> bool:
     return one[0].in_bundle is not None
+
+
+def _in_part(part: BlockPart, bundles: dict[str, Made], decoded: Callable[[], Made]) -> Made:
+    """The points of a part of a block in a bundle, which is decoded once for all its series."""
+    id = part.block.id
+    if id not in bundles:
+        bundles[id] = decoded()
+    return within(_own(part.block, bundles[id]), part.first, part.last)
 
 
 def _own(block: Block, bundle: Made) -> Made:
@@ -297,11 +308,12 @@ def _of_each(blocks: Sequence[tuple[Block, Columns]], decoded: Callable[[Sequenc
     return concat(found)
 
 
-def curve_of(part: BlockPart, columns: Columns) -> Curve:
-    """Iterations and values of a part of a block."""
-    if part.block.in_bundle is None:
+def curve_of(part: BlockPart, columns: Columns, bundles: dict[str, Curve]) -> Curve:
+    """Iterations and values of a part of a block; `bundles` as in `points_of`."""
+    bundle = part.block.in_bundle
+    if bundle is None:
         return chunks.decode_curve(part.block.count, columns[CURVE], part.first, part.last)
-    return within(curves_of([(part.block, columns)]), part.first, part.last)
+    return _in_part(part, bundles, lambda: chunks.decode_curves([(bundle.points, columns[CURVE])]))
 
 
 @decoder

@@ -57,10 +57,25 @@ Part = TypeVar("Part")
 Result = TypeVar("Result")
 #: A block, and the names of its columns that are wanted.
 Wanted = tuple[Block, Sequence[str]]
-#: Columns of blocks by their ids.
-Loaded = dict[str, Columns]
 #: The span of each worker's points in chunks, by the chunks' ids.
 Spans = dict[str, list[tuple[str, Span]]]
+
+
+class Loaded(dict[str, Columns]):
+    """Columns of blocks by their ids, and what was decoded of the bundles among these."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._curves: dict[str, Curve] = {}
+        self._points: dict[str, Points] = {}
+
+    def curve(self, part: BlockPart) -> Curve:
+        """Iterations and values of a part of a block."""
+        return curve_of(part, self[part.block.id], self._curves)
+
+    def points(self, part: BlockPart, workers: Workers) -> Points:
+        """The points of a part of a block; `workers` gives numbers to their workers."""
+        return points_of(part, self[part.block.id], workers, self._points)
 
 
 async def until_nothing_is_gone(finder: Finder, read: Callable[[], Awaitable[Result]]) -> Result:
@@ -107,7 +122,7 @@ class Loader:
 
     async def load(self, wanted: Iterable[Wanted]) -> Loaded:
         """The named columns of each block, which may be named several times. Gone is raised if a block is not there."""
-        loaded: Loaded = {}
+        loaded = Loaded()
         missing: dict[str, Wanted] = {}
         for block, names in wanted:
             if block.lasts and (known := self._cache.get(block.id, names)) is not None:
@@ -201,12 +216,12 @@ def times_of(spans: Iterable[tuple[str, Span]]) -> Range:
 
 def curve_in(stretch: Stretch, loaded: Loaded, range: Range) -> Curve:
     """Iterations and values of a stretch in a range."""
-    return _in_range(stretch, range, lambda part: curve_of(part, loaded[part.block.id]), NO_CURVE)
+    return _in_range(stretch, range, loaded.curve, NO_CURVE)
 
 
 def points_in(stretch: Stretch, loaded: Loaded, range: Range, workers: Workers) -> Points:
     """The points of a stretch in a range."""
-    return _in_range(stretch, range, lambda part: points_of(part, loaded[part.block.id], workers), NO_POINTS)
+    return _in_range(stretch, range, lambda part: loaded.points(part, workers), NO_POINTS)
 
 
 def _in_range(stretch: Stretch, range: Range, decoded: Callable[[BlockPart], Made], nothing: Made) -> Made:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import aclosing
+from unittest.mock import patch
 
 import pytest
 
+from apiserver.events.queries import EVERYWHERE, Range
 from apiserver.stores.events.columnar.blocks import Block, Gone
-from apiserver.stores.events.columnar.encoding import CURVE
-from apiserver.stores.events.columnar.loading import AHEAD, Loader, Wanted
+from apiserver.stores.events.columnar.encoding import CURVE, Workers
+from apiserver.stores.events.columnar.loading import AHEAD, Loader, Wanted, curve_in, points_in
 from apiserver.stores.events.columnar.scalars import ColumnarScalars
+from apiserver.stores.events.columnar.stretches import stretches
+from apiserver.stores.events.columns import chunks
 from tests.contract.event_stores import OWNER, SCALARS, batch, scalars
 from tests.stores.events.columnar.watched_blocks import WatchedBlocks
 
@@ -92,3 +96,19 @@ async def test_a_part_that_is_gone_ends_the_reading(loader: Loader, blocks: Watc
     assert [(await anext(ahead))[0] for _ in range(2)] == parts[:2]
     with pytest.raises(Gone):
         await anext(ahead)
+
+
+async def test_a_bundle_is_decoded_once_for_all_its_series(loader: Loader, blocks: WatchedBlocks) -> None:
+    await ColumnarScalars(blocks).add(
+        batch(*(scalars([number, number + 0.5], metric=name, iters=[3, 7]) for number, name in enumerate("abc")))
+    )
+    found = stretches(await blocks.find(SCALARS))
+    each = [stretch for some in found.values() for stretch in some]
+    loaded, workers = await loader.whole(each), Workers()
+    with patch.object(chunks, "decode_points", wraps=chunks.decode_points) as decode:
+        points = [points_in(one, loaded, EVERYWHERE, workers) for one in each]
+    with patch.object(chunks, "decode_curves", wraps=chunks.decode_curves) as decode_curves:
+        curves = [curve_in(one, loaded, Range(4, 9)) for one in each]
+    assert decode.call_count == decode_curves.call_count == 1
+    assert [one.values.tolist() for one in points] == [[0, 0.5], [1, 1.5], [2, 2.5]]
+    assert [one.values.tolist() for one in curves] == [[0.5], [1.5], [2.5]]

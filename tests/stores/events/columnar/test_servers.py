@@ -61,7 +61,7 @@ class ScalarServers(Servers):
             return {}
         found: Points = {}
         for block in write.block.found(Version(write.place, 1)):
-            curve = curve_of(BlockPart(block, block.first, block.last), write.block.columns)
+            curve = curve_of(BlockPart(block, block.first, block.last), write.block.columns, {})
             places = [(block.series[0], iteration) for iteration in curve.iters.tolist()]
             found |= zip(places, curve.values.tolist(), strict=True)
         return found
