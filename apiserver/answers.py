@@ -18,11 +18,12 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import TypeVar
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
 
 #: Bytes that may be read for one answer. A single document or event may be larger.
 LARGEST = 64 * 2**20
@@ -37,6 +38,7 @@ PATIENCE = 10
 
 T = TypeVar("T")
 Item = TypeVar("Item")
+Arguments = ParamSpec("Arguments")
 
 
 class AnswerTooLarge(Exception):
@@ -255,6 +257,17 @@ def reading() -> Iterator[None]:
         _reading.reset(token)
         if held is not None and begun.size:
             held.add(-begun.size)
+
+
+def counted(read: Callable[Arguments, Awaitable[T]]) -> Callable[Arguments, Coroutine[Any, Any, T]]:
+    """`read`, in which `reading` counts what is read until it ends."""
+
+    @wraps(read)
+    async def reads(*arguments: Arguments.args, **named: Arguments.kwargs) -> T:
+        with reading():
+            return await read(*arguments, **named)
+
+    return reads
 
 
 def will_read(size: int) -> None:

@@ -222,8 +222,7 @@ def texts_in(stretch: Stretch, loaded: Loaded) -> Texts:
     """What searches look at, of the lines of a stretch."""
     if stretch.alone is not None and stretch.alone.count:
         return texts_of(loaded[stretch.alone.id])
-    lines = lines_in(stretch, loaded)
-    return Texts(lines.levels, lines.workers, lines.messages)
+    return lines_in(stretch, loaded).texts
 
 
 def _lines_of(part: BlockPart, loaded: Loaded) -> Lines:

@@ -1,6 +1,6 @@
 """Log lines over a block store: writes fragments, reads pages of fragments and chunks, counts, searches, numbers.
 
-The methods are those of `EventStore` (`stores/events/base.py`) with the same names.
+The methods are those of `EventStore` (`stores/events/base.py`) with the same names. An event store inherits the reads.
 
 A *fragment* has the lines of one owner that came with one batch, in columns. Compaction makes *chunks* of fragments.
 Chunks have about a megabyte of lines. `precedence.py` says which block counts where, as for scalars: a chunk has all
@@ -33,18 +33,13 @@ from itertools import accumulate, pairwise
 
 import numpy as np
 
+from apiserver import answers
 from apiserver.events.changes import OwnerChanges
 from apiserver.events.log_filter import LineFilter, LogHits
 from apiserver.events.model import EventBatch, EventType, LogLine, LogPosition, LogSize, Owner, Selection, SeriesName
 from apiserver.events.queries import PageQuery, SeriesQuery
 from apiserver.off_loop import off_loop
-from apiserver.stores.events.base import (
-    PAGE_BYTES,
-    TIMESTAMP_BYTES,
-    bytes_of_all,
-    page_of,
-    whole_timestamps_of,
-)
+from apiserver.stores.events.base import PAGE_BYTES, bytes_of_all, page_of
 from apiserver.stores.events.columnar.blocks import BlockStore, Columns
 from apiserver.stores.events.columnar.compaction import FEWEST, compact
 from apiserver.stores.events.columnar.loading import Loaded, until_nothing_is_gone
@@ -82,54 +77,17 @@ CACHE = 32 * 2**20
 SEARCHED = 10_000
 
 
-class ColumnarLogs:
-    """The logs of all owners, as one server reads and writes them."""
+class LogReads:
+    """The methods of `EventStore` that read log lines."""
 
-    def __init__(self, store: BlockStore, *, cache: int = CACHE) -> None:
-        self._store = store
-        self._loader = LogLoader(store, cache)
-        self._bodies = KnownBodies(self._loader)
-        self._name = uuid.uuid4().hex
-
-    # --- writing -----------------------------------------------------------------------------------
-
-    async def add(self, batch: EventBatch) -> None:
-        """Keep the batch's lines. Adding it again changes nothing if they have digests."""
-        batch = await self._bodies.without(batch)
-        lines = sum([len(columns.messages) for columns in batch.logs])
-        for blocks in await off_loop(lines, lambda: fragments(batch)):
-            await self._store.put(blocks)
-
-    async def put_lines(self, owner: Owner, lines: Lines) -> None:
-        """Keep lines at their positions."""
-        await put_lines(self._loader, self._name, owner, lines)
-
-    async def know_bodies(self, owner: Owner, ids: Collection[bytes]) -> None:
-        """Take no lines of these bodies if they are sent from now on."""
-        await know_bodies(self._loader, self._name, owner, ids)
-        self._bodies.forget(owner)
-
-    async def delete(self, owners: Sequence[Owner]) -> int:
-        """Delete the owners' lines; return how many there were."""
-        counts = [await self.log_count(SeriesQuery(owner, EventType.LOG)) for owner in dict.fromkeys(owners)]
-        await self._store.remove_before(await self._store.delete(owners))
-        return sum(counts)
-
-    async def delete_logs(self, series: SeriesQuery, before: int | None, exclude: Selection = ()) -> int:
-        """Delete log lines by age and series; return how many there were."""
-        return await delete_lines(self._loader, series, before, exclude)
-
-    async def compact(self, owner: Owner, *, fewest: int = FEWEST) -> bool:
-        """Make chunks of fragments, and remove what counts nowhere. Any server may do it at any time.
-
-        Returns whether it was done: perhaps another server does it just now.
-        """
-        return await compact(
-            self._store, LinesMaker(self._loader), SeriesQuery(owner, EventType.LOG), self._name, fewest
-        )
+    @property
+    def _log(self) -> LogLoader:
+        """Where the lines are."""
+        raise NotImplementedError
 
     # --- pages -------------------------------------------------------------------------------------
 
+    @answers.counted
     async def log_lines(
         self, series: SeriesQuery, page: PageQuery[LogPosition], workers: Collection[str] | None = None
     ) -> list[LogLine]:
@@ -140,18 +98,14 @@ class ColumnarLogs:
         self, owner: Owner, wanted: WantedLines, whole: Sequence[Stretch] | None = None
     ) -> list[LogLine]:
         """The lines of a page; of the `whole` log, if it is known."""
-        found, is_large = await self._page(owner, wanted, whole)
-        if is_large and wanted.whole:
-            of_one = wanted._replace(most=TIMESTAMP_BYTES, limit=1)
-            return whole_timestamps_of(found) or (await self._page(owner, of_one, whole))[0]
-        return found
+        page = await self._page(owner, wanted, whole)
+        if page.is_large and wanted.whole:
+            return page.whole_timestamps() or (await self._page(owner, wanted.of_one_timestamp, whole)).lines()
+        return page.lines()
 
-    async def _page(
-        self, owner: Owner, wanted: WantedLines, whole: Sequence[Stretch] | None
-    ) -> tuple[list[LogLine], bool]:
-        """The page, and whether it was cut because of its bytes."""
+    async def _page(self, owner: Owner, wanted: WantedLines, whole: Sequence[Stretch] | None) -> PageOfLines:
         page = PageOfLines(wanted)
-        walk = self._loader.walk(
+        walk = self._log.walk(
             owner,
             wanted.after,
             descending=wanted.descending,
@@ -162,10 +116,9 @@ class ColumnarLogs:
         async for some, loaded in walk:
             if await off_loop(size_of(some), partial(_add, page, some, loaded)):
                 break
-        is_large = page.size >= wanted.most
-        lines = page.lines()
-        return (page_of(lines, wanted.most) if is_large else lines), is_large
+        return page
 
+    @answers.counted
     async def log_page(self, series: SeriesQuery, page: PageQuery[LogPosition]) -> tuple[list[LogLine], int]:
         """What `log_lines` and `log_count` answer. If no series are selected, blocks are found once for both."""
         if series.selection:
@@ -177,23 +130,19 @@ class ColumnarLogs:
             total = sum([count for _, count in counted])
             return await self._lines_of(series.owner, wanted, [one for one, _ in counted]), total
 
-        return await until_nothing_is_gone(self._loader.finder, read)
+        return await until_nothing_is_gone(self._log.finder, read)
 
     def whole_lines(self, owner: Owner) -> AsyncIterator[Lines]:
         """All lines of the owner in their order, some at a time."""
-        return whole_lines(self._loader, owner)
+        return whole_lines(self._log, owner)
 
     async def known_bodies(self, owner: Owner) -> Collection[bytes]:
         """The ids of all bodies that add nothing if they are sent again."""
-        return await known_bodies(self._loader, owner)
+        return await known_bodies(self._log, owner)
 
     # --- what there is -----------------------------------------------------------------------------
 
-    async def series(self, owner: Owner) -> list[SeriesName]:
-        """Every series of the owner, sorted."""
-        counts, _ = await self._about(owner)
-        return sorted(SeriesName(EventType.LOG, *name) for name in counts)
-
+    @answers.counted
     async def log_count(self, series: SeriesQuery) -> int:
         """How many lines there are, exactly."""
         if not series.selection:
@@ -202,6 +151,7 @@ class ColumnarLogs:
         matches = matcher(series.selection)
         return sum([count for name, count in counts.items() if matches(*name)])
 
+    @answers.counted
     async def log_sizes(self, owner: Owner) -> dict[str, LogSize]:
         """How much each worker logged, exactly."""
         _, sizes = await self._about(owner)
@@ -213,9 +163,9 @@ class ColumnarLogs:
         async def read() -> tuple[Counter[tuple[str, str]], dict[str, LogSize]]:
             counts: Counter[tuple[str, str]] = Counter()
             sizes: dict[str, LogSize] = {}
-            found = await self._loader.stretches(owner)
+            found = await self._log.stretches(owner)
             whole = blocks_of(one for one in found if is_whole(one))
-            for columns in (await self._loader.load(whole, ABOUT)).values():
+            for columns in (await self._log.load(whole, ABOUT)).values():
                 names, of_workers = about_of(columns)
                 counts.update({(metric, variant): count for metric, variant, count in names})
                 worker_sizes.add(sizes, of_workers)
@@ -225,25 +175,26 @@ class ColumnarLogs:
                     worker_sizes.add(sizes, worker_sizes.of_lines(lines))
             return counts, sizes
 
-        return await until_nothing_is_gone(self._loader.finder, read)
+        return await until_nothing_is_gone(self._log.finder, read)
 
     async def _counted(self, owner: Owner) -> list[tuple[Stretch, int]]:
         """All stretches of the log, ascending, and how many lines each has."""
 
         async def read() -> list[tuple[Stretch, int]]:
-            found = await self._loader.stretches(owner)
+            found = await self._log.stretches(owner)
             others = iter(await self._lines([one for one in found if not is_whole(one)]))
             return [(one, one.size if is_whole(one) else len(next(others))) for one in found]
 
-        return await until_nothing_is_gone(self._loader.finder, read)
+        return await until_nothing_is_gone(self._log.finder, read)
 
     async def _lines(self, some: Sequence[Stretch]) -> list[Lines]:
         """The lines of each of the stretches."""
-        loaded = await self._loader.load(blocks_of(some), LINES)
+        loaded = await self._log.load(blocks_of(some), LINES)
         return await off_loop(size_of(some), lambda: [lines_in(one, loaded) for one in some])
 
     # --- numbers -----------------------------------------------------------------------------------
 
+    @answers.counted
     async def log_numbered(self, owner: Owner, numbers: Sequence[int]) -> tuple[list[LogLine], int]:
         """The lines with these numbers, and how many lines there are."""
 
@@ -257,7 +208,7 @@ class ColumnarLogs:
             found: list[LogLine] = []
             runs = [(int(of_each[a]), wanted[a:b]) for a, b in pairwise(edges) if a < b]
             for some in in_parts(runs, lambda run: counted[run[0]][0].size, SEARCHED):
-                loaded = await self._loader.load(blocks_of(counted[number][0] for number, _ in some), LINES)
+                loaded = await self._log.load(blocks_of(counted[number][0] for number, _ in some), LINES)
                 for number, of_stretch in some:
                     lines = lines_in(counted[number][0], loaded)
                     found += lines.take(of_stretch - firsts[number]).log_lines()
@@ -265,8 +216,9 @@ class ColumnarLogs:
                     break
             return page_of(found), total
 
-        return await until_nothing_is_gone(self._loader.finder, read)
+        return await until_nothing_is_gone(self._log.finder, read)
 
+    @answers.counted
     async def log_number(self, owner: Owner, position: LogPosition) -> int:
         """How many lines lie before the position."""
 
@@ -276,19 +228,20 @@ class ColumnarLogs:
                 if one.last < place:
                     before += count
                 elif one.first < place:
-                    loaded = await self._loader.load(blocks_of([one]), LINES)
+                    loaded = await self._log.load(blocks_of([one]), LINES)
                     before += lines_in(one, loaded).before(position)
             return before
 
-        return await until_nothing_is_gone(self._loader.finder, read)
+        return await until_nothing_is_gone(self._log.finder, read)
 
     # --- searches ----------------------------------------------------------------------------------
 
+    @answers.counted
     async def log_hits(self, owner: Owner, wanted: LineFilter, after: LogPosition | None) -> LogHits:
         """Search the next part of the log behind `after` (None: from its beginning), for some milliseconds."""
         places: list[int] = []
         searched = size = 0
-        async for some, loaded in self._loader.walk(owner, after, lines=SEARCHED):
+        async for some, loaded in self._log.walk(owner, after, lines=SEARCHED):
             for one in some:
                 found, count = await off_loop(one.size, partial(_hits, one, loaded, wanted))
                 places += [searched + place for place in found]
@@ -298,12 +251,67 @@ class ColumnarLogs:
                 return LogHits(places, searched, after, ended=False)
         return LogHits(places, searched, after, ended=True)
 
-    # --- changes -----------------------------------------------------------------------------------
+
+class ColumnarLogs(LogReads):
+    """The logs of all owners, as one server reads and writes them."""
+
+    def __init__(self, store: BlockStore, *, cache: int = CACHE) -> None:
+        self.blocks = LogLoader(store, cache)
+        self._bodies = KnownBodies(self.blocks)
+        self._name = uuid.uuid4().hex
+
+    @property
+    def _log(self) -> LogLoader:
+        return self.blocks
+
+    # --- writing -----------------------------------------------------------------------------------
+
+    async def add(self, batch: EventBatch) -> None:
+        """Keep the batch's lines. Adding it again changes nothing if they have digests."""
+        batch = await self._bodies.without(batch)
+        lines = sum([len(columns.messages) for columns in batch.logs])
+        for blocks in await off_loop(lines, lambda: fragments(batch)):
+            await self.blocks.store.put(blocks)
+
+    async def put_lines(self, owner: Owner, lines: Lines) -> None:
+        """Keep lines at their positions."""
+        await put_lines(self.blocks, self._name, owner, lines)
+
+    async def know_bodies(self, owner: Owner, ids: Collection[bytes]) -> None:
+        """Take no lines of these bodies if they are sent from now on."""
+        await know_bodies(self.blocks, self._name, owner, ids)
+        self._bodies.forget(owner)
+
+    async def delete(self, owners: Sequence[Owner]) -> int:
+        """Delete the owners' lines; return how many there were."""
+        counts = [await self.log_count(SeriesQuery(owner, EventType.LOG)) for owner in dict.fromkeys(owners)]
+        await self.blocks.store.remove_before(await self.blocks.store.delete(owners))
+        return sum(counts)
+
+    async def delete_logs(self, series: SeriesQuery, before: int | None, exclude: Selection = ()) -> int:
+        """Delete log lines by age and series; return how many there were."""
+        return await delete_lines(self.blocks, series, before, exclude)
+
+    async def compact(self, owner: Owner, *, fewest: int = FEWEST) -> bool:
+        """Make chunks of fragments, and remove what counts nowhere. Any server may do it at any time.
+
+        Returns whether it was done: perhaps another server does it just now.
+        """
+        return await compact(
+            self.blocks.store, LinesMaker(self.blocks), SeriesQuery(owner, EventType.LOG), self._name, fewest
+        )
+
+    # --- what there is, and what changed ---------------------------------------------------------------
+
+    async def series(self, owner: Owner) -> list[SeriesName]:
+        """Every series of the owner, sorted."""
+        counts, _ = await self._about(owner)
+        return sorted(SeriesName(EventType.LOG, *name) for name in counts)
 
     async def changes(self, owner: Owner, since: int) -> tuple[int, OwnerChanges]:
         """What changed behind a place, perhaps with more, and the place to ask from next."""
-        reached = await self._store.ended(owner)
-        found = await self._store.find(SeriesQuery(owner, EventType.LOG), since=since)
+        reached = await self.blocks.store.ended(owner)
+        found = await self.blocks.store.find(SeriesQuery(owner, EventType.LOG), since=since)
         lines = sum([block.count for block in found.blocks])
         everything = found.deleted > since or note_in(found.blocks) is not None
         return reached, OwnerChanges(log_lines=lines, everything=everything)

@@ -2,6 +2,7 @@
 
 The methods are those of `EventStore` (`stores/events/base.py`) with the same names. A read asks the store once for what
 there is of the series, and then for columns. If a block is gone by then, it was compacted, and the read begins again.
+An event store inherits the reads.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from typing import TypeVar
 
+from apiserver import answers
 from apiserver.events.aggregates import Buckets, CurvesInBuckets, Neighbours
 from apiserver.events.changes import OwnerChanges
 from apiserver.events.model import (
@@ -45,66 +47,34 @@ CACHE = 32 * 2**20
 Result = TypeVar("Result")
 
 
-class ColumnarScalars:
-    """The scalars of all owners, as one server reads and writes them."""
+class ScalarBlocks:
+    """The blocks of points in a store, as one server finds and loads them."""
 
-    def __init__(self, store: BlockStore, *, cache: int = CACHE) -> None:
-        self._store = store
-        self._finder = Finder(store)
-        self._loader = Loader(store, cache)
-        self._name = uuid.uuid4().hex
+    def __init__(self, store: BlockStore, cache: int) -> None:
+        self.store = store
+        self.finder = Finder(store)
+        self.loader = Loader(store, cache)
 
-    # --- writing -----------------------------------------------------------------------------------
+    @answers.counted
+    async def read(
+        self, queries: Sequence[SeriesQuery], work: Callable[[Loader, list[OfSeries]], Awaitable[Result]]
+    ) -> Result:
+        """What `work` makes of each query's series, which are found by one request."""
 
-    async def add(self, batch: EventBatch) -> None:
-        """Keep the batch's points. Refused if the store does not take some of its series; it keeps all others.
+        async def read() -> Result:
+            found = await self.finder.find_of_each(queries)
+            return await work(self.loader, [stretches(one) for one in found])
 
-        Each series of a bundle that is refused is put by itself, so that one costs no other.
-        """
-        scalars, received = batch.scalars, batch.received
-        made = await off_loop(len(scalars.iters), lambda: fragments(scalars, received))
-        try:
-            await self._store.put(made)
-        except Refused as refusal:
-            if not any(block.members for block in refusal.blocks):
-                raise
-            refused = {(block.owner, name) for block in refusal.blocks for name in block.names}
-            alone = await off_loop(len(scalars.iters), lambda: fragments(scalars, received, most_series=1))
-            await self._store.put([block for block in alone if (block.owner, block.series) in refused])
+        return await until_nothing_is_gone(self.finder, read)
 
-    async def put_points(self, owner: Owner, some: Sequence[WholePoints]) -> None:
-        """Keep points of whole series."""
-        await put_points(self._store, self._name, owner, some)
 
-    async def delete(self, owners: Sequence[Owner]) -> None:
-        """Delete the owners' points."""
-        await self._store.remove_before(await self._store.delete(owners))
+class ScalarReads:
+    """The methods of `EventStore` that read points."""
 
-    async def thin_scalars(
-        self, series: SeriesQuery, points: int, checksums: Mapping[tuple[str, str], int] | None = None
-    ) -> int:
-        """Thin those of the series that have more points to at most so many; return how many points are gone."""
-        return await thin(self._store, self._loader, series, points, checksums)
-
-    async def compact(self, owner: Owner, *, fewest: int = FEWEST) -> bool:
-        """Make chunks of fragments, and remove what counts nowhere. Any server may do it at any time.
-
-        Returns whether it was done: perhaps another server does it just now.
-        """
-        return await compact(
-            self._store, PointsMaker(self._loader), SeriesQuery(owner, EventType.SCALAR), self._name, fewest
-        )
-
-    # --- reading -----------------------------------------------------------------------------------
-
-    async def series(self, owner: Owner) -> list[SeriesName]:
-        """Every series of the owner, sorted."""
-        found = stretches(await self._finder.find(SeriesQuery(owner, EventType.SCALAR)))
-        return [SeriesName(EventType.SCALAR, *name) for name in found]
-
-    async def count(self, series: SeriesQuery) -> int:
-        """How many points the series have, exactly. Each iteration of a series counts once."""
-        return await self._read_one(series, lambda found: statistics.count(self._loader, found))
+    @property
+    def _points(self) -> ScalarBlocks:
+        """Where the points are."""
+        raise NotImplementedError
 
     async def scalar_stats(self, series: SeriesQuery, *, spread: bool = False) -> list[ScalarStats]:
         """Stats of each series, sorted by metric and variant; with `spread`, all of them."""
@@ -117,8 +87,8 @@ class ColumnarScalars:
 
     async def _stats(self, queries: Sequence[SeriesQuery], *, spread: bool) -> list[list[ScalarStats]]:
         owners = [series.owner for series in queries]
-        return await self._read_each(
-            queries, lambda found: statistics.scalar_stats(self._loader, owners, found, spread=spread)
+        return await self._points.read(
+            queries, lambda loader, found: statistics.scalar_stats(loader, owners, found, spread=spread)
         )
 
     async def scalar_buckets(self, series: SeriesQuery, wanted: BucketQuery) -> list[Buckets]:
@@ -128,71 +98,132 @@ class ColumnarScalars:
 
     async def scalar_buckets_of_each(self, queries: Sequence[SeriesQuery], wanted: BucketQuery) -> list[list[Buckets]]:
         """The buckets of each query's series, in order."""
-        return await self._read_each(queries, lambda found: bucketing.buckets(self._loader, found, wanted))
+        return await self._points.read(queries, lambda loader, found: bucketing.buckets(loader, found, wanted))
 
     async def curve_ends(self, asked: CurvesQuery) -> tuple[int, int] | None:
         """The least and the greatest x of all curves together; iteration −2³¹ is left out."""
-        return await self._read_curves(asked, lambda found: curves.ends(self._loader, found, asked.axis))
+        return await self._read_curves(asked, lambda loader, found: curves.ends(loader, found, asked.axis))
 
     async def curve_buckets(self, asked: CurvesQuery, buckets: CommonBuckets) -> CurvesInBuckets:
         """Each owner's mean in each bucket, and the extremes of all points of all owners there."""
-        return await self._read_curves(asked, lambda found: curves.in_buckets(self._loader, found, asked, buckets))
+        return await self._read_curves(asked, lambda loader, found: curves.in_buckets(loader, found, asked, buckets))
 
     async def curve_neighbours(self, asked: CurvesQuery, buckets: CommonBuckets, *, before: bool) -> Neighbours:
         """The nearest bucket of each owner before (or behind) all these buckets that has a finite value."""
         return await self._read_curves(
-            asked, lambda found: curves.neighbours(self._loader, found, asked, buckets, before=before)
+            asked, lambda loader, found: curves.neighbours(loader, found, asked, buckets, before=before)
         )
 
+    @answers.counted
     async def scalar_points(self, series: SeriesQuery, page: PageQuery[ScalarPosition]) -> ScalarPoints:
         """A page of points in (iter, metric, variant) order. A `whole` page never ends inside an iteration."""
 
         async def read() -> ScalarPoints:
-            found = await self._finder.find(series, pages.range_of(page))
-            return await pages.page(self._loader, stretches(found), page)
+            found = await self._points.finder.find(series, pages.range_of(page))
+            return await pages.page(self._points.loader, stretches(found), page)
 
-        return await until_nothing_is_gone(self._finder, read)
+        return await until_nothing_is_gone(self._points.finder, read)
 
     async def last_values(self, series: SeriesQuery, n: int) -> dict[Name, list[float]]:
         """The last `n` values by iteration of each series, oldest first."""
-        return await self._read_one(series, lambda found: last_values.last_values(self._loader, found, n))
+        return await self._read_one(series, lambda loader, found: last_values.last_values(loader, found, n))
 
     async def earliest_points(self, series: SeriesQuery, limit: int, after: int | None = None) -> ScalarPoints:
         """The first `limit` points beyond timestamp `after`, and all others that share the last one's timestamp."""
-        return await self._read_one(series, lambda found: earliest(self._loader, found, limit, after))
+        return await self._read_one(series, lambda loader, found: earliest(loader, found, limit, after))
 
     async def worker_spans(self, series: SeriesQuery) -> list[WorkerSpan]:
         """How many points each worker reported of each series, and when, sorted."""
-        return await self._read_one(series, lambda found: by_worker.spans(self._loader, found))
+        return await self._read_one(series, lambda loader, found: by_worker.spans(loader, found))
 
     async def worker_means(self, series: SeriesQuery, grid: Grid) -> list[WorkerMeans]:
         """The means of the points that each worker reported of each series in each step of the grid."""
-        return await self._read_one(series, lambda found: by_worker.means(self._loader, found, grid))
+        return await self._read_one(series, lambda loader, found: by_worker.means(loader, found, grid))
 
-    async def _read_one(self, series: SeriesQuery, work: Callable[[OfSeries], Awaitable[Result]]) -> Result:
-        return await self._read_each([series], lambda found: work(found[0]))
+    async def _read_one(self, series: SeriesQuery, work: Callable[[Loader, OfSeries], Awaitable[Result]]) -> Result:
+        return await self._points.read([series], lambda loader, found: work(loader, found[0]))
 
-    async def _read_curves(self, asked: CurvesQuery, work: Callable[[list[OfSeries]], Awaitable[Result]]) -> Result:
-        return await self._read_each([asked.of(owner) for owner in asked.owners], work)
-
-    async def _read_each(
-        self, queries: Sequence[SeriesQuery], work: Callable[[list[OfSeries]], Awaitable[Result]]
+    async def _read_curves(
+        self, asked: CurvesQuery, work: Callable[[Loader, list[OfSeries]], Awaitable[Result]]
     ) -> Result:
-        """What `work` makes of each query's series, which are found by one request."""
-
-        async def read() -> Result:
-            return await work([stretches(found) for found in await self._finder.find_of_each(queries)])
-
-        return await until_nothing_is_gone(self._finder, read)
+        return await self._points.read([asked.of(owner) for owner in asked.owners], work)
 
     def whole_points(self, series: SeriesQuery) -> AsyncIterator[list[WholePoints]]:
         """All points of the series, some at a time."""
-        return whole_points(self._store, self._loader, series)
+        return whole_points(self._points.store, self._points.loader, series)
+
+
+class ColumnarScalars(ScalarReads):
+    """The scalars of all owners, as one server reads and writes them."""
+
+    def __init__(self, store: BlockStore, *, cache: int = CACHE) -> None:
+        self.blocks = ScalarBlocks(store, cache)
+        self._name = uuid.uuid4().hex
+
+    @property
+    def _points(self) -> ScalarBlocks:
+        return self.blocks
+
+    # --- writing -----------------------------------------------------------------------------------
+
+    async def add(self, batch: EventBatch) -> None:
+        """Keep the batch's points. Refused if the store does not take some of its series; it keeps all others.
+
+        Each series of a bundle that is refused is put by itself, so that one costs no other.
+        """
+        scalars, received = batch.scalars, batch.received
+        made = await off_loop(len(scalars.iters), lambda: fragments(scalars, received))
+        try:
+            await self._points.store.put(made)
+        except Refused as refusal:
+            if not any(block.members for block in refusal.blocks):
+                raise
+            refused = {(block.owner, name) for block in refusal.blocks for name in block.names}
+            alone = await off_loop(len(scalars.iters), lambda: fragments(scalars, received, most_series=1))
+            await self._points.store.put([block for block in alone if (block.owner, block.series) in refused])
+
+    async def put_points(self, owner: Owner, some: Sequence[WholePoints]) -> None:
+        """Keep points of whole series."""
+        await put_points(self._points.store, self._name, owner, some)
+
+    async def delete(self, owners: Sequence[Owner]) -> None:
+        """Delete the owners' points."""
+        await self._points.store.remove_before(await self._points.store.delete(owners))
+
+    async def thin_scalars(
+        self, series: SeriesQuery, points: int, checksums: Mapping[tuple[str, str], int] | None = None
+    ) -> int:
+        """Thin those of the series that have more points to at most so many; return how many points are gone."""
+        return await thin(self._points.store, self._points.loader, series, points, checksums)
+
+    async def compact(self, owner: Owner, *, fewest: int = FEWEST) -> bool:
+        """Make chunks of fragments, and remove what counts nowhere. Any server may do it at any time.
+
+        Returns whether it was done: perhaps another server does it just now.
+        """
+        return await compact(
+            self._points.store,
+            PointsMaker(self._points.loader),
+            SeriesQuery(owner, EventType.SCALAR),
+            self._name,
+            fewest,
+        )
+
+    # --- what there is, and what changed ---------------------------------------------------------------
+
+    async def series(self, owner: Owner) -> list[SeriesName]:
+        """Every series of the owner, sorted."""
+        found = stretches(await self._points.finder.find(SeriesQuery(owner, EventType.SCALAR)))
+        return [SeriesName(EventType.SCALAR, *name) for name in found]
+
+    async def count(self, series: SeriesQuery) -> int:
+        """How many points the series have, exactly. Each iteration of a series counts once."""
+        return await self._read_one(series, lambda loader, found: statistics.count(loader, found))
 
     async def changes(self, owner: Owner, since: int) -> tuple[int, OwnerChanges]:
         """What changed behind a place, perhaps with more, and the place to ask from next."""
-        reached = await self._store.ended(owner)
-        found = await self._store.find(SeriesQuery(owner, EventType.SCALAR), since=since)
+        reached = await self._points.store.ended(owner)
+        found = await self._points.store.find(SeriesQuery(owner, EventType.SCALAR), since=since)
         changes = OwnerChanges(everything=found.deleted > since)
         for block in found.blocks:
             changes.widen(SeriesName(EventType.SCALAR, *block.series), Range(block.first, block.last))

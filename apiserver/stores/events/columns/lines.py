@@ -19,7 +19,8 @@ from apiserver.stores.events.base import EVENT_BYTES
 from apiserver.stores.events.columns import compression, integers
 from apiserver.stores.events.columns.names import Name
 
-_Which = slice | npt.NDArray[np.intp]
+#: Some lines: their range, or their indices.
+Which = slice | npt.NDArray[np.intp]
 
 #: These make positions and lines in half the time that their classes take. Pages have many lines.
 _POSITION: Callable[[Iterable[int]], LogPosition] = partial(tuple.__new__, LogPosition)
@@ -32,6 +33,23 @@ class LogPart(NamedTuple):
     sequence: int
     received: int
     columns: LogColumns
+
+
+class Positions(NamedTuple):
+    """Positions of lines, ascending."""
+
+    timestamps: Int64Array
+    sequences: Int64Array
+
+    def at(self, n: int) -> LogPosition:
+        """The n-th position."""
+        return LogPosition(int(self.timestamps[n]), int(self.sequences[n]))
+
+    def before(self, position: LogPosition, side: Literal["left", "right"] = "left") -> int:
+        """How many of them lie before the position; "right": or at it."""
+        start = int(np.searchsorted(self.timestamps, position.timestamp, "left"))
+        stop = int(np.searchsorted(self.timestamps, position.timestamp, "right"))
+        return start + int(np.searchsorted(self.sequences[start:stop], position.sequence, side))
 
 
 @dataclass(slots=True)
@@ -55,7 +73,7 @@ class Column:
     def __iter__(self) -> Iterator[Any]:
         return map(self.table.__getitem__, self.places.tolist())
 
-    def take(self, which: _Which) -> Column:
+    def take(self, which: Which) -> Column:
         """The values at `which`."""
         return Column(self.table, self.places[which])
 
@@ -110,6 +128,11 @@ class Lines:
         return len(self.messages)
 
     @property
+    def texts(self) -> Texts:
+        """What searches look at."""
+        return Texts(self.levels, self.workers, self.messages)
+
+    @property
     def sizes(self) -> Int64Array:
         """Bytes of memory that each line takes as `LogLine`, about."""
         sizes = EVENT_BYTES + np.fromiter(map(len, self.messages), np.int64, len(self))
@@ -123,9 +146,14 @@ class Lines:
         extras = 0 if self.extras.table == [None] else sum(len(extra) for extra in self.extras if extra)
         return EVENT_BYTES * len(self) + sum(map(len, self.messages)) + extras
 
+    @property
+    def positions(self) -> Positions:
+        """The position of each line."""
+        return Positions(self.timestamps, self.sequences)
+
     def position(self, n: int) -> LogPosition:
         """The position of a line."""
-        return LogPosition(int(self.timestamps[n]), int(self.sequences[n]))
+        return self.positions.at(n)
 
     def take(self, which: npt.NDArray[np.intp]) -> Lines:
         """The lines at these indices."""
@@ -135,7 +163,7 @@ class Lines:
         """The lines at start ≤ n < stop."""
         return self._at(slice(start, stop), self.messages[start:stop])
 
-    def _at(self, which: _Which, messages: list[str]) -> Lines:
+    def _at(self, which: Which, messages: list[str]) -> Lines:
         return Lines(
             timestamps=self.timestamps[which],
             sequences=self.sequences[which],
@@ -168,9 +196,7 @@ class Lines:
 
     def before(self, position: LogPosition, side: Literal["left", "right"] = "left") -> int:
         """How many of the lines lie before the position; "right": or at it."""
-        start = int(np.searchsorted(self.timestamps, position.timestamp, "left"))
-        stop = int(np.searchsorted(self.timestamps, position.timestamp, "right"))
-        return start + int(np.searchsorted(self.sequences[start:stop], position.sequence, side))
+        return self.positions.before(position, side)
 
     def log_lines(self) -> list[LogLine]:
         """All lines as `LogLine`."""

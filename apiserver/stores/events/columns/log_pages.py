@@ -9,7 +9,7 @@ import numpy as np
 
 from apiserver.events.model import Int64Array, LogLine, LogPosition
 from apiserver.events.queries import PageQuery, SeriesQuery
-from apiserver.stores.events.base import PAGE_BYTES
+from apiserver.stores.events.base import PAGE_BYTES, TIMESTAMP_BYTES, page_of, whole_timestamps_of
 from apiserver.stores.events.columns.lines import Lines
 from apiserver.stores.events.columns.names import Matcher, matcher
 from apiserver.stores.events.columns.points import page_end
@@ -33,19 +33,24 @@ class WantedLines(NamedTuple):
         of_workers = None if workers is None else frozenset(workers)
         return cls(matches, of_workers, page.after, page.descending, page.limit, page.whole)
 
+    @property
+    def of_one_timestamp(self) -> Self:
+        """The page with only the lines of its first timestamp, which may take more bytes."""
+        return self._replace(most=TIMESTAMP_BYTES, limit=1)
+
     def end(self, times: Int64Array) -> int:
         """How many lines are on the page if these are the timestamps of all lines, in walking order."""
         return page_end(times, self.limit, whole=self.whole)
 
 
 class PageOfLines:
-    """The lines of a page so far. `size` says how many bytes they take, about."""
+    """The lines of a page so far."""
 
     def __init__(self, wanted: WantedLines) -> None:
         self._wanted = wanted
         self._parts: list[Lines] = []
         self._times = np.empty(0, np.int64)
-        self.size = 0
+        self._size = 0
 
     def add(self, lines: Lines) -> bool:
         """Take those that are wanted of the next lines, which ascend. Whether the page needs no more then."""
@@ -62,14 +67,19 @@ class PageOfLines:
         before, self._times = len(self._times), np.concatenate([self._times, lines.timestamps])
         end = wanted.end(self._times)
         self._parts.append(lines.slice(0, end - before))
-        self.size += self._parts[-1].bytes
-        return end < len(self._times) or self.size >= wanted.most
+        self._size += self._parts[-1].bytes
+        return end < len(self._times) or self.is_large
 
     @property
-    def count(self) -> int:
-        """How many lines the page has so far."""
-        return sum(map(len, self._parts))
+    def is_large(self) -> bool:
+        """Whether the page ends because of its bytes."""
+        return self._size >= self._wanted.most
 
     def lines(self) -> list[LogLine]:
         """The lines of the page."""
-        return [line for lines in self._parts for line in lines.log_lines()]
+        lines = (line for lines in self._parts for line in lines.log_lines())
+        return page_of(lines, self._wanted.most) if self.is_large else [*lines]
+
+    def whole_timestamps(self) -> list[LogLine]:
+        """The lines of the page, without those of its last timestamp, of which some may be missing; perhaps none."""
+        return whole_timestamps_of(self.lines())

@@ -13,35 +13,20 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TypeVar
 
-from apiserver.answers import reading
-from apiserver.events.aggregates import Buckets, CurvesInBuckets, Neighbours
 from apiserver.events.changes import Changes, ChangesQuery
-from apiserver.events.log_filter import LineFilter, LogHits
 from apiserver.events.model import (
     SAMPLE_TYPES,
     EventBatch,
     EventType,
-    LogLine,
-    LogPosition,
-    LogSize,
     Owner,
     Sample,
     SamplePosition,
     SampleSeries,
-    ScalarPoints,
-    ScalarPosition,
-    ScalarStats,
     Selection,
     SeriesName,
-    WorkerMeans,
-    WorkerSpan,
 )
 from apiserver.events.queries import (
     EVERYWHERE,
-    BucketQuery,
-    CommonBuckets,
-    CurvesQuery,
-    Grid,
     PageQuery,
     Range,
     SeriesQuery,
@@ -50,8 +35,9 @@ from apiserver.off_loop import together
 from apiserver.stores.events.base import EventStoreError
 from apiserver.stores.events.columnar.blocks import Refused
 from apiserver.stores.events.columnar.compactor import Compactor, Compacts
-from apiserver.stores.events.columnar.logs import ColumnarLogs
-from apiserver.stores.events.columnar.scalars import ColumnarScalars
+from apiserver.stores.events.columnar.log_reading import LogLoader
+from apiserver.stores.events.columnar.logs import ColumnarLogs, LogReads
+from apiserver.stores.events.columnar.scalars import ColumnarScalars, ScalarBlocks, ScalarReads
 from apiserver.stores.events.columns.lines import Lines
 from apiserver.stores.events.columns.whole import WholePoints
 from apiserver.stores.events.elasticsearch import bulk, names
@@ -92,7 +78,7 @@ class _Parts:
     deletions: Deletions
 
 
-class ElasticsearchEventStore:
+class ElasticsearchEventStore(ScalarReads, LogReads):
     """Events in the indices of one prefix, which any number of servers may use at once.
 
     A server sees its own acknowledged events at once, and those of other servers within a second, or with `strict` at
@@ -309,84 +295,6 @@ class ElasticsearchEventStore:
         found = await self._opened.series.find(SeriesQuery(owner, type))
         return [SeriesName(type, one.metric, one.variant) for one in found]
 
-    async def scalar_stats(self, series: SeriesQuery, *, spread: bool = False) -> list[ScalarStats]:
-        """Stats of each series."""
-        return await _counted(self._opened.scalars.scalar_stats(series, spread=spread))
-
-    async def scalar_stats_of_each(self, queries: Sequence[SeriesQuery]) -> list[list[ScalarStats]]:
-        """Stats of each query's series."""
-        return await _counted(self._opened.scalars.scalar_stats_of_each(queries))
-
-    async def scalar_buckets(self, series: SeriesQuery, buckets: BucketQuery) -> list[Buckets]:
-        """Buckets of each series that has a curve."""
-        return await _counted(self._opened.scalars.scalar_buckets(series, buckets))
-
-    async def scalar_buckets_of_each(self, queries: Sequence[SeriesQuery], buckets: BucketQuery) -> list[list[Buckets]]:
-        """Buckets of each query's series."""
-        return await _counted(self._opened.scalars.scalar_buckets_of_each(queries, buckets))
-
-    async def curve_ends(self, asked: CurvesQuery) -> tuple[int, int] | None:
-        """The ends of all curves together."""
-        return await _counted(self._opened.scalars.curve_ends(asked))
-
-    async def curve_buckets(self, asked: CurvesQuery, buckets: CommonBuckets) -> CurvesInBuckets:
-        """All curves in common buckets."""
-        return await _counted(self._opened.scalars.curve_buckets(asked, buckets))
-
-    async def curve_neighbours(self, asked: CurvesQuery, buckets: CommonBuckets, *, before: bool) -> Neighbours:
-        """The nearest buckets outside."""
-        return await _counted(self._opened.scalars.curve_neighbours(asked, buckets, before=before))
-
-    async def scalar_points(self, series: SeriesQuery, page: PageQuery[ScalarPosition]) -> ScalarPoints:
-        """A page of points by iteration."""
-        return await _counted(self._opened.scalars.scalar_points(series, page))
-
-    async def earliest_points(self, series: SeriesQuery, limit: int, after: int | None = None) -> ScalarPoints:
-        """A page of points by time."""
-        return await _counted(self._opened.scalars.earliest_points(series, limit, after))
-
-    async def last_values(self, series: SeriesQuery, n: int) -> dict[tuple[str, str], list[float]]:
-        """The last values of each series."""
-        return await _counted(self._opened.scalars.last_values(series, n))
-
-    async def worker_spans(self, series: SeriesQuery) -> list[WorkerSpan]:
-        """What each worker reported of each series."""
-        return await _counted(self._opened.scalars.worker_spans(series))
-
-    async def worker_means(self, series: SeriesQuery, grid: Grid) -> list[WorkerMeans]:
-        """Means by worker and step."""
-        return await _counted(self._opened.scalars.worker_means(series, grid))
-
-    async def log_lines(
-        self, series: SeriesQuery, page: PageQuery[LogPosition], workers: Collection[str] | None = None
-    ) -> list[LogLine]:
-        """A page of log lines."""
-        return await _counted(self._opened.logs.log_lines(series, page, workers))
-
-    async def log_count(self, series: SeriesQuery) -> int:
-        """How many lines there are."""
-        return await _counted(self._opened.logs.log_count(series))
-
-    async def log_page(self, series: SeriesQuery, page: PageQuery[LogPosition]) -> tuple[list[LogLine], int]:
-        """A page of log lines, and how many there are."""
-        return await _counted(self._opened.logs.log_page(series, page))
-
-    async def log_numbered(self, owner: Owner, numbers: Sequence[int]) -> tuple[list[LogLine], int]:
-        """Lines by their numbers, and how many there are."""
-        return await _counted(self._opened.logs.log_numbered(owner, numbers))
-
-    async def log_number(self, owner: Owner, position: LogPosition) -> int:
-        """How many lines lie before a position."""
-        return await _counted(self._opened.logs.log_number(owner, position))
-
-    async def log_hits(self, owner: Owner, wanted: LineFilter, after: LogPosition | None) -> LogHits:
-        """Search the next part of a log."""
-        return await _counted(self._opened.logs.log_hits(owner, wanted, after))
-
-    async def log_sizes(self, owner: Owner) -> dict[str, LogSize]:
-        """How much each worker logged."""
-        return await _counted(self._opened.logs.log_sizes(owner))
-
     async def sample_series(self, series: SeriesQuery) -> list[SampleSeries]:
         """What is known of each series of samples."""
         return await self._samples(series).series()
@@ -414,7 +322,7 @@ class ElasticsearchEventStore:
 
     async def _count(self, series: SeriesQuery) -> int:
         if series.type is EventType.SCALAR:
-            return await _counted(self._opened.scalars.count(series))
+            return await self._opened.scalars.count(series)
         if series.type is EventType.LOG:
             return await self.log_count(series)
         return await self._cluster.count(
@@ -423,27 +331,15 @@ class ElasticsearchEventStore:
 
     # --- copies ------------------------------------------------------------------------------------
 
-    def whole_points(self, series: SeriesQuery) -> AsyncIterator[Sequence[WholePoints]]:
-        """All points of the series, some at a time."""
-        return self._opened.scalars.whole_points(series)
-
     async def put_points(self, owner: Owner, some: Sequence[WholePoints]) -> None:
         """Keep points of whole series, most of them as chunks at once."""
         await self._add_documents((), [owner])
         await self._opened.scalars.put_points(owner, some)
 
-    def whole_lines(self, owner: Owner) -> AsyncIterator[Lines]:
-        """All log lines of the owner in their order, some at a time."""
-        return self._opened.logs.whole_lines(owner)
-
     async def put_lines(self, owner: Owner, lines: Lines) -> None:
         """Keep log lines at their positions, as chunks at once."""
         await self._add_documents((), [owner])
         await self._opened.logs.put_lines(owner, lines)
-
-    async def known_bodies(self, owner: Owner) -> Collection[bytes]:
-        """The ids of all bodies of log lines that add nothing if they are sent again."""
-        return await self._opened.logs.known_bodies(owner)
 
     async def know_bodies(self, owner: Owner, ids: Collection[bytes]) -> None:
         """Take no lines of these bodies if they are sent from now on."""
@@ -499,17 +395,19 @@ class ElasticsearchEventStore:
         return self._parts
 
     @property
+    def _points(self) -> ScalarBlocks:
+        return self._opened.scalars.blocks
+
+    @property
+    def _log(self) -> LogLoader:
+        return self._opened.logs.blocks
+
+    @property
     def _cluster(self) -> Cluster:
         return self._opened.cluster
 
     def _samples(self, series: SeriesQuery) -> Samples:
         return Samples(self._cluster, self._opened.series, series)
-
-
-async def _counted(read: Awaitable[Result]) -> Result:
-    """What is read. The bytes that it takes meanwhile count for the answer that it is for."""
-    with reading():
-        return await read
 
 
 async def _refused(adding: Awaitable[None]) -> Mapping[str, int]:

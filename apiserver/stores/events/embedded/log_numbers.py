@@ -24,12 +24,10 @@ import numpy as np
 import numpy.typing as npt
 
 from apiserver.events.model import EventType, Int64Array, LogLine, LogPosition, Owner
-from apiserver.events.queries import SeriesQuery
 from apiserver.stores.events.base import page_of
-from apiserver.stores.events.columns import lines as codec
-from apiserver.stores.events.columns.lines import Lines, LogPart
-from apiserver.stores.events.embedded.logs import hot_line, hot_positions
-from apiserver.stores.events.embedded.names import CODES, series_ids
+from apiserver.stores.events.columns.lines import Lines, LogPart, Positions, joined
+from apiserver.stores.events.embedded.log_walk import Log
+from apiserver.stores.events.embedded.names import CODES
 
 _ENDS = "SELECT id, last_time, last_sequence, count FROM log_blocks WHERE owner = ? ORDER BY last_time, last_sequence"
 #: What changes when an owner's blocks do.
@@ -43,26 +41,11 @@ MOST_BLOCKS = 500_000
 MOST_LOGS = 1000
 
 
-class _Keys(NamedTuple):
-    """Positions in ascending order."""
-
-    times: Int64Array
-    sequences: Int64Array
-
-    def before(self, others: _Keys) -> npt.NDArray[np.intp]:
-        """How many of these positions lie before each of the others, which are ascending and not among these."""
-        if not len(self.times):
-            return np.zeros(len(others.times), np.intp)
-        times = np.concatenate([self.times, others.times])
-        order = np.lexsort((np.concatenate([self.sequences, others.sequences]), times))
-        return np.flatnonzero(order >= len(self.times)) - np.arange(len(others.times))
-
-
 class _Blocks(NamedTuple):
     """The blocks of a log, in order."""
 
     ids: Int64Array
-    ends: _Keys
+    ends: Positions
     firsts: Int64Array
     """The number of the first merged line of each segment, then how many merged lines there are."""
 
@@ -91,7 +74,7 @@ class BlockEnds:
                 return known[1]
         rows = conn.execute(_ENDS, (version and version[0],)).fetchall()
         ids, times, sequences, counts = np.array(rows, np.int64).reshape(-1, 4).T.copy()
-        blocks = _Blocks(ids, _Keys(times, sequences), np.concatenate([[0], np.cumsum(counts), [np.sum(counts)]]))
+        blocks = _Blocks(ids, Positions(times, sequences), np.concatenate([[0], np.cumsum(counts), [np.sum(counts)]]))
         with self._lock:
             self._keep(owner, version, blocks)
         return blocks
@@ -115,15 +98,10 @@ class NumberedLog:
         self, conn: sqlite3.Connection, owner: Owner, hot: Sequence[Sequence[LogPart]], known: BlockEnds
     ) -> None:
         self._conn = conn
-        self._owner = owner
+        self._log = Log(conn, owner, hot)
         self._ids, self._ends, self._first_merged = known.of(conn, owner)
-        self._parts = [part for table in hot for part in table]
-        unordered = hot_positions(self._parts)
-        self._order = np.lexsort(unordered[::-1])
-        self._hot = _Keys(*(column[self._order] for column in unordered))
-        self._part_ends = np.cumsum([len(part.columns.messages) for part in self._parts], dtype=np.int64)
         #: The number of the first hot line of each segment, and of the first line of any kind; then how many there are.
-        self._first_hot = np.concatenate([[0], self._hot.before(self._ends), [len(self._hot.times)]])
+        self._first_hot = np.concatenate([[0], _before(self._log.hot.positions, self._ends), [len(self._log.hot)]])
         self._firsts = self._first_merged + self._first_hot
 
     @property
@@ -141,42 +119,31 @@ class NumberedLog:
 
     def number(self, position: LogPosition) -> int:
         """How many lines lie before the position."""
-        time, sequence = position
-        segment = _bisect(self._ends, time, sequence)
+        segment = self._ends.before(position)
         merged = int(self._first_merged[segment])
         if segment < len(self._ids):
-            block = self._block(segment)
-            merged += _bisect(_Keys(block.timestamps, block.sequences), time, sequence)
-        return merged + _bisect(self._hot, time, sequence)
+            merged += self._block(segment).before(position)
+        return merged + self._log.hot.positions.before(position)
 
     def _some(self, segment: int, numbers: Int64Array) -> list[LogLine]:
         """The lines of a segment that have these numbers."""
         within = numbers - self._firsts[segment]
-        hot = np.arange(self._first_hot[segment], self._first_hot[segment + 1])
+        first, last = self._first_hot[segment : segment + 2].tolist()
         if segment == len(self._ids):
-            return [self._hot_line(n) for n in hot[within].tolist()]
+            return self._log.hot.lines(first + within).log_lines()
         block = self._block(segment)
-        if not len(hot):
-            return block.take(within).log_lines()
-        times = np.concatenate([block.timestamps, self._hot.times[hot]])
-        order = np.lexsort((np.concatenate([block.sequences, self._hot.sequences[hot]]), times))[within]
-        merged = iter(block.take(order[order < len(block)]).log_lines())
-        return [next(merged) if n < len(block) else self._hot_line(int(hot[n - len(block)])) for n in order.tolist()]
+        lines = joined([block, self._log.hot.lines(np.arange(first, last))]) if first < last else block
+        return lines.take(within).log_lines()
 
     def _block(self, segment: int) -> Lines:
-        names = {id: name for name, id in series_ids(self._conn, SeriesQuery(self._owner, EventType.LOG)).items()}
         (body,) = self._conn.execute("SELECT body FROM log_blocks WHERE id = ?", (int(self._ids[segment]),)).fetchone()
-        return codec.decode(body, names)
-
-    def _hot_line(self, n: int) -> LogLine:
-        """The hot line that is the n-th in order."""
-        place = int(self._order[n])
-        part = int(np.searchsorted(self._part_ends, place, "right"))
-        start = int(self._part_ends[part]) - len(self._parts[part].columns.messages)
-        return hot_line(self._parts[part], place - start)
+        return self._log.decoded(body)
 
 
-def _bisect(keys: _Keys, time: int, sequence: int) -> int:
-    """How many of the positions lie before (time, sequence)."""
-    first, end = np.searchsorted(keys.times, time, "left"), np.searchsorted(keys.times, time, "right")
-    return int(first + np.searchsorted(keys.sequences[first:end], sequence, "left"))
+def _before(positions: Positions, others: Positions) -> npt.NDArray[np.intp]:
+    """How many of the positions lie before each of the others, which are ascending and not among these."""
+    if not len(positions.timestamps):
+        return np.zeros(len(others.timestamps), np.intp)
+    times = np.concatenate([positions.timestamps, others.timestamps])
+    order = np.lexsort((np.concatenate([positions.sequences, others.sequences]), times))
+    return np.flatnonzero(order >= len(positions.timestamps)) - np.arange(len(others.timestamps))

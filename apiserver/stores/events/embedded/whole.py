@@ -11,15 +11,13 @@ import sqlite3
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from apiserver.events.model import EventType, LogPosition, Owner
-from apiserver.events.queries import GREATEST, LEAST, SeriesQuery
-from apiserver.stores.events.columns import lines as codec
+from apiserver.events.model import LogPosition, Owner
+from apiserver.events.queries import GREATEST, LEAST
 from apiserver.stores.events.columns.chunks import POINTS_AT_A_TIME
-from apiserver.stores.events.columns.lines import Lines, LogPart
+from apiserver.stores.events.columns.lines import Lines, LogPart, joined
 from apiserver.stores.events.columns.names import Name
 from apiserver.stores.events.columns.whole import LINES_AT_A_TIME, WholePoints
-from apiserver.stores.events.embedded.logs import blocks_ahead
-from apiserver.stores.events.embedded.names import series_ids
+from apiserver.stores.events.embedded.log_walk import Log
 from apiserver.stores.events.embedded.series import Series
 from apiserver.stores.events.embedded.unsettled import hold, parts_of
 
@@ -63,18 +61,12 @@ def read_lines(
     owner: Owner, after: LogPosition | None, conn: sqlite3.Connection, hot: Sequence[Sequence[LogPart]]
 ) -> Lines | None:
     """The next lines of a log, behind a position; None: there are none."""
-    parts = [part for table in hot for part in table]
-    names = {id: name for name, id in series_ids(conn, SeriesQuery(owner, EventType.LOG)).items()}
+    log = Log(conn, owner, hot)
     found: list[Lines] = []
-    size, end = 0, None
-    for body in blocks_ahead(conn, owner, after):
-        found.append(codec.decode(body, names).beyond(after, descending=False))
+    size = 0
+    for segment in log.walk(after, log.blocks(after)):
+        found.append(log.lines(segment).beyond(after, descending=False))
         size += found[-1].bytes
         if size >= LINES_AT_A_TIME:
-            end = found[-1].position(len(found[-1]) - 1)
             break
-    if parts:
-        recent = codec.of_parts(parts).beyond(after, descending=False)
-        found.append(recent if end is None else recent.slice(0, recent.before(end)))
-    found = [lines for lines in found if len(lines)]
-    return codec.joined(found) if found else None
+    return joined(found) if found else None

@@ -1,0 +1,59 @@
+"""The log lines of an owner that are in memtables, in their order. Only those that are asked for become columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from apiserver.stores.events.columns.lines import Column, Lines, LogPart, Positions, Texts, Which
+
+
+class HotLines:
+    """The lines of some parts, ascending by position."""
+
+    def __init__(self, tables: Sequence[Sequence[LogPart]]) -> None:
+        """`tables` has the parts of each memtable."""
+        self._parts = [part for table in tables for part in table]
+        lengths = np.array([len(part.columns.messages) for part in self._parts], np.int64)
+        self._ends = np.cumsum(lengths)
+        self._begins = self._ends - lengths
+        times = np.concatenate([np.empty(0, np.int64), *(part.columns.timestamps for part in self._parts)])
+        firsts = np.array([part.sequence for part in self._parts], np.int64) - self._begins
+        sequences = np.repeat(firsts, lengths) + np.arange(len(times))
+        self._order = np.lexsort((sequences, times))
+        self.positions = Positions(times[self._order], sequences[self._order])
+
+    def __len__(self) -> int:
+        return len(self._order)
+
+    def lines(self, some: Which) -> Lines:
+        """These lines, at least one."""
+        found = self._found(some)
+        return Lines(
+            timestamps=self.positions.timestamps[some],
+            sequences=self.positions.sequences[some],
+            received=np.array([part.received for part, _ in found], np.int64),
+            levels=Column.of([part.columns.levels[n] for part, n in found]),
+            workers=Column.of([part.columns.workers[n] for part, n in found]),
+            messages=[part.columns.messages[n] for part, n in found],
+            iters=Column.of([part.columns.iters[n] for part, n in found]),
+            names=Column.of([(part.columns.metrics[n], part.columns.variants[n]) for part, n in found]),
+            extras=Column.of([part.columns.extras.get(n) for part, n in found]),
+        )
+
+    def texts(self, some: Which) -> Texts:
+        """What searches look at, of these lines, at least one."""
+        found = self._found(some)
+        return Texts(
+            levels=Column.of([part.columns.levels[n] for part, n in found]),
+            workers=Column.of([part.columns.workers[n] for part, n in found]),
+            messages=[part.columns.messages[n] for part, n in found],
+        )
+
+    def _found(self, some: Which) -> list[tuple[LogPart, int]]:
+        """The part of each of these lines, and its place there."""
+        which = self._order[some]
+        numbers = np.searchsorted(self._ends, which, "right")
+        places = which - self._begins[numbers]
+        return [(self._parts[number], n) for number, n in zip(numbers.tolist(), places.tolist(), strict=True)]
