@@ -1,4 +1,4 @@
-"""Finds settings that do nothing, and those that need a package that is missing, so that the start tells of them."""
+"""Finds settings that do nothing, and those that cannot work, so that the start tells of them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from importlib.util import find_spec
 
 from apiserver import retention_rules
 from apiserver.extras import installed_by
+from apiserver.operating.backup import storage
 from apiserver.settings import EMBEDDED, Settings, SettingsError
 
 #: By a setting, others that do nothing without it.
@@ -37,7 +38,12 @@ def idle(settings: Settings) -> list[str]:
     return [*found, *retention_rules.shadowed(settings.retention)]
 
 
-def require_extras(settings: Settings) -> None:
-    """SettingsError if the server itself is to write an archive, and has no package for it."""
+def require_usable(settings: Settings) -> None:
+    """SettingsError if the server itself is to write an archive or backups, and cannot: a package is missing, say."""
     if settings.retention and settings.retention_every and settings.retention_archive and find_spec("arro3") is None:
         raise SettingsError(f"retention_archive: the archive needs an optional package: {installed_by('parquet')}")
+    if settings.backup_to:
+        try:
+            storage.require_usable(settings.backup_to)
+        except storage.BackupError as error:
+            raise SettingsError(f"backup_to: {error}") from None

@@ -39,14 +39,14 @@ def _config(settings: Settings, options: argparse.Namespace) -> None:
         sys.stdout.write(f"{name} = {value}\n")
     for sentence in advice.idle(settings):
         sys.stderr.write(f"apiserver: warning: {sentence}\n")
-    advice.require_extras(settings)
+    advice.require_usable(settings)
 
 
 def _serve(settings: Settings, options: argparse.Namespace) -> None:
     gc.disable()  # a start makes no garbage, and looking for some would take a tenth of its time
     from apiserver import logs, serve
 
-    advice.require_extras(settings)
+    advice.require_usable(settings)
     logs.setup(settings.log_level, settings.log_format)
     for sentence in advice.idle(settings):
         log.warning(sentence)

@@ -14,6 +14,7 @@ import pytest
 
 from apiserver import advice, passwords
 from apiserver.cli import main
+from apiserver.operating.backup import storage
 from apiserver.settings import setting_fields
 from tests.harness import Served, served, wait_until
 
@@ -96,6 +97,29 @@ def test_an_archive_without_its_package_is_said_at_the_start(
     monkeypatch.setattr(advice, "find_spec", lambda name: None)
     assert main([command, "--data", data]) == 2
     assert "retention_archive: the archive needs an optional package: run 'make parquet'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["config", "serve"])
+@pytest.mark.parametrize(
+    ("to", "sentence"),
+    [
+        ("s3://bucket/prefix", "backup_to: s3:// needs the extra s3: run 'make s3'"),
+        ("s3://", "backup_to: s3:// is not like s3://bucket/prefix"),
+        ("gs://bucket", "backup_to: gs://bucket is neither a folder nor s3://bucket/prefix"),
+    ],
+)
+def test_a_destination_of_backups_that_cannot_be_used_is_said_at_the_start(
+    command: str,
+    to: str,
+    sentence: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    data: str,
+) -> None:
+    monkeypatch.setenv("APISERVER_BACKUP_TO", to)
+    monkeypatch.setattr(storage, "find_spec", lambda name: None)
+    assert main([command, "--data", data]) == 2
+    assert sentence in capsys.readouterr().err
 
 
 def test_a_reader_may_leave() -> None:

@@ -68,6 +68,9 @@ def check(storage: Storage, progress: Progress) -> list[str]:
 def forget(storage: Storage, keep: int) -> tuple[int, int]:
     """Delete all but the newest `keep` backups, and pieces that none of these needs; how many backups and pieces.
 
+    Backups of a moment that is ahead stay, and are not counted: the clock was set back, and the backup that was made
+    just now is older by its name.
+
     Nothing is deleted while a manifest that stays cannot be read: nobody knows which pieces it needs. With a key,
     nothing is deleted either while a manifest that would go is refused: somebody may have put it there.
     """
@@ -77,7 +80,8 @@ def forget(storage: Storage, keep: int) -> tuple[int, int]:
             raise BackupError(
                 f"nothing is deleted while there are {len(strays)} names like {strays[0]} among manifests"
             )
-        old = names[: max(len(names) - keep, 0)]
+        counted = len(names) - len(manifests.ahead(names))
+        old = names[: max(counted - keep, 0)]
         needed: set[str] = set()
         try:
             for name in names[len(old) :]:

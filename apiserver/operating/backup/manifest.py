@@ -13,6 +13,7 @@ import hashlib
 import hmac
 import re
 import time
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
 
@@ -135,6 +136,12 @@ def listed(storage: Storage) -> tuple[list[str], list[str]]:
 def names(storage: Storage) -> list[str]:
     """The names of all manifests, oldest first, but for strays."""
     return listed(storage)[0]
+
+
+def ahead(names: Sequence[str]) -> list[str]:
+    """Those of the names of manifests, oldest first, whose moment is ahead: the clock was set back since."""
+    now = time.time()
+    return [name for name in names if time_of(name) > now]
 
 
 def _is_stray(name: str) -> bool:

@@ -9,20 +9,15 @@ An object is there completely or not at all. Nothing keeps two backups apart: a 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
-from apiserver.extras import installed_by
-from apiserver.operating.backup.storage import BackupError, Storage
+import obstore
+from obstore.exceptions import BaseError
+from obstore.store import S3Store
 
-try:
-    import obstore
-    from obstore.exceptions import BaseError
-    from obstore.store import S3Store
-except ModuleNotFoundError:
-    raise BackupError(f"s3:// needs the extra s3: {installed_by('s3')}") from None
+from apiserver.operating.backup.storage import BackupError, Storage
 
 Result = TypeVar("Result")
 #: Bytes of a stream that are handed on at a time, or a little more.
@@ -32,11 +27,7 @@ _PIECE = 2**18
 class S3(Storage):
     """Objects below a prefix."""
 
-    def __init__(self, address: str) -> None:
-        parts = re.fullmatch(r"s3://([^/]+)/*(.*?)/*", address)
-        if parts is None:
-            raise BackupError(f"{address} is not like s3://bucket/prefix")
-        bucket, prefix = parts.groups()
+    def __init__(self, address: str, bucket: str, prefix: str) -> None:
         self.address = address
         self._store = self._asked(
             "used",

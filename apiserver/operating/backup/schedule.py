@@ -39,11 +39,18 @@ class ScheduledBackups:
         self._begun = time.time()
         self._next_try = -math.inf
         """When (monotonic) a backup may be made again after a failure."""
-        self.newest: float | None = None
-        """The moment of the newest backup, in seconds since 1970; None if there is none, or nobody has looked."""
+        self._newest: float | None = None
+        """The moment of the newest backup that the last look found, in seconds since 1970."""
+        self._looks = True
+        """Whether to look before the next backup."""
         self.failed = False
         """Whether the last attempt failed."""
         self.job = Repeating("a backup", self._make_if_due, _LOOK, expected=(BackupError, OSError))
+
+    @property
+    def newest(self) -> float | None:
+        """The moment of the newest backup; None if there is none, nobody has looked, or the clock was just set back."""
+        return None if self._newest is None or self._newest > time.time() else self._newest
 
     @property
     def state(self) -> str:
@@ -55,8 +62,9 @@ class ScheduledBackups:
 
     def report(self) -> dict[str, str | None]:
         """What `/health` tells."""
-        newest = datetime.fromtimestamp(self.newest, UTC).isoformat(timespec="seconds") if self.newest else None
-        return {"state": self.state, "newest": newest}
+        newest = self.newest
+        said = None if newest is None else datetime.fromtimestamp(newest, UTC).isoformat(timespec="seconds")
+        return {"state": self.state, "newest": said}
 
     def gauges(self) -> Gauges:
         """Its numbers in `/metrics`."""
@@ -69,15 +77,16 @@ class ScheduledBackups:
         if time.monotonic() < self._next_try:
             return
         try:
-            if self.newest is None:
-                self.newest = await asyncio.to_thread(self._look)
+            if self._looks or self.newest is None:
+                self._newest = await asyncio.to_thread(self._look)
+                self._looks = False
             if self.newest is None or time.time() - self.newest >= self._every:
                 await self._make()
-                self.newest = await asyncio.to_thread(self._look)
+                self._newest = await asyncio.to_thread(self._look)
             self.failed = False
         except (BackupError, OSError):
             self.failed, self._next_try = True, time.monotonic() + RETRY
-            self.newest = None  # look again: a backup may be there, though the process that made it ended badly
+            self._looks = True  # a backup may be there, though the process that made it ended badly
             raise
 
     def _look(self) -> float | None:
@@ -85,7 +94,10 @@ class ScheduledBackups:
         names, strays = manifest.listed(place)
         if strays:
             log.warning("no old backups are deleted, as there are %d names like %s", len(strays), shown(strays[0]))
-        for name in reversed(names):
+        if ahead := manifest.ahead(names):
+            text = "backups whose time is ahead do not count until the clock has come there: %d, the last one is %s"
+            log.warning(text, len(ahead), ahead[-1])
+        for name in reversed(names[: len(names) - len(ahead)]):
             try:
                 if place.key:
                     manifest.check(place, name)

@@ -9,11 +9,16 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
+from importlib.util import find_spec
 from pathlib import Path
+
+from apiserver.extras import installed_by
 
 #: The names of a manifest (its moment, and a SHA-256) and of a piece (its SHA-256).
 MANIFEST = re.compile(r"manifests/(\d{8}T\d{6}\.\d{3}Z)-([0-9a-f]{64})\.json")
 PIECE = re.compile(r"pieces/([0-9a-f]{2})/(\1[0-9a-f]{62})")
+#: The bucket and the prefix in the address of a bucket.
+BUCKET = re.compile(r"s3://([^/]+)/*(.*?)/*")
 
 
 class BackupError(Exception):
@@ -61,13 +66,23 @@ def storage(said: str, key: str = "") -> Storage:
     return place
 
 
-def _place(said: str) -> Storage:
+def require_usable(said: str) -> None:
+    """BackupError unless this names a folder, or a bucket and the package for buckets is installed. None is opened."""
     if said.startswith("s3://"):
+        if not BUCKET.fullmatch(said):
+            raise BackupError(f"{said} is not like s3://bucket/prefix")
+        if find_spec("obstore") is None:
+            raise BackupError(f"s3:// needs the extra s3: {installed_by('s3')}")
+    elif re.match(r"\w+://", said):
+        raise BackupError(f"{said} is neither a folder nor s3://bucket/prefix")
+
+
+def _place(said: str) -> Storage:
+    require_usable(said)
+    if bucket := BUCKET.fullmatch(said):
         from apiserver.operating.backup.s3 import S3
 
-        return S3(said)
-    if re.match(r"\w+://", said):
-        raise BackupError(f"{said} is neither a folder nor s3://bucket/prefix")
+        return S3(said, *bucket.groups())
     from apiserver.operating.backup.folder import Folder
 
     return Folder(Path(said))

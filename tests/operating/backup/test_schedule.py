@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,10 @@ import httpx
 import pytest
 
 from apiserver.operating.backup import manifest
-from apiserver.operating.backup.checking import check
+from apiserver.operating.backup.checking import check, forget
 from apiserver.operating.backup.folder import Folder
 from apiserver.operating.backup.schedule import ScheduledBackups
+from apiserver.operating.backup.storage import BackupError
 from apiserver.settings import Settings, SettingsError, load
 from tests.harness import Served, served, wait_until
 from tests.operating.backup.conftest import backed_up, quiet
@@ -77,6 +79,73 @@ async def test_old_backups_are_deleted_and_a_new_one_is_made_when_the_newest_is_
 
 
 @pytest.mark.anyio
+async def test_backups_that_are_ahead_do_not_count_until_the_clock_has_come_there(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = Folder(tmp_path / "backups")
+    day = 24 * 3600
+    made = manifest.time_of(backed_up(data, folder.root).name)
+    clock = [made + 60]
+    monkeypatch.setattr(time, "time", lambda: clock[0])
+    backups = ScheduledBackups(Settings(data=data, backup_to=str(folder.root), backup_every=1, backup_keep=1))
+    await backups._make_if_due()
+    assert backups.gauges()["backup_newest_seconds"][1]() == made
+    clock[0] = made - day / 2
+    assert backups.report() == {"state": "ok", "newest": None}
+    asked = []
+
+    async def make() -> None:
+        """Make a backup as the clock says, and delete old ones."""
+        now = datetime.fromtimestamp(clock[0], UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        monkeypatch.setattr(manifest, "moment", lambda: now)
+        asked.append(backed_up(data, folder.root).name)
+        forget(folder, 1)
+
+    monkeypatch.setattr(backups, "_make", make)
+    for _ in range(3):  # the backup that was made does count, and is not deleted for the one that is ahead
+        await backups._make_if_due()
+    assert manifest.names(folder)[:-1] == asked
+    assert backups.newest == manifest.time_of(asked[0])
+    assert (
+        f"do not count until the clock has come there: 1, the last one is {manifest.names(folder)[-1]}" in caplog.text
+    )
+    clock[0] += 3600
+    await backups._make_if_due()
+    assert len(asked) == 2
+    assert manifest.names(folder)[:-1] == asked[1:]
+    clock[0] = made + 60
+    restarted = ScheduledBackups(Settings(data=data, backup_to=str(folder.root), backup_every=1, backup_keep=1))
+    await restarted._make_if_due()
+    assert restarted.newest == made
+    forget(folder, 1)
+    assert [manifest.time_of(name) for name in manifest.names(folder)] == [made]
+
+
+@pytest.mark.anyio
+async def test_after_a_failure_the_newest_backup_is_told_still(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = Folder(tmp_path / "backups")
+    made = manifest.time_of(backed_up(data, folder.root).name)
+    backups = ScheduledBackups(Settings(data=data, backup_to=str(folder.root), backup_every=1))
+    await backups._make_if_due()
+    before = backups.report()
+    assert before["newest"] is not None
+    monkeypatch.setattr(time, "time", lambda: made + 3601)
+    folder.root.rename(tmp_path / "elsewhere")
+    (tmp_path / "backups").write_text("this is no folder")
+    with pytest.raises(BackupError):
+        await backups._make_if_due()
+    assert backups.report() == {"state": "failed", "newest": before["newest"]}
+    assert backups.gauges()["backup_newest_seconds"][1]() == made
+    (tmp_path / "backups").unlink()
+    backups._next_try = 0
+    await backups._make_if_due()  # it looks again: the destination is another one now
+    assert backups.state == "ok"
+    assert len(manifest.names(folder)) == 1
+
+
+@pytest.mark.anyio
 async def test_a_backup_after_which_nothing_can_be_deleted_is_not_made_again_at_each_try(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -84,7 +153,7 @@ async def test_a_backup_after_which_nothing_can_be_deleted_is_not_made_again_at_
     folder.write("manifests/notes.txt", b"")
     backups = ScheduledBackups(Settings(data=data, backup_to=str(folder.root), backup_every=1, backup_keep=1))
     now = time.time()
-    backups.newest = now - 2 * 3600
+    backups._newest, backups._looks = now - 2 * 3600, False
     with caplog.at_level(logging.WARNING):
         await backups._make_if_due()
     assert (

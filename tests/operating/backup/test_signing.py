@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
+import time
 import tracemalloc
 from dataclasses import replace
 from pathlib import Path
@@ -114,10 +115,12 @@ def test_a_signed_backup_cannot_be_given_another_moment(signed: Named, tmp_path:
 
 
 def test_a_backup_that_was_not_signed_does_not_keep_the_server_from_making_one(
-    signed: Named, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    signed: Named, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     destination = tmp_path / "backups"
-    a_minute_later = iso_millis(round((manifest.time_of(signed.name) + 60) * 1000))
+    later = manifest.time_of(signed.name) + 60
+    a_minute_later = iso_millis(round(later * 1000))
+    monkeypatch.setattr(time, "time", lambda: later)
     forged = manifest.write(Folder(destination), msgspec.structs.replace(empty(), made=a_minute_later))
     (destination / "manifests" / "notes.txt").write_text("")
     settings = Settings(backup_to=str(destination), backup_key=KEY.decode())
