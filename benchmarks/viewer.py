@@ -232,7 +232,7 @@ class _Pages:
                 ended = time.monotonic() + seconds / 4
                 while time.monotonic() < ended:
                     _report(server, task, next(sent))
-                    page.wait_for_timeout(500)
+                    page.wait_for_timeout(min(0.5, seconds / 4) * 1000)
                 kept.append(heap_mb(session))
         *before, last = kept
         beside = dict(zip((QUARTER, HALF, THREE_QUARTERS), before, strict=True))

@@ -8,6 +8,8 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from benchmarks.server import WARM
+
 _ROOT = Path(__file__).parents[2]
 
 
@@ -16,7 +18,7 @@ def verdicts(module: str, folder: Path, environment: Mapping[str, str]) -> dict[
     ran = subprocess.run(
         [sys.executable, "-m", module, "--quick", "--markdown", "--folder", folder],
         cwd=_ROOT,
-        env={**os.environ, **environment},
+        env={**os.environ, WARM: "1", **environment},
         capture_output=True,
         text=True,
         check=False,
