@@ -18,7 +18,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from apiserver.events.model import Owner, SeriesName
+from apiserver.events.model import EventType, Owner, SeriesName
 from apiserver.events.queries import Range
 
 #: Plain values, and lists or tuples of them. Only the store that made a cursor understands it.
@@ -51,6 +51,11 @@ class OwnerChanges:
 
     def __bool__(self) -> bool:
         return bool(self.series or self.log_lines or self.everything)
+
+    def may_have(self, type: EventType) -> bool:
+        """Whether events of this type may have come."""
+        of_type = self.log_lines if type is EventType.LOG else any(one.type is type for one in self.series)
+        return self.everything or bool(of_type)
 
     def widen(self, series: SeriesName, iterations: Range) -> None:
         """Note that the series changed in these iterations, too."""

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from apiserver.events.aggregates import Aggregate, Buckets, CurvesInBuckets, Neighbours
-from apiserver.events.changes import Changes, ChangesQuery, OwnerChanges
+from apiserver.events.changes import Changes, ChangesQuery, Cursor, OwnerChanges
 from apiserver.events.log_filter import LineFilter, LogHits
 from apiserver.events.model import (
     SINGLE_VALUE_ITERATION,
@@ -119,6 +119,8 @@ class PlainEventStore:
         """Those among them that were left before the store was opened, and that nobody was told of since."""
         self._sequence = 0
         self._history: list[tuple[Owner, OwnerChanges]] = []
+        self._came: dict[tuple[Owner, EventType], int] = {}
+        """How long the history was when events of a type came last."""
         self._grown = asyncio.Event()
 
     async def open(self) -> None:
@@ -141,10 +143,19 @@ class PlainEventStore:
         self._history.append((owner, changes))
         self._grown.set()
 
+    def _came_since(self, cursor: Any, owner: Owner, type: EventType) -> bool:
+        is_known = cursor is None or isinstance(cursor, int)
+        return not is_known or (cursor is not None and self._came.get((owner, type), 0) > cursor)
+
+    def _note_new(self, owner: Owner, changes: OwnerChanges, type: EventType) -> None:
+        self._note(owner, changes)
+        self._came[owner, type] = len(self._history)
+
     async def add(self, batch: EventBatch) -> Mapping[str, int]:
         for group in batch.scalars:
             name = SeriesName(EventType.SCALAR, group.metric, group.variant)
-            self._note(group.owner, OwnerChanges({name: Range(int(group.iters.min()), int(group.iters.max()))}))
+            iters = Range(int(group.iters.min()), int(group.iters.max()))
+            self._note_new(group.owner, OwnerChanges({name: iters}), EventType.SCALAR)
             series = self._made(group.owner).scalars.setdefault((group.metric, group.variant), {})
             for iter, timestamp, value in zip(
                 group.iters.tolist(), group.timestamps.tolist(), group.values.tolist(), strict=True
@@ -154,14 +165,14 @@ class PlainEventStore:
             key = (sample.type, sample.metric, sample.variant, sample.iter, sample.key)
             self._made(sample.owner).samples[key] = sample
             name = SeriesName(sample.type, sample.metric, sample.variant)
-            self._note(sample.owner, OwnerChanges({name: Range(sample.iter, sample.iter)}))
+            self._note_new(sample.owner, OwnerChanges({name: Range(sample.iter, sample.iter)}), sample.type)
         sent_before = {owner: set(events.digests) for owner, events in self._owners.items()}
         for logs in batch.logs:
             before = sent_before.get(logs.owner, set())
             if logs.digest is not None and not before.isdisjoint({logs.digest, body_id(logs.digest)}):
                 continue
             events = self._made(logs.owner)
-            self._note(logs.owner, OwnerChanges(log_lines=len(logs.messages)))
+            self._note_new(logs.owner, OwnerChanges(log_lines=len(logs.messages)), EventType.LOG)
             if logs.digest is not None:
                 events.digests.add(logs.digest)
             for n, (time, level, worker, message, iter, metric, variant) in enumerate(
@@ -199,7 +210,7 @@ class PlainEventStore:
                 yield [WholePoints(name, columns, workers)]
 
     async def put_points(self, owner: Owner, some: Sequence[WholePoints]) -> None:
-        self._note(owner, OwnerChanges(everything=True))
+        self._note_new(owner, OwnerChanges(everything=True), EventType.SCALAR)
         for name, points, workers in some:
             series = self._made(owner).scalars.setdefault(name, {})
             for iter, value, timestamp, worker, received in zip(*map(np.ndarray.tolist, points), strict=True):
@@ -211,7 +222,7 @@ class PlainEventStore:
             yield _lines(lines[start : start + WHOLE_AT_ONCE])
 
     async def put_lines(self, owner: Owner, lines: Lines) -> None:
-        self._note(owner, OwnerChanges(everything=True))
+        self._note_new(owner, OwnerChanges(everything=True), EventType.LOG)
         events = self._made(owner)
         taken = {line.position for line in events.logs}
         events.logs += [line for line in lines.log_lines() if line.position not in taken]
@@ -231,7 +242,16 @@ class PlainEventStore:
             self._of(owner).clear(type) for owner in set(owners) for type in set(EventType if types is None else types)
         )
 
-    async def delete_logs(self, series: SeriesQuery, before: int | None, exclude: Selection = ()) -> int:
+    async def delete_scalars(self, owner: Owner, up_to: Cursor) -> int:
+        if self._came_since(up_to, owner, EventType.SCALAR):
+            return 0
+        return await self.delete([owner], [EventType.SCALAR])
+
+    async def delete_logs(
+        self, series: SeriesQuery, before: int | None, exclude: Selection = (), up_to: Cursor | None = None
+    ) -> int:
+        if self._came_since(up_to, series.owner, EventType.LOG):
+            return 0
         events = self._of(series.owner)
         self._note(series.owner, OwnerChanges(everything=True))
 
@@ -246,8 +266,14 @@ class PlainEventStore:
         return deleted
 
     async def delete_samples(
-        self, series: SeriesQuery, iterations: Range = EVERYWHERE, before: int | None = None
+        self,
+        series: SeriesQuery,
+        iterations: Range = EVERYWHERE,
+        before: int | None = None,
+        up_to: Cursor | None = None,
     ) -> int:
+        if self._came_since(up_to, series.owner, series.type):
+            return 0
         events = self._of(series.owner)
         self._note(series.owner, OwnerChanges(everything=True))
 

@@ -9,8 +9,8 @@ and says in its name whether the deletion is done:
 A run that is cut short leaves a file of the first kind. The next runs leave out what is in the file already, so no
 event is in the archive twice. The file is renamed once none of its events is stored any more.
 
-If points of some series come in the very moment in which a task's scalars are thinned, these series stay as they are.
-The file has their points, too, so it keeps its first name.
+If events come in the very moment in which others of their type are deleted, or thinned, they stay, and so may some of
+the others. The file has these, too, so it keeps its first name.
 """
 
 from __future__ import annotations

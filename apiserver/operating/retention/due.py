@@ -19,6 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from apiserver.data.tables import Batch, Column, Kind, Repeated, Values
+from apiserver.events.changes import Cursor
 from apiserver.events.file_urls import urls_in
 from apiserver.events.model import (
     SAMPLE_TYPES,
@@ -189,21 +190,22 @@ def parts(store: EventStore, due: Due) -> AsyncGenerator[Part, None]:
     return _lines(store, due) if due.type is EventType.LOG else _samples(store, due)
 
 
-async def delete(store: EventStore, due: Due) -> int:
-    """Delete all that is due; return how many events there were. PartlyDeleted: it failed halfway.
+async def delete(store: EventStore, due: Due, up_to: Cursor) -> int:
+    """Delete what is due up to a cursor; return how many events there were. PartlyDeleted: it failed halfway.
 
-    Only those series are thinned whose points were read, and are still the same.
+    If events of the type came since, some that are due may stay, or all of them. Only those series are thinned whose
+    points were read, and are still the same.
     """
     if due.type is EventType.SCALAR:
         if due.points is not None:
             return await store.thin_scalars(SeriesQuery(due.owner, due.type), due.points, due.checksums)
-        return await store.delete([due.owner], [due.type])
+        return await store.delete_scalars(due.owner, up_to)
     if due.type is EventType.LOG:
-        return await store.delete_logs(SeriesQuery(due.owner, due.type), due.before)
+        return await store.delete_logs(SeriesQuery(due.owner, due.type), due.before, (), up_to)
     deleted = 0
     for series, iterations in due.ranges:
         try:
-            deleted += await store.delete_samples(series, iterations, due.before)
+            deleted += await store.delete_samples(series, iterations, due.before, up_to)
         except Exception as error:
             if deleted:
                 raise PartlyDeleted(deleted, error) from error

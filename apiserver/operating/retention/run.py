@@ -2,7 +2,8 @@
 
 What is published is never taken, and neither are reports, nor what is public. Tasks that are queued or running are left
 alone until they are at rest. A task is looked at again just before something of it is deleted: if it is not at rest any
-more, or another rule counts for it now, or events of this type came meanwhile, it is left for the next run.
+more, or another rule counts for it now, or events of this type came meanwhile, it is left for the next run. Events that
+come even later stay: the store deletes only what was there when the run began to read the task's events.
 """
 
 from __future__ import annotations
@@ -188,20 +189,17 @@ class Run:
             await self._delete_files(found, summary.urls, task, files)
             gone = summary.gone(task, project, type, rule)
             try:
-                deleted = await due.delete(store, found)
+                deleted = await due.delete(store, found, cursor)
             except PartlyDeleted as partly:
                 yield replace(gone, events=partly.events)
                 raise
-            if found.points is not None and deleted < summary.events:  # series that changed in that moment were left
-                if deleted:  # the others are in the file, which the next runs complete
+            if deleted < summary.events:  # some came in that very moment
+                if deleted:  # those that stay are in the file, too, which the next runs complete
                     yield replace(gone, events=deleted)
                 elif path is not None:
                     await asyncio.to_thread(path.unlink)
                 return
             yield gone
-            if deleted > summary.events and archive is not None:
-                more = f"{deleted - summary.events} that came in that moment were deleted and are not in the archive"
-                log.warning("%s of task %s: %s", type.plural, owner.id, more)
         await self._finish(archive, owner, type, path)
 
     async def _summed(self, found: Due) -> _Summary:
@@ -232,10 +230,7 @@ class Run:
         if rule_for(self._rules, project, type.plural) != rule:
             return False
         changed = (await self._events.changes(ChangesQuery([owner], cursor))).owners.get(owner)
-        if changed is None:
-            return True
-        of_type = changed.log_lines if type is EventType.LOG else any(one.type is type for one in changed.series)
-        return not changed.everything and not of_type
+        return changed is None or not changed.may_have(type)
 
     async def _delete_files(self, found: Due, urls: set[str], task: Document, files: FileDeletions) -> None:
         """Have the files of the task deleted that only these events show.

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar, cast
 import numpy as np
 
 from apiserver.events.aggregates import Buckets, CurvesInBuckets, Neighbours
-from apiserver.events.changes import Changes, ChangesQuery
+from apiserver.events.changes import Changes, ChangesQuery, Cursor
 from apiserver.events.log_filter import LineFilter, LogHits
 from apiserver.events.model import (
     EventBatch,
@@ -175,6 +175,10 @@ class EventStore(Protocol):
 
     Queries say what to read (`events/queries.py`). A query for series must name a type that the method reads.
 
+    Deletions may name a cursor (`events/changes.py`): they delete `up_to` there. Nothing goes that came behind the
+    cursor. If something of the owner did, any of the other events may stay, too. So a caller who read all events after
+    the store gave the cursor has read all that goes.
+
     Samples and log lines may be large. So a page of them also ends with the event that brings it to PAGE_BYTES, and
     `may_go_on` tells whether more events may follow.
     """
@@ -202,14 +206,23 @@ class EventStore(Protocol):
     async def delete(self, owners: Sequence[Owner], types: Sequence[EventType] | None = None) -> int:
         """Delete the owners' events (of `types`, or all); return how many there were."""
 
-    async def delete_logs(self, series: SeriesQuery, before: int | None, exclude: Selection = ()) -> int:
+    async def delete_scalars(self, owner: Owner, up_to: Cursor) -> int:
+        """Delete the owner's scalars up to a cursor; return how many there were."""
+
+    async def delete_logs(
+        self, series: SeriesQuery, before: int | None, exclude: Selection = (), up_to: Cursor | None = None
+    ) -> int:
         """Delete log lines of the series that are older than `before` (epoch ms; None: all) and not excluded.
 
         Returns how many there were.
         """
 
     async def delete_samples(
-        self, series: SeriesQuery, iterations: Range = EVERYWHERE, before: int | None = None
+        self,
+        series: SeriesQuery,
+        iterations: Range = EVERYWHERE,
+        before: int | None = None,
+        up_to: Cursor | None = None,
     ) -> int:
         """Delete samples of the series in these iterations that are older than `before` (epoch ms; None: all).
 

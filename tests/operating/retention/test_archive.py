@@ -16,12 +16,12 @@ from arro3.io import read_parquet
 
 from apiserver.data.formats import arrow
 from apiserver.events.model import SAMPLE_TYPES, EventType, LogColumns
-from apiserver.events.queries import SeriesQuery
+from apiserver.events.queries import PageQuery, SeriesQuery
 from apiserver.operating.retention import archive, due
 from apiserver.operating.retention.run import Run
 from apiserver.retention_rules import RetentionRule
 from apiserver.stores.documents.query import Update
-from tests.contract.event_stores import RECEIVED, Case, batch, case, iters, lines, messages, sample, scalars
+from tests.contract.event_stores import RECEIVED, SCALARS, Case, batch, case, iters, lines, messages, sample, scalars
 from tests.operating.retention.stores import COMPANY, DAY, LOGS, NOW, OWNER, Stores, stores_in
 
 __all__ = ["case"]
@@ -99,21 +99,71 @@ async def same_as_it_was(stores: Stores, case: Case, folder: Path) -> None:
     assert await stores.count(EventType.SCALAR) == 0
 
 
-async def test_what_came_in_the_very_moment_is_told(
-    stores: Stores, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize("is_replaced", [False, True], ids=["beside others", "in place of another one"])
+@pytest.mark.parametrize("type", EventType, ids=str)
+async def test_what_comes_in_the_very_moment_is_deleted_only_once_it_is_in_the_archive(
+    case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, type: EventType, is_replaced: bool
 ) -> None:
-    await stores.task()
-    await stores.events.add(batch(lines(["old"], timestamps=[OLD])))
-    real = due.delete
+    """It comes once all checks were made, just before anything is deleted."""
+    folder = tmp_path / "archive"
 
-    async def delete(*how: Any) -> int:
-        await stores.events.add(batch(lines(["late", "later"], timestamps=[OLD, OLD])))
-        return await real(*how)
+    def made(number: int, sent: float) -> Any:
+        at = OLD + number * DAY
+        if type is EventType.LOG:
+            return lines([str(sent)], timestamps=[at])
+        if type is EventType.SCALAR:
+            return scalars([sent], iters=[number], timestamps=[at], variant=str(number % 2))
+        return sample(number, type=type, variant=str(number % 2), timestamp=at, document=str(sent).encode())
 
-    monkeypatch.setattr(due, "delete", delete)
-    await stores.run(LOGS, archive=tmp_path)
-    assert "logs of task task: 2 that came in that moment were deleted and are not in the archive" in caplog.messages
-    assert stores.failures == []
+    async with stores_in(tmp_path / "data", case.store) as stores:
+        await stores.task()
+        await stores.events.add(batch(*(made(number, number) for number in range(4))))
+        await case.settle()
+        before, real = list[set[str]](), due.delete
+
+        async def delete(*how: Any) -> int:
+            await stores.events.add(batch(made(1 if is_replaced else 4, 9)))
+            before.append(await contents(stores, type))
+            return await real(*how)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(due, "delete", delete)
+            gone = await stores.run(*ALL, archive=folder, moment="M")
+        await case.settle()
+        left = await contents(stores, type)
+        assert before[0] - left <= archived(folder, type)
+        assert [one for one in before[0] if float(one) == 9] == [one for one in left if float(one) == 9]
+        assert sum(one.events for one in gone) == len(before[0] - left)
+        assert len(await stores.run(*ALL, archive=folder, moment="N")) == 1
+        assert await contents(stores, type) == set()
+        assert stores.failures == []
+        assert before[0] <= archived(folder, type)
+        assert len(all_rows(folder)) == len(archived(folder, type))
+        assert not [name for name in names(folder) if "going" in name]
+
+
+#: Which column of an archive tells an event of the test above from others.
+CONTENT: dict[EventType, str] = {
+    EventType.SCALAR: "value",
+    EventType.LOG: "msg",
+    **dict.fromkeys(SAMPLE_TYPES, "document"),
+}
+
+
+async def contents(stores: Stores, type: EventType) -> set[str]:
+    """What is stored of a type."""
+    if type is EventType.LOG:
+        return {*await messages(stores.events)}
+    if type is EventType.SCALAR:
+        points = await stores.events.scalar_points(SCALARS, PageQuery(100))
+        return {*map(str, points.values.tolist())}
+    return {one.document.decode() for one in await stores.events.samples(SeriesQuery(OWNER, type), PageQuery(100))}
+
+
+def archived(folder: Path, type: EventType) -> set[str]:
+    """The same in an archive."""
+    place = [column.name for column in due.COLUMNS[type]].index(CONTENT[type])
+    return {str(row[place]) for row in all_rows(folder)}
 
 
 async def test_a_file_is_durable_before_anything_is_deleted(

@@ -207,10 +207,18 @@ def in_bundle(owner: Owner, id: str, version: Version, members: Sequence[Member]
 
 
 class Found(NamedTuple):
-    """The blocks that a store has, in any order, and the place of the owner's last deletion; 0: there was none."""
+    """The blocks that a store has, in any order, and the owner's last deletion."""
 
     blocks: list[Block]
     deleted: int
+    """Nothing counts that lies before this place; 0: there was no deletion."""
+    noted: int
+    """The place of the note that says so, which may lie behind."""
+
+    @property
+    def counting(self) -> list[Block]:
+        """The blocks that the deletion leaves."""
+        return [block for block in self.blocks if block.reaches >= self.deleted]
 
 
 class Near(NamedTuple):
@@ -289,6 +297,12 @@ class BlockStore(Protocol):
 
     async def delete(self, owners: Sequence[Owner]) -> Mapping[Owner, int]:
         """Note that nothing counts any more that the owners have. For each owner this has a place, as a put has."""
+
+    async def delete_before(self, owner: Owner, place: int) -> None:
+        """Note that nothing counts any more that lies before a place up to which all writes have ended.
+
+        An earlier note that says more stays. The note has ended once this returns.
+        """
 
     async def remove_before(self, places: Mapping[Owner, int]) -> None:
         """Remove the blocks that lie before these places of deletions that have ended. Some may stay."""

@@ -92,7 +92,7 @@ async def compact(store: BlockStore, maker: Maker, series: SeriesQuery, holder: 
         return False
     up_to = await store.ended(owner)
     found = await store.find(series)
-    may_begin = found.deleted <= up_to and await maker.may_begin(found, up_to)  # else a deletion may still be undone
+    may_begin = found.noted <= up_to and await maker.may_begin(found, up_to)  # else a deletion may still be undone
     done = may_begin and await make_chunks(store, maker, owner, found, up_to, holder, fewest)
     await store.lease(owner, holder, 0)
     return done
@@ -105,6 +105,18 @@ async def take_lease(store: BlockStore, owner: Owner, holder: str) -> None:
             return
         await asyncio.sleep(_PAUSE)
     raise EventStoreBusy("another server compacts these events, or deletes some of them", overloaded=False)
+
+
+async def found_up_to(store: BlockStore, series: SeriesQuery) -> tuple[Found, int]:
+    """What was written up to a place up to which all has ended, and that place. It lies behind all chunks."""
+    place = 0
+    while True:
+        up_to = await store.until_ended(series.owner, place)
+        found = await store.find(series)
+        chunks = [block.version.place for block in found.blocks if block.statement is not None]
+        place = max([found.noted, *chunks])
+        if up_to >= place:
+            return found._replace(blocks=[block for block in found.blocks if block.version.place <= up_to]), up_to
 
 
 async def make_chunks(

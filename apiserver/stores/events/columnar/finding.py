@@ -85,7 +85,7 @@ class Finder:
             if any(one.id == known.last.id and one.version == known.last.version for one in newer.blocks):
                 if len(newer.blocks) > MANY + len(known.blocks) // 4:
                     self._remember(key, _MANY)
-                return Found([*(known.blocks | {one.key: one for one in newer.blocks}).values()], newer.deleted)
+                return newer._replace(blocks=[*(known.blocks | {one.key: one for one in newer.blocks}).values()])
         ended = await self._store.ended(series.owner)
         found = await self._store.find(series)
         lasting = [one for one in found.blocks if one.version.place <= ended]

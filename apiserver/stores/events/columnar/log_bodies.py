@@ -104,4 +104,4 @@ async def know_bodies(loader: LogLoader, holder: str, owner: Owner, ids: Collect
 
 
 def _counting(found: Found) -> list[Block]:
-    return [block for block in found.blocks if block.reaches >= found.deleted]
+    return found.counting

@@ -24,6 +24,9 @@ chunks of step 3. These were found, too, and have none of the lines.
 
 **No other line goes.** Chunks of step 3 have all other lines of their stretches, and are true statements about them.
 
+**Known lines.** If step 2 finds lines that the caller does not know, nothing is deleted. Lines that come behind P stay
+anyway. So none goes that came since the caller looked.
+
 **Giving up.** The caller is told to try again. A part of the lines may have gone: lines are deleted stretch by stretch.
 The same is true if a server stops in the middle. Only one deletion of an owner's lines is under way, as there is only
 one note. If a second one begins, the first one gives up.
@@ -44,7 +47,7 @@ import numpy as np
 from apiserver.events.model import EventType, LogPosition, Owner, Selection
 from apiserver.events.queries import SeriesQuery
 from apiserver.stores.events.base import EventStoreBusy
-from apiserver.stores.events.columnar.blocks import Block, BlockStore, Found
+from apiserver.stores.events.columnar.blocks import NO_SERIES, Block, BlockStore, Found
 from apiserver.stores.events.columnar.compaction import make_chunks, take_lease
 from apiserver.stores.events.columnar.loading import TRIES
 from apiserver.stores.events.columnar.log_blocks import ABOUT, about_of, note, note_in, place_of, written_at
@@ -55,13 +58,21 @@ from apiserver.stores.events.columns.lines import Lines
 from apiserver.stores.events.columns.names import Matcher, matcher
 
 
-async def delete_lines(loader: LogLoader, series: SeriesQuery, before: int | None, exclude: Selection) -> int:
-    """Delete lines as `EventStore.delete_logs` says; return how many there were."""
+async def delete_lines(
+    loader: LogLoader, series: SeriesQuery, before: int | None, exclude: Selection, known: int | None
+) -> int:
+    """Delete lines as `EventStore.delete_logs` says; return how many there were.
+
+    None are deleted if step 2 finds lines of the owner that came behind the place `known`, if there is one.
+    """
     store, owner, deletion = loader.store, series.owner, uuid.uuid4().hex
     await take_lease(store, owner, deletion)
     try:
         await store.put([note(owner, deletion)])
         found, up_to, place = await _found(store, owner, deletion)
+        if known is not None and any(block.series == NO_SERIES and block.newest > known for block in found.counting):
+            await store.put([note(owner, "")])
+            return 0
         kept = _LinesToKeep(loader, _doomed(series.selection, exclude), before, place)
         for _ in range(TRIES):
             if await make_chunks(store, kept, owner, found, up_to, deletion, 1):
@@ -85,7 +96,7 @@ async def _found(store: BlockStore, owner: Owner, deletion: str) -> tuple[Found,
         known = note_in(found.blocks)
         if known is None or known.series[1] != deletion:
             raise EventStoreBusy("another deletion of lines of this log has begun", overloaded=False)
-        place = max(known.version.place, found.deleted)
+        place = max(known.version.place, found.noted)
         if up_to >= place:
             return found, up_to, known.version.place
 

@@ -57,8 +57,8 @@ class LogLoader:
 
     async def seen(self, found: Found) -> tuple[Found, list[Block]]:
         """The blocks of lines on the axis of logs, without fragments that were sent again; and these."""
-        of_lines = [block for block in found.blocks if block.series == NO_SERIES]
-        counting = [block for block in of_lines if block.reaches >= found.deleted]
+        found = found._replace(blocks=[block for block in found.blocks if block.series == NO_SERIES])
+        counting = found.counting
         fragments = [block for block in counting if not block.lasts]
         known: dict[bytes, int] = {}
         if asked := _of_same_times([block for block in counting if block.statement is not None], fragments):
@@ -67,7 +67,7 @@ class LogLoader:
                 known |= zip(batches.ids.tolist(), batches.places.tolist(), strict=True)
         again = [block for block in fragments if known.get(batch_id(block), block.version.place) != block.version.place]
         left_out = {block.id for block in again}
-        return Found([on_axis(block) for block in of_lines if block.id not in left_out], found.deleted), again
+        return found._replace(blocks=[on_axis(block) for block in found.blocks if block.id not in left_out]), again
 
     async def stretches(self, owner: Owner) -> Sequence[Stretch]:
         """All stretches of the owner's log, ascending."""

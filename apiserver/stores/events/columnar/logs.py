@@ -288,9 +288,14 @@ class ColumnarLogs(LogReads):
         await self.blocks.store.remove_before(await self.blocks.store.delete(owners))
         return sum(counts)
 
-    async def delete_logs(self, series: SeriesQuery, before: int | None, exclude: Selection = ()) -> int:
-        """Delete log lines by age and series; return how many there were."""
-        return await delete_lines(self.blocks, series, before, exclude)
+    async def delete_logs(
+        self, series: SeriesQuery, before: int | None, exclude: Selection = (), known: int | None = None
+    ) -> int:
+        """Delete log lines by age and series; return how many there were.
+
+        None are deleted if some lines of the owner came behind the place `known`, if there is one.
+        """
+        return await delete_lines(self.blocks, series, before, exclude, known)
 
     async def compact(self, owner: Owner, *, fewest: int = FEWEST) -> bool:
         """Make chunks of fragments, and remove what counts nowhere. Any server may do it at any time.
@@ -313,7 +318,7 @@ class ColumnarLogs(LogReads):
         reached = await self.blocks.store.ended(owner)
         found = await self.blocks.store.find(SeriesQuery(owner, EventType.LOG), since=since)
         lines = sum([block.count for block in found.blocks])
-        everything = found.deleted > since or note_in(found.blocks) is not None
+        everything = found.noted > since or note_in(found.blocks) is not None
         return reached, OwnerChanges(log_lines=lines, everything=everything)
 
 

@@ -9,7 +9,8 @@
   own place: a chunk that was made before has none of them, however far its statement goes.
 - A *deletion* at a place says that nothing of before counts any more: fragments of an earlier place, and chunks whose
   statement ends before it, unless they brought their points later. A chunk whose statement goes beyond it was made by
-  somebody who knew of it.
+  somebody who knew of it. A deletion of what somebody knows (`deletion.py`) is noted later than its place: a chunk of
+  somebody who did not know of the note may go beyond the place, and then its points come back.
 
 Of two chunks that cover an iteration, the one whose statement goes further counts. A fragment, or a chunk that brings
 points, counts where no chunk covers it whose statement goes up to its place. For example:

@@ -31,6 +31,7 @@ from apiserver.stores.events.columnar import buckets as bucketing
 from apiserver.stores.events.columnar import by_worker, curves, last_values, pages, statistics
 from apiserver.stores.events.columnar.blocks import BlockStore, Refused
 from apiserver.stores.events.columnar.compaction import FEWEST, PointsMaker, compact
+from apiserver.stores.events.columnar.deletion import delete_known
 from apiserver.stores.events.columnar.earliest import earliest
 from apiserver.stores.events.columnar.encoding import fragments
 from apiserver.stores.events.columnar.finding import Finder
@@ -190,6 +191,10 @@ class ColumnarScalars(ScalarReads):
         """Delete the owners' points."""
         await self._points.store.remove_before(await self._points.store.delete(owners))
 
+    async def delete_known(self, owner: Owner, known: int) -> int:
+        """Delete the owner's points, or none if some came behind the place `known`; return how many there were."""
+        return await delete_known(self._points.store, self._points.loader, owner, known)
+
     async def thin_scalars(
         self, series: SeriesQuery, points: int, checksums: Mapping[tuple[str, str], int] | None = None
     ) -> int:
@@ -224,7 +229,7 @@ class ColumnarScalars(ScalarReads):
         """What changed behind a place, perhaps with more, and the place to ask from next."""
         reached = await self._points.store.ended(owner)
         found = await self._points.store.find(SeriesQuery(owner, EventType.SCALAR), since=since)
-        changes = OwnerChanges(everything=found.deleted > since)
+        changes = OwnerChanges(everything=found.noted > since)
         for block in found.blocks:
             changes.widen(SeriesName(EventType.SCALAR, *block.series), Range(block.first, block.last))
         return reached, changes

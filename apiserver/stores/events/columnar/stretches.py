@@ -91,9 +91,8 @@ def numbered(series: Iterable[Sequence[Stretch]]) -> list[Numbered]:
 def stretches(found: Found) -> OfSeries:
     """The stretches of each series of which something counts."""
     by_name: dict[Name, list[Block]] = {}
-    for block in found.blocks:
-        if block.reaches >= found.deleted:
-            by_name.setdefault(block.series, []).append(block)
+    for block in found.counting:
+        by_name.setdefault(block.series, []).append(block)
     return {name: _stretches(by_name[name]) for name in sorted(by_name)}
 
 

@@ -24,7 +24,7 @@ from apiserver.events.queries import EVERYWHERE, SeriesQuery
 from apiserver.off_loop import off_loop
 from apiserver.stores.events.base import EventStoreBusy
 from apiserver.stores.events.columnar.blocks import Block, BlockStore, Found, Gone, NewBlock
-from apiserver.stores.events.columnar.compaction import LEASE, NO_VERSION, count_nowhere, take_lease
+from apiserver.stores.events.columnar.compaction import LEASE, NO_VERSION, count_nowhere, found_up_to, take_lease
 from apiserver.stores.events.columnar.curves import ends
 from apiserver.stores.events.columnar.encoding import Workers, chunks_of
 from apiserver.stores.events.columnar.loading import TRIES, Loaded, Loader, points_in
@@ -47,7 +47,7 @@ async def thin(
     gone = 0
     try:
         for _ in range(TRIES):
-            found, up_to = await _found(store, series)
+            found, up_to = await found_up_to(store, series)
             thinner = _Thinner(store, loader, series.owner, holder, found, up_to)
             try:
                 await thinner.thin(points, checksums)
@@ -57,18 +57,6 @@ async def thin(
         raise EventStoreBusy("these events are compacted again and again", overloaded=False)
     finally:
         await store.lease(series.owner, holder, 0)
-
-
-async def _found(store: BlockStore, series: SeriesQuery) -> tuple[Found, int]:
-    """What was written up to a place up to which all has ended, and that place. It lies behind all chunks."""
-    place = 0
-    while True:
-        up_to = await store.until_ended(series.owner, place)
-        found = await store.find(series)
-        chunks = [block.version.place for block in found.blocks if block.statement is not None]
-        place = max([found.deleted, *chunks])
-        if up_to >= place:
-            return found._replace(blocks=[block for block in found.blocks if block.version.place <= up_to]), up_to
 
 
 class _Thinner:

@@ -43,6 +43,19 @@ def note(owner: Owner) -> str:
     return f"{action('index', deletion_id(owner), owner)}{document}\n"
 
 
+def note_before(owner: Owner, place: int, **version: int) -> str:
+    """The item that notes a deletion of what lies before a place; without a `version`, only if there is no note."""
+    document = orjson.dumps({"deleted": names.owner_key(owner), "up_to": place - 1}).decode()
+    return f"{action('index' if version else 'create', deletion_id(owner), owner, **version)}{document}\n"
+
+
+def deleted_before(hit: JsonObject) -> int:
+    """What a note says, by a hit: nothing counts that lies before this place."""
+    up_to: int | None = hit["fields"].get("up_to", _NOTHING)[0]
+    place: int = hit["_seq_no"]
+    return place if up_to is None else up_to + 1
+
+
 def action(name: str, id: str, owner: Owner, **more: Any) -> str:
     """The first line of an item, or all of it if there is no document."""
     return orjson.dumps({name: {"_id": id, "routing": names.owner_key(owner), **more}}).decode() + "\n"

@@ -47,14 +47,16 @@ from apiserver.stores.events.elasticsearch.block_documents import (
     asking_for,
     blocks_of,
     columns_of,
+    deleted_before,
     deletion_id,
     deletion_of,
     id_of,
     item,
     note,
+    note_before,
 )
 from apiserver.stores.events.elasticsearch.cluster import Cluster
-from apiserver.stores.events.elasticsearch.errors import errors
+from apiserver.stores.events.elasticsearch.errors import busy, errors
 from apiserver.stores.events.elasticsearch.queries import (
     all_of,
     any_of,
@@ -84,6 +86,8 @@ _LARGE = 2 * _BLOCK
 _SEEN_LEASES = 10_000
 #: Seconds between questions whether a write has ended, and how often this is asked.
 _PAUSE, _QUESTIONS = 0.05, 100
+#: The status of a write that another one came before.
+_CONFLICT = 409
 
 
 class ElasticsearchBlocks:
@@ -154,6 +158,26 @@ class ElasticsearchBlocks:
                 raise EventStoreError("; ".join({*refused.values()}))
             found |= {owner: places[one] for owner, one in some.items()}
         return found
+
+    async def delete_before(self, owner: Owner, place: int) -> None:
+        """Note that nothing counts any more that lies before a place, unless a note says more."""
+        index = self._index(owner)
+        for _ in range(_QUESTIONS):
+            self._cluster.wrote([index])
+            known = [hit async for hit in self._hits([owner], {"ids": {"values": [deletion_id(owner)]}})]
+            if known and deleted_before(known[-1]) >= place:
+                await self.until_ended(owner, known[-1]["_seq_no"])
+                return
+            version = {f"if{name}": known[-1][name] for name in ("_seq_no", "_primary_term")} if known else {}
+            (outcome,) = await self._cluster.bulk(index, note_before(owner, place, **version).encode())
+            self._cluster.wrote([index])
+            if outcome["status"] < 300:
+                return
+            if outcome["status"] != _CONFLICT:
+                raise busy(
+                    outcome["status"], str(outcome["error"]["type"]), outcome["error"].get("reason"), writing=True
+                )
+        raise EventStoreBusy("these events are deleted again and again", overloaded=False)
 
     async def remove_before(self, places: Mapping[Owner, int]) -> None:
         """Remove the blocks that lie before these places of deletions."""
@@ -255,15 +279,15 @@ class ElasticsearchBlocks:
     async def _found(self, owners: Collection[Owner], query: JsonObject) -> dict[Owner, Found]:
         """The blocks of these owners of one company that match the query, and their deletions."""
         by_key = {names.owner_key(owner): owner for owner in owners}
-        deleted: dict[str, int] = {}
+        deletions: dict[str, tuple[int, int]] = {}
         blocks: dict[str, list[Block]] = {}  # if a block was put again between two pages, it is there twice
         async for hit in self._hits(owners, any_of([query, {"ids": {"values": [*map(deletion_id, owners)]}}])):
             if (key := deletion_of(hit)) is not None:
-                deleted[key] = hit["_seq_no"]
+                deletions[key] = deleted_before(hit), hit["_seq_no"]
             else:
                 some = blocks_of(hit, by_key)
                 blocks[some[0].id] = some
-        found = {owner: Found([], deleted.get(key, 0)) for key, owner in by_key.items()}
+        found = {owner: Found([], *deletions.get(key, (0, 0))) for key, owner in by_key.items()}
         for some in blocks.values():
             found[some[0].owner].blocks.extend(some)
         return found
@@ -283,7 +307,9 @@ class ElasticsearchBlocks:
         hits = answer["hits"]["hits"]
         found = Found(
             [block for hit in hits if deletion_of(hit) is None for block in blocks_of(hit, {routing: owner})][:most],
-            max((hit["_seq_no"] for hit in hits if deletion_of(hit) is not None), default=0),
+            *max(
+                ((deleted_before(hit), hit["_seq_no"]) for hit in hits if deletion_of(hit) is not None), default=(0, 0)
+            ),
         )
         return near(found, range, most, descending=descending)
 
@@ -372,10 +398,8 @@ class ElasticsearchBlocks:
         shards = (await self._cluster.shard_stats([index])).get(index, {"shards": {}})["shards"]
         self._cluster.wrote([index])  # as other servers may have
         if shards and not await self._cluster.has_one_shard(index):  # one that is away is not among these
-            with errors():
-                found = await self._cluster.client.search_shards(index=index, routing=names.owner_key(owner))
-            numbers = {str(copy["shard"]) for copies in found["shards"] for copy in copies}
-            shards = {number: shards.get(number, []) for number in numbers}
+            number = str(await self._cluster.shard_of(index, names.owner_key(owner)))
+            shards = {number: shards.get(number, [])}
         ended = [
             copy.get("seq_no", {}).get("global_checkpoint", -1)
             for copies in shards.values()

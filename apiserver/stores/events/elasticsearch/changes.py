@@ -133,6 +133,7 @@ async def changes_since(cluster: Cluster, deletions: Deletions, query: ChangesQu
     reached = {name: [one.uuid, *one.checkpoints] for name, one in shards.items()}
     found = Changes([_ENGINE, companies, reached])
     if query.since is None:
+        cluster.wrote(reached)  # as other servers may have: reads after this see all up to the cursor
         known: Mapping[str, Sequence[Any]] | None = {**reached, deletions.index: reached[deletions.index][:1]}
     else:
         known = _known(query.since, companies)
@@ -150,6 +151,16 @@ async def changes_since(cluster: Cluster, deletions: Deletions, query: ChangesQu
             elif await look.deletions(name, shard, since):
                 reached[name][1 + shard] = since  # so that it is told again until it is done
     return found if query.since is not None else Changes(found.cursor)
+
+
+async def place_at(cluster: Cluster, cursor: Cursor, index: str, owner: Owner) -> int:
+    """The checkpoint of the owner's shard that a cursor names; −1 if it knows nothing of this index, as it is now."""
+    known = (_known(cursor, [owner.company]) or {}).get(index, [""])
+    stats = await cluster.shard_stats([index])
+    if index not in stats or stats[index]["uuid"] != known[0]:
+        return _NOTHING
+    shard: int = known[1 + await cluster.shard_of(index, names.owner_key(owner))]
+    return shard
 
 
 async def _shards(cluster: Cluster, indices: Sequence[str]) -> dict[str, Shards]:

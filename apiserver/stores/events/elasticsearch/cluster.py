@@ -260,6 +260,14 @@ class Cluster:
             if one["status"] == "red"
         ]
 
+    async def shard_of(self, index: str, routing: str) -> int:
+        """The number of the shard in which an index that is there has the documents of a routing."""
+        if await self.has_one_shard(index):
+            return 0
+        with errors():
+            found = await self.client.search_shards(index=index, routing=routing)
+        return int(found["shards"][0][0]["shard"])
+
     async def has_one_shard(self, index: str) -> bool:
         """Whether an index that is there has a single shard. It keeps its shards for as long as it is there."""
         if index not in self._has_one_shard:

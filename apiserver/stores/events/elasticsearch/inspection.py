@@ -22,7 +22,7 @@ from apiserver.stores.inspection import Finding, Held
 from apiserver.stores.migrations import steps_of
 
 _HAS_OWNER: JsonObject = {"exists": {"field": "owner"}}
-_IS_CHUNK: JsonObject = {"exists": {"field": "up_to"}}
+_IS_CHUNK: JsonObject = {"bool": {"filter": [_HAS_OWNER, {"exists": {"field": "up_to"}}]}}
 _IS_DELETION: JsonObject = {"exists": {"field": "deleted"}}
 
 

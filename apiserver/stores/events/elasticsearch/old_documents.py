@@ -192,6 +192,10 @@ class WithOldDocuments:
         again = [owner for owner in owners if not places[owner] and await self._has_old(owner.company)]
         return {**places, **await self._blocks.delete(again)} if again else places
 
+    async def delete_before(self, owner: Owner, place: int) -> None:
+        """Note that nothing counts any more that lies before a place, as all old documents do."""
+        await self._blocks.delete_before(owner, place)
+
     async def remove_before(self, places: Mapping[Owner, int]) -> None:
         """Remove the blocks that lie before these places of deletions that have ended."""
         await self._blocks.remove_before(places)

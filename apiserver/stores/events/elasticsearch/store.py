@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TypeVar
 
-from apiserver.events.changes import Changes, ChangesQuery
+from apiserver.events.changes import Changes, ChangesQuery, Cursor
 from apiserver.events.model import (
     SAMPLE_TYPES,
     EventBatch,
@@ -43,13 +43,13 @@ from apiserver.stores.events.columns.whole import WholePoints
 from apiserver.stores.events.elasticsearch import bulk, names
 from apiserver.stores.events.elasticsearch.address import ElasticsearchAddress
 from apiserver.stores.events.elasticsearch.blocks import ElasticsearchBlocks
-from apiserver.stores.events.elasticsearch.changes import POLL, Deletions, changes_since
+from apiserver.stores.events.elasticsearch.changes import POLL, Deletions, changes_since, place_at
 from apiserver.stores.events.elasticsearch.cluster import Cluster
 from apiserver.stores.events.elasticsearch.marks import ABANDONED, Marks
 from apiserver.stores.events.elasticsearch.migrations import check_schema
 from apiserver.stores.events.elasticsearch.old_documents import LogsWithOldDocuments, WithOldDocuments
 from apiserver.stores.events.elasticsearch.old_scalars import OldScalars
-from apiserver.stores.events.elasticsearch.queries import inside, of, of_owners
+from apiserver.stores.events.elasticsearch.queries import between, inside, of, of_owners
 from apiserver.stores.events.elasticsearch.samples import Samples
 from apiserver.stores.events.elasticsearch.series import SeriesIndex
 from apiserver.stores.events.elasticsearch.usage import usage_in_time
@@ -215,6 +215,14 @@ class ElasticsearchEventStore(ScalarReads, LogReads):
             work.append(self._delete_blocks(EventType.LOG, owners))
         return sum(await together(*work))
 
+    async def delete_scalars(self, owner: Owner, up_to: Cursor) -> int:
+        """Delete the owner's scalars, or none if some came since."""
+        opened, type = self._opened, EventType.SCALAR
+        known = await place_at(self._cluster, up_to, names.blocks(self._cluster.prefix, type, owner.company), owner)
+        deleted = await opened.scalars.delete_known(owner, known)
+        opened.compactor.deleted(type, [owner])
+        return deleted
+
     async def _delete_blocks(self, type: EventType, owners: Sequence[Owner]) -> int:
         events = self._opened.scalars if type is EventType.SCALAR else self._opened.logs
         # Others may have written just now.
@@ -238,16 +246,28 @@ class ElasticsearchEventStore(ScalarReads, LogReads):
                 deleted += await self._cluster.delete(indices, of_owners(of_company))
         return deleted
 
-    async def delete_logs(self, series: SeriesQuery, before: int | None, exclude: Selection = ()) -> int:
-        """Delete log lines by age and series."""
-        return await self._opened.logs.delete_logs(series, before, exclude)
+    async def delete_logs(
+        self, series: SeriesQuery, before: int | None, exclude: Selection = (), up_to: Cursor | None = None
+    ) -> int:
+        """Delete log lines by age and series, or none if lines of the owner came since."""
+        known = None
+        if up_to is not None:
+            index = names.blocks(self._cluster.prefix, EventType.LOG, series.owner.company)
+            known = await place_at(self._cluster, up_to, index, series.owner)
+        return await self._opened.logs.delete_logs(series, before, exclude, known)
 
     async def delete_samples(
-        self, series: SeriesQuery, iterations: Range = EVERYWHERE, before: int | None = None
+        self,
+        series: SeriesQuery,
+        iterations: Range = EVERYWHERE,
+        before: int | None = None,
+        up_to: Cursor | None = None,
     ) -> int:
-        """Delete samples by iteration and age."""
+        """Delete samples by iteration and age. Those that came since stay."""
         older = [] if before is None else [{"range": {"timestamp": {"lt": before}}}]
         index, key = names.index_of(self._cluster.prefix, series), names.owner_key(series.owner)
+        if up_to is not None:
+            older += between("_seq_no", None, await place_at(self._cluster, up_to, index, series.owner))
         doomed = of(series, *inside("iter", iterations), *older)
         async with self._opened.deletions.noted([series.owner]):
             return await self._cluster.delete([index], doomed, routing=key)

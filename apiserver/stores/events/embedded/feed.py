@@ -155,7 +155,9 @@ class Feed:
         self._deletions = 0
         self._deleted: dict[Owner, int] = {}
         """By owner, the number of its last deletion."""
-        self._deleted_by_any = 0
+        self._brought: dict[Owner, int] = {}
+        """By owner, the number of the last one that was no deletion: events were put beside merged ones."""
+        self._forgotten_deletions = 0
         """The deletions up to this number may be of any owner."""
 
     def merged(self, summary: Summary) -> None:
@@ -167,13 +169,16 @@ class Feed:
             self._size -= oldest.size
             self._forgotten = oldest.segment
 
-    def deleted(self, owners: Iterable[Owner]) -> None:
-        """Note that events of the owners were just deleted."""
+    def deleted(self, owners: Collection[Owner], *, brings: bool) -> None:
+        """Note that events of the owners were just deleted, or that this `brings` others beside merged ones."""
         if len(self._deleted) > MOST_DELETIONS:
             self._deleted.clear()
-            self._deleted_by_any = self._deletions
+            self._brought.clear()
+            self._forgotten_deletions = self._deletions
         self._deletions += 1
         self._deleted.update(dict.fromkeys(owners, self._deletions))
+        if brings:
+            self._brought.update(dict.fromkeys(owners, self._deletions))
 
     def look(self, active: Memtable, query: ChangesQuery) -> Look:
         """A look at no owner yet, with the cursor of now."""
@@ -183,6 +188,15 @@ class Feed:
             case [str(engine), int(run), int(segment), int(records), int(deletions)] if engine == _ENGINE:
                 if (segment, records) <= now:
                     look.since = _Since(Place(segment, records), deletions if run == self._run else None)
+        return look
+
+    def look_for_new(self, active: Memtable, tables: Sequence[Memtable], owner: Owner, since: Cursor) -> Look:
+        """A look at what came of an owner, without what went."""
+        look = self.look(active, ChangesQuery([owner], since))
+        brought = self._brought.get(owner, self._forgotten_deletions)
+        if look.since is not None and look.since.deletions is not None and look.since.deletions >= brought:
+            look.since = look.since._replace(deletions=self._deletions)
+        self.look_at(look, tables, [owner])
         return look
 
     def look_at(self, look: Look, tables: Sequence[Memtable], owners: Collection[Owner]) -> None:
@@ -201,7 +215,7 @@ class Feed:
         summaries = [summary for summary in self._merged if summary.segment >= place.segment]
         tables = [table for table in tables if table.segment >= place.segment]
         for owner in owners:
-            if deletions is not None and deletions < self._deleted.get(owner, self._deleted_by_any):
+            if deletions is not None and deletions < self._deleted.get(owner, self._forgotten_deletions):
                 look.everything.add(owner)
                 continue
             merged = [one for summary in summaries if (one := summary.owners.get(owner)) and one.place > place]

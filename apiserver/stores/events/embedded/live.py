@@ -25,7 +25,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
-from apiserver.events.changes import ChangesQuery
+from apiserver.events.changes import ChangesQuery, Cursor
 from apiserver.events.model import Owner
 from apiserver.stores.events.base import EventStoreBusy
 from apiserver.stores.events.columns.bodies import body_id
@@ -213,15 +213,15 @@ class Live:
         except OSError as error:  # the next start deletes it
             logger.warning("the merged journal %s cannot be deleted now: %s", segment, error.strerror)
 
-    def deleted(self, owners: Collection[Owner], commit: Callable[[], object]) -> None:
+    def deleted(self, owners: Collection[Owner], commit: Callable[[], object], *, brings: bool = False) -> None:
         """`commit` the transaction that deleted merged events of the owners, and tell of it in the same step.
 
-        The same for events that were put beside merged ones. To readers, both mean that everything may have changed.
+        The same for one that `brings` events beside merged ones. Both tell readers that everything may have changed.
         """
         with self.entrance:
             commit()
             with self.lock:
-                self._feed.deleted(owners)
+                self._feed.deleted(owners, brings=brings)
                 self._watches.changed(owners)
 
     def look(self, query: ChangesQuery, watch: Watch | None = None) -> Look:
@@ -233,6 +233,11 @@ class Live:
             with self.lock:  # not for all owners at once, as those who add events would wait too long
                 self._feed.look_at(look, self.tables(), owners[start : start + OWNERS_AT_ONCE])
         return look
+
+    def look_for_new(self, owner: Owner, since: Cursor) -> Look:
+        """What came of an owner, without what went."""
+        with self.lock:
+            return self._feed.look_for_new(self.active, self.tables(), owner, since)
 
     @contextmanager
     def watching(self, owners: Collection[Owner]) -> Iterator[Watch]:

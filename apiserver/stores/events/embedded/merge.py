@@ -140,7 +140,7 @@ class Merger:
         the events are new, it is noted that the owner's document has to show them.
         """
         with self._turn():
-            with self._transaction(lambda commit: self._live.deleted([owner], commit)) as conn:
+            with self._transaction(lambda commit: self._live.deleted([owner], commit, brings=are_new)) as conn:
                 registrar = Registrar(conn, self._ids)
                 self._sealer.note(work(conn, registrar))
                 self._write_workers(conn)

@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from apiserver.events.changes import Changes, ChangesQuery
+from apiserver.events.changes import Changes, ChangesQuery, Cursor
 from apiserver.events.model import (
     EventBatch,
     EventType,
@@ -193,16 +193,31 @@ class EmbeddedEventStore(EmbeddedReads):
         each = dict.fromkeys(owners)
         return await self._delete(owners, lambda conn: sum(deletion.delete_owner(conn, one, types) for one in each))
 
-    async def delete_logs(self, series: SeriesQuery, before: int | None, exclude: Selection = ()) -> int:
-        """Delete log lines by age and series."""
-        return await self._delete([series.owner], lambda conn: deletion.delete_lines(conn, series, before, exclude))
+    async def delete_scalars(self, owner: Owner, up_to: Cursor) -> int:
+        """Delete the owner's scalars, or none if some came since."""
+        types = [EventType.SCALAR]
+        return await self._delete_up_to(
+            up_to, SeriesQuery(owner, EventType.SCALAR), lambda conn: deletion.delete_owner(conn, owner, types)
+        )
+
+    async def delete_logs(
+        self, series: SeriesQuery, before: int | None, exclude: Selection = (), up_to: Cursor | None = None
+    ) -> int:
+        """Delete log lines by age and series, or none if lines of the owner came since."""
+        return await self._delete_up_to(
+            up_to, series, lambda conn: deletion.delete_lines(conn, series, before, exclude)
+        )
 
     async def delete_samples(
-        self, series: SeriesQuery, iterations: Range = EVERYWHERE, before: int | None = None
+        self,
+        series: SeriesQuery,
+        iterations: Range = EVERYWHERE,
+        before: int | None = None,
+        up_to: Cursor | None = None,
     ) -> int:
-        """Delete samples by iteration and age."""
-        return await self._delete(
-            [series.owner], lambda conn: deletion.delete_samples(conn, series, iterations, before)
+        """Delete samples by iteration and age, or none if samples of the owner and type came since."""
+        return await self._delete_up_to(
+            up_to, series, lambda conn: deletion.delete_samples(conn, series, iterations, before)
         )
 
     async def thin_scalars(
@@ -231,6 +246,21 @@ class EmbeddedEventStore(EmbeddedReads):
     async def seal(self) -> None:
         """Seal all that is merged, as the store does by itself once series do not grow any more."""
         await run_in(self._parts.changer, self._parts.merger.seal)
+
+    async def _delete_up_to(
+        self, up_to: Cursor | None, series: SeriesQuery, work: Callable[[sqlite3.Connection], int]
+    ) -> int:
+        """Let `work` delete events of the owner, unless some of this type came behind the cursor, if there is one."""
+        live, owner = self._parts.live, series.owner
+
+        def unless_some_came(conn: sqlite3.Connection) -> int:
+            if up_to is not None:
+                came = live.look_for_new(owner, up_to).changes(conn).owners.get(owner)
+                if came is not None and came.may_have(series.type):
+                    return 0
+            return work(conn)
+
+        return await self._delete([owner], unless_some_came)
 
     async def _delete(self, owners: Sequence[Owner], work: Callable[[sqlite3.Connection], Result]) -> Result:
         parts = self._parts

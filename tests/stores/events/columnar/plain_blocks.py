@@ -18,18 +18,23 @@ from tests.contract.plain_event_store import selects
 
 @dataclass(eq=False)
 class Write:
-    """A write of an owner: a block, or with `removed` the removal of one, or else a deletion of everything."""
+    """A write of an owner: a block, or with `removed` the removal of one, or else a deletion.
+
+    It is of everything, or of what lies `before` a place.
+    """
 
     place: int
     block: NewBlock | None = None
     removed: Block | None = None
+    before: int | None = None
     is_visible: bool = False
     has_ended: bool = False
     is_undone: bool = False
 
     @property
     def is_deletion(self) -> bool:
-        return self.block is None and self.removed is None
+        """Whether it is a deletion of everything."""
+        return self.block is None and self.removed is None and self.before is None
 
 
 @dataclass
@@ -38,9 +43,9 @@ class OwnerWrites:
     writes: list[Write] = field(default_factory=list)
     lease: tuple[str, float] = ("", 0.0)
 
-    def begin(self, block: NewBlock | None = None, removed: Block | None = None) -> Write:
+    def begin(self, block: NewBlock | None = None, removed: Block | None = None, before: int | None = None) -> Write:
         self.places += 1
-        self.writes.append(Write(self.places, block, removed))
+        self.writes.append(Write(self.places, block, removed, before))
         return self.writes[-1]
 
     @property
@@ -72,8 +77,10 @@ class OwnerWrites:
         return found
 
     @property
-    def deleted(self) -> int:
-        return max([one.place for one in self.visible if one.is_deletion], default=0)
+    def deleted(self) -> tuple[int, int]:
+        """Before which place nothing counts, and the place of the last note of a deletion."""
+        notes = [one for one in self.visible if one.is_deletion or one.before is not None]
+        return max([one.before or one.place for one in notes], default=0), max([one.place for one in notes], default=0)
 
     @property
     def ended_up_to(self) -> int:
@@ -120,6 +127,10 @@ class PlainBlocks:
         await self.end([*writes.values()])
         return {owner: write.place for owner, write in writes.items()}
 
+    async def delete_before(self, owner: Owner, place: int) -> None:
+        await self.pause()
+        await self.end([self.of(owner).begin(before=place)])
+
     async def remove_before(self, places: Mapping[Owner, int]) -> None:
         for owner, place in places.items():
             kept = [one for one in self.of(owner).kept().values() if one.place < place]
@@ -146,7 +157,7 @@ class PlainBlocks:
             and (since is None or one.newest > since)
             and one.version.place >= place
         ]
-        return Found(wanted, owner.deleted)
+        return Found(wanted, *owner.deleted)
 
     async def find_of_each(self, queries: Sequence[SeriesQuery]) -> list[Found]:
         return [await self.find(series) for series in queries]

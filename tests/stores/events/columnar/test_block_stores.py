@@ -341,3 +341,30 @@ async def test_many_blocks_are_found_in_pages(blocks: BlockStore, monkeypatch: p
     await blocks.remove(OWNER, found.blocks)
     await blocks.ended(OWNER)
     assert await ids(blocks) == set()
+
+
+async def test_a_deletion_before_a_place_leaves_what_lies_behind(blocks: BlockStore) -> None:
+    """Also what was put before the note came. A note that says less changes nothing."""
+    await blocks.put([fragment("f"), replace(fragment("c"), statement=Statement(0, 0, 0))])
+    place = await blocks.ended(OWNER) + 1
+    await blocks.put([fragment("g"), fragment("m", owner=MODEL)])
+    await blocks.delete_before(OWNER, place)
+    for _ in range(2):
+        found = await blocks.find(SERIES)
+        assert {block.id for block in found.counting} == {"g"}
+        assert found.deleted == place < found.noted <= await blocks.ended(OWNER)
+        near = await blocks.near(OWNER, EVERYWHERE, 9, descending=True)
+        assert (near.found.deleted, near.found.noted) == (found.deleted, found.noted)
+        (same,) = await blocks.find_of_each([SERIES])
+        assert (same.deleted, same.noted) == (found.deleted, found.noted)
+        await blocks.delete_before(OWNER, place - 1)
+    await blocks.remove_before({OWNER: place})
+    assert await ids(blocks) == {"g"}
+    assert (await blocks.find(replace(SERIES, owner=MODEL))).deleted == 0
+    await blocks.delete([OWNER])
+    found = await blocks.find(SERIES)
+    assert (found.counting, found.deleted) == ([], found.noted)
+    await blocks.delete_before(OWNER, place)
+    assert (await blocks.find(SERIES)).deleted == found.deleted
+    await blocks.delete_before(OWNER, place := found.deleted + 1)
+    assert (await blocks.find(SERIES)).deleted == place

@@ -9,13 +9,14 @@ from typing import Any
 import pytest
 from elasticsearch import AsyncElasticsearch
 
-from apiserver.events.model import EventType
+from apiserver.events.changes import ChangesQuery
+from apiserver.events.model import EventType, Owner
 from apiserver.events.queries import PageQuery
 from apiserver.stores.events.elasticsearch.address import ElasticsearchAddress
 from apiserver.stores.events.elasticsearch.blocks import ElasticsearchBlocks
 from apiserver.stores.events.elasticsearch.cluster import Cluster
 from apiserver.stores.events.elasticsearch.store import ElasticsearchEventStore
-from tests.contract.event_stores import LOGS, OWNER, SCALARS, batch, lines, messages, sample, scalars
+from tests.contract.event_stores import LOGS, OWNER, PLOTS, SCALARS, batch, lines, messages, sample, scalars
 
 pytestmark = pytest.mark.anyio
 
@@ -50,6 +51,45 @@ async def test_a_delete_of_lines_takes_what_another_acknowledged_just_now(stores
     assert await one.log_count(LOGS) == 1
     await other.add(batch(lines(["a", "b"])))
     assert await one.delete_logs(LOGS, None) == 3
+
+
+async def test_who_asks_for_a_cursor_reads_all_that_others_acknowledged_before(stores: Stores) -> None:
+    """So whoever reads and then deletes up to the cursor has read all that goes."""
+    one, other = stores
+    assert (await one.events_count(OWNER), await one.samples(PLOTS, PageQuery(9))) == (2, [])
+    await other.add(batch(scalars([1.0], variant="other"), lines(["a"]), sample(1)))
+    cursor = (await one.changes(ChangesQuery([OWNER]))).cursor
+    assert await one.events_count(OWNER) == 5
+    await other.add(batch(sample(2)))
+    assert await one.delete_samples(PLOTS, up_to=cursor) == 1
+    assert await other.delete_samples(PLOTS) == 1
+
+
+async def test_two_deletions_at_once_leave_the_one_that_says_more(
+    stores: Stores, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One server deletes up to a cursor. Another deletes all just before the note of the first comes."""
+    one, other = stores
+    cursor = (await one.changes(ChangesQuery([OWNER]))).cursor
+    real, late = ElasticsearchBlocks.delete_before, list[int]()
+
+    async def delete_before(self: ElasticsearchBlocks, owner: Owner, place: int) -> None:
+        real_bulk = Cluster.bulk
+
+        async def bulk(self: Cluster, index: str, body: bytes) -> Any:
+            monkeypatch.setattr(Cluster, "bulk", real_bulk)
+            await other.add(batch(scalars([3.0], iters=[5])))
+            late.append(await other.delete([OWNER], [EventType.SCALAR]))
+            return await real_bulk(self, index, body)
+
+        monkeypatch.setattr(Cluster, "bulk", bulk)
+        await real(self, owner, place)
+
+    monkeypatch.setattr(ElasticsearchBlocks, "delete_before", delete_before)
+    assert await one.delete_scalars(OWNER, cursor) == 1
+    assert late == [2]
+    assert await one.events_count(OWNER, [EventType.SCALAR]) == 0
+    assert await one.scalar_stats(SCALARS) == []
 
 
 async def test_a_series_that_is_deleted_while_its_name_is_looked_up_is_not_there(

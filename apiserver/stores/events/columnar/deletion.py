@@ -1,0 +1,47 @@
+"""Deletes all points of an owner, unless some came behind a place that the caller knows.
+
+1. Take the lease of the owner, which keeps compaction away. Ask for a place P up to which every write has ended, and
+   find what was written up to there.
+2. If some of it came behind the place that the caller knows, give up.
+3. Note that nothing counts any more that was put up to P. What comes meanwhile has a later place, and stays.
+4. When this note has ended, remove the blocks.
+
+Who compacts these blocks meanwhile, because the lease has run out, may put a chunk that says it has everything up to a
+place behind P. Its points come back then, and are deleted the next time.
+"""
+
+from __future__ import annotations
+
+import uuid
+
+from apiserver.events.model import EventType, Owner
+from apiserver.events.queries import SeriesQuery
+from apiserver.stores.events.base import EventStoreBusy
+from apiserver.stores.events.columnar.blocks import BlockStore, Gone
+from apiserver.stores.events.columnar.compaction import found_up_to, take_lease
+from apiserver.stores.events.columnar.loading import TRIES, Loader
+from apiserver.stores.events.columnar.statistics import count
+from apiserver.stores.events.columnar.stretches import stretches
+
+
+async def delete_known(store: BlockStore, loader: Loader, owner: Owner, known: int) -> int:
+    """Delete the owner's points, or none if some came behind the place `known`; return how many there were."""
+    holder = uuid.uuid4().hex
+    await take_lease(store, owner, holder)
+    try:
+        for _ in range(TRIES):
+            found, up_to = await found_up_to(store, SeriesQuery(owner, EventType.SCALAR))
+            if any(block.newest > known for block in found.counting):
+                return 0
+            try:
+                deleted = await count(loader, stretches(found))
+            except Gone:  # another server has compacted these blocks, as the lease had run out
+                continue
+            if not deleted:
+                return 0
+            await store.delete_before(owner, up_to + 1)
+            await store.remove_before({owner: up_to + 1})
+            return deleted
+        raise EventStoreBusy("these events are compacted again and again", overloaded=False)
+    finally:
+        await store.lease(owner, holder, 0)
