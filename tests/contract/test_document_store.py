@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -14,6 +14,7 @@ from apiserver.answers import AnswerTooLarge
 from apiserver.stores.documents.base import DocumentStore, DuplicateDocument, InvalidDocument, InvalidFilter
 from apiserver.stores.documents.dialect.filters import meets, parse_filter
 from apiserver.stores.documents.dialect.sorts import in_order, parse_sort
+from apiserver.stores.documents.paging import pages_by_id
 from apiserver.stores.documents.query import (
     AllOf,
     AnyOf,
@@ -36,6 +37,7 @@ from apiserver.stores.documents.query import (
     Unequal,
     Update,
 )
+from apiserver.stores.documents.scoped import CompanyDocuments
 from apiserver.stores.documents.sqlite.store import SqliteDocumentStore
 from tests.chance import examples
 from tests.contract.document_stores import store
@@ -804,3 +806,29 @@ async def test_what_is_read_is_counted(store: DocumentStore, filter: Filter, sor
     assert sum(told[:-1]) <= 1_000_000  # what refuses is not asked again
     assert await store.count("tasks", filter) == len(texts)
     assert await store.find("tasks", filter, sort=sort, counted=lambda size: None) == found
+
+
+@pytest.mark.parametrize("count", [0, 1, 3, 4, 10])
+async def test_the_documents_of_a_company_come_in_pages_by_id_however_many_it_has(
+    store: DocumentStore, count: int
+) -> None:
+    texts = [f"{n:02}" for n in range(20)]
+    await fill(store, *({"id": f"o{text}", "company": "other", "name": text} for text in texts), collection="tasks")
+    own: list[Document] = [
+        {"id": f"c{text}", "company": "c", "created": text[::-1], "name": text} for text in texts[:count]
+    ]
+    own[2:3] = [{"id": "c02", "company": "c", "created": None, "name": "02"}] if count > 2 else []
+    await fill(store, *own[::-1], collection="tasks")
+    public = {"id": "c999", "company": "c", "public": True, "name": "99"}
+    await fill(store, public, collection="tasks")
+
+    def pages(of: DocumentStore | CompanyDocuments, **options: Any) -> AsyncIterator[list[Document]]:
+        return pages_by_id(of, "tasks", projection=["name"], limit=3, **options)
+
+    private = [page async for page in pages(CompanyDocuments(store, "c"))]
+    assert [one["name"] for page in private for one in page] == texts[:count]
+    assert all(1 <= len(page) <= 3 for page in private)
+    wanted = [one async for page in pages(store, wanted={"company": "c"}) for one in page]
+    assert [one["name"] for one in wanted] == [*texts[:count], "99"]
+    every = [one["id"] async for page in pages(store) for one in page]
+    assert every == sorted([*(one["id"] for one in own), "c999", *(f"o{text}" for text in texts)])

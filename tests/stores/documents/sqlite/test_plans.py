@@ -22,6 +22,7 @@ NEWEST: Sort = [("last_update", -1), ("id", 1)]
     ("filter", "sort", "index"),
     [
         ({}, OLDEST, "tasks:company,created"),
+        ({"public": Unequal(True)}, OLDEST, "tasks:company,created"),
         ({}, NEWEST, "tasks:company,last_update"),
         ({"status": "completed"}, NEWEST, "tasks:company,last_update"),
         ({"project": "p"}, NEWEST, "tasks:company,project"),
