@@ -12,9 +12,8 @@ from apiserver.stores.events.columns.lines import Column, Lines, LogPart, Positi
 class HotLines:
     """The lines of some parts, ascending by position."""
 
-    def __init__(self, tables: Sequence[Sequence[LogPart]]) -> None:
-        """`tables` has the parts of each memtable."""
-        self._parts = [part for table in tables for part in table]
+    def __init__(self, parts: Sequence[LogPart]) -> None:
+        self._parts = parts
         lengths = np.array([len(part.columns.messages) for part in self._parts], np.int64)
         self._ends = np.cumsum(lengths)
         self._begins = self._ends - lengths

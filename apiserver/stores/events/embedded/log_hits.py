@@ -6,29 +6,19 @@ looked at if the joined messages have no match. Where hot lines lie between merg
 
 from __future__ import annotations
 
-import sqlite3
-from collections.abc import Sequence
-
 from apiserver import answers
 from apiserver.events.log_filter import LineFilter, LogHits
-from apiserver.events.model import LogPosition, Owner
+from apiserver.events.model import LogPosition
 from apiserver.stores.events.base import PAGE_BYTES
 from apiserver.stores.events.columns import compression
 from apiserver.stores.events.columns import lines as codec
-from apiserver.stores.events.columns.lines import LogPart
 from apiserver.stores.events.embedded import log_sizes
 from apiserver.stores.events.embedded.log_walk import AT_ONCE, Block, Log
 
 
-def hits(
-    conn: sqlite3.Connection,
-    owner: Owner,
-    hot: Sequence[Sequence[LogPart]],
-    wanted: LineFilter,
-    after: LogPosition | None,
-) -> LogHits:
+def hits(log: Log, wanted: LineFilter, after: LogPosition | None) -> LogHits:
     """The next hits, as `EventStore.log_hits` describes it. After AT_ONCE lines, or PAGE_BYTES, the search pauses."""
-    log, begin = Log(conn, owner, hot), after
+    begin = after
     found: list[int] = []
     searched = size = largest = 0
     for segment in log.walk(begin, log.blocks(begin)):

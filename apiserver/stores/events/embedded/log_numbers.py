@@ -25,7 +25,7 @@ import numpy.typing as npt
 
 from apiserver.events.model import EventType, Int64Array, LogLine, LogPosition, Owner
 from apiserver.stores.events.base import page_of
-from apiserver.stores.events.columns.lines import Lines, LogPart, Positions, joined
+from apiserver.stores.events.columns.lines import Lines, Positions, joined
 from apiserver.stores.events.embedded.log_walk import Log
 from apiserver.stores.events.embedded.names import CODES
 
@@ -92,14 +92,11 @@ class BlockEnds:
 
 
 class NumberedLog:
-    """The log of one owner, of which merged lines are read only as they are needed."""
+    """The lines of a log by their numbers: merged lines are read only as they are needed."""
 
-    def __init__(
-        self, conn: sqlite3.Connection, owner: Owner, hot: Sequence[Sequence[LogPart]], known: BlockEnds
-    ) -> None:
-        self._conn = conn
-        self._log = Log(conn, owner, hot)
-        self._ids, self._ends, self._first_merged = known.of(conn, owner)
+    def __init__(self, log: Log, known: BlockEnds) -> None:
+        self._log = log
+        self._ids, self._ends, self._first_merged = known.of(log.conn, log.owner)
         #: The number of the first hot line of each segment, and of the first line of any kind; then how many there are.
         self._first_hot = np.concatenate([[0], _before(self._log.hot.positions, self._ends), [len(self._log.hot)]])
         self._firsts = self._first_merged + self._first_hot
@@ -136,7 +133,9 @@ class NumberedLog:
         return lines.take(within).log_lines()
 
     def _block(self, segment: int) -> Lines:
-        (body,) = self._conn.execute("SELECT body FROM log_blocks WHERE id = ?", (int(self._ids[segment]),)).fetchone()
+        (body,) = self._log.conn.execute(
+            "SELECT body FROM log_blocks WHERE id = ?", (int(self._ids[segment]),)
+        ).fetchone()
         return self._log.decoded(body)
 
 

@@ -2,34 +2,27 @@
 
 from __future__ import annotations
 
-import sqlite3
-from collections.abc import Sequence
-
 import msgspec
 
 from apiserver.events.log_text import sizes_of
-from apiserver.events.model import EventType, LogSize, Owner
-from apiserver.events.queries import SeriesQuery
-from apiserver.stores.events.columns import lines as codec
+from apiserver.events.model import LogSize
 from apiserver.stores.events.columns import worker_sizes
-from apiserver.stores.events.columns.lines import Column, Lines, LogPart
+from apiserver.stores.events.columns.lines import Column, Lines
 from apiserver.stores.events.columns.worker_sizes import Sizes
-from apiserver.stores.events.embedded.names import owner_id, series_ids
+from apiserver.stores.events.embedded.log_walk import Log
 
 _decoder = msgspec.msgpack.Decoder(Sizes)
 
 
-def sizes(conn: sqlite3.Connection, owner: Owner, hot: Sequence[Sequence[LogPart]]) -> dict[str, LogSize]:
+def sizes(log: Log) -> dict[str, LogSize]:
     """How much each worker logged."""
     found: dict[str, LogSize] = {}
-    number = owner_id(conn, owner)
-    for (known,) in conn.execute("SELECT sizes FROM log_blocks WHERE owner = ? AND sizes IS NOT NULL", (number,)):
+    execute, owner = log.conn.execute, (log.number,)
+    for (known,) in execute("SELECT sizes FROM log_blocks WHERE owner = ? AND sizes IS NOT NULL", owner):
         worker_sizes.add(found, _decoder.decode(known))
-    names = {id: name for name, id in series_ids(conn, SeriesQuery(owner, EventType.LOG)).items()}
-    for (body,) in conn.execute("SELECT body FROM log_blocks WHERE owner = ? AND sizes IS NULL", (number,)):
-        worker_sizes.add(found, worker_sizes.of_lines(codec.decode(body, names)))
-    for part in (part for table in hot for part in table):
-        columns = part.columns
+    for (body,) in execute("SELECT body FROM log_blocks WHERE owner = ? AND sizes IS NULL", owner):
+        worker_sizes.add(found, worker_sizes.of_lines(log.decoded(body)))
+    for columns in (part.columns for part in log.recent):
         worker_sizes.add(
             found, worker_sizes.by_worker(Column.of(columns.workers), columns.timestamps, sizes_of(columns.messages))
         )

@@ -62,14 +62,25 @@ class Log:
 
     def __init__(self, conn: sqlite3.Connection, owner: Owner, tables: Sequence[Sequence[LogPart]]) -> None:
         """`tables` has the hot lines of each memtable."""
-        self._conn = conn
-        self._owner = owner
-        self.hot = HotLines(tables)
+        self.conn = conn
+        self.owner = owner
+        self.recent = [part for table in tables for part in table]
+        """Hot lines as they were sent."""
+
+    @cached_property
+    def hot(self) -> HotLines:
+        """The hot lines in their order."""
+        return HotLines(self.recent)
+
+    @cached_property
+    def number(self) -> int | None:
+        """The id of the owner; None if nothing of it was merged."""
+        return owner_id(self.conn, self.owner)
 
     @cached_property
     def ids(self) -> dict[Name, int]:
         """The ids of the merged series of lines."""
-        return series_ids(self._conn, SeriesQuery(self._owner, EventType.LOG))
+        return series_ids(self.conn, SeriesQuery(self.owner, EventType.LOG))
 
     @cached_property
     def _names(self) -> dict[int, Name]:
@@ -87,9 +98,8 @@ class Log:
 
     def blocks(self, after: LogPosition | None, *, descending: bool = False) -> Iterator[Block]:
         """All blocks with lines behind a position, in walking order."""
-        number = owner_id(self._conn, self._owner)
         for query in (_STRADDLING, _BACK) if descending else (_AHEAD,):
-            for row in self._conn.execute(query, (number, *(after or (_END if descending else _BEGIN)))):
+            for row in self.conn.execute(query, (self.number, *(after or (_END if descending else _BEGIN)))):
                 yield Block(LogPosition(*row[0:2]), LogPosition(*row[2:4]), *row[4:])
 
     def walk(

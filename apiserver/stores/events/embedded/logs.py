@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Sequence
 
 import msgspec
 
-from apiserver.events.model import LogLine, Owner
+from apiserver.events.model import EventType, LogLine, Selection
 from apiserver.events.queries import SeriesQuery
 from apiserver.stores.events.columns.lines import LogPart
 from apiserver.stores.events.columns.log_pages import PageOfLines, WantedLines
@@ -20,13 +19,10 @@ from apiserver.stores.events.embedded.names import series_rows
 _AT_ONCE = 1000
 
 
-def page(
-    conn: sqlite3.Connection, owner: Owner, hot: Sequence[Sequence[LogPart]], wanted: WantedLines
-) -> list[LogLine]:
+def page(log: Log, wanted: WantedLines) -> list[LogLine]:
     """A page, as `EventStore.log_lines` describes it."""
     if wanted.limit < 1:
         return []
-    log = Log(conn, owner, hot)
     page = _page(log, wanted)
     if page.is_large and wanted.whole:
         return page.whole_timestamps() or _page(log, wanted.of_one_timestamp).lines()
@@ -55,12 +51,13 @@ def names_of(parts: Sequence[LogPart]) -> set[Name]:
     return {name for part in parts for name in zip(part.columns.metrics, part.columns.variants, strict=True)}
 
 
-def count(conn: sqlite3.Connection, series: SeriesQuery, hot: Sequence[Sequence[LogPart]]) -> int:
+def count(log: Log, selection: Selection = ()) -> int:
     """How many lines there are."""
     query = "SELECT lines FROM series JOIN log_series ON series = id"
-    merged = sum(int(lines) for _, _, lines in series_rows(conn, series, query))
-    columns = [part.columns for table in hot for part in table]
-    if not series.selection:
+    rows = series_rows(log.conn, SeriesQuery(log.owner, EventType.LOG, selection), query)
+    merged = sum(int(lines) for _, _, lines in rows)
+    columns = [part.columns for part in log.recent]
+    if not selection:
         return merged + sum(len(one.messages) for one in columns)
-    matches = matcher(series.selection)
+    matches = matcher(selection)
     return merged + sum(int(matches(*name)) for one in columns for name in zip(one.metrics, one.variants, strict=True))

@@ -48,6 +48,7 @@ from apiserver.stores.events.embedded.buckets import all_buckets
 from apiserver.stores.events.embedded.curves import ends, in_buckets, neighbours, views_of
 from apiserver.stores.events.embedded.hot import HotOwner, HotPoints, Memtable
 from apiserver.stores.events.embedded.log_numbers import NumberedLog
+from apiserver.stores.events.embedded.log_walk import Log
 from apiserver.stores.events.embedded.names import TYPES, owner_id
 from apiserver.stores.events.embedded.parts import Parts, run_in
 from apiserver.stores.events.embedded.samples import Samples
@@ -217,56 +218,49 @@ class EmbeddedReads:
         workers = self._parts.live.workers.names
         return await self._read_scalars(series, lambda found: by_worker.means(found, workers, grid))
 
+    async def _read_log(self, owner: Owner, work: Callable[[Log], Result]) -> Result:
+        return await self._read(owner, lambda hot: hot.logs.copy(), lambda conn, hot: work(Log(conn, owner, hot)))
+
     async def log_lines(
         self, series: SeriesQuery, page: PageQuery[LogPosition], workers: Collection[str] | None = None
     ) -> list[LogLine]:
         """A page of log lines."""
         wanted = WantedLines.of(series, page, workers)
-        return await self._read(
-            series.owner, lambda hot: hot.logs.copy(), lambda conn, hot: logs.page(conn, series.owner, hot, wanted)
-        )
+        return await self._read_log(series.owner, lambda log: logs.page(log, wanted))
 
     async def log_count(self, series: SeriesQuery) -> int:
         """How many log lines there are."""
-        return await self._read(
-            series.owner, lambda hot: hot.logs.copy(), lambda conn, hot: logs.count(conn, series, hot)
-        )
+        return await self._read_log(series.owner, lambda log: logs.count(log, series.selection))
 
     async def log_page(self, series: SeriesQuery, page: PageQuery[LogPosition]) -> tuple[list[LogLine], int]:
         """A page of log lines, and how many there are."""
         wanted = WantedLines.of(series, page, None)
-        return await self._read(
-            series.owner,
-            lambda hot: hot.logs.copy(),
-            lambda conn, hot: (logs.page(conn, series.owner, hot, wanted), logs.count(conn, series, hot)),
+        return await self._read_log(
+            series.owner, lambda log: (logs.page(log, wanted), logs.count(log, series.selection))
         )
 
     async def log_numbered(self, owner: Owner, numbers: Sequence[int]) -> tuple[list[LogLine], int]:
         """Lines by their numbers, and how many there are."""
         known = self._parts.block_ends
 
-        def work(conn: sqlite3.Connection, hot: list[list[LogPart]]) -> tuple[list[LogLine], int]:
-            log = NumberedLog(conn, owner, hot, known)
-            return log.lines(numbers), log.count
+        def work(log: Log) -> tuple[list[LogLine], int]:
+            numbered = NumberedLog(log, known)
+            return numbered.lines(numbers), numbered.count
 
-        return await self._read(owner, lambda hot: hot.logs.copy(), work)
+        return await self._read_log(owner, work)
 
     async def log_number(self, owner: Owner, position: LogPosition) -> int:
         """How many lines lie before a position."""
         known = self._parts.block_ends
-        return await self._read(
-            owner, lambda hot: hot.logs.copy(), lambda conn, hot: NumberedLog(conn, owner, hot, known).number(position)
-        )
+        return await self._read_log(owner, lambda log: NumberedLog(log, known).number(position))
 
     async def log_hits(self, owner: Owner, wanted: LineFilter, after: LogPosition | None) -> LogHits:
         """Search the next part of a log."""
-        return await self._read(
-            owner, lambda hot: hot.logs.copy(), lambda conn, hot: log_hits.hits(conn, owner, hot, wanted, after)
-        )
+        return await self._read_log(owner, lambda log: log_hits.hits(log, wanted, after))
 
     async def log_sizes(self, owner: Owner) -> dict[str, LogSize]:
         """How much each worker logged."""
-        return await self._read(owner, lambda hot: hot.logs.copy(), lambda conn, hot: log_sizes.sizes(conn, owner, hot))
+        return await self._read_log(owner, log_sizes.sizes)
 
     async def _read_samples(self, series: SeriesQuery, work: Callable[[Samples], Result]) -> Result:
         matches = matcher(series.selection)
@@ -307,7 +301,7 @@ class EmbeddedReads:
                 series = views(conn, SeriesQuery(owner, EventType.SCALAR), points)
                 count += int(scalars.stats_of(series)["count"].sum())
             if EventType.LOG in wanted:
-                count += logs.count(conn, SeriesQuery(owner, EventType.LOG), [table.logs for table in hot])
+                count += logs.count(Log(conn, owner, [table.logs for table in hot]))
             for type in wanted.intersection(SAMPLE_TYPES):
                 recent = [table.samples.get(type, {}) for table in hot]
                 count += Samples.view(conn, SeriesQuery(owner, type), recent).count()

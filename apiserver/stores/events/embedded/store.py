@@ -297,7 +297,7 @@ class EmbeddedEventStore(EmbeddedReads):
         """All log lines of the owner in their order, some at a time."""
         after: LogPosition | None = None
         while True:
-            lines = await self._read(owner, lambda hot: hot.logs.copy(), partial(whole.read_lines, owner, after))
+            lines = await self._read_log(owner, partial(whole.read_lines, after=after))
             if lines is None:
                 return
             yield lines

@@ -7,14 +7,13 @@ on. So no read transaction lasts long. Of a log, it is the position of the last 
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from apiserver.events.model import LogPosition, Owner
+from apiserver.events.model import LogPosition
 from apiserver.events.queries import GREATEST, LEAST
 from apiserver.stores.events.columns.chunks import POINTS_AT_A_TIME
-from apiserver.stores.events.columns.lines import Lines, LogPart, joined
+from apiserver.stores.events.columns.lines import Lines, joined
 from apiserver.stores.events.columns.names import Name
 from apiserver.stores.events.columns.whole import LINES_AT_A_TIME, WholePoints
 from apiserver.stores.events.embedded.log_walk import Log
@@ -57,11 +56,8 @@ def read_points(
     return points, None
 
 
-def read_lines(
-    owner: Owner, after: LogPosition | None, conn: sqlite3.Connection, hot: Sequence[Sequence[LogPart]]
-) -> Lines | None:
+def read_lines(log: Log, after: LogPosition | None) -> Lines | None:
     """The next lines of a log, behind a position; None: there are none."""
-    log = Log(conn, owner, hot)
     found: list[Lines] = []
     size = 0
     for segment in log.walk(after, log.blocks(after)):
