@@ -33,7 +33,7 @@ ALLOWED = {
     "stores.inspection": set(),
     "stores.sqlite_files": {"stores.inspection"},
     "stores.snapshots": set(),
-    "stores.pages": {"stores.snapshots"},
+    "stores.pages": {"stores.snapshots", "stores.sqlite_files"},
     "stores.syncing": set(),
     "passwords": set(),
     "retention_rules": set(),

@@ -31,6 +31,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from apiserver.stores.snapshots import SnapshotError
+from apiserver.stores.sqlite_files import FRAME_HEAD, LOG_HEAD
 
 _HEADER_BYTES = 48
 #: Of the index: the header twice, and how many frames were copied into the file.
@@ -38,7 +39,6 @@ _INDEX_HEAD = struct.Struct(f"={_HEADER_BYTES}s{_HEADER_BYTES}sI")
 #: Of the header: the version, how many frames count, and the salt that the frames have.
 _HEADER = struct.Struct("=I12xI12x8s8x")
 _VERSION = 3007000
-_LOG_HEAD, _FRAME_HEAD = 32, 24
 _TRIES = 1000
 
 
@@ -115,7 +115,7 @@ class Pages:
         for page in range(first, last + 1):
             place = (page - first) * self.page_size
             if frame := self._frames.get(page):
-                at = self._frame_at(frame) + _FRAME_HEAD
+                at = self._frame_at(frame) + FRAME_HEAD.size
                 content[place : place + self.page_size] = os.pread(self._log, self.page_size, at)
             elif page - first >= in_file:
                 raise SnapshotError(f"{self._path} has no page {page}")
@@ -137,13 +137,13 @@ class Pages:
         raise SnapshotError(f"the log of {self._path} has no whole index")
 
     def _frame_at(self, frame: int) -> int:
-        return _LOG_HEAD + (frame - 1) * (_FRAME_HEAD + self.page_size)
+        return LOG_HEAD.size + (frame - 1) * (FRAME_HEAD.size + self.page_size)
 
     def _frames_by_page(self, frames: int, salt: bytes) -> dict[int, int]:
         """The newest frame of each page that has one. It is empty if the log has begun anew since."""
         found = {}
         for frame in range(1, frames + 1):
-            page, _, of_frame, _ = struct.unpack(">II8s8s", os.pread(self._log, _FRAME_HEAD, self._frame_at(frame)))
+            page, _, of_frame = FRAME_HEAD.unpack(os.pread(self._log, FRAME_HEAD.size, self._frame_at(frame)))
             if of_frame != salt:
                 raise SnapshotError(f"the log of {self._path} is not what its index says")
             found[page] = frame

@@ -18,7 +18,7 @@ _SOUND = "ok"
 #: The first bytes of a file, and where its head has what `PRAGMA user_version` tells.
 _MAGIC, _USER_VERSION = b"SQLite format 3\0", slice(60, 64)
 #: Heads of a write-ahead log (its page size and salts) and of a frame (page, pages of a file after a commit, salts).
-_LOG_HEAD, _FRAME_HEAD = struct.Struct(">8xI4x8s8x"), struct.Struct(">II8s8x")
+LOG_HEAD, FRAME_HEAD = struct.Struct(">8xI4x8s8x"), struct.Struct(">II8s8x")
 #: What reading a damaged file raises. Its texts, and SQLite's messages with names in them, may be no UTF-8.
 ERRORS = (sqlite3.Error, UnicodeDecodeError)
 #: SQLite's codes for pages that make no sense, files that are no databases, and tables that are missing.
@@ -47,12 +47,12 @@ def _first_page_in_log(log: Path, size: int) -> bytes | None:
     """The first bytes of page 1 as it was last committed to the log; None if the log does not have it."""
     committed = written = None
     with suppress(FileNotFoundError), open(log, "rb") as file:
-        head = file.read(_LOG_HEAD.size)
-        if len(head) < _LOG_HEAD.size:
+        head = file.read(LOG_HEAD.size)
+        if len(head) < LOG_HEAD.size:
             return None
-        page_size, salts = _LOG_HEAD.unpack(head)
-        while len(frame := file.read(_FRAME_HEAD.size)) == _FRAME_HEAD.size:
-            page, commit, of_frame = _FRAME_HEAD.unpack(frame)
+        page_size, salts = LOG_HEAD.unpack(head)
+        while len(frame := file.read(FRAME_HEAD.size)) == FRAME_HEAD.size:
+            page, commit, of_frame = FRAME_HEAD.unpack(frame)
             if of_frame != salts:  # of the log before this one
                 break
             if page == 1:

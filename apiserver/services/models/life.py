@@ -11,10 +11,11 @@ from apiserver.services.many import do_each, for_each, for_one
 from apiserver.services.models.model_documents import MODELS, change_model, get_model
 from apiserver.services.project_tree import touch_projects
 from apiserver.services.stamps import changed_now
+from apiserver.services.task_statuses import LOCKED
 from apiserver.services.tasks.edit import DELETED
 from apiserver.services.tasks.life import publish_task
 from apiserver.services.tasks.models import models_of
-from apiserver.services.tasks.task_documents import LOCKED, TASKS, revise_task
+from apiserver.services.tasks.task_documents import TASKS, revise_task
 from apiserver.services.unneeded_files import delete_files, event_urls
 from apiserver.stores.documents.query import AnyOf, Document, In, Update
 

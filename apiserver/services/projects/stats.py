@@ -14,8 +14,9 @@ from apiserver.services.backend import Call, visible
 from apiserver.services.project_tree import PROJECTS
 from apiserver.services.projects.children import DATASETS, children_tags, counted_tasks, of_users
 from apiserver.services.queries import all_of, build_filter, hide_hidden
+from apiserver.services.task_statuses import STATUSES
 from apiserver.services.tasks.read import SPEC
-from apiserver.services.tasks.task_documents import STATUSES, TASKS
+from apiserver.services.tasks.task_documents import TASKS
 from apiserver.stores.documents.query import Document, Filter, In, Unequal
 from apiserver.times import from_now
 

@@ -46,6 +46,10 @@ class Share(NamedTuple):
     def __str__(self) -> str:
         return f"{self.account} has {self.used:,} of {self.bound:,} {self.what}"
 
+    def exceeded(self) -> str:
+        """What senders are told who exceed the bound."""
+        return f"Over quota: {self.account} may have {self.bound:,} {self.what}, and has {self.used:,}"
+
 
 @dataclass(slots=True, eq=False)
 class Account:

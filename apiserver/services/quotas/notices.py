@@ -20,6 +20,7 @@ from apiserver.repeating import Repeating
 from apiserver.services.last_metrics import RESET, LastMetrics
 from apiserver.services.quotas.accounts import Account, Share, shown
 from apiserver.services.quotas.subjects import Subject
+from apiserver.services.task_statuses import LOCKED
 from apiserver.stores.documents.base import DocumentStore, DocumentStoreError
 from apiserver.stores.documents.scoped import CompanyDocuments
 from apiserver.stores.events.base import EventStore, EventStoreError
@@ -32,8 +33,6 @@ _AT_ONCE = 100
 _NAMED = 3
 #: A line waits so long for a store that cannot be reached.
 _RETRY = 30.0
-#: Statuses of tasks whose events do not change any more.
-_LOCKED = ("published", "publishing")
 _WHEN_USED_UP = {
     "bytes": "When all is used up, nothing that this run reports is stored, and it waits for room when it ends.",
     "series": "When all is used up, further series of this run are left out.",
@@ -128,7 +127,7 @@ class Notices:
         documents = CompanyDocuments(self._documents, company)
         ids = list(dict.fromkeys(line.owner.id for line in lines))
         tasks = {one["id"]: one for one in await documents.find_kept("tasks", ids, ("status", RESET))}
-        kept = [line for line in lines if (task := tasks.get(line.owner.id)) and task["status"] not in _LOCKED]
+        kept = [line for line in lines if (task := tasks.get(line.owner.id)) and task["status"] not in LOCKED]
         if kept:
             batch = EventBatch(now_ms(), logs=[_columns(line) for line in kept])
             with self._last_metrics.adding(batch, {line.owner: tasks[line.owner.id].get(RESET) for line in kept}):

@@ -160,7 +160,7 @@ class Quotas:
                 share = Share(account, "bytes", account.bytes, bound)
                 self._refused(account.subject)
                 self._notices.no_bytes(owner, share)
-                raise overloaded(_over(share), _AGAIN)
+                raise overloaded(share.exceeded(), _AGAIN)
 
     def _take(self, held: Mapping[Owner, Sequence[Account]], sent: Mapping[Owner, int]) -> None:
         """Take the events that each has sent from the buckets of all, or raise 429 and take nothing."""
@@ -217,7 +217,7 @@ class Quotas:
         if refused:
             self._refused(fullest.account.subject)
             size = len(events.batch.scalars) + len(events.batch.samples)
-            reason = f"{_over(fullest)}; no further ones"
+            reason = f"{fullest.exceeded()}; no further ones"
             left_out: dict[SeriesName, None] = {}
 
             def is_refused(name: SeriesName) -> bool:
@@ -244,10 +244,6 @@ class Quotas:
             log.warning("a quota is %s: %s, and sends %s", state, _rate(account), sends)
         while len(self._told) > _MOST_TOLD:
             del self._told[next(iter(self._told))]
-
-
-def _over(share: Share) -> str:
-    return f"Over quota: {share.account} may have {share.bound:,} {share.what}, and has {share.used:,}"
 
 
 def _rate(account: Account) -> str:

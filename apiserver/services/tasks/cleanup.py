@@ -15,17 +15,18 @@ from apiserver.services.many import do_each, for_each, for_one
 from apiserver.services.project_tree import touch_projects
 from apiserver.services.queue_entries import leave_queues
 from apiserver.services.stamps import changed_now
+from apiserver.services.task_statuses import LOCKED
 from apiserver.services.tasks.artifacts import artifacts_of
 from apiserver.services.tasks.edit import DELETED
+from apiserver.services.tasks.holds import RESETTING
 from apiserver.services.tasks.models import models_of
 from apiserver.services.tasks.pipeline_steps import of_step, steps_of
 from apiserver.services.tasks.queueing import release, release_in_turn
 from apiserver.services.tasks.queueing_turns import in_turn
-from apiserver.services.tasks.status import RESETTING, as_it_is, change_status, check_not_being_reset
+from apiserver.services.tasks.status import as_it_is, change_status, check_not_being_reset
 from apiserver.services.tasks.task_documents import (
     ATTEMPTS,
     BEING_RESET,
-    LOCKED,
     TASKS,
     changed_meanwhile,
     editable,
@@ -35,7 +36,6 @@ from apiserver.services.tasks.task_documents import (
 )
 from apiserver.services.unneeded_files import delete_files, event_urls
 from apiserver.stores.documents.query import AllOf, AnyOf, Document, Filter, In, Unequal, Update
-from apiserver.times import from_now
 
 _RUN_FIELDS = (
     "output.result",
@@ -136,7 +136,7 @@ async def _emptying(call: Call, task_id: str, check: Callable[[Document], Awaita
 
 async def _hold(call: Call, task: Document, unchanged: Filter) -> bool:
     """Hold the task from now on, if it is `unchanged`; returns whether it is."""
-    until = from_now(RESETTING)
+    until = RESETTING.until()
     if not await documents(call).update(TASKS, unchanged, Update(set={BEING_RESET: until})):
         return False
     task[BEING_RESET] = until

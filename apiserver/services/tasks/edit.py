@@ -11,12 +11,12 @@ from apiserver.services.project_tree import find_or_create, get_project, touch_p
 from apiserver.services.public import read_one
 from apiserver.services.queries import parse_time
 from apiserver.services.stamps import changed_now
+from apiserver.services.task_statuses import STATUSES
 from apiserver.services.tasks.artifacts import in_order
 from apiserver.services.tasks.configurations import named_configuration
 from apiserver.services.tasks.hyperparams import named_param
 from apiserver.services.tasks.legacy import modernise, replacing
 from apiserver.services.tasks.task_documents import (
-    STATUSES,
     TASKS,
     answered,
     change_task,

@@ -7,7 +7,8 @@ from typing import Any
 from apiserver.rpc.errors import validation_error
 from apiserver.services.backend import Call, endpoint
 from apiserver.services.document_keys import escape, unescape
-from apiserver.services.tasks.task_documents import STATUSES, change_task, editable, read_tasks
+from apiserver.services.task_statuses import STATUSES
+from apiserver.services.tasks.task_documents import change_task, editable, read_tasks
 from apiserver.stores.documents.query import Document, Update
 
 #: The section of user properties, which may be edited in every status. Requests may write it in any case.

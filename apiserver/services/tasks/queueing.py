@@ -15,7 +15,8 @@ from apiserver.services.many import batches, do_each, failure
 from apiserver.services.queue_documents import create_queue, default_queue
 from apiserver.services.queue_entries import leave_queues
 from apiserver.services.tasks.edit import check_references
-from apiserver.services.tasks.queueing_turns import being_reset, in_turn
+from apiserver.services.tasks.holds import RESETTING
+from apiserver.services.tasks.queueing_turns import in_turn
 from apiserver.services.tasks.status import UNCHANGED, change_status, check_transition
 from apiserver.services.tasks.task_documents import TASKS, get_task
 from apiserver.services.workers.worker_documents import live_workers
@@ -83,7 +84,7 @@ async def release_in_turn(call: Call, *task_ids: str) -> int:
 
     Tasks that another call resets or deletes stay as they are, because their status must not change.
     """
-    wanted: Filter = AllOf([{"id": In(list(task_ids))}, NoneOf([being_reset()])])
+    wanted: Filter = AllOf([{"id": In(list(task_ids))}, NoneOf([RESETTING.condition()])])
     tasks = await documents(call).find(TASKS, wanted, projection=["id", "status", "enqueue_status"])
     left = await leave_queues(call, *(task["id"] for task in tasks))
     for task in tasks:

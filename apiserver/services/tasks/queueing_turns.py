@@ -14,13 +14,10 @@ from contextlib import asynccontextmanager
 
 from apiserver.rpc.errors import unavailable
 from apiserver.services.backend import Call, documents
-from apiserver.services.tasks.status import RESETTING
-from apiserver.services.tasks.task_documents import BEING_QUEUED, BEING_RESET, TASKS
-from apiserver.stores.documents.query import AllOf, AtMost, Both, Document, Filter, Greater, In, NoneOf, Unequal, Update
-from apiserver.times import from_now, utc_now
+from apiserver.services.tasks.holds import QUEUEING, RESETTING, Hold
+from apiserver.services.tasks.task_documents import BEING_QUEUED, TASKS
+from apiserver.stores.documents.query import AllOf, Document, Filter, In, NoneOf, Unequal, Update
 
-#: Seconds that a turn lasts at most. If the server of the turn dies, others get theirs afterwards.
-_TURN = 10.0
 #: Seconds that a call waits for its turn, and seconds until it looks again.
 _PATIENCE, _PAUSE = 1.0, 0.02
 
@@ -31,10 +28,10 @@ async def in_turn(call: Call, *task_ids: str, though_reset: bool = False) -> Asy
 
     With `though_reset`, it is also the turn of tasks that another call resets or deletes.
     """
-    held = [_held(BEING_QUEUED, _TURN)] if though_reset else [_held(BEING_QUEUED, _TURN), being_reset()]
-    ids, until, tired = list(task_ids), from_now(_TURN), time.monotonic() + _PATIENCE
+    holds = [QUEUEING] if though_reset else [QUEUEING, RESETTING]
+    ids, until, tired = list(task_ids), QUEUEING.until(), time.monotonic() + _PATIENCE
     try:
-        while not await _take(call, ids, until, held):
+        while not await _take(call, ids, until, holds):
             if time.monotonic() > tired:
                 raise unavailable(f"another call queues, dequeues, resets or deletes a task of {ids}", retry_after=1)
             await asyncio.sleep(_PAUSE)
@@ -44,19 +41,9 @@ async def in_turn(call: Call, *task_ids: str, though_reset: bool = False) -> Asy
         await documents(call).update(TASKS, mine, Update(unset=(BEING_QUEUED,)), many=True)
 
 
-def being_reset() -> Filter:
-    """The condition for tasks that are being reset or deleted."""
-    return _held(BEING_RESET, RESETTING)
-
-
-def _held(field: str, seconds: float) -> Filter:
-    # A call sets a time so many seconds ahead. A later one is of a server whose clock is wrong, and does not count.
-    return {field: Both(Greater(utc_now()), AtMost(from_now(seconds)))}
-
-
-async def _take(call: Call, ids: list[str], until: str, held: list[Filter]) -> bool:
+async def _take(call: Call, ids: list[str], until: str, holds: list[Hold]) -> bool:
     """Take the turns of those tasks that nobody has; returns whether the call has all. Unknown tasks have no turns."""
-    free: Filter = AllOf([{"id": In(ids)}, NoneOf(held)])
+    free: Filter = AllOf([{"id": In(ids)}, NoneOf([hold.condition() for hold in holds])])
     if await documents(call).update(TASKS, free, Update(set={BEING_QUEUED: until}), many=True) == len(ids):
         return True
     return not await documents(call).count(TASKS, {"id": In(ids), BEING_QUEUED: Unequal(until)})

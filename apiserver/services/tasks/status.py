@@ -10,17 +10,17 @@ from apiserver.rpc.errors import ApiError, unavailable
 from apiserver.services.backend import Call, documents
 from apiserver.services.project_tree import touch_projects
 from apiserver.services.stamps import changed_now
+from apiserver.services.task_statuses import STATUSES
+from apiserver.services.tasks.holds import RESETTING
 from apiserver.services.tasks.task_documents import (
     ATTEMPTS,
     BEING_RESET,
-    STATUSES,
     TASKS,
     answered,
     changed_meanwhile,
     get_task,
 )
 from apiserver.stores.documents.query import Document, Update
-from apiserver.times import from_now, utc_now
 
 #: By status, those that may follow without `force`. A task may also stay in its status, so that a retried call
 #: succeeds; calls that publish do not allow this.
@@ -40,8 +40,6 @@ NEXT: dict[str, frozenset[str]] = {
 }
 
 _FIELDS = ("status", "project", "started", "enqueue_status", BEING_RESET)
-#: Seconds that a reset or a deletion takes at most. Afterwards, others may change the task's status again.
-RESETTING = 60.0
 #: The answer about a task that stays as it is.
 UNCHANGED: Document = {"updated": 0, "fields": {}}
 #: The system tag that a task loses when it is queued.
@@ -90,11 +88,8 @@ async def change_status(
 
 
 def check_not_being_reset(task: Document) -> None:
-    """503 if the task is being reset or deleted.
-
-    A time that no such call could have set yet is of a server whose clock was wrong.
-    """
-    if utc_now() < task.get(BEING_RESET, "") <= from_now(RESETTING):
+    """503 if the task is being reset or deleted."""
+    if RESETTING.holds(task):
         raise unavailable(f"task {task['id']} is being reset or deleted", retry_after=1)
 
 

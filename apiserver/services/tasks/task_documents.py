@@ -19,24 +19,11 @@ from apiserver.services.last_metrics import RESET, REVISION
 from apiserver.services.project_tree import touch_projects
 from apiserver.services.public import denied
 from apiserver.services.stamps import changed_now, made_now
+from apiserver.services.task_statuses import LOCKED, STATUSES
 from apiserver.stores.documents.query import Document, Filter, In, Update
 from apiserver.stores.documents.scoped import VisibleDocuments
 
 TASKS = "tasks"
-STATUSES = (
-    "created",
-    "queued",
-    "in_progress",
-    "stopped",
-    "closed",
-    "failed",
-    "completed",
-    "publishing",
-    "published",
-    "unknown",
-)
-#: The statuses of tasks that must not change any more.
-LOCKED = ("publishing", "published")
 #: How often a change is tried again if another one came between reading and writing.
 ATTEMPTS = 50
 
@@ -72,10 +59,8 @@ def empty_task() -> Document:
     }
 
 
-#: While a task is reset or deleted, this field has a time. Until then, no other call may change the task's status.
-BEING_RESET = "being_reset_until"
-#: While a call puts a task into a queue or takes it out, this field has a time (see `queueing_turns.py`).
-BEING_QUEUED = "being_queued_until"
+#: The fields with the time until which a call holds a task (see `holds.py`).
+BEING_RESET, BEING_QUEUED = "being_reset_until", "being_queued_until"
 
 #: Fields that are not unescaped: their keys are digests of names, and there may be thousands of them.
 _WITH_DIGESTS = ("last_metrics", "metric_stats")

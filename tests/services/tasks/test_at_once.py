@@ -6,6 +6,7 @@ Each order is written down: a call stops at a step until the other call has done
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from typing import Any
 import pytest
 
 from apiserver.services import queue_entries
-from apiserver.services.tasks import cleanup, queueing, queueing_turns
+from apiserver.services.tasks import cleanup, holds, queueing, queueing_turns
 from apiserver.services.tasks.task_documents import BEING_QUEUED, BEING_RESET
 from apiserver.stores.documents.query import Update
 from apiserver.stores.events.base import EventStoreBusy
@@ -199,8 +200,8 @@ async def test_a_controller_is_held_anew_after_each_step(api: Api, monkeypatch: 
         return await delete(*arguments)
 
     monkeypatch.setattr(api.backend.events, "delete", noted)
-    moments = iter(range(1, 10))
-    monkeypatch.setattr(cleanup, "from_now", lambda seconds: from_now(seconds - 10 + next(moments)))
+    moments = itertools.count()
+    monkeypatch.setattr(holds.Hold, "until", lambda hold: from_now(hold.seconds - 10 + next(moments)))
     await api.call("tasks.delete", {"task": controller, "include_pipeline_steps": True})
     assert len(ends) == 3
     assert ends == sorted(set(ends))

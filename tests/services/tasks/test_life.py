@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from apiserver.services.tasks.task_documents import LOCKED, STATUSES
+from apiserver.services.task_statuses import LOCKED, STATUSES
 from apiserver.stores.documents.query import Update
 from apiserver.times import from_now
 from tests.harness import Api
