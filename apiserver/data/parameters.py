@@ -17,7 +17,7 @@ from apiserver.events.queries import Range
 from apiserver.events.smoothing import MOST_OF_MEAN, MOST_OF_MEDIAN, Kind, Smoothing
 from apiserver.times import epoch_millis
 
-_MOST_NAMES, _LONGEST_NAME = 1000, 1024
+_MOST_NAMES = 1000
 #: Bytes of memory that the name of a series takes, about.
 _NAME_BYTES = 200
 

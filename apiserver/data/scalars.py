@@ -51,7 +51,6 @@ _BUCKET_BYTES = 300
 #: The most buckets a curve: more are points.
 _MOST_BUCKETS = 100_000
 
-_TASK = Column("task", Kind.TEXT)
 _NAMES = (Column("metric", Kind.TEXT), Column("variant", Kind.TEXT))
 #: What buckets tell if the request does not say, in the order of the columns.
 _AGGREGATES = (Aggregate.COUNT, Aggregate.MEAN, Aggregate.MIN, Aggregate.MAX, Aggregate.FIRST, Aggregate.LAST)

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import logging
 import time
 from collections.abc import Collection, Iterable
 
@@ -23,8 +22,6 @@ from apiserver.stores.documents.paging import pages_by_id
 from apiserver.stores.documents.query import AtMost, Document, In, Less, Update
 from apiserver.stores.files.disk import FileStore, FileStoreError
 from apiserver.times import from_now, utc_now
-
-log = logging.getLogger(__name__)
 
 _WAITING, _DONE, _HOSTS = "file_deletions", "deleted_files", "file_hosts"
 #: Seconds for which deleted files are remembered.

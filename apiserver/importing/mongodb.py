@@ -18,7 +18,7 @@ from apiserver.importing.report import ImportFailed
 from apiserver.stores.documents.query import Document
 from apiserver.times import utc_text
 
-BACKEND, AUTH = "backend", "auth"
+BACKEND = "backend"
 #: `mapping` knows the documents of this version of ClearML's server. Later versions did not change them.
 _LEAST_VERSION = (1, 3, 0)
 _PAGE = 200

@@ -51,7 +51,7 @@ from apiserver.events.queries import (
     Range,
     SeriesQuery,
 )
-from apiserver.stores.events.base import TIMESTAMP_BYTES, hits_in_page, page_of, whole_timestamps_of
+from apiserver.stores.events.base import TIMESTAMP_BYTES, may_go_on, page_of, whole_timestamps_of
 from apiserver.stores.events.columns.bodies import BODY_ID, body_id
 from apiserver.stores.events.columns.lines import Column, Lines
 from apiserver.stores.events.columns.points import Points
@@ -63,6 +63,8 @@ Name = tuple[str, str]
 
 #: Points, or lines, of a part.
 WHOLE_AT_ONCE = 5
+#: Lines that are searched at once.
+LINES_SEARCHED = 2000
 
 
 def selects(selection: Selection, metric: str, variant: str) -> bool:
@@ -484,7 +486,9 @@ class PlainEventStore:
         return sum(line.position < position for line in self._of(owner).logs)
 
     async def log_hits(self, owner: Owner, wanted: LineFilter, after: LogPosition | None) -> LogHits:
-        return await hits_in_page(self, owner, wanted, after)
+        page = await self.log_lines(SeriesQuery(owner, EventType.LOG), PageQuery(LINES_SEARCHED, after))
+        places = wanted.places(page)
+        return LogHits(places, len(page), page[-1].position if page else after, not may_go_on(page, LINES_SEARCHED))
 
     async def log_sizes(self, owner: Owner) -> dict[str, LogSize]:
         found: dict[str, list[LogLine]] = {}

@@ -36,7 +36,6 @@ from apiserver.protobuf_wire import Malformed
 
 _PART = re.compile(r"(.*)_part_(\d+)\.parquet$")
 _PARAMETERS = {"float": "float_value", "int": "int_value", "string": "string_value", "bool": "bool_value"}
-_NAMES = ("sys/name", "sys/custom_run_id", "sys/id")
 _TAGS = ("sys/tags", "sys/group_tags")
 
 

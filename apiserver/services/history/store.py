@@ -9,7 +9,6 @@ and week, and the document has the subject, its metrics, and values that are not
 from __future__ import annotations
 
 import hashlib
-import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from typing import NamedTuple
@@ -27,8 +26,6 @@ from apiserver.stores.documents.base import DocumentStore, DocumentStoreError
 from apiserver.stores.documents.query import AtLeast, Both, Document, Filter, In, Less, Update
 from apiserver.stores.events.base import OWNERS_AT_ONCE, EventStore, EventStoreError
 from apiserver.times import now_ms
-
-log = logging.getLogger(__name__)
 
 COLLECTION = "history"
 #: What a chart shows of a step; some show the latest value, too.

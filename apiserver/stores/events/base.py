@@ -46,7 +46,6 @@ from apiserver.events.queries import (
     Range,
     SeriesQuery,
 )
-from apiserver.off_loop import off_loop
 from apiserver.stores.events.usage import Usage
 
 if TYPE_CHECKING:
@@ -64,8 +63,6 @@ EVENT_BYTES = 256
 
 #: Owners whose series are read at once. Other reads wait for no more than these.
 OWNERS_AT_ONCE = 32
-#: Lines of the pages that `hits_in_page` searches.
-LINES_SEARCHED = 2000
 
 Event = TypeVar("Event", Sample, LogLine)
 
@@ -108,19 +105,6 @@ def whole_timestamps_of(lines: list[LogLine]) -> list[LogLine]:
 def may_go_on(page: Sequence[Sample] | Sequence[LogLine], limit: int) -> bool:
     """Whether more events may follow a page of up to `limit` events: it has that many, or PAGE_BYTES."""
     return len(page) >= limit or bytes_of_all(page) >= PAGE_BYTES
-
-
-async def hits_in_page(
-    store: EventStore, owner: Owner, wanted: LineFilter, after: LogPosition | None, times: int = 1
-) -> LogHits:
-    """`EventStore.log_hits` of stores that have to make lines to search in them: it searches a page of lines.
-
-    The page has LINES_SEARCHED lines, or so many times as many.
-    """
-    limit = LINES_SEARCHED * times
-    page = await store.log_lines(SeriesQuery(owner, EventType.LOG), PageQuery(limit, after))
-    places = await off_loop(len(page), lambda: wanted.places(page))
-    return LogHits(places, len(page), page[-1].position if page else after, not may_go_on(page, limit))
 
 
 def bucket_x(x: Int64Array, interval: int | Int64Array) -> Int64Array:
