@@ -15,7 +15,7 @@ from tests.harness import Served, served
 def server(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Served]:
     """The server on its embedded stores, or, as the indirect parameter "engines", on Elasticsearch and MongoDB."""
     on_engines = getattr(request, "param", "embedded") == "engines"
-    with served(tmp_path / "data", **(request.getfixturevalue("engines") if on_engines else {})) as running:
+    with served(tmp_path / "data", **(request.getfixturevalue("shared_engines") if on_engines else {})) as running:
         yield running
 
 

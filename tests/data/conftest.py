@@ -62,6 +62,6 @@ async def data(api: Api) -> Data:
 
 @pytest.fixture(params=["embedded", "engines"])
 async def data_anywhere(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Data]:
-    settings: dict[str, Any] = {} if request.param == "embedded" else request.getfixturevalue("engines")
+    settings: dict[str, Any] = {} if request.param == "embedded" else request.getfixturevalue("shared_engines")
     async with running_api(tmp_path / "data", **settings) as api:
         yield await make_data(api)

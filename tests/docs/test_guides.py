@@ -22,7 +22,7 @@ from tests.harness import Served, served
 @pytest.fixture(params=["embedded", "engines"])
 def server(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Served]:
     """What the pages say holds on the embedded stores, and on Elasticsearch and MongoDB."""
-    settings = request.getfixturevalue("engines") if request.param == "engines" else {}
+    settings = request.getfixturevalue("shared_engines") if request.param == "engines" else {}
     with served(tmp_path / "data", **settings) as running:
         yield running
 

@@ -44,7 +44,7 @@ class Walks:
 
 @pytest.fixture(params=["embedded", "engines"])
 async def walks(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Walks]:
-    settings: dict[str, Any] = {} if request.param == "embedded" else request.getfixturevalue("engines")
+    settings: dict[str, Any] = {} if request.param == "embedded" else request.getfixturevalue("shared_engines")
     async with running_api(tmp_path_factory.mktemp("walks") / "data", **settings) as api:
         ids = await populated(api)
         requests = {endpoint.name: first_page(endpoint, ids) for endpoint in SCROLLING}

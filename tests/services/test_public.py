@@ -41,7 +41,7 @@ class Two:
 
 @pytest.fixture(params=["embedded", "engines"])
 async def two(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Two]:
-    settings: dict[str, Any] = {} if request.param == "embedded" else request.getfixturevalue("engines")
+    settings: dict[str, Any] = {} if request.param == "embedded" else request.getfixturevalue("shared_engines")
     other = {"company": "other", "admin_key": OTHERS[0], "admin_secret": OTHERS[1]}
     async with running_api(tmp_path / "data", **settings, **other):
         pass

@@ -21,6 +21,6 @@ async def job(api: Api) -> Reported:
 @pytest.fixture(params=["embedded", "engines"])
 async def job_anywhere(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Reported]:
     """`two_machines` on each kind of stores."""
-    settings: dict[str, Any] = {} if request.param == "embedded" else request.getfixturevalue("engines")
+    settings: dict[str, Any] = {} if request.param == "embedded" else request.getfixturevalue("shared_engines")
     async with running_api(tmp_path / "data", **settings) as api:
         yield await two_machines(api)

@@ -27,7 +27,7 @@ pytestmark = pytest.mark.anyio
 
 @pytest.fixture(params=["embedded", "engines"])
 async def api(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Api]:
-    settings: dict[str, Any] = {} if request.param == "embedded" else request.getfixturevalue("engines")
+    settings: dict[str, Any] = {} if request.param == "embedded" else request.getfixturevalue("shared_engines")
     async with running_api(tmp_path / "data", **settings) as running:
         yield running
 
