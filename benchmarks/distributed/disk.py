@@ -1,4 +1,10 @@
-"""Measures what events take on disk once they are compacted and merged, and what the plain documents of them take."""
+"""Measures what events take on disk once they are compacted and merged, and what the plain documents of them take.
+
+What is counted are the bytes of Elasticsearch's segments: all that it keeps of the documents that are there, also for
+finding them. For that, each shard is merged into one segment in which no deleted document is left. So a figure does not
+depend on what Elasticsearch has merged by itself. Not counted is its transaction log, which is short then. While a
+server writes, more is on the disk: fragments, replaced chunks, and segments that will be merged.
+"""
 
 from __future__ import annotations
 
@@ -25,15 +31,18 @@ def measure(run: Run, points: int, lines: int) -> None:
         run.server.wait_until_compacted()
         run.engines.wait_until_let_go()
     for kind, limit in limits.items():
-        taken = run.engines.merged_bytes(f"{run.engines.name}-blocks-scalars-{kind}")
+        taken = run.engines.merged_bytes(f"{run.engines.name}-blocks-scalars-{kind}", waits=run.sizes.waits)
         run.table.put(f"disk.{kind}", taken / run.sizes.curve_points, {PCODEC: limit})
     company = Settings().company
     for key, pattern, sent, count in (
         ("disk.points", f"*scalars-{company}", POINTS, points),
         ("disk.lines", f"*logs-{company}", LINES, lines),
     ):
-        taken = run.engines.merged_bytes(f"{run.engines.name}-{pattern}") / count
-        run.table.put(key, taken, {PLAIN: run.engines.merged_bytes(run.plain.index(sent)) / count})
+        taken, plain = (
+            run.engines.merged_bytes(one, waits=run.sizes.waits) / count
+            for one in (f"{run.engines.name}-{pattern}", run.plain.index(sent))
+        )
+        run.table.put(key, taken, {PLAIN: plain})
 
 
 async def _write_curves(run: Run) -> dict[str, float]:

@@ -94,12 +94,29 @@ class Engines:
         indices = self.call("GET", f"/{self.name}-*/_stats/docs?level=shards")["indices"]
         return [copy for index in indices.values() for copies in index["shards"].values() for copy in copies]
 
-    def merged_bytes(self, pattern: str) -> float:
-        """Bytes of the indices that match, after each of their shards is merged into one segment."""
-        self.call("POST", f"/{pattern}/_forcemerge?max_num_segments=1")
-        self._flush(pattern)
-        self.call("POST", f"/{pattern}/_refresh")
-        return float(self.call("GET", f"/{pattern}/_stats/store")["_all"]["primaries"]["store"]["size_in_bytes"])
+    def merged_bytes(self, pattern: str, *, waits: bool) -> float:
+        """Bytes of the indices that match, after each of their shards is merged into one segment.
+
+        `waits`: until nothing is left in these segments that was deleted or replaced. What a merge was not allowed to
+        drop, the next one may. The sizes are those of the segments: the size of a shard's files, which Elasticsearch
+        also tells, may be the one of ten seconds ago, with files that were merged since.
+        """
+
+        def merged() -> bool:
+            self._flush(pattern)
+            self.call("POST", f"/{pattern}/_forcemerge?max_num_segments=1")
+            self._flush(pattern)
+            self.call("POST", f"/{pattern}/_refresh")
+            return not waits or all(map(_is_merged, self._segments(pattern)))
+
+        wait_until(merged, 120)
+        return float(sum(one["size_in_bytes"] for copy in self._segments(pattern) for one in copy))
+
+    def _segments(self, pattern: str) -> list[list[dict[str, Any]]]:
+        """The segments of each primary shard of the indices that match."""
+        indices = self.call("GET", f"/{pattern}/_segments")["indices"]
+        copies = [copy for index in indices.values() for copies in index["shards"].values() for copy in copies]
+        return [list(copy["segments"].values()) for copy in copies if copy["routing"]["primary"]]
 
     def _flush(self, pattern: str) -> None:
         self.call("POST", f"/{pattern}/_flush?force=true&wait_if_ongoing=true")
@@ -109,6 +126,11 @@ def _has_let_go(copy: dict[str, Any]) -> bool:
     """Whether a copy of a shard needs none of the operations that it has."""
     leases = copy["retention_leases"]["leases"]
     return all(lease["retaining_seq_no"] > copy["seq_no"]["max_seq_no"] for lease in leases)
+
+
+def _is_merged(segments: list[dict[str, Any]]) -> bool:
+    """Whether a shard is one segment of what is there, or empty."""
+    return len(segments) < 2 and not any(one["deleted_docs"] for one in segments)
 
 
 @contextlib.contextmanager
