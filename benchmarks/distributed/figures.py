@@ -12,7 +12,8 @@ PLAIN = "a document each"
 REPEATED = "the same, repeated"
 ONE_SERVER = "one server"
 
-#: The reads that are measured twice: repeated, and by a server that has not read these events before.
+#: The reads that are measured three times: repeated; the first time, by the server that has written the events; and the
+#: first time after a restart of the server, when the node has none of it in memory either.
 HISTOGRAMS = (
     Figure("histogram.100", "histogram of 10 series × 100k, 100 samples", "ms", (Bar(10),)),
     Figure("histogram.2000", "histogram of 10 series × 100k, 2000 samples", "ms", (Bar(20),)),
@@ -35,6 +36,7 @@ FIGURES: tuple[Figure, ...] = (
     Figure("log.rate", "log lines in, 10k a batch, one client", "lines/s", (least(200_000),)),
     *HISTOGRAMS,
     *(Figure(f"first.{read.key}", f"first {read.name}", "ms", read.bars) for read in HISTOGRAMS),
+    *(Figure(f"restarted.{read.key}", f"first {read.name}, after a restart", "ms") for read in HISTOGRAMS),
     Figure("raw", "raw page of 10k points", "ms", (Bar(20),)),
     Figure("log.newest", "log of 1 M lines, newest 100", "ms", (Bar(6),)),
     Figure("log.middle", "log of 1 M lines, 500 from the middle", "ms", (Bar(10),)),

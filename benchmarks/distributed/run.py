@@ -16,8 +16,10 @@ class Sizes:
 
     runs: int = 21
     """How often a latency is measured."""
+    firsts: int = 3
+    """Of how many tasks the latency of a first read is measured."""
     restarts: int = 5
-    """How often the latency of a first read is measured."""
+    """How often the latency of a first read after a restart is measured."""
     pings: int = 500
     batch: int = 10_000
     """Events in a body."""
@@ -41,6 +43,7 @@ class Sizes:
 
 QUICK = Sizes(
     runs=2,
+    firsts=1,
     restarts=1,
     pings=5,
     batch=500,

@@ -246,12 +246,14 @@ class PointsMaker:
         return block.at(NO_VERSION)
 
     async def chunks(self, owner: Owner, runs: Sequence[Run], up_to: int) -> list[NewBlock]:
-        """Chunks with all points of these runs."""
+        """Chunks with all points of these runs. Nobody will read what they are made of."""
         loaded = await self._loader.whole(one for run in runs for one in run.stretches)
-        return await off_loop(
+        made = await off_loop(
             sum([run.size for run in runs]),
             lambda: [one for run in runs for one in _chunks_of(owner, run, loaded, up_to)],
         )
+        self._loader.replaced([part.block for run in runs for part in run.parts], made)
+        return made
 
 
 def _chunks_of(owner: Owner, run: Run, loaded: Loaded, up_to: int) -> list[NewBlock]:

@@ -41,9 +41,11 @@ from apiserver.stores.events.columns.reports import Span
 from apiserver.stores.events.columns.stats import StatsArray
 from apiserver.stores.events.columns.whole import WholePoints
 
-CURVE, DETAILS, SUMS, SPANS, STATS = "curve", "details", "sums", "spans", "stats"
+CURVE, DETAILS, SUMS, SPANS, STATS = COLUMNS = ("curve", "details", "sums", "spans", "stats")
 #: The columns that have whole points.
 WHOLE = (CURVE, DETAILS)
+#: The columns of chunks that charts over iterations and summaries are made of.
+OF_CHARTS = (CURVE, SUMS, STATS)
 
 #: The most points of a block.
 LARGEST = chunks.LARGEST_SEALED

@@ -1,7 +1,8 @@
 """Fetches columns of blocks, and makes points of stretches.
 
 Columns of chunks are cached by id in a bounded memory, as they never change. Those of fragments are not: fragments are
-soon compacted.
+soon compacted. A server that makes chunks also caches those of their columns that charts and summaries are made of, in
+place of the columns of the blocks that they replace. So it need not fetch what it has just written.
 """
 
 from __future__ import annotations
@@ -19,9 +20,11 @@ from apiserver.events.model import Int64Array
 from apiserver.events.queries import EVERYWHERE, Range
 from apiserver.off_loop import off_loop
 from apiserver.stores.events.base import EventStoreBusy
-from apiserver.stores.events.columnar.blocks import Block, BlockStore, Columns, Gone
+from apiserver.stores.events.columnar.blocks import Block, BlockStore, Columns, Gone, NewBlock
 from apiserver.stores.events.columnar.encoding import (
+    COLUMNS,
     CURVE,
+    OF_CHARTS,
     SPANS,
     WHOLE,
     Workers,
@@ -112,6 +115,11 @@ class Cache:
         while self._left < 0:
             self._left += len(self._known.popitem(last=False)[1])
 
+    def drop(self, id: str, names: Sequence[str]) -> None:
+        """Keep these columns of a chunk no longer, if they are kept."""
+        for name in names:
+            self._left += len(self._known.pop((id, name), b""))
+
 
 class Loader:
     """Fetches columns of the blocks of a store, and caches those of chunks, up to `most` bytes."""
@@ -135,6 +143,14 @@ class Loader:
             if block.lasts:
                 self._cache.put(block.id, columns)
         return loaded
+
+    def replaced(self, blocks: Iterable[Block], chunks: Iterable[NewBlock]) -> None:
+        """Cache columns of chunks that were just made, and none of the blocks that they are made of."""
+        for block in blocks:
+            if block.lasts:
+                self._cache.drop(block.id, COLUMNS)
+        for chunk in chunks:
+            self._cache.put(chunk.id, {name: chunk.columns[name] for name in OF_CHARTS})
 
     async def curves(self, some: Iterable[Stretch]) -> Loaded:
         """The columns that have iterations and values, of all blocks of the stretches."""

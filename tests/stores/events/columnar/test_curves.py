@@ -82,6 +82,7 @@ async def test_sums_of_many_curves_are_fetched_together(small_chunks: None, monk
     for owner in OWNERS:
         await engine.add(batch(scalars(range(100), owner=owner)))
         await engine.compact(owner, fewest=1)
+    engine = ColumnarScalars(blocks)  # the server that made the chunks has their columns
     blocks.forget()
     found = await engine.curve_buckets(loss(*OWNERS), CommonBuckets(0, 1, 256))
     assert found.means.tolist() == [[49.5]] * len(OWNERS)

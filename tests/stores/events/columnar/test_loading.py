@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import aclosing
+from random import random
 from unittest.mock import patch
 
 import pytest
 
-from apiserver.events.queries import EVERYWHERE, Range
+from apiserver.events.model import BucketAxis, Owner
+from apiserver.events.queries import EVERYWHERE, BucketQuery, Range
 from apiserver.stores.events.columnar.blocks import Block, Gone
+from apiserver.stores.events.columnar.compactor import FEW
 from apiserver.stores.events.columnar.encoding import CURVE, Workers
 from apiserver.stores.events.columnar.loading import AHEAD, Loader, Wanted, curve_in, points_in
 from apiserver.stores.events.columnar.scalars import ColumnarScalars
@@ -21,6 +24,7 @@ from tests.stores.events.columnar.watched_blocks import WatchedBlocks
 pytestmark = pytest.mark.anyio
 
 PARTS = 8
+OTHER = Owner("company", "other")
 #: Turns of the event loop in which plain lists have long answered.
 TURNS = 100
 
@@ -43,6 +47,10 @@ async def parts(blocks: WatchedBlocks) -> list[Block]:
         await store.add(batch(scalars([float(one)], iters=[one])))
     found = await blocks.find(SCALARS)
     return sorted(found.blocks, key=lambda one: one.first)
+
+
+def in_buckets(width: int) -> BucketQuery:
+    return BucketQuery(BucketAxis.ITER, lambda count, first, last: width)
 
 
 def curve(block: Block) -> list[Wanted]:
@@ -112,3 +120,31 @@ async def test_a_bundle_is_decoded_once_for_all_its_series(loader: Loader, block
     assert decode.call_count == decode_curves.call_count == 1
     assert [one.values.tolist() for one in points] == [[0, 0.5], [1, 1.5], [2, 2.5]]
     assert [one.values.tolist() for one in curves] == [[0.5], [1.5], [2.5]]
+
+
+async def test_the_server_that_made_chunks_needs_not_fetch_them_for_charts_and_summaries(blocks: WatchedBlocks) -> None:
+    engine = ColumnarScalars(blocks)
+    for start in range(0, 600, 300):
+        await engine.add(batch(scalars([0.5] * 300, iters=range(start, start + 300))))
+    await engine.compact(OWNER, fewest=FEW)
+    blocks.forget()
+    for width in (1, 600):
+        [found] = await engine.scalar_buckets(SCALARS, in_buckets(width))
+        assert len(found.x) == 600 // width
+    [stats] = await engine.scalar_stats(SCALARS)
+    assert stats.count == 600
+    assert not blocks.fetches
+
+
+async def test_chunks_that_were_replaced_leave_the_room_of_the_cache_to_others(blocks: WatchedBlocks) -> None:
+    engine = ColumnarScalars(blocks, cache=20_000)
+    await engine.add(batch(scalars([random() for _ in range(1000)])))
+    await engine.compact(OWNER, fewest=1)
+    for number in range(10):
+        await engine.add(
+            batch(scalars([random() for _ in range(50)], iters=range(number * 50, number * 50 + 50), owner=OTHER))
+        )
+        await engine.compact(OTHER, fewest=1)
+    blocks.forget()
+    assert await engine.scalar_buckets(SCALARS, in_buckets(1))
+    assert not blocks.fetches

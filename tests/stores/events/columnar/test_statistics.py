@@ -44,6 +44,7 @@ async def test_stats_of_many_owners_take_one_request_for_blocks_and_one_for_colu
     for owner in (OWNER, OTHER):
         await engine.compact(owner, fewest=1)
     await engine.add(batch(scalars([3.0, 4.0], iters=[20, 25], owner=OTHER)))
+    engine = ColumnarScalars(blocks)  # the server that made the chunks has their columns
     blocks.forget()
     for _ in range(2):
         queries = [SCALARS, replace(SCALARS, owner=OTHER)]
@@ -58,6 +59,7 @@ async def test_blocks_that_do_not_overlap_are_counted_without_their_columns() ->
     await engine.add(batch(scalars([1.0] * 9)))
     await engine.compact(OWNER, fewest=1)
     await engine.add(batch(scalars([5.0], iters=[SINGLE_VALUE_ITERATION]), scalars([1.0] * 3, variant="test")))
+    engine = ColumnarScalars(blocks)
     blocks.forget()
     assert await engine.count(SCALARS) == 13
     assert blocks.fetches == []
