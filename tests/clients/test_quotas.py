@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -41,6 +43,25 @@ def test_whoever_trains_sees_what_is_left_out(tmp_path: Path) -> None:
         assert "New series are left out" in said
         assert "was not stored, because there is too little room" in said
         assert len(server.call("events.scalar_metrics_iter_histogram", {"task": run["task"]})["loss"]) == 4
+
+
+def test_what_a_quota_refuses_is_no_damage(tmp_path: Path) -> None:
+    """Of what the SDK uploads while a quota is used up, the doctor tells what is left, and why it may be."""
+    (tmp_path / "home").mkdir()
+    with served(tmp_path / "data", quotas=(Quota("task", series=2, bytes=200_000),)) as server:
+        run = sdk_of(server, tmp_path / "home").run("left_over.py")
+        assert [one["key"] for one in run["artifacts"]] == ["named"]
+        uris = {model["name"]: model["uri"] for model in server.call("models.get_all", {})["models"]}
+        assert uris["waited for"].endswith("/uploading_file")
+        assert uris["later"].endswith("/failed_uploading")
+    doctor = [sys.executable, "-m", "apiserver", "doctor", "--data", str(tmp_path / "data")]
+    said = subprocess.run(doctor, capture_output=True, text=True).stdout
+    assert f"the file of the artifact named of task {run['task']} is missing" in said
+    assert "or be refused by a quota or a full disk" in said
+    assert "1 finding\n" in said
+    assert "note: 2 files of models, or of artifacts of tasks that run, did not come" in said
+    assert "names 1 of the files" in said  # the picture whose event was refused
+    assert "belong to events that were refused" in said
 
 
 def test_whoever_trains_sees_why_a_run_waits(tmp_path: Path) -> None:

@@ -13,8 +13,9 @@ from apiserver.data_folder import DataFolder, DataFolderError
 from apiserver.engines import document_engine, event_engine
 from apiserver.operating.audit.checking import check as check_audit
 from apiserver.operating.doctor import kept
-from apiserver.operating.doctor.files import files_of, missing_files
+from apiserver.operating.doctor.files import NamedFiles, files_of
 from apiserver.operating.doctor.kept import Amount, Kept
+from apiserver.operating.sizes import counted
 from apiserver.settings import Settings
 from apiserver.stores.documents.base import DocumentStoreError
 from apiserver.stores.documents.inspection import DocumentInspection
@@ -128,8 +129,14 @@ async def _check(
             examined.add(finding)
     if folder.files.is_dir():
         say("checking files")
-        async for finding in missing_files(folder.files, documents):
+        files = NamedFiles(folder.files, documents)
+        async for finding in files.missing():
             examined.add(finding)
+        if files.unsent:
+            examined.notes.append(
+                f"{counted(files.unsent, 'files')} of models, or of artifacts of tasks that run, did not come: uploads"
+                f" go on, have failed, or were refused. The first is that of {files.first_unsent}"
+            )
     await _check_audit(folder, examined)
 
 
@@ -161,7 +168,8 @@ async def _tell(
             names = ", ".join(name for _, name in files.largest)
             examined.notes.append(
                 f"no task, model, image or plot names {files.unmentioned:,} of the files, with"
-                f" {files.unmentioned_bytes:,} bytes; they may have been uploaded by hand, or be left over."
+                f" {files.unmentioned_bytes:,} bytes; they may have been uploaded by hand, belong to events"
+                " that were refused, as by a quota, or be left over."
                 f" The largest: {names}"
             )
     examined.total, examined.bytes_by_type = found.totals(), found.bytes_by_type()

@@ -29,6 +29,8 @@ from apiserver.stores.inspection import Finding
 #: A whole JSON text that is a URL, and a URL within a text.
 _TEXT = re.compile(rb'"(https?://(?:[^"\\]|\\.)*)"')
 _WITHIN = re.compile(rb'https?://[^\s"\\<>()\']+')
+#: Names that the SDK gives a model while its file is uploaded, and after that has failed. No such file ever comes.
+_UNSENT = frozenset({"/uploading_file", "/failed_uploading"})
 #: Collections that name files, beside those of files that are to be deleted or were.
 _NOT_NAMING = ("deleted_files", "file_deletions", "file_hosts", "credentials", "sessions")
 
@@ -136,26 +138,46 @@ async def files_of(
     return files
 
 
-async def missing_files(folder: Path, documents: DocumentInspection) -> AsyncIterator[Finding]:
-    """The files of models and artifacts that should be here and are not."""
-    hosts: dict[str, set[str]] = defaultdict(lambda: set(LOCAL))
-    async for some in documents.each("file_hosts", ["company", "host"]):
-        for one in some:
-            hosts[str(one.get("company"))].add(str(one.get("host")))
-    for collection, kind, fields in (
-        ("models", "model", ["company", "uri"]),
-        ("tasks", "task", ["company", "execution"]),
-    ):
-        async for some in documents.each(collection, fields):
+class NamedFiles:
+    """Looks for the files of this server that models and artifacts name."""
+
+    def __init__(self, folder: Path, documents: DocumentInspection) -> None:
+        """`folder`: the folder of files."""
+        self._folder = folder
+        self._documents = documents
+        self.unsent = 0
+        """Files that did not come: their uploads go on, or have failed."""
+        self.first_unsent = ""
+        """Of what the first of them is."""
+
+    async def missing(self) -> AsyncIterator[Finding]:
+        """The files that should be here and are not."""
+        hosts: dict[str, set[str]] = defaultdict(lambda: set(LOCAL))
+        async for some in self._documents.each("file_hosts", ["company", "host"]):
             for one in some:
-                company = str(one.get("company", ""))
-                for what, url in _files_of(one):
-                    names = names_of(url, hosts[company])
-                    if names and not any(_is_there(folder, company, name) for name in names):
+                hosts[str(one.get("company"))].add(str(one.get("host")))
+        for collection, kind, fields in (
+            ("models", "model", ["company", "uri"]),
+            ("tasks", "task", ["company", "execution", "status"]),
+        ):
+            async for some in self._documents.each(collection, fields):
+                for one in some:
+                    company = str(one.get("company", ""))
+                    for what, url in _files_of(one):
+                        names = names_of(url, hosts[company])
+                        if not names or any(_is_there(self._folder, company, name) for name in names):
+                            continue
+                        thing = f"{what}{kind} {one['id']}"
+                        if one.get("status") == "in_progress" or _UNSENT.intersection(names):
+                            self.unsent += 1
+                            self.first_unsent = self.first_unsent or thing
+                            continue
                         yield Finding(
                             *("files", "missing-file", f"{collection}/{one['id']}"),
-                            f"the file of {what}{kind} {one['id']} is missing: {names[-1]}",
-                            "it cannot be downloaded: restore it from a backup, or delete what names it",
+                            f"the file of {thing} is missing: {names[-1]}",
+                            "it was lost, or it never came: the SDK names an artifact before it uploads the file, which"
+                            " may fail, or be refused by a quota or a full disk. Upload it again, restore it from a"
+                            " backup, or delete what names it",
                         )
 
 

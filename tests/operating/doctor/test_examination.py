@@ -128,6 +128,25 @@ async def test_a_missing_file_is_named(tmp_path: Path) -> None:
     assert finding.thing.startswith(f"the file of the artifact x of task {owners[0].id} is missing")
 
 
+async def test_a_file_that_did_not_come_is_noted_and_no_finding(tmp_path: Path) -> None:
+    async with running_api(tmp_path / "data") as api:
+        task = (await api.call("tasks.create", {"name": "t", "type": "training"}))["id"]
+        await api.call("tasks.started", {"task": task})
+        artifact = {"key": "x", "type": "custom", "uri": f"http://localhost:8081/t.{task}/artifacts/x.bin"}
+        await api.call("tasks.add_or_update_artifacts", {"task": task, "artifacts": [artifact]})
+        for uri in ("http://localhost:8081/uploading_file", "http://localhost:8081/failed_uploading"):
+            await api.call("models.create", {"name": "m", "uri": uri})
+    found = await examined(tmp_path / "data")
+    assert found.findings == []
+    assert any("3 files of models, or of artifacts of tasks that run, did not come: " in note for note in found.notes)
+    async with running_api(tmp_path / "data") as api:
+        await api.call("tasks.stopped", {"task": task})
+    found = await examined(tmp_path / "data")
+    (finding,) = found.findings
+    assert "it was lost, or it never came" in finding.line
+    assert any("2 files of models, or" in note for note in found.notes)
+
+
 @pytest.mark.parametrize("made", [False, True])
 async def test_where_nothing_is_nothing_can_be_looked_at(
     tmp_path: Path, made: bool, capsys: pytest.CaptureFixture[str]
