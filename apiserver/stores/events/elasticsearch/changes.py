@@ -13,16 +13,19 @@ A block is new if it is a fragment, or a chunk of new fragments: a chunk says wh
 tells of each of its series. A note that lines of a log are being deleted, or were, tells that everything changed.
 
 Deleted documents cannot be searched. So each deletion of documents notes its owners in an index of its own: when it
-begins, and when it is done. While it goes on, each question is answered with "everything", as if the owner had changed
-since. A deletion of blocks is a document among them, and is told once.
+begins, again and again while it goes on, and when it is done. While it goes on, each question is answered with
+"everything", as if the owner had changed since. A deletion that failed, or whose server has stopped, notes nothing any
+more: once a server has seen the same note for a minute, it takes the deletion as ended, and tells "everything" for the
+last time. A deletion of blocks is a document among them, and is told once.
 """
 
 from __future__ import annotations
 
+import asyncio
 import math
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Collection, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -31,6 +34,7 @@ import orjson
 from apiserver.events.changes import Changes, ChangesQuery, Cursor, OwnerChanges
 from apiserver.events.model import EventType, JsonObject, Owner, SeriesName
 from apiserver.events.queries import GREATEST, LEAST, Range
+from apiserver.stores.events.base import EventStoreError
 from apiserver.stores.events.columnar.log_blocks import NOTE
 from apiserver.stores.events.elasticsearch import bulk, names
 from apiserver.stores.events.elasticsearch.block_documents import told_of
@@ -39,8 +43,12 @@ from apiserver.stores.events.elasticsearch.queries import BARE, all_of, any_of, 
 
 #: Seconds between two looks of a reader who waits for changes.
 POLL = 1.0
-#: A deletion that began so many seconds ago, and is not done, was given up.
+#: Seconds between two notes of a deletion that goes on, and after which one without a new note has ended.
+NOTED_EVERY, ENDED_AFTER = 15.0, 60.0
+#: A deletion that began so many seconds ago has ended, if this server sees its note for the first time.
 LONGEST_DELETION = 3600
+#: So many notes of deletions are remembered.
+_SEEN = 10_000
 
 #: What a cursor begins with. Cursors of releases that kept no blocks begin with another word.
 _ENGINE = "elasticsearch blocks"
@@ -93,6 +101,8 @@ class Deletions:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
+        self._seen: dict[str, tuple[int, float]] = {}
+        """By owner, the place of the note of a deletion that went on, and when (monotonic) it was seen first."""
 
     @property
     def index(self) -> str:
@@ -102,10 +112,34 @@ class Deletions:
     @asynccontextmanager
     async def noted(self, owners: Sequence[Owner]) -> AsyncIterator[None]:
         """The caller deletes events of the owners inside."""
-        begun = int(time.time() * 1000)
+        begun, ended = int(time.time() * 1000), asyncio.Event()
         await self._note(owners, begun, done=False)
-        yield
+        noting = asyncio.create_task(self._note_again(owners, begun, ended))
+        try:
+            yield
+        finally:
+            ended.set()
+            await noting  # so that no note of it comes behind the last one
         await self._note(owners, begun, done=True)
+
+    async def _note_again(self, owners: Sequence[Owner], begun: int, ended: asyncio.Event) -> None:
+        while not ended.is_set():
+            try:
+                await asyncio.wait_for(ended.wait(), NOTED_EVERY)
+            except TimeoutError:
+                with suppress(EventStoreError):
+                    await self._note(owners, begun, done=False)
+
+    def goes_on(self, owner: str, place: int) -> bool:
+        """Whether a deletion that noted at this place that it goes on may do so still."""
+        now = time.monotonic()
+        known, since = self._seen.get(owner, (place, now))
+        if known != place:
+            since = now
+        if len(self._seen) >= _SEEN:
+            self._seen.clear()
+        self._seen[owner] = place, since
+        return now - since < ENDED_AFTER
 
     async def _note(self, owners: Iterable[Owner], begun: int, *, done: bool) -> None:
         await self._cluster.ensure([self.index])
@@ -148,7 +182,7 @@ async def changes_since(cluster: Cluster, deletions: Deletions, query: ChangesQu
         for shard, since in behind[name]:
             if name in indices:
                 await look.events(name, indices[name], shard, since)
-            elif await look.deletions(name, shard, since):
+            elif await look.deletions(deletions, shard, since):
                 reached[name][1 + shard] = since  # so that it is told again until it is done
     return found if query.since is not None else Changes(found.cursor)
 
@@ -279,24 +313,27 @@ class _Look:
                 return
             group["after"] = found["after_key"]
 
-    async def deletions(self, index: str, shard: int, since: int) -> bool:
+    async def deletions(self, notes: Deletions, shard: int, since: int) -> bool:
         """Deletions that were noted since, or go on; returns whether some go on."""
         owners = {_key(owner): owner for owner in self.query.owners}
         newest = int((time.time() - LONGEST_DELETION) * 1000)
         going_on = all_of({"term": {"done": False}}, *between("begun", newest, None))
+        by_owner: JsonObject = {"terms": {"field": "owner", "size": len(owners)}}
+        places = {**by_owner, "aggs": {"place": {"max": {"field": "_seq_no"}}}}
         body: JsonObject = {
             "size": 0,
             "track_total_hits": False,
             "query": all_of(terms("owner", list(owners)), *between("_seq_no", since + 1, None)),
-            "aggs": {
-                "owners": {"terms": {"field": "owner", "size": len(owners)}},
-                "going_on": {"filter": going_on},
-            },
+            "aggs": {"owners": by_owner, "going_on": {"filter": going_on, "aggs": {"owners": places}}},
         }
-        answer = (await self.cluster.search_shard(index, shard, body)).get("aggregations")
-        for bucket in answer["owners"]["buckets"] if answer else ():
+        answer = (await self.cluster.search_shard(notes.index, shard, body)).get("aggregations")
+        if not answer:
+            return False
+        for bucket in answer["owners"]["buckets"]:
             self._everything(owners[bucket["key"]])
-        return bool(answer and answer["going_on"]["doc_count"])
+        noted = answer["going_on"]["owners"]["buckets"]
+        still = [one for one in noted if notes.goes_on(one["key"], int(one["place"]["value"]))]
+        return bool(still)
 
     def _of(self, owner: Owner) -> OwnerChanges:
         """What is told of an owner; if that is everything already, nothing is added to it."""

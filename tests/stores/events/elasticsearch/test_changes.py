@@ -20,12 +20,14 @@ from apiserver.events.queries import Range
 from apiserver.stores.events.base import EventStoreBusy
 from apiserver.stores.events.columnar import log_deletion
 from apiserver.stores.events.columnar.compaction import make_chunks
+from apiserver.stores.events.columnar.scalars import ColumnarScalars
 from apiserver.stores.events.elasticsearch import changes, names
 from apiserver.stores.events.elasticsearch.address import ElasticsearchAddress
+from apiserver.stores.events.elasticsearch.changes import Deletions
 from apiserver.stores.events.elasticsearch.cluster import Cluster
 from apiserver.stores.events.elasticsearch.store import ElasticsearchEventStore
 from tests.chance import examples
-from tests.contract.event_stores import LOGS, OWNER, batch, lines, sample, scalars
+from tests.contract.event_stores import LOGS, OWNER, PLOTS, SCALARS, batch, lines, sample, scalars
 from tests.engines.fixtures import own_prefix
 from tests.stores.events.following import Follower
 from tests.stores.events.random_events import (
@@ -248,25 +250,75 @@ async def test_a_cursor_of_before_there_were_blocks_is_answered_with_everything(
     assert (await told(store, old)).owners == {OWNER: EVERYTHING, OTHER: EVERYTHING}
 
 
+async def _fails(*_: Any, **__: Any) -> int:
+    raise EventStoreBusy("gone")
+
+
 @pytest.mark.anyio
-async def test_a_deletion_whose_server_died_is_told_for_an_hour(
-    store: ElasticsearchEventStore, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("ends", ["its note was seen for a minute", "it began an hour ago", "it is done again"])
+@pytest.mark.parametrize(
+    "work",
+    [
+        (Cluster, "delete", lambda store: store.delete([OWNER], [EventType.PLOT])),
+        (Cluster, "delete", lambda store: store.delete_samples(PLOTS)),
+        (ColumnarScalars, "thin_scalars", lambda store: store.thin_scalars(SCALARS, 12)),
+    ],
+    ids=["samples", "some samples", "thinning"],
+)
+async def test_a_deletion_that_failed_is_told_until(
+    store: ElasticsearchEventStore, monkeypatch: pytest.MonkeyPatch, work: Any, ends: str
 ) -> None:
+    of, name, do = work
     cursor = (await told(store)).cursor
-
-    async def die(*_: Any, **__: Any) -> int:
-        raise EventStoreBusy("gone")
-
-    monkeypatch.setattr(Cluster, "delete", die)
-    with pytest.raises(EventStoreBusy):
-        await store.delete([OWNER], [EventType.PLOT])
+    with monkeypatch.context() as patch:
+        patch.setattr(of, name, _fails)
+        with pytest.raises(EventStoreBusy):
+            await do(store)
     for _ in range(3):
         found = await told(store, cursor)
         assert found.owners == {OWNER: EVERYTHING}
         cursor = found.cursor
-    monkeypatch.setattr(changes, "LONGEST_DELETION", -60)
-    cursor = (await told(store, cursor)).cursor
-    assert (await told(store, cursor)).owners == {}
+    if ends == "its note was seen for a minute":
+        monkeypatch.setattr(changes, "ENDED_AFTER", 0.0)
+    elif ends == "it began an hour ago":
+        monkeypatch.setattr(changes, "LONGEST_DELETION", -60)
+    else:
+        await do(store)
+    found = await told(store, cursor)
+    assert found.owners == {OWNER: EVERYTHING}
+    assert (await told(store, found.cursor)).owners == {}
+
+
+@pytest.mark.anyio
+async def test_a_long_deletion_is_told_until_it_is_done(
+    store: ElasticsearchEventStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is noted again and again, so that nobody takes it as ended."""
+    monkeypatch.setattr(changes, "NOTED_EVERY", 0.01)
+    places = set[int]()
+    real, goes_on = Cluster.delete, Deletions.goes_on
+
+    def seen(self: Deletions, owner: str, place: int) -> bool:
+        places.add(place)
+        return goes_on(self, owner, place)
+
+    async def delete(*how: Any, **more: Any) -> int:
+        found = await told(store, before)
+        while len(places) < 3:
+            assert found.owners == {OWNER: EVERYTHING}
+            found = await told(store, found.cursor)
+        monkeypatch.setattr(changes, "NOTED_EVERY", 60.0)
+        monkeypatch.setattr(changes, "ENDED_AFTER", 0.0)
+        return await real(*how, **more)
+
+    await store.add(batch(sample(1)))
+    before = (await told(store)).cursor
+    monkeypatch.setattr(Deletions, "goes_on", seen)
+    monkeypatch.setattr(Cluster, "delete", delete)
+    assert await store.delete([OWNER], [EventType.PLOT]) == 1
+    found = await told(store, before)
+    assert found.owners == {OWNER: EVERYTHING}
+    assert (await told(store, found.cursor)).owners == {}
 
 
 @pytest.mark.anyio
