@@ -6,12 +6,14 @@ from typing import Any
 
 from apiserver.services.backend import Call, documents, endpoint
 from apiserver.services.metadata_items import metadata_removal, metadata_update
+from apiserver.services.model_deletions import tell_if_deleted
 from apiserver.services.models.model_documents import (
     MODELS,
     answered,
     change_model,
     checked_fields,
     get_model,
+    insert_model,
     new_model,
 )
 from apiserver.services.project_tree import touch_projects
@@ -29,7 +31,7 @@ async def create(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     if "created" in request:
         fields["created"] = parse_time(request["created"], "created")
     model = new_model(call, fields)
-    await documents(call).insert(MODELS, model)
+    await insert_model(call, model)
     await touch_projects(call, model["project"])
     return {"id": model["id"], "created": True}
 
@@ -81,6 +83,7 @@ async def _edit(call: Call, request: dict[str, Any], changes: dict[str, Any]) ->
     if not fields:
         return {"updated": 0, "fields": {}}
     stamps = await change_model(call, model["id"], Update(set=fields))
+    await tell_if_deleted(call, model["id"], fields.get("task"))
     await touch_projects(call, model.get("project"), fields.get("project"))
     shown: Document = answered(fields | stamps)
     return {"updated": 1, "fields": shown}

@@ -8,11 +8,11 @@ from apiserver.events.model import Owner
 from apiserver.rpc.errors import ApiError
 from apiserver.services.backend import Call, documents, endpoint
 from apiserver.services.many import do_each, for_each, for_one
+from apiserver.services.model_deletions import DELETED
 from apiserver.services.models.model_documents import MODELS, change_model, get_model
 from apiserver.services.project_tree import touch_projects
 from apiserver.services.stamps import changed_now
 from apiserver.services.task_statuses import LOCKED
-from apiserver.services.tasks.edit import DELETED
 from apiserver.services.tasks.life import publish_task
 from apiserver.services.tasks.models import models_of
 from apiserver.services.tasks.task_documents import TASKS, revise_task

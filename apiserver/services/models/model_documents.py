@@ -10,16 +10,17 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import uuid4
 
-from apiserver.rpc.errors import invalid_id
+from apiserver.rpc.errors import invalid_id, unavailable
 from apiserver.services.backend import Call, documents
 from apiserver.services.document_keys import escape_keys, unescape_keys
 from apiserver.services.last_metrics import RESET, REVISION
 from apiserver.services.metadata_items import metadata_of
+from apiserver.services.model_deletions import DELETING, tell_if_deleted
 from apiserver.services.project_tree import get_project
 from apiserver.services.public import read_one
 from apiserver.services.stamps import changed_now, made_now
 from apiserver.services.tasks.task_documents import get_task
-from apiserver.stores.documents.query import Document, Update
+from apiserver.stores.documents.query import AllOf, Document, Filter, NoneOf, Update
 
 MODELS = "models"
 #: The fields that requests may set, without `metadata`.
@@ -74,7 +75,7 @@ def empty_model() -> Document:
 def answered(model: Document) -> Document:
     """A stored model in the form that clients get."""
     shown: Document = unescape_keys(model)
-    for name in (REVISION, RESET):
+    for name in (DELETING.field, REVISION, RESET):
         shown.pop(name, None)
     return shown
 
@@ -88,11 +89,23 @@ async def get_model(call: Call, model_id: str, fields: Sequence[str] | None = No
 
 
 async def change_model(call: Call, model_id: str, update: Update) -> Document:
-    """Apply `update`; returns the further fields that were set (`changed_now`). 400/201 for an unknown model."""
+    """Apply `update`; returns the further fields that were set (`changed_now`).
+
+    400/201 for an unknown model, 503 for one that is being deleted.
+    """
     stamps = changed_now(call)
-    if not await documents(call).update(MODELS, {"id": model_id}, update.setting(stamps)):
+    wanted: Filter = AllOf([{"id": model_id}, NoneOf([DELETING.condition()])])
+    if not await documents(call).update(MODELS, wanted, update.setting(stamps)):
+        if await documents(call).count(MODELS, {"id": model_id}):
+            raise unavailable(f"model {model_id} is being deleted", retry_after=1)
         raise invalid_id("model", model_id)
     return stamps
+
+
+async def insert_model(call: Call, model: Document) -> None:
+    """Keep a new model. If its task was deleted meanwhile, the model names a deleted task."""
+    await documents(call).insert(MODELS, model)
+    await tell_if_deleted(call, model["id"], model["task"])
 
 
 async def checked_fields(call: Call, request: dict[str, Any]) -> Document:

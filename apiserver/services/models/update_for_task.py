@@ -7,7 +7,7 @@ from typing import Any
 from apiserver.rpc.errors import validation_error
 from apiserver.services.backend import Call, documents, endpoint
 from apiserver.services.models.edit import reach_iteration
-from apiserver.services.models.model_documents import MODELS, answered, change_model, get_model, new_model
+from apiserver.services.models.model_documents import MODELS, answered, change_model, get_model, insert_model, new_model
 from apiserver.services.tasks.models import models_of, put
 from apiserver.services.tasks.task_documents import editable, get_task, revise_task, wrong_status
 from apiserver.stores.documents.query import Document, Update
@@ -42,7 +42,7 @@ async def _model_of(call: Call, request: dict[str, Any], task: Document) -> tupl
         framework = task.get("execution", {}).get("framework")
         inherited = {"name": task["name"], "project": task.get("project"), "framework": framework or None}
         made = new_model(call, {**inherited, "task": task["id"], **fields})
-        await documents(call).insert(MODELS, made)
+        await insert_model(call, made)
         return {"id": made["id"], "created": True}, made
     stamps = await change_model(call, known["id"], Update(set=fields))
     return {"id": known["id"], "created": False, "updated": 1, "fields": answered(fields | stamps)}, known | fields

@@ -12,12 +12,12 @@ from apiserver.rpc.errors import ApiError, unavailable
 from apiserver.services.backend import Call, documents, endpoint
 from apiserver.services.last_metrics import RESET, REVISION, new_revision
 from apiserver.services.many import do_each, for_each, for_one
+from apiserver.services.model_deletions import DELETED, deleting_drafts, tell_of_deleted_task
 from apiserver.services.project_tree import touch_projects
 from apiserver.services.queue_entries import leave_queues
 from apiserver.services.stamps import changed_now
 from apiserver.services.task_statuses import LOCKED
 from apiserver.services.tasks.artifacts import artifacts_of
-from apiserver.services.tasks.edit import DELETED
 from apiserver.services.tasks.holds import RESETTING
 from apiserver.services.tasks.models import models_of
 from apiserver.services.tasks.pipeline_steps import of_step, steps_of
@@ -169,12 +169,12 @@ async def delete_task(call: Call, task_id: str, request: dict[str, Any]) -> dict
         outcome = await _clean(call, task, request)
         mark = Update(set={**changed_now(call), "parent": DELETED + task_id})
         children = await documents(call).update(TASKS, {"parent": task_id}, mark, many=True)
-        mark = Update(set={**changed_now(call), "task": DELETED + task_id})
-        models = await documents(call).update("models", {"task": task_id}, mark, many=True)
+        models = await tell_of_deleted_task(call, task_id)
         await leave_queues(call, task_id)  # this late, because a deletion that fails leaves its status queued
         mine = {"id": task_id} if force else {"id": task_id, BEING_RESET: task[BEING_RESET]}
         if not await documents(call).delete(TASKS, mine) and await documents(call).count(TASKS, {"id": task_id}):
             raise unavailable(f"task {task_id} was changed while it was deleted", retry_after=1)
+    models += await tell_of_deleted_task(call, task_id)  # those that were made meanwhile
     await touch_projects(call, task.get("project"))
     return {"deleted": True, "updated_children": children, "updated_models": models, **outcome}
 
@@ -202,7 +202,8 @@ def _not_deletable(task_id: str, reason: str) -> ApiError:
 async def _clean(call: Call, task: Document, request: dict[str, Any]) -> dict[str, Any]:
     """Delete a task's events, files and draft models as the request says; returns the answer's fields about that.
 
-    503 before anything is deleted if the task is not held any more: its events may be of a run that has started since.
+    503 before anything is deleted if the task is not held any more, as its events may be of a run that has started
+    since, or if one of these models was published.
     """
     owner = Owner(call.identity.company, task["id"])
     models = await _removable_models(call, task) if request["delete_output_models"] else []
@@ -211,18 +212,18 @@ async def _clean(call: Call, task: Document, request: dict[str, Any]) -> dict[st
     shown = await event_urls(call, owners)
     artifacts = {a["uri"] for a in artifacts_of(task) if a.get("uri") and a["mode"] == "output"}
     weights = {model["uri"] for model in models if model.get("uri")}
-    await _hold_on(call, task)
-    if request["delete_external_artifacts"]:
-        await delete_files(call, shown=shown, made=artifacts | weights, models=[model["id"] for model in models])
     if request["return_file_urls"]:
         outcome["urls"] = {
             "event_urls": sorted(filter(is_in_object_store, shown)),
             "artifact_urls": sorted(artifacts),
             "model_urls": sorted(weights),
         }
-    deleted = await call.backend.events.delete(owners)
-    if models:
-        await documents(call).delete("models", {"id": In([model["id"] for model in models])})
+    await _hold_on(call, task)
+    ids = [model["id"] for model in models]
+    async with deleting_drafts(call, ids):
+        if request["delete_external_artifacts"]:
+            await delete_files(call, shown=shown, made=artifacts | weights, models=ids)
+        deleted = await call.backend.events.delete(owners)
     return {"deleted_models": len(models), "events": {"deleted": deleted}, **outcome}
 
 

@@ -6,9 +6,10 @@ from typing import Any
 
 from apiserver.rpc.errors import invalid_id
 from apiserver.services.backend import Call, endpoint, visible
+from apiserver.services.model_deletions import DELETED
 from apiserver.services.project_tree import find_or_create
 from apiserver.services.public import read_one
-from apiserver.services.tasks.edit import DELETED, check_references, checked_fields
+from apiserver.services.tasks.edit import check_references, checked_fields
 from apiserver.services.tasks.task_documents import TASKS, insert_task, new_task
 from apiserver.stores.documents.query import Document, In
 from apiserver.times import utc_now

@@ -7,6 +7,7 @@ from typing import Any
 from apiserver.rpc.errors import validation_error
 from apiserver.services.backend import Call, documents, endpoint
 from apiserver.services.document_keys import escape, escape_keys
+from apiserver.services.model_deletions import DELETED
 from apiserver.services.project_tree import find_or_create, get_project, touch_projects
 from apiserver.services.public import read_one
 from apiserver.services.queries import parse_time
@@ -48,8 +49,6 @@ _FIELDS = (
     "system_tags",
 )
 _UPDATE_FIELDS = ("name", "comment", "project", "tags", "system_tags", "created")
-#: If a task's parent, or a model's task, is deleted, this and the old id are stored in place of the id.
-DELETED = "__DELETED__"
 
 
 @endpoint("tasks.create", "1.0")

@@ -9,6 +9,7 @@ from apiserver.events.model import Owner
 from apiserver.services.backend import Call, documents, endpoint
 from apiserver.services.events import owners
 from apiserver.services.many import do_each, for_each, for_one
+from apiserver.services.model_deletions import DELETING
 from apiserver.services.public import denied
 from apiserver.services.queue_entries import leave_queues
 from apiserver.services.stamps import changed_now
@@ -17,7 +18,7 @@ from apiserver.services.tasks.queueing import release
 from apiserver.services.tasks.queueing_turns import in_turn
 from apiserver.services.tasks.status import change_status
 from apiserver.services.tasks.task_documents import TASKS, change_task, get_task
-from apiserver.stores.documents.query import Document, Unequal, Update
+from apiserver.stores.documents.query import AllOf, Document, Filter, NoneOf, Unequal, Update
 from apiserver.times import utc_now
 
 #: A task whose worker has not been heard of for longer is stopped at once.
@@ -121,7 +122,8 @@ async def publish_task(call: Call, task_id: str, request: dict[str, Any]) -> Doc
     output = task.get("models", {}).get("output")
     if output and request.get("publish_model", True):
         ready = Update(set={**changed_now(call), "ready": True})
-        await documents(call).update("models", {"id": output[-1]["model"], "ready": Unequal(True)}, ready)
+        draft: Filter = {"id": output[-1]["model"], "ready": Unequal(True)}
+        await documents(call).update("models", AllOf([draft, NoneOf([DELETING.condition()])]), ready)
     return done
 
 

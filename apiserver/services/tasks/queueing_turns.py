@@ -14,7 +14,8 @@ from contextlib import asynccontextmanager
 
 from apiserver.rpc.errors import unavailable
 from apiserver.services.backend import Call, documents
-from apiserver.services.tasks.holds import QUEUEING, RESETTING, Hold
+from apiserver.services.holds import Hold
+from apiserver.services.tasks.holds import QUEUEING, RESETTING
 from apiserver.services.tasks.task_documents import BEING_QUEUED, TASKS
 from apiserver.stores.documents.query import AllOf, Document, Filter, In, NoneOf, Unequal, Update
 

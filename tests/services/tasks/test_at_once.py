@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from apiserver.services import queue_entries
-from apiserver.services.tasks import cleanup, holds, queueing, queueing_turns
+from apiserver.services import holds, queue_entries
+from apiserver.services.tasks import cleanup, queueing, queueing_turns
 from apiserver.services.tasks.task_documents import BEING_QUEUED, BEING_RESET
 from apiserver.stores.documents.query import Update
 from apiserver.stores.events.base import EventStoreBusy
@@ -396,3 +396,136 @@ async def test_a_queue_is_cleared_of_a_task_that_is_not_there(api: Api, queue: s
     await api.backend.documents.delete("tasks", {"id": three[0]})
     assert (await api.call("queues.clear_queue", {"queue": queue}))["removed_tasks"] == three
     assert [(await get(api, task))["status"] for task in three[1:]] == ["created", "created"]
+
+
+# --- models of a task that is deleted ------------------------------------------------------------------
+
+
+@pytest.fixture
+async def draft(api: Api, archived: str) -> str:
+    """A draft model of the task, with an event."""
+    made = await api.call("models.update_for_task", {"task": archived, "uri": "http://localhost:8081/w.bin"})
+    event = {"type": "plot", "model_event": True, "task": made["id"], "metric": "m", "variant": "v", "plot_str": "{}"}
+    await api.call("events.add", {**event, "iter": 0})
+    model: str = made["id"]
+    return model
+
+
+async def model_of(api: Api, model: str) -> dict[str, Any]:
+    found: dict[str, Any] = (await api.call("models.get_by_id", {"model": model}))["model"]
+    return found
+
+
+#: The calls that publish a model, with their requests.
+PUBLISHING: dict[str, Callable[[str], dict[str, Any]]] = {
+    "models.set_ready": lambda model: {"model": model, "publish_task": False},
+    "models.edit": lambda model: {"model": model, "ready": True},
+    "models.update": lambda model: {"model": model, "ready": True},
+}
+#: The calls that delete the draft models of a task.
+EMPTYING: dict[str, dict[str, Any]] = {
+    "tasks.delete": {"force": True, "delete_output_models": True},
+    "tasks.reset": {"force": True, "delete_output_models": True},
+}
+
+
+@pytest.mark.parametrize("publish", PUBLISHING)
+@pytest.mark.parametrize("empty", EMPTYING)
+async def test_a_model_that_is_published_just_before_its_task_goes_stays_with_its_events(
+    api: Api, archived: str, draft: str, monkeypatch: pytest.MonkeyPatch, empty: str, publish: str
+) -> None:
+    """The deletion found it as a draft. It deletes nothing then, and keeps the model the next time."""
+    looked = Step(cleanup, "event_urls", monkeypatch)
+    emptying = asyncio.create_task(status(api, empty, {"task": archived, **EMPTYING[empty]}))
+    await looked.reached.wait()
+    await api.call(publish, PUBLISHING[publish](draft))
+    looked.go_on.set()
+    assert await emptying == 503
+    assert await events(api, archived) == 1
+    assert await status(api, empty, {"task": archived, **EMPTYING[empty]}) == 200
+    found = await model_of(api, draft)
+    assert (found["ready"], found["task"]["id"] if isinstance(found["task"], dict) else found["task"]) == (
+        True,
+        f"__DELETED__{archived}" if empty == "tasks.delete" else archived,
+    )
+    assert (await api.call("events.get_task_plots", {"task": draft, "model_events": True}))["total"] == 1
+
+
+@pytest.mark.parametrize("publish", PUBLISHING)
+@pytest.mark.parametrize("empty", EMPTYING)
+async def test_a_model_that_is_being_deleted_is_not_published(
+    api: Api, archived: str, draft: str, monkeypatch: pytest.MonkeyPatch, empty: str, publish: str
+) -> None:
+    emptied = Step(api.backend.events, "delete", monkeypatch)
+    emptying = asyncio.create_task(api.call(empty, {"task": archived, **EMPTYING[empty]}))
+    await emptied.reached.wait()
+    assert "being_deleted_until" not in await model_of(api, draft)
+    assert await status(api, publish, PUBLISHING[publish](draft)) == 503
+    emptied.go_on.set()
+    assert (await emptying)["deleted_models"] == 1
+    assert await refused(api, publish, PUBLISHING[publish](draft)) == (400, 201)
+
+
+async def test_a_task_that_is_published_does_not_publish_a_model_that_is_being_deleted(
+    api: Api, archived: str, draft: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The model is in the list of another task."""
+    other = await make(api)
+    await api.call("tasks.add_or_update_model", {"task": other, "type": "output", "name": "m", "model": draft})
+    await put(api, other, "completed")
+    emptied = Step(api.backend.events, "delete", monkeypatch)
+    deleting = asyncio.create_task(api.call("tasks.delete", {"task": archived, **EMPTYING["tasks.delete"]}))
+    await emptied.reached.wait()
+    await api.call("tasks.publish", {"task": other})
+    emptied.go_on.set()
+    assert (await deleting)["deleted_models"] == 1
+    assert await refused(api, "models.get_by_id", {"model": draft}) == (400, 201)
+
+
+async def test_a_deletion_of_models_that_fails_or_dies_holds_nobody_up(
+    api: Api, archived: str, draft: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail(*_: Any) -> int:
+        raise EventStoreBusy("no", overloaded=False)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(api.backend.events, "delete", fail)
+        assert await status(api, "tasks.delete", {"task": archived, **EMPTYING["tasks.delete"]}) == 503
+    await api.call("models.edit", {"model": draft, "comment": "changed"})
+    for seconds, expected in ((30, 503), (-1, 200), (3600, 200)):
+        held = Update(set={"being_deleted_until": from_now(seconds)})
+        await api.backend.documents.update("models", {"id": draft}, held)
+        assert await status(api, "models.edit", {"model": draft, "comment": f"in {seconds}"}) == expected
+    await api.call("models.set_ready", {"model": draft, "publish_task": False})
+
+
+@pytest.mark.parametrize("made_by", ["models.create", "models.edit", "models.update_for_task"])
+@pytest.mark.parametrize("is_late", [False, True])
+async def test_a_model_that_is_made_while_its_task_is_deleted_names_a_deleted_task(
+    api: Api, archived: str, monkeypatch: pytest.MonkeyPatch, made_by: str, is_late: bool
+) -> None:
+    """It is written while the task is emptied, or (`is_late`) when the task is gone already."""
+    model = (await api.call("models.create", {"name": "m", "uri": "u"}))["id"]
+    requests: dict[str, dict[str, Any]] = {
+        "models.create": {"name": "made", "uri": "u", "task": archived},
+        "models.edit": {"model": model, "name": "made", "task": archived},
+        "models.update_for_task": {"task": archived, "name": "made", "uri": "u"},
+    }
+    documents = api.backend.documents
+    writing = Step(documents, "update" if made_by == "models.edit" else "insert", monkeypatch)
+    making = asyncio.create_task(status(api, made_by, requests[made_by]))
+    await writing.reached.wait()
+    if is_late:
+        await api.call("tasks.delete", {"task": archived})
+        writing.go_on.set()
+        await making
+    else:
+        marked = Step(cleanup, "leave_queues", monkeypatch)
+        deleting = asyncio.create_task(api.call("tasks.delete", {"task": archived}))
+        await marked.reached.wait()
+        writing.go_on.set()
+        await making
+        marked.go_on.set()
+        assert (await deleting)["updated_models"] == 1
+    [found] = await documents.find("models", {"name": "made"})
+    assert found["task"] == f"__DELETED__{archived}"

@@ -1,0 +1,32 @@
+"""Holds: a call keeps others from changing a task or a model for a while, by a time in a field of its document.
+
+The hold ends at this time if the call does not end it before, as when its server dies. A call sets a time that is a
+fixed number of seconds ahead. A time further ahead is of a server whose clock is wrong, and holds nothing.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from apiserver.stores.documents.query import AtMost, Both, Document, Filter, Greater
+from apiserver.times import from_now, utc_now
+
+
+class Hold(NamedTuple):
+    """Which field has the time, and for how many seconds a call holds a document at most."""
+
+    field: str
+    seconds: float
+
+    def until(self) -> str:
+        """The time until which a document is held that is held now."""
+        return from_now(self.seconds)
+
+    def condition(self) -> Filter:
+        """The condition for documents that are held."""
+        return {self.field: Both(Greater(utc_now()), AtMost(self.until()))}
+
+    def holds(self, document: Document) -> bool:
+        """Whether a document is held: the same condition for one that was read."""
+        until: str = document.get(self.field, "")
+        return utc_now() < until <= self.until()
