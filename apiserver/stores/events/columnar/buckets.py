@@ -24,7 +24,15 @@ from apiserver.stores.events.columnar.blocks import Block
 from apiserver.stores.events.columnar.encoding import CURVE, SUMS, Workers, sums_of
 from apiserver.stores.events.columnar.loading import Loaded, Loader, Wanted, curve_in, points_in
 from apiserver.stores.events.columnar.stretches import OfSeries, Stretch, size_of
-from apiserver.stores.events.columns.bucketing import InBuckets, Part, Source, bucket_starts, bucketed, of_blocks
+from apiserver.stores.events.columns.bucketing import (
+    InBuckets,
+    Part,
+    Source,
+    bucket_starts,
+    bucketed,
+    fitting,
+    of_curves,
+)
 from apiserver.stores.events.columns.chunks import POINTS_AT_A_TIME, Room
 from apiserver.stores.events.columns.extremes import Extremes
 from apiserver.stores.events.columns.pieces import POINTS_A_BLOCK, ColumnNames, sum_up_points
@@ -77,16 +85,9 @@ async def _of_whole_curves(
 
 async def _of_some_curves(loader: Loader, series: Sequence[_Numbered], wanted: BucketQuery) -> list[InBuckets]:
     loaded = await load_curves(loader, chain.from_iterable(some for _, some in series), wanted.axis)
-
-    def sources() -> Iterator[Source]:
-        for number, some in series:
-            curve = curve_over(some, loaded, wanted.axis, wanted.smoothing)
-            if len(curve.iters):
-                interval = wanted.width(len(curve.iters), int(curve.iters[0]), int(curve.iters[-1]))
-                yield Source(number, interval, [within(curve, wanted.range.least, wanted.range.greatest)])
-
+    curves = ((number, curve_over(some, loaded, wanted.axis, wanted.smoothing)) for number, some in series)
     size = sum([size_of(some) for _, some in series])
-    return await off_loop(size, lambda: bucketed(sources(), wanted.aggregates))
+    return await off_loop(size, lambda: bucketed(of_curves(curves, wanted), wanted.aggregates))
 
 
 async def load_curves(loader: Loader, some: Iterable[Stretch], axis: BucketAxis) -> Loaded:
@@ -100,8 +101,7 @@ def curve_over(some: Sequence[Stretch], loaded: Loaded, axis: BucketAxis, smooth
         curve = without_single_value(concat([curve_in(stretch, loaded, EVERYWHERE) for stretch in some]))
     else:
         workers = Workers()
-        points = concat([points_in(stretch, loaded, EVERYWHERE, workers) for stretch in some])
-        curve = curve_over_time(without_single_value(points), axis)
+        curve = curve_over_time(concat([points_in(stretch, loaded, EVERYWHERE, workers) for stretch in some]), axis)
     return curve if smoothing is None else Curve(*smoothing.whole(*curve))
 
 
@@ -237,8 +237,7 @@ def _plan(number: int, some: Sequence[Stretch], loaded: Loaded, wanted: BucketQu
     ]
     alone = [part.parts[0].block.statement for part in inside if isinstance(part, Stretch)]
     shifts = {statement.shift for statement in alone if statement is not None}
-    usable = [(shift, width) for shift in shifts if (width := of_blocks(interval, shift, wanted)) is not None]
-    shift, interval = max(usable) if usable and interval > 1 else (None, interval)
+    shift, interval = fitting(interval, shifts, wanted)
     return _Plan(number, interval, wanted.range, inside, shift)
 
 

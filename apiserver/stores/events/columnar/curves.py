@@ -24,7 +24,7 @@ from apiserver.stores.events.columnar.stretches import Numbered, OfSeries, Stret
 from apiserver.stores.events.columns.bucketing import put_into
 from apiserver.stores.events.columns.chunks import POINTS_AT_A_TIME
 from apiserver.stores.events.columns.extremes import Extremes
-from apiserver.stores.events.columns.points import Points, concat, without_single_value
+from apiserver.stores.events.columns.points import Points, concat, ends_of_all, without_single_value
 from apiserver.stores.events.parts import in_parts
 
 #: The place of an owner in the query, and the stretches of its series.
@@ -73,10 +73,7 @@ async def ends(loader: Loader, found: Sequence[OfSeries], axis: BucketAxis) -> _
             each.append((number, known))
     for some in await loader.read(unknown, lambda part: list(_ends_of_points(part, axis)), Workers()):
         each += some
-    whole = _joined(each)
-    if axis is BucketAxis.DURATION:
-        whole = [(0, min(last - first, GREATEST)) for first, last in whole]
-    return (min(first for first, _ in whole), max(last for _, last in whole)) if whole else None
+    return ends_of_all(_joined(each), axis)
 
 
 def _known_ends(stretch: Stretch, axis: BucketAxis, spans: Spans) -> _Ends | None:

@@ -29,7 +29,7 @@ import uuid
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from functools import partial
-from itertools import accumulate, pairwise
+from itertools import accumulate
 
 import numpy as np
 
@@ -67,7 +67,7 @@ from apiserver.stores.events.columnar.stretches import Stretch, size_of
 from apiserver.stores.events.columnar.whole_lines import put_lines, whole_lines
 from apiserver.stores.events.columns import worker_sizes
 from apiserver.stores.events.columns.lines import Lines
-from apiserver.stores.events.columns.log_pages import PageOfLines, WantedLines
+from apiserver.stores.events.columns.log_pages import PageOfLines, WantedLines, of_parts
 from apiserver.stores.events.columns.names import matcher
 from apiserver.stores.events.parts import in_parts
 
@@ -201,20 +201,14 @@ class LogReads:
         async def read() -> tuple[list[LogLine], int]:
             counted = await self._counted(owner)
             firsts = np.array([0, *accumulate(count for _, count in counted)], np.int64)
-            total = int(firsts[-1])
-            wanted = np.array([number for number in numbers if number < total], np.int64)
-            of_each = np.searchsorted(firsts, wanted, "right") - 1
-            edges = [0, *(np.flatnonzero(np.diff(of_each)) + 1).tolist(), len(wanted)]
             found: list[LogLine] = []
-            runs = [(int(of_each[a]), wanted[a:b]) for a, b in pairwise(edges) if a < b]
-            for some in in_parts(runs, lambda run: counted[run[0]][0].size, SEARCHED):
+            for some in in_parts(of_parts(numbers, firsts), lambda part: counted[part[0]][0].size, SEARCHED):
                 loaded = await self._log.load(blocks_of(counted[number][0] for number, _ in some), LINES)
-                for number, of_stretch in some:
-                    lines = lines_in(counted[number][0], loaded)
-                    found += lines.take(of_stretch - firsts[number]).log_lines()
+                for number, places in some:
+                    found += lines_in(counted[number][0], loaded).take(places).log_lines()
                 if bytes_of_all(found) >= PAGE_BYTES:
                     break
-            return page_of(found), total
+            return page_of(found), int(firsts[-1])
 
         return await until_nothing_is_gone(self._log.finder, read)
 

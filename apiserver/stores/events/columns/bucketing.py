@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
@@ -16,7 +16,7 @@ from apiserver.events.queries import GREATEST, BucketQuery, CommonBuckets
 from apiserver.stores.events.base import bucket_x
 from apiserver.stores.events.columns.integers import Progression
 from apiserver.stores.events.columns.pieces import ColumnNames, Pieces, concatenated, pieces_of, sum_up, sum_up_points
-from apiserver.stores.events.columns.points import NO_CURVE, Curve, concat
+from apiserver.stores.events.columns.points import NO_CURVE, Curve, concat, within
 
 #: Series of up to so many pieces are bucketed together, as the fixed cost of a series is more than that of its pieces.
 SHORT = 4096
@@ -59,6 +59,20 @@ def of_blocks(interval: int, shift: int, wanted: BucketQuery) -> int | None:
         return wider
     finer = interval >> shift << shift
     return finer if finer and wanted.may_be_finer else None
+
+
+def fitting(interval: int, shifts: Iterable[int], wanted: BucketQuery) -> tuple[int | None, int]:
+    """The greatest of the shifts whose blocks fit into the buckets (None: none do), and the interval used then."""
+    usable = [(shift, width) for shift in shifts if (width := of_blocks(interval, shift, wanted)) is not None]
+    return max(usable) if usable and interval > 1 else (None, interval)
+
+
+def of_curves(curves: Iterable[tuple[int, Curve]], wanted: BucketQuery) -> Iterator[Source]:
+    """The sources of whole curves with the numbers of their series, without curves that have no point."""
+    for number, (x, values) in curves:
+        if len(x):
+            interval = wanted.width(len(x), int(x[0]), int(x[-1]))
+            yield Source(number, interval, [within(Curve(x, values), wanted.range.least, wanted.range.greatest)])
 
 
 def bucketed(sources: Iterable[Source], wanted: frozenset[Aggregate]) -> list[InBuckets]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+from itertools import pairwise
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -13,6 +14,17 @@ from apiserver.stores.events.base import PAGE_BYTES, TIMESTAMP_BYTES, page_of, w
 from apiserver.stores.events.columns.lines import Lines
 from apiserver.stores.events.columns.names import Matcher, matcher
 from apiserver.stores.events.columns.points import page_end
+
+
+def of_parts(numbers: Sequence[int], firsts: Int64Array) -> list[tuple[int, Int64Array]]:
+    """Which parts of a log have lines with these ascending numbers, and the places of these lines in each.
+
+    Part n has the numbers from firsts[n] on; the last of `firsts` is how many lines there are.
+    """
+    wanted = np.array([number for number in numbers if number < firsts[-1]], np.int64)
+    parts = np.searchsorted(firsts, wanted, "right") - 1
+    edges = [0, *(np.flatnonzero(np.diff(parts)) + 1).tolist(), len(wanted)]
+    return [(n := int(parts[a]), wanted[a:b] - firsts[n]) for a, b in pairwise(edges) if a < b]
 
 
 class WantedLines(NamedTuple):

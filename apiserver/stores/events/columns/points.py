@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from apiserver.events.model import SINGLE_VALUE_ITERATION, BucketAxis, Float64Array, Int64Array, ScalarPoints
+from apiserver.events.queries import GREATEST
 from apiserver.stores.events.base import since_first
 
 
@@ -76,11 +77,19 @@ def without_single_value(points: Columns) -> Columns:
 
 
 def curve_over_time(points: Points, axis: BucketAxis) -> Curve:
-    """Timestamps, or durations, and values of all points of a series, ascending by time."""
+    """Timestamps, or durations, and values of all points of a series, ascending by time, without its single value."""
+    points = without_single_value(points)
     curve = Curve(points.timestamps, points.values)
     if bool((curve.iters[1:] < curve.iters[:-1]).any()):
         curve = take(curve, np.argsort(curve.iters, kind="stable"))
     return Curve(since_first(curve.iters), curve.values) if axis is BucketAxis.DURATION else curve
+
+
+def ends_of_all(ends: Sequence[tuple[int, int]], axis: BucketAxis) -> tuple[int, int] | None:
+    """The least and the greatest x of curves; `ends` are the first and the last iteration, or timestamp, of each."""
+    if axis is BucketAxis.DURATION:
+        ends = [(0, min(last - first, GREATEST)) for first, last in ends]
+    return (min(first for first, _ in ends), max(last for _, last in ends)) if ends else None
 
 
 def take(points: Columns, which: slice | npt.NDArray[Any]) -> Columns:

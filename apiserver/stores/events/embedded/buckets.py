@@ -23,7 +23,18 @@ from apiserver import answers
 from apiserver.events.aggregates import Buckets, columns_for
 from apiserver.events.model import SINGLE_VALUE_ITERATION, BucketAxis, Float64Array, Int64Array
 from apiserver.events.queries import GREATEST, LEAST, BucketQuery, Width
-from apiserver.stores.events.columns.bucketing import SHORT, InBuckets, Part, Source, bucket_starts, bucketed, of_blocks
+from apiserver.events.smoothing import Smoothing
+from apiserver.stores.events.columns.bucketing import (
+    SHORT,
+    InBuckets,
+    Part,
+    Source,
+    bucket_starts,
+    bucketed,
+    fitting,
+    of_blocks,
+    of_curves,
+)
 from apiserver.stores.events.columns.checked import decoder, unwrap
 from apiserver.stores.events.columns.chunks import Room, decode_curves
 from apiserver.stores.events.columns.extremes import Extremes
@@ -91,30 +102,17 @@ def some_buckets(
     """The same, in any order, some series at a time. Points that `extremes` takes have none in their buckets."""
     for which in in_parts(series):
         part = [(n, series[n]) for n in which.tolist()]
-        over_iterations = wanted.axis is BucketAxis.ITER
-        sources = _by_iteration(part, wanted, curves, extremes) if over_iterations else _by_time(part, wanted)
+        if wanted.axis is BucketAxis.ITER:
+            sources = _by_iteration(part, wanted, curves, extremes)
+        else:
+            sources = of_curves(((n, curve_over(one, wanted.axis, wanted.smoothing)) for n, one in part), wanted)
         yield bucketed(sources, wanted.aggregates)
 
 
-# --- over times ------------------------------------------------------------------------------------
-
-
-def _by_time(series: Sequence[tuple[int, Series]], wanted: BucketQuery) -> Iterator[Source]:
-    for number, one in series:
-        curve = curve_over(one, wanted.axis)
-        if not len(curve.iters):
-            continue
-        interval = wanted.width(len(curve.iters), int(curve.iters[0]), int(curve.iters[-1]))
-        if wanted.smoothing is not None:
-            curve = Curve(*wanted.smoothing.whole(curve.iters, curve.values))
-        yield Source(number, interval, [within(curve, wanted.range.least, wanted.range.greatest)])
-
-
-def curve_over(series: Series, axis: BucketAxis) -> Curve:
-    """The x and the values of a whole series, ascending by x, without its single value."""
-    if axis is BucketAxis.ITER:
-        return _points(series, LEAST, GREATEST)
-    return curve_over_time(without_single_value(series.points()), axis)
+def curve_over(series: Series, axis: BucketAxis, smoothing: Smoothing | None = None) -> Curve:
+    """The x and the values of a whole series, ascending by x, without its single value. Smoothing changes no x."""
+    curve = _points(series, LEAST, GREATEST) if axis is BucketAxis.ITER else curve_over_time(series.points(), axis)
+    return curve if smoothing is None else Curve(*smoothing.whole(*curve))
 
 
 # --- over iterations: how wide ---------------------------------------------------------------------
@@ -212,9 +210,8 @@ def _parts(
     if interval == 1 or not shifts:
         return interval, [_points(series, low, high)]
     columns = columns_for(wanted.aggregates)
-    usable = [(shift, width) for shift in shifts if (width := of_blocks(interval, shift, wanted)) is not None]
-    if usable:
-        shift, interval = max(usable)
+    shift, interval = fitting(interval, shifts, wanted)
+    if shift is not None:
         kept = None
         if curves is not None and shift == shifts[-1]:
             kept = decoded.blocks_of(series, shift, columns, wanted.range, curves)

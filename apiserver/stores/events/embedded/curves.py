@@ -16,11 +16,11 @@ import numpy.typing as npt
 from apiserver import answers
 from apiserver.events.aggregates import CurvesInBuckets, Neighbours
 from apiserver.events.model import SINGLE_VALUE_ITERATION, BucketAxis, EventType, Owner
-from apiserver.events.queries import GREATEST, CommonBuckets, CurvesQuery
+from apiserver.events.queries import CommonBuckets, CurvesQuery
 from apiserver.stores.events.base import nearest_bucket
 from apiserver.stores.events.columns.bucketing import put_into
 from apiserver.stores.events.columns.extremes import Extremes
-from apiserver.stores.events.columns.points import NO_CURVE, Curve
+from apiserver.stores.events.columns.points import NO_CURVE, Curve, ends_of_all
 from apiserver.stores.events.embedded.buckets import curve_over, some_buckets
 from apiserver.stores.events.embedded.hot import HotPoints
 from apiserver.stores.events.embedded.names import CODES
@@ -74,12 +74,11 @@ def ends(series: Sequence[Series], axis: BucketAxis) -> tuple[int, int] | None:
     first, last = rows["min_iter"], rows["max_iter"]
     has_single = (first <= SINGLE_VALUE_ITERATION) & (last >= SINGLE_VALUE_ITERATION)
     found = list(zip(*(rows[name][~has_single].tolist() for name in _ENDS[axis]), strict=True))
-    if axis is BucketAxis.DURATION:
-        found = [(0, min(last - first, GREATEST)) for first, last in found]
+    of_curve = BucketAxis.ITER if axis is BucketAxis.ITER else BucketAxis.TIMESTAMP
     for number in np.flatnonzero(has_single & (first < last)).tolist():
-        x = curve_over(series[number], axis).iters
+        x = curve_over(series[number], of_curve).iters
         found.append((int(x[0]), int(x[-1])))
-    return (min(least for least, _ in found), max(greatest for _, greatest in found)) if found else None
+    return ends_of_all(found, axis)
 
 
 def in_buckets(series: Sequence[Series], asked: CurvesQuery, buckets: CommonBuckets) -> CurvesInBuckets:
@@ -111,9 +110,7 @@ def neighbours(series: Sequence[Series], asked: CurvesQuery, buckets: CommonBuck
             if asked.axis is BucketAxis.ITER and asked.smoothing is None:
                 curve = _near(one, buckets, before=before)
             else:
-                curve = curve_over(one, asked.axis)
-                if asked.smoothing is not None:
-                    curve = Curve(*asked.smoothing.whole(curve.iters, curve.values))
+                curve = curve_over(one, asked.axis, asked.smoothing)
             found.numbers[at], found.means[at] = nearest_bucket(*curve, buckets, before=before)
     return found
 

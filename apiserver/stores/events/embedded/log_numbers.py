@@ -13,7 +13,6 @@ A log of 10 million lines has 20,000 blocks. `BlockEnds` remembers where they en
 
 from __future__ import annotations
 
-import itertools
 import sqlite3
 import threading
 from collections import OrderedDict
@@ -26,6 +25,7 @@ import numpy.typing as npt
 from apiserver.events.model import EventType, Int64Array, LogLine, LogPosition, Owner
 from apiserver.stores.events.base import page_of
 from apiserver.stores.events.columns.lines import Lines, Positions, joined
+from apiserver.stores.events.columns.log_pages import of_parts
 from apiserver.stores.events.embedded.log_walk import Log
 from apiserver.stores.events.embedded.names import CODES
 
@@ -108,10 +108,7 @@ class NumberedLog:
 
     def lines(self, numbers: Sequence[int]) -> list[LogLine]:
         """The lines with these ascending numbers, as `EventStore.log_numbered` describes it."""
-        wanted = np.array([number for number in numbers if number < self.count], np.int64)
-        segments = np.searchsorted(self._firsts, wanted, "right") - 1
-        edges = [0, *(np.flatnonzero(np.diff(segments)) + 1).tolist(), len(wanted)]
-        some = (self._some(int(segments[a]), wanted[a:b]) for a, b in itertools.pairwise(edges) if a < b)
+        some = (self._some(segment, places) for segment, places in of_parts(numbers, self._firsts))
         return page_of(line for lines in some for line in lines)
 
     def number(self, position: LogPosition) -> int:
@@ -122,15 +119,14 @@ class NumberedLog:
             merged += self._block(segment).before(position)
         return merged + self._log.hot.positions.before(position)
 
-    def _some(self, segment: int, numbers: Int64Array) -> list[LogLine]:
-        """The lines of a segment that have these numbers."""
-        within = numbers - self._firsts[segment]
+    def _some(self, segment: int, places: Int64Array) -> list[LogLine]:
+        """The lines at these places of a segment."""
         first, last = self._first_hot[segment : segment + 2].tolist()
         if segment == len(self._ids):
-            return self._log.hot.lines(first + within).log_lines()
+            return self._log.hot.lines(first + places).log_lines()
         block = self._block(segment)
         lines = joined([block, self._log.hot.lines(np.arange(first, last))]) if first < last else block
-        return lines.take(within).log_lines()
+        return lines.take(places).log_lines()
 
     def _block(self, segment: int) -> Lines:
         (body,) = self._log.conn.execute(
