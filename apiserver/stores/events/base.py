@@ -9,16 +9,12 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, AsyncIterator, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol, TypeVar, cast
 
-import numpy as np
-
 from apiserver.events.aggregates import Buckets, CurvesInBuckets, Neighbours
 from apiserver.events.changes import Changes, ChangesQuery, Cursor
 from apiserver.events.log_filter import LineFilter, LogHits
 from apiserver.events.model import (
     EventBatch,
     EventType,
-    Float64Array,
-    Int64Array,
     LogLine,
     LogPosition,
     LogSize,
@@ -36,8 +32,6 @@ from apiserver.events.model import (
 )
 from apiserver.events.queries import (
     EVERYWHERE,
-    GREATEST,
-    LEAST,
     BucketQuery,
     CommonBuckets,
     CurvesQuery,
@@ -105,32 +99,6 @@ def whole_timestamps_of(lines: list[LogLine]) -> list[LogLine]:
 def may_go_on(page: Sequence[Sample] | Sequence[LogLine], limit: int) -> bool:
     """Whether more events may follow a page of up to `limit` events: it has that many, or PAGE_BYTES."""
     return len(page) >= limit or bytes_of_all(page) >= PAGE_BYTES
-
-
-def bucket_x(x: Int64Array, interval: int | Int64Array) -> Int64Array:
-    """The start of the bucket of each x. A start before −2⁶³ would wrap around, and is −2⁶³."""
-    if np.all(interval == 1):
-        return x
-    start = x // interval * interval
-    return np.where(start > x, LEAST, start)
-
-
-def since_first(times: Int64Array) -> Int64Array:
-    """The durations since the first of ascending times. A duration over 2⁶³ − 1 would wrap around, and is 2⁶³ − 1."""
-    since = times - times[:1]
-    return np.where(since < 0, GREATEST, since)
-
-
-def nearest_bucket(x: Int64Array, values: Float64Array, buckets: CommonBuckets, *, before: bool) -> tuple[float, float]:
-    """What `EventStore.curve_neighbours` says of one curve, whose points ascend by x."""
-    outside = x < buckets.range.least if before else x > buckets.range.greatest
-    places = np.flatnonzero(outside & np.isfinite(values))
-    if not len(places):
-        return np.nan, np.nan
-    numbers = x[places] // buckets.width
-    number = numbers[-1 if before else 0]
-    with np.errstate(over="ignore"):
-        return float(number) - buckets.first, float(values[places[numbers == number]].mean())
 
 
 class EventStoreError(Exception):

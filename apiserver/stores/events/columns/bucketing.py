@@ -11,9 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from apiserver.events.aggregates import Aggregate, Aggregates, CurvesInBuckets, Rows, columns_for, made_of
-from apiserver.events.model import Int64Array
-from apiserver.events.queries import GREATEST, BucketQuery, CommonBuckets
-from apiserver.stores.events.base import bucket_x
+from apiserver.events.model import Float64Array, Int64Array
+from apiserver.events.queries import GREATEST, LEAST, BucketQuery, CommonBuckets
 from apiserver.stores.events.columns.integers import Progression
 from apiserver.stores.events.columns.pieces import ColumnNames, Pieces, concatenated, pieces_of, sum_up, sum_up_points
 from apiserver.stores.events.columns.points import NO_CURVE, Curve, concat, within
@@ -112,6 +111,26 @@ def put_into(
         numbers = common.numbers(np.concatenate([one.x for one in some]))
         values = {name: np.concatenate([one.values[name] for one in some]) for name in some[0].values}
         found.put(curves, numbers, values)
+
+
+def nearest_bucket(x: Int64Array, values: Float64Array, buckets: CommonBuckets, *, before: bool) -> tuple[float, float]:
+    """What `EventStore.curve_neighbours` says of one curve, whose points ascend by x."""
+    outside = x < buckets.range.least if before else x > buckets.range.greatest
+    places = np.flatnonzero(outside & np.isfinite(values))
+    if not len(places):
+        return np.nan, np.nan
+    numbers = x[places] // buckets.width
+    number = numbers[-1 if before else 0]
+    with np.errstate(over="ignore"):
+        return float(number) - buckets.first, float(values[places[numbers == number]].mean())
+
+
+def bucket_x(x: Int64Array, interval: int | Int64Array) -> Int64Array:
+    """The start of the bucket of each x. A start before −2⁶³ would wrap around, and is −2⁶³."""
+    if np.all(interval == 1):
+        return x
+    start = x // interval * interval
+    return np.where(start > x, LEAST, start)
 
 
 def bucket_starts(x: Int64Array | Progression, interval: int) -> Rows:

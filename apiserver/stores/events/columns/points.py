@@ -14,7 +14,6 @@ import numpy.typing as npt
 
 from apiserver.events.model import SINGLE_VALUE_ITERATION, BucketAxis, Float64Array, Int64Array, ScalarPoints
 from apiserver.events.queries import GREATEST
-from apiserver.stores.events.base import since_first
 
 
 class Curve(NamedTuple):
@@ -83,6 +82,12 @@ def curve_over_time(points: Points, axis: BucketAxis) -> Curve:
     if bool((curve.iters[1:] < curve.iters[:-1]).any()):
         curve = take(curve, np.argsort(curve.iters, kind="stable"))
     return Curve(since_first(curve.iters), curve.values) if axis is BucketAxis.DURATION else curve
+
+
+def since_first(times: Int64Array) -> Int64Array:
+    """The durations since the first of ascending times. A duration over 2⁶³ − 1 would wrap around, and is 2⁶³ − 1."""
+    since = times - times[:1]
+    return np.where(since < 0, GREATEST, since)
 
 
 def ends_of_all(ends: Sequence[tuple[int, int]], axis: BucketAxis) -> tuple[int, int] | None:

@@ -14,30 +14,17 @@ that compacts it.
 from __future__ import annotations
 
 import asyncio
-import time
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Collection, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
-
-from elasticsearch import ConflictError, NotFoundError
 
 from apiserver.answers import reading
 from apiserver.events.model import EventType, JsonObject, Owner, Selection
 from apiserver.events.queries import EVERYWHERE, Range, SeriesQuery
 from apiserver.off_loop import off_loop
 from apiserver.stores.events.base import EventStoreBusy, EventStoreError
-from apiserver.stores.events.columnar.blocks import (
-    Block,
-    Columns,
-    Found,
-    Gone,
-    Near,
-    NewBlock,
-    Refused,
-    near,
-)
+from apiserver.stores.events.columnar.blocks import Block, Columns, Found, Gone, Near, NewBlock, Refused, near
 from apiserver.stores.events.columns.names import matcher
 from apiserver.stores.events.elasticsearch import bulk, names
 from apiserver.stores.events.elasticsearch.block_documents import (
@@ -56,7 +43,8 @@ from apiserver.stores.events.elasticsearch.block_documents import (
     note_before,
 )
 from apiserver.stores.events.elasticsearch.cluster import Cluster
-from apiserver.stores.events.elasticsearch.errors import busy, errors
+from apiserver.stores.events.elasticsearch.errors import busy
+from apiserver.stores.events.elasticsearch.leases import Leases
 from apiserver.stores.events.elasticsearch.queries import (
     all_of,
     any_of,
@@ -82,8 +70,6 @@ _FETCHED, _BLOCK = 8 * 2**20, 2048
 _POINT = {"curve": 12, "details": 12, "sums": 1}
 #: From so many bytes a block on, columns are fetched as bytes.
 _LARGE = 2 * _BLOCK
-#: So many leases of others are remembered.
-_SEEN_LEASES = 10_000
 #: Seconds between questions whether a write has ended, and how often this is asked.
 _PAUSE, _QUESTIONS = 0.05, 100
 #: The status of a write that another one came before.
@@ -98,8 +84,7 @@ class ElasticsearchBlocks:
         self.type = type
         self._copies = uuid.uuid4().hex
         """Searches and fetches that name this go to the same copies of shards, which are not refreshed at once."""
-        self._seen_leases: dict[Owner, tuple[int, float]] = {}
-        """Leases of others: the place of each, and when (monotonic) it was seen first."""
+        self._leases = Leases(cluster)
 
     # --- writing -----------------------------------------------------------------------------------
 
@@ -219,40 +204,8 @@ class ElasticsearchBlocks:
             await self._cluster.bulk(self._index(owner), "".join(lines).encode())
 
     async def lease(self, owner: Owner, holder: str, seconds: float) -> bool:
-        """Whether the holder may compact the owner for so long.
-
-        A lease names the time of its end, by the clock of its holder. This clock may have been a day ahead when the
-        holder died. So a lease also ends when this server has seen it unchanged for so long. The document is created
-        first: a shard that was made just now waits with that, and cannot be asked yet.
-        """
-        index, id, now = self._index(owner), f"lease {names.owner_key(owner)}", int(time.time() * 1000)
-        place: dict[str, Any] = {"index": index, "id": id, "routing": names.owner_key(owner)}
-        document = {"holder": holder, "until": now + int(seconds * 1000)}
-        client = self._cluster.client
-        await self._cluster.ensure([index])
-        with errors(writing=True):
-            if seconds and await _done(client.create(**place, document=document)):
-                return True
-            try:
-                found = await client.get(**place, stored_fields=["holder", "until"])
-            except NotFoundError:
-                return not seconds
-            others = found["fields"]["holder"] != [holder] and found["fields"]["until"][0] > now
-            if others and not self._is_seen_for(owner, found["_seq_no"], seconds):
-                return False
-            place |= {"if_seq_no": found["_seq_no"], "if_primary_term": found["_primary_term"]}
-            return await _done(client.index(**place, document=document) if seconds else client.delete(**place))
-
-    def _is_seen_for(self, owner: Owner, place: int, seconds: float) -> bool:
-        """Whether the same lease, which has this place, was seen so many seconds ago."""
-        now = time.monotonic()
-        known, since = self._seen_leases.get(owner, (place, now))
-        if known != place:
-            since = now
-        if len(self._seen_leases) >= _SEEN_LEASES:
-            self._seen_leases.clear()
-        self._seen_leases[owner] = place, since
-        return bool(seconds) and now - since >= seconds
+        """Whether the holder may compact the owner for so long."""
+        return await self._leases.take(self._index(owner), owner, holder, seconds)
 
     # --- reading -----------------------------------------------------------------------------------
 
@@ -418,15 +371,6 @@ class ElasticsearchBlocks:
 
     def _index(self, owner: Owner) -> str:
         return names.blocks(self._cluster.prefix, self.type, owner.company)
-
-
-async def _done(write: Awaitable[Any]) -> bool:
-    """Whether nobody else wrote the document before."""
-    try:
-        await write
-    except ConflictError:
-        return False
-    return True
 
 
 def _with_something_in(range: Range) -> list[JsonObject]:
