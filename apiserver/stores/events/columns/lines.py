@@ -51,6 +51,15 @@ class Positions(NamedTuple):
         stop = int(np.searchsorted(self.timestamps, position.timestamp, "right"))
         return start + int(np.searchsorted(self.sequences[start:stop], position.sequence, side))
 
+    def until_each(self, ends: Positions) -> npt.NDArray[np.intp]:
+        """How many of them lie before each of these ascending positions, or at it."""
+        if not len(self.timestamps):
+            return np.zeros(len(ends.timestamps), np.intp)
+        is_end = np.repeat([False, True], [len(self.timestamps), len(ends.timestamps)])
+        times, sequences = (np.concatenate(columns) for columns in zip(self, ends, strict=True))
+        order = np.lexsort((is_end, sequences, times))
+        return np.flatnonzero(order >= len(self.timestamps)) - np.arange(len(ends.timestamps))
+
 
 @dataclass(slots=True)
 class Column:

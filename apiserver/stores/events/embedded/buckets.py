@@ -12,7 +12,7 @@ If the query says that buckets may be finer, 700 becomes 512: there are more buc
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import partial
@@ -36,7 +36,7 @@ from apiserver.stores.events.columns.bucketing import (
     of_curves,
 )
 from apiserver.stores.events.columns.checked import decoder, unwrap
-from apiserver.stores.events.columns.chunks import Room, decode_curves
+from apiserver.stores.events.columns.chunks import Room
 from apiserver.stores.events.columns.extremes import Extremes
 from apiserver.stores.events.columns.integers import Progression
 from apiserver.stores.events.columns.pieces import (
@@ -51,7 +51,6 @@ from apiserver.stores.events.columns.pieces import (
 from apiserver.stores.events.columns.points import (
     NO_CURVE,
     Curve,
-    concat,
     curve_over_time,
     within,
     without_single_value,
@@ -333,27 +332,8 @@ def _in_blocks(iters: Int64Array, values: Float64Array, interval: int, columns: 
 
 def _some_at_a_time(series: Series, low: int) -> Iterator[Curve]:
     """The points from `low` on, `smoothed.POINTS` or a few more at a time."""
-    rows = series.curves(low, GREATEST)
-    while chunks := _some_chunks(rows):
-        yield concat(_of_chunks(series, chunks, low, GREATEST, _decoded))
-        low = _end(chunks) + 1
-    if low <= GREATEST:
-        yield _points(series, low, GREATEST)
-
-
-def _some_chunks(rows: Iterable[Content]) -> list[Content]:
-    chunks: list[Content] = []
-    points = 0
-    for chunk in rows:
-        chunks.append(chunk)
-        points += chunk[2]
-        if points >= smoothed.POINTS:
-            break
-    return chunks
-
-
-def _decoded(chunks: Sequence[Content]) -> Curve:
-    return decode_curves([(length, body) for _, _, length, body in chunks])
+    ranges = series.ranges(low, smoothed.POINTS) if low <= GREATEST else ()
+    return (_points(series, *ends) for ends in ranges)
 
 
 def _points(series: Series, low: int, high: int) -> Curve:

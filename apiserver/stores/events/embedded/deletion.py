@@ -105,7 +105,7 @@ def delete_lines(conn: sqlite3.Connection, series: SeriesQuery, before: int | No
         return 0
     limit = math.inf if before is None else before
     deleted: dict[Name, int] = dict.fromkeys(doomed, 0)
-    writer = BlockWriter(conn, number, ids)
+    writer = BlockWriter(conn, series.owner, number)
     blocks = conn.execute(
         "SELECT id, names, last_time, count FROM log_blocks WHERE owner = ? AND first_time < ?", (number, limit)
     ).fetchall()

@@ -12,17 +12,17 @@ A block is read as a whole, so its lines have up to `LARGEST_BYTES` together, un
 
 from __future__ import annotations
 
-import itertools
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Iterator
+from itertools import pairwise
 
 import msgspec
 import numpy as np
 
-from apiserver.events.model import EventType, LogPosition, Owner
+from apiserver.events.model import EventType, Owner
 from apiserver.events.queries import SeriesQuery
 from apiserver.stores.events.columns import lines as codec
-from apiserver.stores.events.columns.lines import Lines
+from apiserver.stores.events.columns.lines import Lines, Positions
 from apiserver.stores.events.columns.names import Name
 from apiserver.stores.events.embedded import log_sizes
 from apiserver.stores.events.embedded.hot import HotOwner, Memtable
@@ -41,17 +41,26 @@ _FROM = (
 class BlockWriter:
     """Changes the blocks of one owner: collects them, then encodes and writes all at once."""
 
-    def __init__(self, conn: sqlite3.Connection, owner: int, ids: Mapping[Name, int]) -> None:
+    def __init__(self, conn: sqlite3.Connection, owner: Owner, number: int) -> None:
+        """`number` is the id of the owner."""
         self._conn = conn
-        self._owner = owner
-        self._ids = ids
-        self._names = {id: name for name, id in ids.items()}
+        self._series = SeriesQuery(owner, EventType.LOG)
+        self._owner = number
+        self._names: dict[int, Name] = {}
         self._pending: dict[int, Lines] = {}
         self._next_id = int(conn.execute("SELECT coalesce(max(id), 0) + 1 FROM log_blocks").fetchone()[0])
+
+    def _ids(self) -> dict[Name, int]:
+        """The ids of all series that there are by now."""
+        ids = series_ids(self._conn, self._series)
+        self._names = {id: name for name, id in ids.items()}
+        return ids
 
     def read(self, id: int) -> Lines:
         """A block that is in the database."""
         row = self._conn.execute("SELECT body FROM log_blocks WHERE id = ?", (id,)).fetchone()
+        if not self._names:
+            self._ids()
         return codec.decode(row[0], self._names)
 
     def remove(self, id: int) -> None:
@@ -60,7 +69,7 @@ class BlockWriter:
 
     def put(self, lines: Lines, replaced: int | None = None) -> None:
         """Write the lines as one block, or several of like size. The first one replaces the block `replaced`."""
-        for start, stop in itertools.pairwise(_edges(lines)):
+        for start, stop in pairwise(_edges(lines)):
             id = replaced
             if id is None:
                 id = self._next_id
@@ -72,6 +81,7 @@ class BlockWriter:
         """Write all collected blocks to the database."""
         if not self._pending:
             return
+        ids = self._ids()
         self._conn.executemany(
             "REPLACE INTO log_blocks"
             " (id, owner, first_time, first_sequence, last_time, last_sequence, count, names, body, sizes)"
@@ -85,8 +95,8 @@ class BlockWriter:
                     int(lines.timestamps[-1]),
                     int(lines.sequences[-1]),
                     len(lines),
-                    msgspec.msgpack.encode(lines.names.distinct().map(self._ids).table),
-                    codec.encode(lines, self._ids),
+                    msgspec.msgpack.encode(lines.names.distinct().map(ids).table),
+                    codec.encode(lines, ids),
                     log_sizes.encode(lines),
                 )
                 for id, lines in self._pending.items()
@@ -99,7 +109,7 @@ def _edges(lines: Lines) -> list[int]:
     """Where the blocks of the lines begin and end. For example, lines of 3, 3, 3, 1 and 1 MB: 0, 1, 2, 4, 5."""
     count = -(-len(lines) // LARGEST)
     edges = [len(lines) * n // count for n in range(count + 1)]
-    blocks = (lines.messages[start:stop] for start, stop in itertools.pairwise(edges))
+    blocks = (lines.messages[start:stop] for start, stop in pairwise(edges))
     if all(sum(map(len, block)) <= LARGEST_BYTES for block in blocks):
         return edges
     sizes, edges = np.cumsum([0, *map(len, lines.messages)]), [0]
@@ -121,40 +131,48 @@ def merge_logs(conn: sqlite3.Connection, table: Memtable, registrar: Registrar, 
 def _merge_owner(conn: sqlite3.Connection, owner: Owner, hot: HotOwner, registrar: Registrar) -> None:
     number = registrar.owner(owner)
     conn.executemany("INSERT OR IGNORE INTO log_digests VALUES (?, ?)", ((number, digest) for digest in hot.digests))
-    lines = codec.of_parts(hot.logs)
-    _count(conn, owner, lines, registrar)
-    ids = series_ids(conn, SeriesQuery(owner, EventType.LOG))
-    _lay_in(conn, number, lines, BlockWriter(conn, number, ids))
+    _lay_in(conn, owner, codec.of_parts(hot.logs), registrar)
 
 
 def merge_whole(conn: sqlite3.Connection, owner: Owner, lines: Lines, registrar: Registrar) -> None:
     """Write lines at their positions, in the caller's transaction; one whose position is taken is passed over."""
-    number, series = registrar.owner(owner), SeriesQuery(owner, EventType.LOG)
-    reader = BlockWriter(conn, number, series_ids(conn, series))
-    changed: list[tuple[int, Lines]] = []
+    _lay_in(conn, owner, lines, registrar)
+    set_state(conn, "next_sequence", max(state(conn, "next_sequence"), int(lines.sequences.max()) + 1))
+
+
+def _lay_in(conn: sqlite3.Connection, owner: Owner, lines: Lines, registrar: Registrar) -> None:
+    """Put lines where they belong, without those whose positions are taken."""
+    number = registrar.owner(owner)
+    writer = BlockWriter(conn, owner, number)
     fresh: list[Lines] = []
-    start = 0
-    for id, *last in conn.execute(_FROM, (number, *lines.position(0))).fetchall():
-        stop = lines.before(LogPosition(*last), "right")
-        if start < stop:
-            there = reader.read(id)
-            free = lines.slice(start, stop).without(there)
-            if len(free):
-                fresh.append(free)
-                changed.append((id, codec.joined([there, free])))
-        start = stop
-    if start < len(lines):
-        fresh.append(lines.slice(start, len(lines)))
-    for some in fresh:
-        _count(conn, owner, some, registrar)
-    writer = BlockWriter(conn, number, series_ids(conn, series))
-    for id, some in changed:
-        writer.put(some, id)
-    writer.write()
-    if start < len(lines):
-        _append(conn, number, fresh[-1], writer)
+    behind: Lines | None = None
+    for id, some in _placed(conn, number, lines):
+        if id is None:
+            behind = some
+            fresh.append(some)
+            continue
+        there = writer.read(id)
+        free = some.without(there)
+        if len(free):
+            fresh.append(free)
+            writer.put(codec.joined([there, free]), id)
     if fresh:
-        set_state(conn, "next_sequence", max(state(conn, "next_sequence"), int(lines.sequences.max()) + 1))
+        _count(conn, owner, codec.joined(fresh), registrar)
+    writer.write()
+    if behind is not None:
+        _append(conn, number, behind, writer)
+
+
+def _placed(conn: sqlite3.Connection, owner: int, lines: Lines) -> Iterator[tuple[int | None, Lines]]:
+    """Which of the lines belong into which block, by the block's id; None: they lie behind all blocks."""
+    rows = conn.execute(_FROM, (owner, *lines.position(0))).fetchall()
+    ids, times, sequences = np.array(rows, np.int64).reshape(-1, 3).T
+    edges = [0, *lines.positions.until_each(Positions(times, sequences)).tolist()]
+    for id, (start, stop) in zip(ids.tolist(), pairwise(edges), strict=True):
+        if start < stop:
+            yield id, lines.slice(start, stop)
+    if edges[-1] < len(lines):
+        yield None, lines.slice(edges[-1], len(lines))
 
 
 def _count(conn: sqlite3.Connection, owner: Owner, lines: Lines, registrar: Registrar) -> None:
@@ -165,24 +183,6 @@ def _count(conn: sqlite3.Connection, owner: Owner, lines: Lines, registrar: Regi
         "INSERT INTO log_series VALUES (?, ?) ON CONFLICT (series) DO UPDATE SET lines = lines + excluded.lines",
         zip(new_ids, np.bincount(names.places, minlength=len(names.table)).tolist(), strict=True),
     )
-
-
-def _lay_in(conn: sqlite3.Connection, owner: int, lines: Lines, writer: BlockWriter) -> None:
-    """Put new lines where they belong. Their sequences are greater than all merged ones, so timestamps decide alone."""
-    blocks = conn.execute(
-        "SELECT id, last_time FROM log_blocks WHERE owner = ? AND last_time > ? ORDER BY last_time, last_sequence",
-        (owner, int(lines.timestamps[0])),
-    ).fetchall()
-    if not blocks:
-        return _append(conn, owner, lines, writer)
-    number = np.searchsorted(np.array([time for _, time in blocks], np.int64), lines.timestamps, "right")
-    edges = np.searchsorted(number, np.arange(len(blocks) + 1)).tolist()
-    for (id, _), start, stop in zip(blocks, edges, edges[1:], strict=False):
-        if start < stop:
-            writer.put(codec.joined([writer.read(id), lines.slice(start, stop)]), id)
-    writer.write()
-    if edges[-1] < len(lines):
-        _append(conn, owner, lines.slice(edges[-1], len(lines)), writer)
 
 
 def _append(conn: sqlite3.Connection, owner: int, lines: Lines, writer: BlockWriter) -> None:

@@ -20,7 +20,6 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from apiserver.events.model import EventType, Int64Array, LogLine, LogPosition, Owner
 from apiserver.stores.events.base import page_of
@@ -98,7 +97,7 @@ class NumberedLog:
         self._log = log
         self._ids, self._ends, self._first_merged = known.of(log.conn, log.owner)
         #: The number of the first hot line of each segment, and of the first line of any kind; then how many there are.
-        self._first_hot = np.concatenate([[0], _before(self._log.hot.positions, self._ends), [len(self._log.hot)]])
+        self._first_hot = np.concatenate([[0], self._log.hot.positions.until_each(self._ends), [len(self._log.hot)]])
         self._firsts = self._first_merged + self._first_hot
 
     @property
@@ -133,12 +132,3 @@ class NumberedLog:
             "SELECT body FROM log_blocks WHERE id = ?", (int(self._ids[segment]),)
         ).fetchone()
         return self._log.decoded(body)
-
-
-def _before(positions: Positions, others: Positions) -> npt.NDArray[np.intp]:
-    """How many of the positions lie before each of the others, which are ascending and not among these."""
-    if not len(positions.timestamps):
-        return np.zeros(len(others.timestamps), np.intp)
-    times = np.concatenate([positions.timestamps, others.timestamps])
-    order = np.lexsort((np.concatenate([positions.sequences, others.sequences]), times))
-    return np.flatnonzero(order >= len(positions.timestamps)) - np.arange(len(others.timestamps))

@@ -9,6 +9,7 @@ import numpy as np
 from apiserver.events.model import Owner, ScalarPoints, ScalarPosition, ScalarStats
 from apiserver.events.queries import GREATEST, LEAST, PageQuery
 from apiserver.stores.events.columns import stats
+from apiserver.stores.events.columns.chunks import POINTS_AT_A_TIME
 from apiserver.stores.events.columns.names import Name
 from apiserver.stores.events.columns.points import NO_POINTS, concat, scalar_points
 from apiserver.stores.events.columns.stats import EMPTY, StatsArray
@@ -50,16 +51,12 @@ def scalar_stats(owner: Owner, series: Sequence[Series], *, spread: bool = False
 
 def _from_points(series: Series) -> StatsArray:
     """The stats of a series from its points, some at a time. What older versions stored of it lacks some of them."""
-    found, low = EMPTY, LEAST
-    while True:
-        chunk = series.chunk_from(low)
-        high = GREATEST if chunk is None else chunk.last
+    found = EMPTY
+    for low, high in series.ranges(LEAST, POINTS_AT_A_TIME):
         curve = series.curve(low, high)
         if len(curve.iters):
             found = stats.combine(found, stats.of_groups(*curve, curve.iters, np.zeros(1, np.intp)))
-        if high == GREATEST:
-            return found
-        low = high + 1
+    return found
 
 
 # --- points ----------------------------------------------------------------------------------------

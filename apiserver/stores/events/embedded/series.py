@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -159,6 +159,14 @@ class Series:
             if points <= 0:
                 return int(last)
         return GREATEST
+
+    def ranges(self, low: int, points: int) -> Iterator[tuple[int, int]]:
+        """Ranges of iterations from `low` to the end, with about so many points each; a chunk more at most."""
+        high = self.end_of(low, points)
+        while high < GREATEST:
+            yield low, high
+            low, high = high + 1, self.end_of(high + 1, points)
+        yield low, high
 
     def count(self) -> int:
         """How many points there are."""
