@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 from base64 import b64encode
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -35,6 +35,7 @@ NEWEST = "2.34"
 #: Seconds that anything is waited for: a busy machine takes long, and what never happens is a failure.
 PATIENCE = 120
 _PORTS = (12_000, 32_000)
+_KEPT_PORTS: set[int] = set()
 #: Trusts any certificate.
 ANYBODY = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 ANYBODY.check_hostname, ANYBODY.verify_mode = False, ssl.CERT_NONE
@@ -205,14 +206,15 @@ def served(
     open_files: int = 0,
     tree: Path | None = None,
     cold: bool = False,
+    ports: Sequence[int] = (),
     variables: Mapping[str, str] | None = None,
     **settings: Any,
 ) -> Iterator[Served]:
     """A server on the folder `data`, running; `settings` are fields of Settings, `variables` of its environment.
 
-    open_files, tree, cold: as `Served` has them.
+    open_files, tree, cold: as `Served` has them. ports: that of the API and that of files, if not any two.
     """
-    port, files_port = free_ports(2)
+    port, files_port = ports or free_ports(2)
     fields = {
         "admin_key": ADMIN_KEY,
         "admin_secret": ADMIN_SECRET,
@@ -276,6 +278,13 @@ def wait_until(condition: Callable[[], bool], seconds: float = PATIENCE) -> None
         time.sleep(0.02)
 
 
+def kept_ports(count: int) -> list[int]:
+    """Free ports that stay with who asks: nobody else is given them, also while no server listens there."""
+    ports = free_ports(count)
+    _KEPT_PORTS.update(ports)
+    return ports
+
+
 def free_ports(count: int) -> list[int]:
     """Ports of 127.0.0.1 that nobody listens on, and that no other process of this test run is given.
 
@@ -286,6 +295,8 @@ def free_ports(count: int) -> list[int]:
     with contextlib.ExitStack() as stack:
         while len(ports) < count:
             port = random.randrange(*_PORTS, processes) + process
+            if port in _KEPT_PORTS:
+                continue
             listener = stack.enter_context(socket.socket())
             with contextlib.suppress(OSError):
                 listener.bind(("127.0.0.1", port))

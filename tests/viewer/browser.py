@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any, NoReturn
 from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
@@ -44,9 +44,10 @@ _WITHOUT_NETWORK = ("data:", "blob:", "about:")
 #: Milliseconds that anything of a page is waited for: a busy machine takes long.
 PATIENCE = 30_000
 expect.set_options(timeout=PATIENCE)
-#: Contexts that no test uses, by their options. The pages of a context are shown by one process: to start another one,
-#: which has to compile the pages' scripts, takes more time than most tests.
-_IDLE: WeakKeyDictionary[Browser, dict[str, list[BrowserContext]]] = WeakKeyDictionary()
+#: Contexts that no test uses, with their options, the one that was used last at the end. The pages of a context are
+#: shown by one process: to start another one, which has to compile the pages' scripts, takes more time than most tests.
+_IDLE: WeakKeyDictionary[Browser, list[tuple[dict[str, Any], BrowserContext]]] = WeakKeyDictionary()
+_MOST_IDLE = 4
 
 
 class Faults:
@@ -91,25 +92,47 @@ class Faults:
         page.on("response", answered)
 
 
-@contextmanager
-def running_browser(*, apart: bool = False) -> Iterator[Browser]:
-    """A browser without a window. The test is skipped if there is none, or fails with REQUIRE_ENGINES=1.
+class KeptBrowser:
+    """A plugin of pytest: one browser without a window for all modules.
 
-    apart: each page, and each frame of a stranger in it, has a process of its own, as in people's browsers.
+    It ends before a test that has no browser, because no asynchronous test can run in the same process while there is
+    one.
     """
-    if CHROMIUM is None:
-        _missing("there is no chromium: apt-get install chromium")
-    with sync_playwright() as playwright:
-        together = [] if apart else ["--process-per-site"]
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=[*ARGUMENTS, *together])
-        yield browser
-        browser.close()
+
+    def __init__(self) -> None:
+        self._browser: Browser | None = None
+        self._ending = ExitStack()
+
+    def running(self) -> Browser:
+        """The browser. The test is skipped if there is none, or fails with REQUIRE_ENGINES=1."""
+        if self._browser is None:
+            if CHROMIUM is None:
+                _missing("there is no chromium: apt-get install chromium")
+            playwright = self._ending.enter_context(sync_playwright())
+            self._browser = playwright.chromium.launch(
+                executable_path=CHROMIUM, args=[*ARGUMENTS, "--process-per-site"]
+            )
+            self._ending.callback(self._browser.close)
+        return self._browser
+
+    def end(self) -> None:
+        """End the browser, if there is one."""
+        self._browser = None
+        self._ending.close()
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_setup(self, item: pytest.Function) -> None:
+        if "kept_browser" not in item.fixturenames:
+            self.end()
 
 
 @contextmanager
-def keeping_browser(browser: Browser) -> Iterator[Browser]:
-    """Another browser, which keeps pages that are left, and goes back to them as they were, as people's browsers do."""
-    unwanted = ["--disable-back-forward-cache"]
+def other_browser(browser: Browser, *, keeping: bool = False) -> Iterator[Browser]:
+    """Another browser. In it, each page and each frame of a stranger has a process of its own, as in people's browsers.
+
+    keeping: it keeps pages that are left, and goes back to them as they were, as people's browsers do, too.
+    """
+    unwanted = ["--disable-back-forward-cache"] if keeping else []
     other = browser.browser_type.launch(executable_path=CHROMIUM, args=ARGUMENTS, ignore_default_args=unwanted)
     yield other
     other.close()
@@ -125,15 +148,20 @@ def opened_page(
     without the host: `page.goto("/projects")`. What the page does wrong is noted in `faults`.
     """
     options["base_url"] = server.api_url
-    idle = _IDLE.setdefault(browser, {}).setdefault(repr(options), [])
-    context = idle.pop() if idle else _made(browser, options)
+    idle = _IDLE.setdefault(browser, [])
+    fitting = [one for one in idle if one[0] == options]
+    context = fitting[0][1] if fitting else _made(browser, options)
+    if fitting:
+        idle.remove(fitting[0])
     if key is not None:
         context.add_cookies([{"name": TOKEN_COOKIE, "value": token_of(server, key), "url": server.api_url}])
     page = context.new_page()
     faults.watch(page, server)
     yield page
     _empty(context, server)
-    idle.append(context)
+    idle.append((options, context))
+    if len(idle) > _MOST_IDLE:
+        idle.pop(0)[1].close()
 
 
 def _made(browser: Browser, options: dict[str, Any]) -> BrowserContext:

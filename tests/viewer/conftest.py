@@ -2,7 +2,8 @@
 
 A page is new in each test. Its test fails if the page logs an error, asks another host, gets an answer of 500 or more,
 or does what its policy forbids; `faults.allow("…")` names what a test expects of these. The tests of a module
-share server, runs and browser, so a test that changes runs makes its own.
+share server and runs, so a test that changes runs makes its own. All modules share the browser. To it, their servers
+are one, as they have the same ports one after another: it has compiled the pages' scripts.
 
 The server has the embedded stores. With VIEWER_STORES=engines in the environment, it is on Elasticsearch and MongoDB.
 """
@@ -10,7 +11,7 @@ The server has the embedded stores. With VIEWER_STORES=engines in the environmen
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from typing import Any
 
@@ -19,20 +20,27 @@ from playwright.sync_api import Browser, Page
 
 from tests.clients.sdk import sdk_of
 from tests.engines.fixtures import own_engines
-from tests.harness import Served, served
-from tests.viewer.browser import DESKTOP, PHONE, Faults, opened_page, require_pages, running_browser
+from tests.harness import Served, kept_ports, served
+from tests.viewer.browser import DESKTOP, PHONE, Faults, KeptBrowser, opened_page, require_pages
 from tests.viewer.lab import Lab, fill
 
 
+@pytest.fixture(scope="session")
+def ports() -> Sequence[int]:
+    return kept_ports(2)
+
+
 @pytest.fixture(scope="module")
-def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+def server(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, ports: Sequence[int]
+) -> Iterator[Served]:
     require_pages()
     with ExitStack() as stack:
         engines: dict[str, Any] = {}
         if os.environ.get("VIEWER_STORES") == "engines":
             urls = [request.getfixturevalue(name) for name in ("elasticsearch_url", "mongodb_url")]
             engines = stack.enter_context(own_engines(*urls))
-        yield stack.enter_context(served(tmp_path_factory.mktemp("viewer") / "data", **engines))
+        yield stack.enter_context(served(tmp_path_factory.mktemp("viewer") / "data", ports=ports, **engines))
 
 
 @pytest.fixture(scope="module")
@@ -50,11 +58,18 @@ def sdk_run(server: Served, tmp_path_factory: pytest.TempPathFactory) -> dict[st
     return made
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """It ends with its module, because no asynchronous test can run in the same process while there is one."""
-    with running_browser() as running:
-        yield running
+@pytest.fixture(scope="session")
+def kept_browser(pytestconfig: pytest.Config) -> Iterator[KeptBrowser]:
+    kept = KeptBrowser()
+    pytestconfig.pluginmanager.register(kept)
+    yield kept
+    pytestconfig.pluginmanager.unregister(kept)
+    kept.end()
+
+
+@pytest.fixture
+def browser(kept_browser: KeptBrowser) -> Browser:
+    return kept_browser.running()
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ import pytest
 from playwright.sync_api import Browser, Dialog, FrameLocator, Page, Response, expect
 
 from tests.harness import Served, wait_until
-from tests.viewer.browser import Faults, open_pages, running_browser
+from tests.viewer.browser import Faults, KeptBrowser, open_pages, other_browser
 from tests.viewer.ears import Ears, listening
 from tests.viewer.lab import Lab, upload
 from tests.viewer.media import image, run_with
@@ -74,9 +74,9 @@ async function connect(server) {
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
+def browser(kept_browser: KeptBrowser) -> Iterator[Browser]:
     """One that keeps a report apart from the page that shows it."""
-    with running_browser(apart=True) as running:
+    with other_browser(kept_browser.running()) as running:
         yield running
 
 

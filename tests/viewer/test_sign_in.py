@@ -14,7 +14,7 @@ from playwright.sync_api import Browser, Page, expect
 from apiserver.passwords import hash_password
 from apiserver.setting_values import FixedUser
 from tests.harness import ADMIN_KEY, ADMIN_SECRET, Served, served
-from tests.viewer.browser import DESKTOP, Faults, keeping_browser, opened_page, require_pages
+from tests.viewer.browser import DESKTOP, Faults, opened_page, other_browser, require_pages
 from tests.viewer.lab import Lab
 
 
@@ -153,7 +153,7 @@ def test_a_page_that_the_browser_kept_is_not_shown_after_signing_out(
 ) -> None:
     faults.allow(r"status of 401")
     with (
-        keeping_browser(browser) as keeping,
+        other_browser(browser, keeping=True) as keeping,
         opened_page(keeping, people, faults, key=(ADMIN_KEY, ADMIN_SECRET), **DESKTOP) as page,
     ):
         page.goto("/settings")
