@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.harness import Served
-from tests.viewer.browser import DESKTOP, Faults, opened_page
+from tests.viewer.browser import DESKTOP, PATIENCE, Faults, opened_page
 from tests.viewer.lab import Lab
 
 
@@ -19,6 +19,15 @@ def test_the_page_that_the_sdk_prints_shows_its_run(page: Page, sdk_run: dict[st
     page.goto(sdk_run["page"])
     assert page.url.endswith(f"/projects/{sdk_run['project']}/tasks/{sdk_run['task']}/output/log")
     page.get_by_role("heading", name="run 1").wait_for()
+
+
+def said(faults: Faults) -> str:
+    """What a test would fail with."""
+    try:
+        faults.check()
+    except AssertionError as error:
+        return str(error)
+    return ""
 
 
 @pytest.mark.parametrize(
@@ -39,7 +48,10 @@ def test_what_no_page_may_do_fails_its_test(browser: Browser, server: Served, sc
         page.locator("#page > *").first.wait_for()
         faults.check()
         page.evaluate(f"() => {{ try {{ {script} }} catch {{}} }}")
-        page.wait_for_timeout(200)
+        for _ in range(PATIENCE // 20):
+            if fault in said(faults):
+                break
+            page.wait_for_timeout(20)
     with pytest.raises(AssertionError, match=fault):
         faults.check()
 
