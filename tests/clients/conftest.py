@@ -20,7 +20,8 @@ def server(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Served]:
 
 
 @pytest.fixture
-def sdk(tmp_path: Path, server: Served) -> Sdk:
+def sdk(request: pytest.FixtureRequest, tmp_path: Path, server: Served) -> Sdk:
+    """The SDK sends at once, or, with the indirect parameter "as installed", as it does for users."""
     home = tmp_path / "home"
     home.mkdir()
-    return sdk_of(server, home)
+    return sdk_of(server, home, as_installed=getattr(request, "param", "") == "as installed")

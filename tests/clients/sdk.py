@@ -1,6 +1,6 @@
 """Runs scripts with the real `clearml` package, each in a process of its own, against a served port.
 
-They are configured by the `clearml.conf` that the server itself hands out.
+They are configured by the `clearml.conf` that the server itself hands out, and by how they send.
 """
 
 from __future__ import annotations
@@ -27,6 +27,9 @@ DEFAULT_PYTHON = ROOT / ".venv-clients" / "bin" / "python"
 DEFAULT_OLD_CLIENTS = ROOT / ".venv-old-clients"
 #: Versions of the SDK that cannot be imported from Python 3.11 on.
 _UP_TO_3_10 = ("1.0.5", "1.1.6")
+#: Has the SDK send from a thread. As installed, it sends from a process of its own, which looks only every five seconds
+#: whether it shall send what there is, or end: each run waits for it three times.
+_AT_ONCE = "sdk.development.report_use_subprocess: false\n"
 
 
 def clients_python() -> Path | None:
@@ -70,12 +73,14 @@ def _missing(what: str, variable: str) -> NoReturn:
 
 
 class Sdk:
-    """The SDK of one user."""
+    """The SDK of one user. It sends at once, unless it is to do so `as_installed`."""
 
-    def __init__(self, python: Path, home: Path, configuration: ClientConfiguration) -> None:
+    def __init__(
+        self, python: Path, home: Path, configuration: ClientConfiguration, *, as_installed: bool = False
+    ) -> None:
         self._python = python
         self._home = home
-        (home / "clearml.conf").write_text(configuration.conf())
+        (home / "clearml.conf").write_text(configuration.conf() + ("" if as_installed else _AT_ONCE))
         self._environment = {
             "PATH": os.environ["PATH"],
             "HOME": str(home),
@@ -151,11 +156,13 @@ class Sdk:
         return json.loads(next(line for line in reversed(output.splitlines()) if line.startswith("{")))
 
 
-def sdk_of(server: Served, home: Path) -> Sdk:
+def sdk_of(server: Served, home: Path, *, as_installed: bool = False) -> Sdk:
     """The SDK of a server's admin, whose home is the folder; skips the test, or fails it, where there is none."""
-    return sdk_with(clients_python() or _missing("clearml", "CLIENTS_PYTHON"), server, home)
+    python = clients_python() or _missing("clearml", "CLIENTS_PYTHON")
+    return sdk_with(python, server, home, as_installed=as_installed)
 
 
-def sdk_with(python: Path, server: Served, home: Path) -> Sdk:
+def sdk_with(python: Path, server: Served, home: Path, *, as_installed: bool = False) -> Sdk:
     """The SDK that this Python has, of a server's admin, whose home is the folder."""
-    return Sdk(python, home, ClientConfiguration(server.api_url, server.files_url, server.key, server.secret))
+    configuration = ClientConfiguration(server.api_url, server.files_url, server.key, server.secret)
+    return Sdk(python, home, configuration, as_installed=as_installed)

@@ -81,6 +81,7 @@ def wait_for_progress(process: Popen[str], scalars: int) -> None:
             return
 
 
+@pytest.mark.parametrize("sdk", ["as installed"], indirect=True)
 def test_the_sdk_goes_on_when_the_server_is_killed_and_comes_back(sdk: Sdk, server: Served) -> None:
     with started(sdk, 1) as (process,):
         wait_for_progress(process, 5_000)
