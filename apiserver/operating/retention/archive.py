@@ -30,7 +30,7 @@ from apiserver.data.formats.to_files import write_parquet
 from apiserver.data.tables import Batch, Kind, Repeated, Table, Values
 from apiserver.events.aggregates import BoolArray
 from apiserver.events.model import EventType, Owner
-from apiserver.operating.retention.due import COLUMNS
+from apiserver.operating.retention.tables import COLUMNS
 from apiserver.stores.syncing import sync_folder
 
 _GOING, _DONE, _PART = ".going.parquet", ".parquet", ".part"

@@ -12,60 +12,34 @@ due.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Mapping, MutableMapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-import numpy as np
-
-from apiserver.data.tables import Batch, Column, Kind, Repeated, Values
 from apiserver.events.changes import Cursor
 from apiserver.events.file_urls import urls_in
 from apiserver.events.model import (
-    SAMPLE_TYPES,
-    BucketAxis,
     EventType,
-    Int64Array,
-    LogLine,
     LogPosition,
     MetricSelection,
     Owner,
     Sample,
     SamplePosition,
-    ScalarStats,
     selection_of,
 )
-from apiserver.events.queries import EVERYWHERE, CurvesQuery, PageQuery, Range, SeriesQuery
+from apiserver.events.queries import EVERYWHERE, PageQuery, Range, SeriesQuery
 from apiserver.files.addresses import files_of
+from apiserver.operating.retention import tables
+from apiserver.operating.retention.tables import Part
+from apiserver.operating.retention.thinned import ends_of_thinning, points_that_go
 from apiserver.retention_rules import RetentionRule
 from apiserver.stores.events.base import EventStore
-from apiserver.stores.events.columns.chunks import POINTS_AT_A_TIME
 from apiserver.stores.events.columns.names import Name
-from apiserver.stores.events.columns.points import NO_CURVE, Points, TimedCurve, concat, take
-from apiserver.stores.events.columns.thinning import Thinning, checksum, known_ends
-from apiserver.stores.events.columns.whole import WholePoints
-from apiserver.stores.events.parts import in_parts
 
 #: Events that are read at once.
 _LINES, _SAMPLES = 5000, 200
 #: Series that are read or deleted at once.
 _TOGETHER = 500
-
-_SERIES = (Column("metric", Kind.TEXT), Column("variant", Kind.TEXT), Column("iter", Kind.INT))
-_SAMPLE = (*_SERIES, Column("key", Kind.TEXT), Column("timestamp", Kind.TIME), Column("document", Kind.JSON))
-#: The columns of each type in an archive.
-COLUMNS: dict[EventType, tuple[Column, ...]] = {
-    EventType.SCALAR: (
-        *(*_SERIES, Column("timestamp", Kind.TIME), Column("value", Kind.FLOAT)),
-        *(Column("worker", Kind.TEXT), Column("received", Kind.TIME)),
-    ),
-    EventType.LOG: (
-        *(Column("timestamp", Kind.TIME), Column("sequence", Kind.INT), Column("worker", Kind.TEXT)),
-        *(Column("level", Kind.TEXT), Column("msg", Kind.TEXT), *_SERIES),
-        *(Column("received", Kind.TIME), Column("extra", Kind.JSON)),
-    ),
-    **dict.fromkeys(SAMPLE_TYPES, _SAMPLE),
-}
 
 
 class Totals(NamedTuple):
@@ -118,19 +92,6 @@ class PartlyDeleted(Exception):
     def __init__(self, events: int, why: Exception) -> None:
         super().__init__(f"only {events} were deleted: {why}")
         self.events = events
-
-
-@dataclass(slots=True)
-class Part:
-    """Some events that are due, as a batch of a table."""
-
-    batch: Batch
-    bytes: int
-    """Of texts and documents."""
-    oldest: int
-    newest: int
-    urls: set[str] = field(default_factory=set)
-    """Of the files that they show."""
 
 
 def everything(owner: Owner, type: EventType) -> Due:
@@ -186,7 +147,7 @@ async def _before_the_newest(store: EventStore, series: SeriesQuery, kept: int) 
 def parts(store: EventStore, due: Due) -> AsyncGenerator[Part, None]:
     """All that is due, in parts; no part is empty."""
     if due.type is EventType.SCALAR:
-        return _points(store, due) if due.points is None else _points_that_go(store, due)
+        return _points(store, due)
     return _lines(store, due) if due.type is EventType.LOG else _samples(store, due)
 
 
@@ -213,129 +174,21 @@ async def delete(store: EventStore, due: Due, up_to: Cursor) -> int:
     return deleted
 
 
-async def _points(store: EventStore, due: Due) -> AsyncGenerator[Part, None]:
-    async for some in store.whole_points(SeriesQuery(due.owner, due.type)):
-        if some:
-            yield _part_of_points(some)
-
-
-class _Thinned:
-    """A series that is to be thinned: what is known of it once all its points were read, in parts."""
-
-    def __init__(self, thinning: Thinning) -> None:
-        self._thinning = thinning
-        self._kept: list[TimedCurve] = []
-        self.stay: Int64Array = NO_CURVE.iters
-        """The iterations that stay."""
-        self.checksum = 0
-        self.gone = 0
-        """How many points go."""
-        self.oldest, self.newest = 2**63 - 1, -(2**63)
-        """The times of those that go."""
-
-    def read(self, points: Points) -> None:
-        """Read the next part."""
-        self.checksum = checksum(points, self.checksum)
-        self._kept.append(self._thin(TimedCurve(points.iters, points.values, points.timestamps)))
-
-    def end(self) -> None:
-        """All parts were read."""
-        self.stay = self._thin(concat(self._kept)).iters
-
-    def _thin(self, some: TimedCurve) -> TimedCurve:
-        kept = self._thinning.thinned(some)
-        times = some.timestamps[~np.isin(some.iters, kept.iters)]
-        if len(times):
-            self.gone += len(times)
-            self.oldest, self.newest = min(self.oldest, int(times.min())), max(self.newest, int(times.max()))
-        return kept
-
-
 async def totals_of_thinning(store: EventStore, due: Due) -> Totals:
     """What goes when series are thinned. Their points are read once."""
-    events, oldest, newest = 0, 2**63 - 1, -(2**63)
-    async for series in _thinned(store, due):
-        for one in series.values():
-            events += one.gone
-            oldest, newest = min(oldest, one.oldest), max(newest, one.newest)
-    return Totals(events, oldest, newest)
-
-
-async def _points_that_go(store: EventStore, due: Due) -> AsyncGenerator[Part, None]:
-    """The points that do not stay when series are thinned. They are read twice: what stays is known at the end."""
-    async for series in _thinned(store, due):
-        stay = {name: one.stay for name, one in series.items()}
-        async for part in store.whole_points(SeriesQuery(due.owner, due.type, selection_of(series))):
-            if gone := await asyncio.to_thread(_without, part, stay):
-                yield _part_of_points(gone)
-
-
-async def _thinned(store: EventStore, due: Due) -> AsyncGenerator[dict[Name, _Thinned], None]:
-    """The series with too many points, some at a time, once all their points were read."""
     assert due.points is not None
-    stats = await store.scalar_stats(SeriesQuery(due.owner, due.type), spread=True)
-    long = [one for one in stats if one.count > due.points]
-    for some in in_parts(long, lambda one: one.count, POINTS_AT_A_TIME):
-        thinnings = {(one.metric, one.variant): await _thinning(store, one, due.points) for one in some}
-        series: dict[Name, _Thinned] = {}
-        async for part in store.whole_points(SeriesQuery(due.owner, due.type, selection_of(thinnings))):
-            await asyncio.to_thread(_read, part, thinnings, series)
-        await asyncio.to_thread(_end, series.values())
-        due.checksums.update({name: one.checksum for name, one in series.items()})
-        if series:
-            yield series
+    return Totals(*await ends_of_thinning(store, SeriesQuery(due.owner, due.type), due.points, due.checksums))
 
 
-def _read(
-    part: Sequence[WholePoints], thinnings: Mapping[Name, Thinning], series: MutableMapping[Name, _Thinned]
-) -> None:
-    for name, points, _ in part:
-        series.setdefault(name, _Thinned(thinnings[name])).read(points)
-
-
-def _end(series: Iterable[_Thinned]) -> None:
-    for one in series:
-        one.end()
-
-
-async def _thinning(store: EventStore, stats: ScalarStats, points: int) -> Thinning:
-    ends = known_ends(stats)
-    if ends is None:
-        ends = await store.curve_ends(CurvesQuery([stats.owner], stats.metric, stats.variant, BucketAxis.ITER))
-    return Thinning.of(stats, ends or (stats.min_iter, stats.max_iter), points)  # it has no ends if it is gone since
-
-
-def _without(some: Sequence[WholePoints], stay: Mapping[Name, Int64Array]) -> list[WholePoints]:
-    """The points that do not stay; a series without any is left out."""
-    goes = [~np.isin(one.points.iters, stay.get(one.series, one.points.iters)) for one in some]
-    return [one._replace(points=take(one.points, which)) for one, which in zip(some, goes, strict=True) if which.any()]
-
-
-def _part_of_points(some: Sequence[WholePoints]) -> Part:
-    times = [one.points.timestamps for one in some]
-    oldest, newest = min(int(of.min()) for of in times), max(int(of.max()) for of in times)
-    return Part(_batch_of_points(some), 0, oldest, newest)
-
-
-def _batch_of_points(some: Sequence[WholePoints]) -> Batch:
-    lengths = [len(one.points.iters) for one in some]
-    codes = np.repeat(np.arange(len(some), dtype=np.int32), lengths)
-    names: list[str] = []
-    workers = []
-    for one in some:
-        numbers, places = np.unique(one.points.workers, return_inverse=True)
-        workers.append(places.astype(np.int32) + np.int32(len(names)))
-        names += [one.workers[number] for number in numbers.tolist()]
-    columns: list[Values] = [
-        Repeated(codes, [one.series[0] for one in some]),
-        Repeated(codes, [one.series[1] for one in some]),
-        np.concatenate([one.points.iters for one in some]),
-        np.concatenate([one.points.timestamps for one in some]),
-        np.concatenate([one.points.values for one in some]),
-        Repeated(np.concatenate(workers), names),
-        np.concatenate([one.points.received for one in some]),
-    ]
-    return Batch(sum(lengths), columns)
+async def _points(store: EventStore, due: Due) -> AsyncGenerator[Part, None]:
+    series = SeriesQuery(due.owner, due.type)
+    if due.points is None:
+        found = store.whole_points(series)
+    else:
+        found = points_that_go(store, series, due.points, due.checksums)
+    async for some in found:
+        if some:
+            yield tables.of_points(some)
 
 
 async def _lines(store: EventStore, due: Due) -> AsyncGenerator[Part, None]:
@@ -345,26 +198,9 @@ async def _lines(store: EventStore, due: Due) -> AsyncGenerator[Part, None]:
         after = page[-1].position
         old = [line for line in page if before is None or line.position.timestamp < before]
         if old:
-            size = sum([len(line.message) for line in old])
-            yield Part(_batch_of_lines(old), size, old[0].position.timestamp, old[-1].position.timestamp)
+            yield tables.of_lines(old)
         if len(old) < len(page):
             return
-
-
-def _batch_of_lines(lines: Sequence[LogLine]) -> Batch:
-    columns: list[Values] = [
-        [line.position.timestamp for line in lines],
-        [line.position.sequence for line in lines],
-        [line.worker for line in lines],
-        [line.level for line in lines],
-        [line.message for line in lines],
-        [line.metric for line in lines],
-        [line.variant for line in lines],
-        [line.iter for line in lines],
-        [line.received for line in lines],
-        [line.extra for line in lines],
-    ]
-    return Batch(len(lines), columns)
 
 
 async def _samples(store: EventStore, due: Due) -> AsyncGenerator[Part, None]:
@@ -374,22 +210,7 @@ async def _samples(store: EventStore, due: Due) -> AsyncGenerator[Part, None]:
             after = page[-1].position
             old = [one for one in page if due.before is None or one.timestamp < due.before]
             if old:
-                times = [one.timestamp for one in old]
-                urls = await asyncio.to_thread(urls_in, old)
-                size = sum([len(one.document) for one in old])
-                yield Part(_batch_of_samples(old), size, min(times), max(times), urls)
-
-
-def _batch_of_samples(samples: Sequence[Sample]) -> Batch:
-    columns: list[Values] = [
-        [one.metric for one in samples],
-        [one.variant for one in samples],
-        [one.iter for one in samples],
-        [one.key for one in samples],
-        [one.timestamp for one in samples],
-        [one.document for one in samples],
-    ]
-    return Batch(len(samples), columns)
+                yield await asyncio.to_thread(tables.of_samples, old)
 
 
 async def files_to_delete(store: EventStore, due: Due, names: set[str], hosts: Collection[str]) -> set[str]:

@@ -23,6 +23,7 @@ from apiserver.files.deletions import FileDeletions
 from apiserver.operating.retention import due
 from apiserver.operating.retention.archive import Archive
 from apiserver.operating.retention.due import Due, PartlyDeleted
+from apiserver.operating.retention.tables import Part
 from apiserver.retention_rules import RetentionRule, rule_for
 from apiserver.stores.documents.base import DocumentStore
 from apiserver.stores.documents.paging import pages_by_id
@@ -284,13 +285,13 @@ class _Summary:
         self.oldest, self.newest = 2**63 - 1, -(2**63)
         self.urls: set[str] = set()
 
-    def add(self, part: due.Part) -> None:
+    def add(self, part: Part) -> None:
         self.events += part.batch.rows
         self.bytes += part.bytes
         self.oldest, self.newest = min(self.oldest, part.oldest), max(self.newest, part.newest)
         self.urls |= part.urls
 
-    async def of(self, parts: AsyncGenerator[due.Part, None]) -> AsyncGenerator[Batch, None]:
+    async def of(self, parts: AsyncGenerator[Part, None]) -> AsyncGenerator[Batch, None]:
         """The batches of the parts, which are added up meanwhile."""
         async with aclosing(parts):
             async for part in parts:

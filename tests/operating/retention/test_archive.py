@@ -17,7 +17,7 @@ from arro3.io import read_parquet
 from apiserver.data.formats import arrow
 from apiserver.events.model import SAMPLE_TYPES, EventType, LogColumns
 from apiserver.events.queries import PageQuery, SeriesQuery
-from apiserver.operating.retention import archive, due
+from apiserver.operating.retention import archive, due, tables
 from apiserver.operating.retention.run import Run
 from apiserver.retention_rules import RetentionRule
 from apiserver.stores.documents.query import Update
@@ -162,7 +162,7 @@ async def contents(stores: Stores, type: EventType) -> set[str]:
 
 def archived(folder: Path, type: EventType) -> set[str]:
     """The same in an archive."""
-    place = [column.name for column in due.COLUMNS[type]].index(CONTENT[type])
+    place = [column.name for column in tables.COLUMNS[type]].index(CONTENT[type])
     return {str(row[place]) for row in all_rows(folder)}
 
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from apiserver.events.model import EventType, Owner
 from apiserver.events.queries import SeriesQuery
-from apiserver.operating.retention import archive, due
+from apiserver.operating.retention import archive, due, thinned
 from apiserver.operating.retention.deleting import Amounts
 from apiserver.retention_rules import RetentionRule
 from apiserver.stores.events.embedded.store import EmbeddedEventStore
@@ -257,7 +257,7 @@ async def test_a_long_series_is_thinned_in_parts(stores: Stores, monkeypatch: py
     await merge(stores)
     for module in ("apiserver.stores.events.embedded.thinning", "apiserver.stores.events.embedded.whole"):
         monkeypatch.setattr(f"{module}.POINTS_AT_A_TIME", 5000)
-    monkeypatch.setattr(due, "POINTS_AT_A_TIME", 5000)
+    monkeypatch.setattr(thinned, "POINTS_AT_A_TIME", 5000)
     rule = RetentionRule(("scalars",), "90 d", then="50 points")
     (planned,) = await stores.would_go(rule)
     assert await stores.run(rule) == [planned]

@@ -1,0 +1,102 @@
+"""Events that are due, as batches of a table: this is how an archive has them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from apiserver.data.tables import Batch, Column, Kind, Repeated, Values
+from apiserver.events.file_urls import urls_in
+from apiserver.events.model import SAMPLE_TYPES, EventType, LogLine, Sample
+from apiserver.stores.events.columns.whole import WholePoints
+
+_SERIES = (Column("metric", Kind.TEXT), Column("variant", Kind.TEXT), Column("iter", Kind.INT))
+_SAMPLE = (*_SERIES, Column("key", Kind.TEXT), Column("timestamp", Kind.TIME), Column("document", Kind.JSON))
+#: The columns of each type in an archive.
+COLUMNS: dict[EventType, tuple[Column, ...]] = {
+    EventType.SCALAR: (
+        *(*_SERIES, Column("timestamp", Kind.TIME), Column("value", Kind.FLOAT)),
+        *(Column("worker", Kind.TEXT), Column("received", Kind.TIME)),
+    ),
+    EventType.LOG: (
+        *(Column("timestamp", Kind.TIME), Column("sequence", Kind.INT), Column("worker", Kind.TEXT)),
+        *(Column("level", Kind.TEXT), Column("msg", Kind.TEXT), *_SERIES),
+        *(Column("received", Kind.TIME), Column("extra", Kind.JSON)),
+    ),
+    **dict.fromkeys(SAMPLE_TYPES, _SAMPLE),
+}
+
+
+@dataclass(slots=True)
+class Part:
+    """Some events that are due, as a batch of a table."""
+
+    batch: Batch
+    bytes: int
+    """Of texts and documents."""
+    oldest: int
+    newest: int
+    urls: set[str] = field(default_factory=set)
+    """Of the files that they show."""
+
+
+def of_points(some: Sequence[WholePoints]) -> Part:
+    """Points of some series, at least one."""
+    times = [one.points.timestamps for one in some]
+    oldest, newest = min(int(of.min()) for of in times), max(int(of.max()) for of in times)
+    return Part(_batch_of_points(some), 0, oldest, newest)
+
+
+def _batch_of_points(some: Sequence[WholePoints]) -> Batch:
+    lengths = [len(one.points.iters) for one in some]
+    codes = np.repeat(np.arange(len(some), dtype=np.int32), lengths)
+    names: list[str] = []
+    workers = []
+    for one in some:
+        numbers, places = np.unique(one.points.workers, return_inverse=True)
+        workers.append(places.astype(np.int32) + np.int32(len(names)))
+        names += [one.workers[number] for number in numbers.tolist()]
+    columns: list[Values] = [
+        Repeated(codes, [one.series[0] for one in some]),
+        Repeated(codes, [one.series[1] for one in some]),
+        np.concatenate([one.points.iters for one in some]),
+        np.concatenate([one.points.timestamps for one in some]),
+        np.concatenate([one.points.values for one in some]),
+        Repeated(np.concatenate(workers), names),
+        np.concatenate([one.points.received for one in some]),
+    ]
+    return Batch(sum(lengths), columns)
+
+
+def of_lines(lines: Sequence[LogLine]) -> Part:
+    """Log lines in their order, at least one."""
+    columns: list[Values] = [
+        [line.position.timestamp for line in lines],
+        [line.position.sequence for line in lines],
+        [line.worker for line in lines],
+        [line.level for line in lines],
+        [line.message for line in lines],
+        [line.metric for line in lines],
+        [line.variant for line in lines],
+        [line.iter for line in lines],
+        [line.received for line in lines],
+        [line.extra for line in lines],
+    ]
+    size = sum([len(line.message) for line in lines])
+    return Part(Batch(len(lines), columns), size, lines[0].position.timestamp, lines[-1].position.timestamp)
+
+
+def of_samples(samples: Sequence[Sample]) -> Part:
+    """Vectors, images or plots, at least one."""
+    columns: list[Values] = [
+        [one.metric for one in samples],
+        [one.variant for one in samples],
+        [one.iter for one in samples],
+        [one.key for one in samples],
+        [one.timestamp for one in samples],
+        [one.document for one in samples],
+    ]
+    times, size = [one.timestamp for one in samples], sum([len(one.document) for one in samples])
+    return Part(Batch(len(samples), columns), size, min(times), max(times), urls_in(samples))
