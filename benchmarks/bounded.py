@@ -1,120 +1,177 @@
-"""Measures what quotas and the audit log cost a batch of events: apps with and without them answer in turns.
+"""Measures what quotas, the audit log and metrics cost a batch of events: servers with and without them, in turns.
 
-All apps are in this process, and are called without a network, so that nothing else hides the difference.
+All servers are in this process and share one event loop, so that whatever else the machine does, and where things lie
+in memory, is the same for all. A client in another thread sends each a batch, in random order; what counts is the
+server's CPU time. A round compares the medians of some batches. The figure is the median of the rounds' ratios, with
+the range in which it is at 95 %.
 """
 
 from __future__ import annotations
 
 import asyncio
 import gc
-import json
+import math
 import random
 import statistics
+import threading
 import time
-from base64 import b64encode
-from collections.abc import Sequence
-from contextlib import AsyncExitStack
-from pathlib import Path
-from typing import Any
+from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager
+from functools import partial
+from typing import Any, TypeVar
+from unittest import mock
+from uuid import uuid4
+
+import uvicorn
+import uvloop
+from uvicorn.server import ServerState
 
 from apiserver.app import App, create_app
+from apiserver.connections.protocol import Protocol
+from apiserver.connections.slots import Slots
+from apiserver.metrics.counters import Counters
 from apiserver.setting_values import QUOTAS_OF, Quota
 from apiserver.settings import Settings
 from benchmarks.bodies import scalar_lines
-from benchmarks.figures import UNBOUNDED
+from benchmarks.client import Connection, logged_in
+from benchmarks.figures import UNBOUNDED, UNLIMITED
 from benchmarks.run import Run
 from tests.harness import ADMIN_KEY, ADMIN_SECRET
 
-#: Points and series of a batch.
-_SMALL, _LARGE = (100, 100), (5000, 1000)
+#: By the key of the figure: points and series of a batch, and how many batches are a round.
+_SHAPES = {
+    "bounded.10": (10, 10, 40),
+    "bounded.one": (100, 1, 40),
+    "bounded.100": (100, 100, 20),
+    "bounded.1000": (5000, 1000, 5),
+    "bounded.long": (10_000, 20, 3),
+}
+_WARM_UP = 3
 _QUOTAS = tuple(Quota(of, bytes=10**13, series=10**9, events_per_second=10**9) for of in QUOTAS_OF)
-_BASIC = b"Basic " + b64encode(f"{ADMIN_KEY}:{ADMIN_SECRET}".encode())
+_ALL = "all"
+
+Result = TypeVar("Result")
+
+
+class _Uncounted(Counters):
+    """Counts nothing."""
+
+    def request(self, endpoint: str, status: int, seconds: float) -> None:
+        pass
+
+    def count(self, name: str, by: float = 1) -> None:
+        pass
 
 
 def measure(run: Run) -> None:
     """The figures bounded.*."""
-    asyncio.run(_measure(run))
-
-
-async def _measure(run: Run) -> None:
-    settings: dict[str, dict[str, Any]] = {
-        UNBOUNDED: {"audit": "off"},
-        "quotas": {"audit": "off", "quotas": _QUOTAS},
-        "all": {"audit": "file", "quotas": _QUOTAS},
+    settings: dict[str, tuple[type[Counters], dict[str, Any]]] = {
+        UNBOUNDED: (_Uncounted, {"audit": "off"}),
+        UNLIMITED: (Counters, {"audit": "file"}),
+        _ALL: (Counters, {"audit": "file", "quotas": _QUOTAS}),
     }
-    async with AsyncExitStack() as opened:
-        apps = {
-            name: await _opened(opened, run.folder / str(n), more) for n, (name, more) in enumerate(settings.items())
-        }
-        for size, (points, series) in (("small", _SMALL), ("large", _LARGE)):
-            count = run.sizes.bounded_bodies if size == "small" else run.sizes.bounded_bodies // 10
-            took = await _in_turns(list(apps.values()), points, series, count)
-            medians = dict(zip(apps, took, strict=True))
-            for name in ("quotas", "all"):
-                run.table.put(f"bounded.{name}.{size}", medians[name], {UNBOUNDED: medians[UNBOUNDED]})
+    with _event_loop() as loop, ExitStack() as opened:
+        clients = {}
+        for number, (name, (counters, more)) in enumerate(settings.items()):
+            own = Settings(data=run.folder / str(number), admin_key=ADMIN_KEY, admin_secret=ADMIN_SECRET, **more)
+            with mock.patch("apiserver.app.Counters", counters):
+                app = create_app(own)
+            clients[name] = opened.enter_context(_client(loop, app))
+        for key, (points, series, batches) in _SHAPES.items():
+            rounds = _rounds(clients, points, series, batches, run.sizes.bounded_rounds)
+            base = statistics.median(rounds[UNBOUNDED])
+            ratios = {name: [a / b for a, b in zip(rounds[_ALL], rounds[name], strict=True)] for name in rounds}
+            all = base * statistics.median(ratios[UNBOUNDED])
+            beside = {name: all / statistics.median(ratios[name]) for name in (UNBOUNDED, UNLIMITED)}
+            run.table.put(key, all, beside, {name: median_range(ratios[name]) for name in beside})
 
 
-async def _opened(opened: AsyncExitStack, folder: Path, more: dict[str, Any]) -> App:
-    app = create_app(Settings(data=folder, admin_key=ADMIN_KEY, admin_secret=ADMIN_SECRET, **more))
-    await opened.enter_async_context(app.lifespan())
-    return app
+def median_range(values: list[float]) -> tuple[float, float]:
+    """Between which of the values the median of all that could be measured lies, at 95 %."""
+    ordered, half = sorted(values), len(values) / 2
+    away = math.sqrt(len(values))
+    return ordered[max(math.floor(half - away), 0)], ordered[min(math.ceil(half + away), len(values)) - 1]
 
 
-async def _in_turns(apps: Sequence[App], points: int, series: int, count: int) -> list[float]:
-    """The median milliseconds of each app for a batch, after a tenth of the batches, which warm up."""
-    tasks = [await _called(app, "/tasks.create", b'{"name": "a task", "type": "training"}') for app in apps]
-    ids: list[str] = [json.loads(answer)["data"]["id"] for answer in tasks]
-    took: list[list[float]] = [[] for _ in apps]
+def _rounds(
+    clients: Mapping[str, Connection], points: int, series: int, batches: int, rounds: int
+) -> dict[str, list[float]]:
+    """By server, for each round the median milliseconds of CPU for a batch."""
+    tasks = {name: _new_task(client) for name, client in clients.items()}
+    found: dict[str, list[float]] = {name: [] for name in clients}
     order = random.Random(0)
+    for number in range(_WARM_UP + rounds):
+        took: dict[str, list[float]] = {name: [] for name in clients}
+        for batch in range(number * batches, (number + 1) * batches):
+            for name in order.sample(list(clients), len(clients)):
+                body = scalar_lines(tasks[name], batch * points, points, series)
+                request = clients[name].prepared("events.add_batch", body)
+                before = _others_seconds()
+                clients[name].exchange(request)
+                took[name].append(_others_seconds() - before)
+        if number >= _WARM_UP:
+            for name, each in took.items():
+                found[name].append(statistics.median(each) * 1e3)
+        gc.collect()
+    return found
+
+
+def _new_task(client: Connection) -> str:
+    """The id of a task in a project of its own."""
+    project = client.call("projects.create", {"name": uuid4().hex})["data"]["id"]
+    task = client.call("tasks.create", {"name": "a task", "type": "training", "project": project})
+    return str(task["data"]["id"])
+
+
+def _others_seconds() -> float:
+    """The CPU time of all threads of this process but this one."""
+    return time.process_time() - time.thread_time()
+
+
+@contextmanager
+def _event_loop() -> Iterator[asyncio.AbstractEventLoop]:
+    """An event loop in a thread. Nobody looks for garbage meanwhile, as the pauses would fall on any server."""
+    loop = uvloop.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever)
+    thread.start()
     gc.collect()
-    gc.disable()  # its pauses would fall on any app
+    gc.freeze()
+    gc.disable()
     try:
-        for number in range(count + count // 10):
-            for which in order.sample(range(len(apps)), len(apps)):
-                body = scalar_lines(ids[which], number * points, points, series)
-                began = time.perf_counter()
-                await _called(apps[which], "/events.add_batch", body)
-                took[which].append(time.perf_counter() - began)
+        yield loop
     finally:
         gc.enable()
-    return [statistics.median(some[count // 10 :]) * 1e3 for some in took]
+        gc.unfreeze()
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
 
 
-async def _called(app: App, path: str, body: bytes) -> bytes:
-    """The answer of an app to a request."""
-    headers = [
-        (b"host", b"localhost"),
-        (b"authorization", _BASIC),
-        (b"content-type", b"application/json"),
-        (b"content-length", str(len(body)).encode()),
-    ]
-    scope: dict[str, Any] = {
-        "type": "http",
-        "asgi": {"version": "3.0"},
-        "http_version": "1.1",
-        "method": "POST",
-        "scheme": "http",
-        "path": path,
-        "raw_path": path.encode(),
-        "root_path": "",
-        "query_string": b"",
-        "headers": headers,
-        "client": ("127.0.0.1", 1),
-        "server": ("127.0.0.1", 80),
-    }
-    answer: list[dict[str, Any]] = []
-    bodies = iter([body])
+@contextmanager
+def _client(loop: asyncio.AbstractEventLoop, app: App) -> Iterator[Connection]:
+    """A client of the app, which is served in the event loop while the block is open."""
 
-    async def receive() -> dict[str, Any]:
-        for one in bodies:
-            return {"type": "http.request", "body": one, "more_body": False}
-        await asyncio.Event().wait()  # the client stays
-        raise AssertionError
+    def run(work: Coroutine[Any, Any, Result]) -> Result:
+        return asyncio.run_coroutine_threadsafe(work, loop).result()
 
-    async def send(message: Any) -> None:
-        answer.append(message)
+    stack = AsyncExitStack()
+    port = run(stack.enter_async_context(_served(app)))
+    client = logged_in(port, ADMIN_KEY, ADMIN_SECRET)
+    try:
+        yield client
+    finally:
+        client.close()
+        run(stack.aclose())
 
-    await app(scope, receive, send)
-    if answer[0]["status"] != 200:
-        raise RuntimeError(f"{answer[0]['status']} {answer[-1].get('body', b'')[:500]!r}")
-    return b"".join(message.get("body", b"") for message in answer[1:])
+
+@asynccontextmanager
+async def _served(app: App) -> AsyncIterator[int]:
+    """Serves the app as `apiserver serve` does; the port."""
+    async with app.lifespan():
+        config = uvicorn.Config(app, lifespan="off", log_config=None, server_header=False, reset_contextvars=True)
+        made = partial(Protocol, Slots(), config, ServerState(), {})
+        server = await asyncio.get_running_loop().create_server(made, "127.0.0.1", 0)
+        try:
+            yield server.sockets[0].getsockname()[1]
+        finally:
+            server.close()

@@ -21,7 +21,8 @@ NO_BACKUP = "without a backup"
 FIRST = "the first time"
 PING_EACH = "debug.ping for each task"
 UNWATCHED = "nobody watches"
-UNBOUNDED = "without quotas and audit log"
+UNBOUNDED = "without quotas, audit log and metrics"
+UNLIMITED = "without quotas"
 #: Writes the same points from memory.
 PYARROW = "pyarrow, the points in memory"
 POLLING = "asking every 10 s"
@@ -202,6 +203,11 @@ GROWTH = 1.5
 #: How much slower writing may be then. It should not change at all, but measurements vary that much.
 WRITE_GROWTH = 1.1
 
+
+def _bounded(key: str, batch: str) -> Figure:
+    return Figure(key, f"quotas, audit log and metrics: CPU of {batch}", "ms", (Bar(1.03, UNBOUNDED),))
+
+
 FIGURES: tuple[Figure, ...] = (
     Figure("write.cpu", "add_batch of 10k events, server CPU an event", "ns", (Bar(2, DECODE),)),
     Figure("write.rate", "add_batch of 10k events, one client", "events/s", (least(500_000),)),
@@ -211,17 +217,11 @@ FIGURES: tuple[Figure, ...] = (
     Figure("clients.rate", "add_batch of 100 events, 8 clients", "events/s", (least(250_000),)),
     Figure("clients.p99", "add_batch of 100 events, 8 clients, p99", "ms", (Bar(30),)),
     Figure("clients.cpu", "add_batch of 100 events, 8 clients, CPU an event", "ns"),
-    Figure("bounded.quotas.small", "quotas: batches of 100 points in 100 series", "ms", (Bar(1.03, UNBOUNDED),)),
-    Figure(
-        "bounded.all.small", "quotas and audit log: batches of 100 points in 100 series", "ms", (Bar(1.03, UNBOUNDED),)
-    ),
-    Figure("bounded.quotas.large", "quotas: batches of 5,000 points in 1,000 series", "ms", (Bar(1.03, UNBOUNDED),)),
-    Figure(
-        "bounded.all.large",
-        "quotas and audit log: batches of 5,000 points in 1,000 series",
-        "ms",
-        (Bar(1.03, UNBOUNDED),),
-    ),
+    _bounded("bounded.10", "10 points in 10 series"),
+    _bounded("bounded.one", "100 points in one series"),
+    _bounded("bounded.100", "100 points in 100 series"),
+    _bounded("bounded.1000", "5,000 points in 1,000 series"),
+    _bounded("bounded.long", "10,000 points in 20 series"),
     Figure("log.rate", "log lines in, 10k a batch, one client", "lines/s", (least(250_000),)),
     Figure("log.cpu", "log lines in, CPU a line", "ns"),
     Figure("engine.20", "engine CPU to merged, 20 series, 10k a batch", "ns/point", (Bar(200), Bar(1 / 6, ROWS))),

@@ -21,8 +21,8 @@ class Sizes:
     small_bodies: int = 500
     client_bodies: int = 1500
     """Bodies of 100 events, by each of eight clients."""
-    bounded_bodies: int = 5000
-    """Bodies of 100 points for each app, with quotas and without. There are fewer of longer ones."""
+    bounded_rounds: int = 100
+    """Of some batches of each shape, for servers with bounds and without."""
     log_bodies: int = 150
     memory_bodies: int = 250
     """Bodies of 10k events, by each of four clients."""
@@ -94,7 +94,7 @@ QUICK = Sizes(
     bodies=2,
     small_bodies=5,
     client_bodies=3,
-    bounded_bodies=60,
+    bounded_rounds=2,
     log_bodies=2,
     memory_bodies=1,
     engine_points=20_000,

@@ -10,6 +10,9 @@ from benchmarks.figures import Figure
 _HEAD = ("figure", "value", "limit or peer in the same run", "its value", "ratio", "bar", "")
 _LEFT = {0, 2, 5, 6}
 
+Range = tuple[float, float]
+"""The least and the greatest number that a ratio may have."""
+
 
 class Table:
     """Values by the keys of their figures. Each value is also printed on standard error at once."""
@@ -18,15 +21,26 @@ class Table:
         self.figures = {figure.key: figure for figure in figures}
         self.values: dict[str, float] = {}
         self.beside: dict[str, dict[str, float]] = {}
+        self.ranges: dict[tuple[str, str], Range] = {}
 
     def add(self, figure: Figure) -> None:
         """Add another figure at the end."""
         self.figures[figure.key] = figure
 
-    def put(self, key: str, value: float, beside: dict[str, float] | None = None) -> None:
-        """Note the value of a figure. `beside`: limits and peers by name, in the same unit."""
+    def put(
+        self,
+        key: str,
+        value: float,
+        beside: dict[str, float] | None = None,
+        ranges: dict[str, Range] | None = None,
+    ) -> None:
+        """Note the value of a figure. `beside`: limits and peers by name, in the same unit.
+
+        `ranges`: between which numbers the ratios to some of these are, as far as that is known.
+        """
         figure = self.figures[key]
         self.values[key] = value
+        self.ranges |= {(key, name): of_ratio for name, of_ratio in (ranges or {}).items()}
         _tell(f"{figure.name}: {number(value)} {figure.unit}")
         self.compare(key, beside or {})
 
@@ -56,7 +70,10 @@ class Table:
             if figure.key not in self.values:
                 continue
             value, beside = self.values[figure.key], self.beside.get(figure.key, {})
-            compared = [(name, number(other), ratio(value, other)) for name, other in beside.items()] or [("", "", "")]
+            compared = [
+                (name, number(other), ratio(value, other) + _in_range(self.ranges.get((figure.key, name))))
+                for name, other in beside.items()
+            ] or [("", "", "")]
             bars = ", ".join(map(str, figure.bars))
             yield figure.name, f"{number(value)} {figure.unit}", *compared[0], bars, _verdict(figure, value, beside)
             for more in compared[1:]:
@@ -76,6 +93,10 @@ def ratio(value: float, other: float) -> str:
     if not value or not other:
         return ""
     return f"{number(value / other)} ×" if value >= other else f"1/{number(other / value)}"
+
+
+def _in_range(of_ratio: Range | None) -> str:
+    return "" if of_ratio is None else f" ({of_ratio[0]:.3f}–{of_ratio[1]:.3f})"
 
 
 def _verdict(figure: Figure, value: float, beside: dict[str, float]) -> str:

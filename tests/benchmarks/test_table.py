@@ -27,6 +27,13 @@ def test_a_figure_stands_beside_each_thing_it_is_compared_with() -> None:
     ]
 
 
+def test_a_ratio_has_its_range_if_that_is_known() -> None:
+    table = Table([Figure("a", "writing", "ns")])
+    table.put("a", 103, {"without": 100, "peer": 200}, {"without": (1.0212, 1.04)})
+    assert "| 1.03 × (1.021–1.040) |" in table.markdown()
+    assert "| 1/1.94 |" in table.markdown()
+
+
 @pytest.mark.parametrize(
     ("bars", "value", "beside", "verdict"),
     [

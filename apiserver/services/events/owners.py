@@ -9,24 +9,22 @@ from apiserver.events.model import EventType, MetricSelection, Owner, Selection
 from apiserver.rpc.errors import invalid_id, validation_error
 from apiserver.services.backend import Call, documents, visible
 from apiserver.services.last_metrics import RESET
+from apiserver.services.quotas.quotas import FIELDS
 from apiserver.stores.documents.query import Document
 
-#: The fields of an owner's document that these endpoints need.
-_FIELDS = ("id", "name", "status", "ready", "has_x_axis_labels", RESET)
+#: The fields of an owner's document that these endpoints need, and quotas.
+_FIELDS = ("id", "name", "status", "ready", "has_x_axis_labels", RESET, *FIELDS)
 
 _ALL_TYPES = "*"
 
 
-async def find(
-    call: Call, ids: Sequence[str], *, model: bool, to_change: bool = False, more: tuple[str, ...] = ()
-) -> dict[str, Document]:
-    """By id, the documents with these ids whose events the caller may read (or change); with `more` fields."""
-    fields = (*_FIELDS, *more)
+async def find(call: Call, ids: Sequence[str], *, model: bool, to_change: bool = False) -> dict[str, Document]:
+    """By id, the documents with these ids whose events the caller may read (or change)."""
     collection, allowed = "models" if model else "tasks", documents(call) if to_change else visible(call)
     if len(ids) == 1:
-        one = await call.backend.document_cache.find_one(allowed, collection, ids[0], fields)
+        one = await call.backend.document_cache.find_one(allowed, collection, ids[0], _FIELDS)
         return {ids[0]: one} if one else {}
-    return {document["id"]: document for document in await allowed.find_kept(collection, ids, fields)}
+    return {document["id"]: document for document in await allowed.find_kept(collection, ids, _FIELDS)}
 
 
 async def require(

@@ -16,7 +16,6 @@ from apiserver.rpc.errors import ApiError, validation_error
 from apiserver.services.backend import Call, documents, endpoint
 from apiserver.services.events import owners
 from apiserver.services.last_metrics import RESET, new_revision
-from apiserver.services.quotas.quotas import FIELDS
 from apiserver.stores.documents.query import Document, Update
 from apiserver.times import now_ms
 
@@ -115,19 +114,21 @@ async def _add(call: Call, events: Ingest, known: Mapping[Owner, Document | None
 def _count(call: Call, batch: EventBatch) -> None:
     count = call.backend.counters.count
     count("event_bytes", len(call.body))
-    count("events.scalars", len(batch.scalars.iters))
-    count("events.logs", sum([len(lines.messages) for lines in batch.logs]))
-    count("events.samples", len(batch.samples))
+    if batch.scalars:
+        count("events.scalars", len(batch.scalars.iters))
+    if batch.logs:
+        count("events.logs", sum([len(lines.messages) for lines in batch.logs]))
+    if batch.samples:
+        count("events.samples", len(batch.samples))
 
 
 async def _documents_of(call: Call, events: Ingest) -> dict[Owner, Document | None]:
     """The documents of the events' owners; None for an owner without one."""
     documents: dict[Owner, Document | None] = {}
-    more = FIELDS if call.backend.quotas is not None else ()
     for model in (False, True):
         asked = [owner for owner in events.locked_allowed if owner.is_model == model]
         ids = [owner.id for owner in asked]
-        known = await owners.find(call, ids, model=model, to_change=True, more=more) if ids else {}
+        known = await owners.find(call, ids, model=model, to_change=True) if ids else {}
         documents |= {owner: known.get(owner.id) for owner in asked}
     return documents
 

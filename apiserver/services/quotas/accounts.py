@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import math
 import time
 from collections import defaultdict
 from collections.abc import Sequence
@@ -65,6 +66,8 @@ class Account:
     added_series: int = 0
     coming: int = 0
     """Bytes of files that are being uploaded."""
+    far_below: float = 0
+    """While `added_bytes` are fewer, no bound is mostly used up. 0 if one is, or until `look_ahead` is called."""
     bucket: Bucket | None = None
     """None if events a second have no bound."""
     name: str | None = None
@@ -99,8 +102,23 @@ class Account:
         both = (("bytes", self.bytes, self.quota.bytes), ("series", self.series, self.quota.series))
         return [Share(self, what, has, bound) for what, has, bound in both if bound]
 
+    def look_ahead(self) -> bool:
+        """Set `far_below`, after anything but `added_bytes` has changed; returns whether most of a bound is used up."""
+        quota = self.quota
+        if quota.series and self.series >= NEAR * quota.series:
+            self.far_below = 0
+        else:
+            self.far_below = (NEAR * quota.bytes or math.inf) - self.summed_bytes - self.coming
+        return self.added_bytes >= self.far_below
+
+    def come(self, bytes: int) -> None:
+        """Count bytes of a file that is being uploaded; fewer, if they are negative."""
+        self.coming += bytes
+        self.look_ahead()
+
     def begin_sum(self) -> None:
         """What was added is among what the sum finds that begins now."""
+        self.far_below -= self.added_bytes
         self.summed_bytes += self.added_bytes
         self.summed_series += self.added_series
         self.added_bytes = self.added_series = 0
@@ -113,29 +131,33 @@ class Accounts:
         self.subjects = Subjects(quotas)
         self._most = most
         self._companies: dict[str, dict[Subject, Account]] = defaultdict(dict)
-        self._of_owners: dict[tuple[Owner, str | None, str | None], list[Account]] = {}
+        self._of_owners: dict[Owner, tuple[Document, list[Account]]] = {}
 
     def of_company(self, company: str) -> dict[Subject, Account]:
         """Those of a company."""
         return self._companies[company]
 
     def of(self, owner: Owner, document: Document) -> list[Account]:
-        """Those that the events and files of the owner with this document count for. They are remembered."""
-        key = owner, document.get("project"), document.get("user")
-        known = self._of_owners.get(key)
-        if known is None:
-            of_company = self._companies[owner.company]
-            if len(of_company) + 4 > self._most:
-                self._forget(of_company, time.monotonic())
-            if len(self._of_owners) >= _OWNERS:
-                self._of_owners.clear()
-            known = self._of_owners[key] = []
-            for subject, quota in self.subjects.of(*key):
-                account = of_company.get(subject)
-                if account is None:
-                    account = of_company[subject] = new_account(subject, quota)
-                known.append(account)
-        return known
+        """Those that the events and files of the owner with this document count for.
+
+        They are remembered until it is another document, which may say something else.
+        """
+        known = self._of_owners.get(owner)
+        if known is not None and known[0] is document:
+            return known[1]
+        of_company = self._companies[owner.company]
+        if len(of_company) + 4 > self._most:
+            self._forget(of_company, time.monotonic())
+        if len(self._of_owners) >= _OWNERS:
+            self._of_owners.clear()
+        found: list[Account] = []
+        for subject, quota in self.subjects.of(owner, document.get("project"), document.get("user")):
+            account = of_company.get(subject)
+            if account is None:
+                account = of_company[subject] = new_account(subject, quota)
+            found.append(account)
+        self._of_owners[owner] = document, found
+        return found
 
     def take_over(self, company: str, found: Sequence[Account]) -> None:
         """Remember the accounts that a sum has made, given with the fullest first, as long as there is room.

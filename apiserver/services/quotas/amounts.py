@@ -29,7 +29,7 @@ from typing import NamedTuple
 from apiserver.events.model import EventType
 from apiserver.off_loop import off_loop
 from apiserver.repeating import Repeating
-from apiserver.services.quotas.accounts import MOST, NEAR, Account, Accounts, Share, new_account, shown
+from apiserver.services.quotas.accounts import MOST, Account, Accounts, Share, new_account, shown
 from apiserver.services.quotas.subjects import Subject
 from apiserver.services.usage import CompanyUsage, Usages
 from apiserver.stores.documents.base import DocumentStoreBusy
@@ -57,7 +57,7 @@ class _Company:
     due: float = 0.0
     """When the next sum may begin."""
     grown: bool = True
-    """Whether something was added, or refused, since the last sum began."""
+    """Whether something was refused or deleted, or bytes of files came, since the last sum began."""
     near: dict[tuple[Subject, str], bool] = field(default_factory=dict)
     """Who has most of which bound, and whether they have used up all of it."""
 
@@ -96,7 +96,7 @@ class Amounts:
             account.added_bytes += bytes
             if account.added_bytes < 0:
                 account.added_bytes = 0
-            is_near = account.part >= NEAR
+            is_near = account.look_ahead()
             if is_near or bytes < 0:
                 self._look_at(company, account, company.near)
             any_near |= is_near
@@ -160,7 +160,7 @@ class Amounts:
         known.summed = True
         near: dict[tuple[Subject, str], bool] = {}
         for account in self._accounts.of_company(company).values():
-            if account.part >= NEAR:
+            if account.look_ahead():
                 self._look_at(known, account, near)
         known.near = near
 
@@ -173,8 +173,10 @@ class Amounts:
 
     async def _measure_all(self) -> None:
         now = time.monotonic()
-        for company in [name for name, known in self._companies.items() if known.grown and known.due <= now]:
-            await self.measure(company)
+        for company in [name for name, known in self._companies.items() if known.due <= now]:
+            accounts = self._accounts.of_company(company).values()
+            if self._companies[company].grown or any(account.added_bytes for account in accounts):
+                await self.measure(company)
 
     def _look_at(self, company: _Company, account: Account, near: dict[tuple[Subject, str], bool]) -> None:
         """Note in `near` whether the account has most of a bound, and say so in the log if that is new."""

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 BURST = 10.0
 #: A bucket with a smaller part of its tokens is nearly empty.
 _NEARLY = 0.2
+_NEARLY_EMPTY = BURST * (1 - _NEARLY)
 
 
 @dataclass(slots=True)
@@ -31,6 +32,8 @@ class Bucket:
     def wait(self, events: int, now: float) -> float:
         """For how many seconds one has to wait until one may send so many events; 0: they may be sent now."""
         lacking = self.full_at - now
+        if lacking <= 0:
+            return 0.0
         longest = BURST - events / self.rate
         if longest < 0:
             longest = 0.0
@@ -38,8 +41,9 @@ class Bucket:
 
     def take(self, events: int, now: float) -> bool:
         """Take tokens for events. Returns whether the bucket is nearly empty then."""
-        self.full_at = (self.full_at if self.full_at > now else now) + events / self.rate
-        return self.full_at - now > BURST * (1 - _NEARLY)
+        full_at = self.full_at
+        self.full_at = full_at = (full_at if full_at > now else now) + events / self.rate
+        return full_at - now > _NEARLY_EMPTY
 
     def lacks(self, now: float) -> float:
         """Which part of its tokens is missing; more than 1 if there is a debt."""

@@ -76,4 +76,4 @@ class Upload(Taken):
     def _come(self, bytes: int) -> None:
         self._bytes += bytes
         for account in self._growing:
-            account.coming += bytes
+            account.come(bytes)

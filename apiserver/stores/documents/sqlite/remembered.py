@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from array import array
-from collections import OrderedDict
+from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Callable, Collection
 from typing import TypeVar, cast
 
@@ -29,20 +29,20 @@ class Remembered:
     def __init__(self, rows: int = 200_000) -> None:
         self._most_rows = rows
         self._lock = threading.Lock()
-        self._changes: dict[tuple[str, str | None], int] = {}
+        self._changes: defaultdict[str, Counter[str | None]] = defaultdict(Counter)
         self._found: OrderedDict[tuple[str, str], tuple[int, object]] = OrderedDict()
         self._rows = 0
 
     def changed(self, table: str, roots: Collection[str] | None) -> None:
         """Note that these top-level fields have changed in some documents. None: documents were added or deleted."""
         with self._lock:
-            for root in [None] if roots is None else roots:
-                self._changes[table, root] = self._changes.get((table, root), 0) + 1
+            self._changes[table].update([None] if roots is None else roots)
 
     def changes(self, table: str, roots: Collection[str]) -> int:
         """How often one of these fields was changed, or documents were added or deleted."""
         with self._lock:
-            return sum([self._changes.get((table, root), 0) for root in (None, *roots)])
+            counts = self._changes[table]
+            return sum([counts.get(root, 0) for root in roots], counts.get(None, 0))
 
     def of(
         self,

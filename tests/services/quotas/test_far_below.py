@@ -1,0 +1,96 @@
+"""A batch that is far below all bounds is counted at once, and counts as if it had been looked at closely."""
+
+from __future__ import annotations
+
+import random
+import time
+from pathlib import Path
+
+import pytest
+
+from apiserver.events.ingest import Ingest, ingest_lines
+from apiserver.events.model import Owner
+from apiserver.rpc.errors import ApiError
+from apiserver.services.quotas.quotas import Quotas
+from apiserver.setting_values import QUOTAS_OF, Quota
+from benchmarks.bodies import log_lines, scalar_lines
+from tests.harness import running_api
+
+pytestmark = pytest.mark.anyio
+
+COMPANY = "d1e5c0a8f00d4e0ab1e0c0ffee000001"
+TASKS = ("t1", "t2", "t3")
+DOCUMENTS = {
+    Owner(COMPANY, task): {"id": task, "project": f"p{n % 2}", "user": f"u{n // 2}"} for n, task in enumerate(TASKS)
+}
+
+
+class Close(Quotas):
+    """Looks at each batch closely."""
+
+    def _is_counted(self, *batch: object) -> bool:
+        return False
+
+
+class Both:
+    """Gives the same to quotas, and to those that look at each batch closely."""
+
+    def __init__(self, quotas: Quotas, close: Close) -> None:
+        self.each = quotas, close
+
+    async def admit(self, body: bytes) -> str:
+        """What is said of a batch: that it is taken as far as its series are, or why not."""
+        said = []
+        for quotas in self.each:
+            events: Ingest = ingest_lines(body, company=COMPANY, received=0, worker="")
+            try:
+                await quotas.admit(events, DOCUMENTS)
+                said.append(f"{events.accepted} taken {dict(events.rejects.reasons)}")
+            except ApiError as error:
+                said.append(f"{error.message} {error.retry_after}")
+        assert said[0] == said[1]
+        return said[0]
+
+    def have_counted(self) -> None:
+        """They agree on what each has, and on how many have most of a bound."""
+        (mine, closely) = (
+            {
+                str(one.subject): (one.bytes, one.series, one.bucket and one.bucket.full_at)
+                for one in quotas.accounts.of_company(COMPANY).values()
+            }
+            for quotas in self.each
+        )
+        assert mine == closely
+        assert self.each[0].amounts.near() == self.each[1].amounts.near()
+
+
+@pytest.mark.parametrize("seed", range(5))
+async def test_batches_count_as_if_each_was_looked_at_closely(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    draw, now = random.Random(seed), [time.monotonic()]
+    monkeypatch.setattr("apiserver.services.quotas.quotas.time.monotonic", lambda: now[0])
+    bounds = tuple(
+        Quota(
+            of,
+            bytes=draw.randrange(5, 50) * 1000,
+            series=draw.randrange(10, 60),
+            events_per_second=draw.choice([5, 50]),
+        )
+        for of in QUOTAS_OF
+    )
+    async with running_api(tmp_path) as api:
+        parts = api.backend.events, api.backend.documents, api.backend.last_metrics, api.backend.usages
+        both = Both(Quotas(bounds, *parts, api.backend.counters), Close(bounds, *parts, api.backend.counters))
+        said = set()
+        for number in range(400):
+            task, count = draw.choice(TASKS), draw.choice([1, 1, 5, 20, 100])
+            lines = log_lines if draw.random() < 0.2 else scalar_lines
+            answer = await both.admit(lines(task, number * 7 % 40, count))
+            said.add("over" if "Over" in answer else "taken")
+            both.have_counted()
+            now[0] += draw.choice([0.0, 0.1, 3.0])
+            if not number % 100:
+                for quotas in both.each:
+                    await quotas.amounts.measure(COMPANY)
+        assert said == {"over", "taken"}
