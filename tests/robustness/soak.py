@@ -194,7 +194,7 @@ def complaints(soaked: Soaked) -> list[str]:
     half = soaked.seconds / 2 / 3600
     memory = statistics.median([one.memory for one in soaked.settled()])
     bounds: list[tuple[str, Callable[[Noted], float], float]] = [
-        ("MB of memory", lambda one: one.memory, max(10.0, memory / 20)),
+        ("MB of memory", lambda one: one.memory, max(20.0, memory / 20)),
         ("open files", lambda one: one.files, 10.0),
         ("threads", lambda one: one.threads, 5.0),
     ]
