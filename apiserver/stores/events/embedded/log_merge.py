@@ -13,7 +13,7 @@ A block is read as a whole, so its lines have up to `LARGEST_BYTES` together, un
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import pairwise
 
 import msgspec
@@ -46,21 +46,24 @@ class BlockWriter:
         self._conn = conn
         self._series = SeriesQuery(owner, EventType.LOG)
         self._owner = number
+        self._ids: dict[Name, int] = {}
         self._names: dict[int, Name] = {}
+        self._knows_merged = False
+        """Whether the ids of all series are known that merged lines have."""
         self._pending: dict[int, Lines] = {}
         self._next_id = int(conn.execute("SELECT coalesce(max(id), 0) + 1 FROM log_blocks").fetchone()[0])
 
-    def _ids(self) -> dict[Name, int]:
-        """The ids of all series that there are by now."""
-        ids = series_ids(self._conn, self._series)
-        self._names = {id: name for name, id in ids.items()}
-        return ids
+    def learn(self, ids: Mapping[Name, int]) -> None:
+        """Know the ids of these series."""
+        self._ids |= ids
+        self._names |= {id: name for name, id in ids.items()}
 
     def read(self, id: int) -> Lines:
         """A block that is in the database."""
         row = self._conn.execute("SELECT body FROM log_blocks WHERE id = ?", (id,)).fetchone()
-        if not self._names:
-            self._ids()
+        if not self._knows_merged:
+            self.learn(series_ids(self._conn, self._series))
+            self._knows_merged = True
         return codec.decode(row[0], self._names)
 
     def remove(self, id: int) -> None:
@@ -81,7 +84,6 @@ class BlockWriter:
         """Write all collected blocks to the database."""
         if not self._pending:
             return
-        ids = self._ids()
         self._conn.executemany(
             "REPLACE INTO log_blocks"
             " (id, owner, first_time, first_sequence, last_time, last_sequence, count, names, body, sizes)"
@@ -95,8 +97,8 @@ class BlockWriter:
                     int(lines.timestamps[-1]),
                     int(lines.sequences[-1]),
                     len(lines),
-                    msgspec.msgpack.encode(lines.names.distinct().map(ids).table),
-                    codec.encode(lines, ids),
+                    msgspec.msgpack.encode(lines.names.distinct().map(self._ids).table),
+                    codec.encode(lines, self._ids),
                     log_sizes.encode(lines),
                 )
                 for id, lines in self._pending.items()
@@ -157,7 +159,7 @@ def _lay_in(conn: sqlite3.Connection, owner: Owner, lines: Lines, registrar: Reg
             fresh.append(free)
             writer.put(codec.joined([there, free]), id)
     if fresh:
-        _count(conn, owner, codec.joined(fresh), registrar)
+        writer.learn(_count(conn, owner, codec.joined(fresh), registrar))
     writer.write()
     if behind is not None:
         _append(conn, number, behind, writer)
@@ -175,14 +177,15 @@ def _placed(conn: sqlite3.Connection, owner: int, lines: Lines) -> Iterator[tupl
         yield None, lines.slice(edges[-1], len(lines))
 
 
-def _count(conn: sqlite3.Connection, owner: Owner, lines: Lines, registrar: Registrar) -> None:
-    """Add the lines to the numbers of lines of their series."""
+def _count(conn: sqlite3.Connection, owner: Owner, lines: Lines, registrar: Registrar) -> dict[Name, int]:
+    """Add the lines to the numbers of lines of their series; return the ids of these."""
     names = lines.names.distinct()
-    new_ids = registrar.series(EventType.LOG, [(owner, *name) for name in names.table])
+    ids = registrar.series(EventType.LOG, [(owner, *name) for name in names.table])
     conn.executemany(
         "INSERT INTO log_series VALUES (?, ?) ON CONFLICT (series) DO UPDATE SET lines = lines + excluded.lines",
-        zip(new_ids, np.bincount(names.places, minlength=len(names.table)).tolist(), strict=True),
+        zip(ids, np.bincount(names.places, minlength=len(names.table)).tolist(), strict=True),
     )
+    return dict(zip(names.table, ids, strict=True))
 
 
 def _append(conn: sqlite3.Connection, owner: int, lines: Lines, writer: BlockWriter) -> None:
