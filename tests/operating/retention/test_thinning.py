@@ -255,8 +255,7 @@ async def test_a_long_series_is_thinned_in_parts(stores: Stores, monkeypatch: py
     plain = PlainEventStore()
     await plain.add(batch(scalars(many, timestamps=range(OLD - 30_000, OLD)), curve(metric="other")))
     await merge(stores)
-    for module in ("apiserver.stores.events.embedded.thinning", "apiserver.stores.events.embedded.whole"):
-        monkeypatch.setattr(f"{module}.POINTS_AT_A_TIME", 5000)
+    monkeypatch.setattr("apiserver.stores.events.embedded.whole.POINTS_AT_A_TIME", 5000)
     monkeypatch.setattr(thinned, "POINTS_AT_A_TIME", 5000)
     rule = RetentionRule(("scalars",), "90 d", then="50 points")
     (planned,) = await stores.would_go(rule)

@@ -23,6 +23,7 @@ from apiserver.events.model import (
     LogPosition,
     Owner,
     Selection,
+    SeriesName,
     selection_of,
 )
 from apiserver.events.queries import EVERYWHERE, Range, SeriesQuery
@@ -57,6 +58,8 @@ from apiserver.stores.reserve import Reserve, free_bytes
 
 _READERS = 4
 _LEAST_FREE_BYTES = 2**20
+#: So often a series is read to be thinned, if it has changed meanwhile.
+_TRIES = 5
 _NONE: Mapping[str, int] = {}
 
 Result = TypeVar("Result")
@@ -224,20 +227,40 @@ class EmbeddedEventStore(EmbeddedReads):
         self, series: SeriesQuery, points: int, checksums: Mapping[tuple[str, str], int] | None = None
     ) -> int:
         """Thin the series, some in a transaction."""
-        parts = self._parts
         long = [one for one in await self.scalar_stats(series) if one.count > points]
-        gone: list[int] = []
+        gone = 0
         for some in in_parts(long, lambda one: one.count, POINTS_AT_A_TIME):
             wanted = replace(series, selection=selection_of((one.metric, one.variant) for one in some))
+            gone += await self._thin(wanted, points, checksums)
+        return gone
 
-            def work(conn: sqlite3.Connection, registrar: Registrar, wanted: SeriesQuery = wanted) -> list[int]:
-                workers = parts.live.workers.names
-                count, ids = thinning.thin(conn, wanted, points, checksums, registrar, workers, parts.live.worker)
-                gone.append(count)
-                return ids
+    async def _thin(self, wanted: SeriesQuery, points: int, checksums: Mapping[tuple[str, str], int] | None) -> int:
+        live, owner = self._parts.live, wanted.owner
+        for _ in range(_TRIES):
+            if live.holds(owner):
+                await self.merge()
+            since = ChangesQuery([owner], (await self.changes(ChangesQuery([owner]))).cursor)
+            thinned = await thinning.read(self, wanted, points)
+            chosen = [one for name, one in thinned.items() if checksums is None or checksums.get(name) == one.checksum]
+            if not chosen:
+                return 0
+            if await self._put_thinned(since, owner, [one.kept for one in chosen]):
+                return sum([one.gone for one in chosen])
+        raise EventStoreBusy("these series change again and again while they are thinned", overloaded=False)
 
-            await self._put(series.owner, work, are_new=False)
-        return sum(gone)
+    async def _put_thinned(self, since: ChangesQuery, owner: Owner, kept: Sequence[WholePoints]) -> bool:
+        """Put these points in place of all others of their series; returns whether none of these has changed."""
+        live, is_same = self._parts.live, True
+
+        def work(conn: sqlite3.Connection, registrar: Registrar) -> list[int]:
+            nonlocal is_same
+            changed = live.look(since).changes(conn).owners.get(owner)
+            names = {SeriesName(EventType.SCALAR, *one.series) for one in kept}
+            is_same = changed is None or not (changed.everything or names & changed.series.keys())
+            return thinning.replace(conn, owner, kept, registrar, live.worker) if is_same else []
+
+        await self._put(owner, work, are_new=False)
+        return is_same
 
     async def merge(self) -> None:
         """Merge all that was added. The store does so by itself; a backup or a measurement may not want to wait."""
