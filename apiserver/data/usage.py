@@ -46,7 +46,7 @@ _AMOUNTS = (
 )
 _QUOTA = (
     *(Column("of", Kind.TEXT), Column("id", Kind.TEXT), Column("name", Kind.TEXT), Column("bounded", Kind.TEXT)),
-    *(Column("used", Kind.INT), Column("quota", Kind.INT)),
+    *(Column("used", Kind.INT), Column("quota", Kind.INT), Column("kind", Kind.TEXT)),
 )
 _COLUMNS = {By.TASK: (*_PROJECT, *_OWNER, *_AMOUNTS), By.PROJECT: (*_PROJECT, *_AMOUNTS), By.TYPE: _AMOUNTS}
 
@@ -58,7 +58,8 @@ async def usage(
         By,
         Query(
             description="A row for each task (or model), project, or only type of event. `quota`: how much"
-            " of the quotas of bytes and series is used up by each task, project, user or company that has part of one."
+            " of the quotas of bytes and series is used up by each task, project, user or company that has part of one,"
+            " the fullest first."
         ),
     ] = By.TASK,
     project: Annotated[
@@ -68,28 +69,35 @@ async def usage(
         Literal["task", "project", "user", "company"] | None,
         Query(description="Only quotas of these, with `by=quota`; there may be very many of tasks."),
     ] = None,
+    limit: Annotated[
+        int | None, Query(ge=1, description="Only the fullest ones, so many of them, with `by=quota`.")
+    ] = None,
     csv: PlainCsv = None,
 ) -> Response:
     """How many events of which type the tasks and models of the caller's company have, and how many bytes they take.
 
-    A row of type `files` says the same of the files in the folder of a task; that of all other files has no `kind` and
-    no `project`. The answer is up to a minute old, or ten times as old as adding up takes. Events that are to replace
+    `series` counts each metric with a variant; of logs, it counts the logs, which are no series to quotas. A row of
+    type `files` says the same of the files in the folder of a task; that of all other files has no `kind` and no
+    `project`. The answer is up to a minute old, or ten times as old as adding up takes. Events that are to replace
     others may count beside them for some seconds. On Elasticsearch, numbers and bytes are estimates. If adding up takes
     longer than 20 seconds, the answer is 503.
+
+    With `by=quota`, `used` is as of now, with what was added since the last sum. `kind` tells models from tasks.
     """
     call.refuse_link()
     if call.caller.grant.project is not None:
         raise out_of_project("an access key that is limited to a project does not tell what the company keeps")
-    if of is not None and by is not By.QUOTA:
-        raise bad_parameter("of", "it goes only with by=quota")
+    for name, given in (("of", of), ("limit", limit)):
+        if given is not None and by is not By.QUOTA:
+            raise bad_parameter(name, "it goes only with by=quota")
     if project:
         id = (await find_project(call, project))["id"]
         project = None if id == ALL else id
     if by is By.QUOTA:
-        listed = await _shares(call, of, project)
+        listed = (await _shares(call, of, project))[:limit]
 
         def make() -> Table:
-            return Table(_QUOTA, _batches(iter(listed)))
+            return Table(_QUOTA, _batches(map(_row_of, listed)))
     else:
         found = await call.backend.usages.of(call.caller.company)
 
@@ -99,8 +107,8 @@ async def usage(
     return await answer(call, f"usage-by-{by}", make, options=Options(csv == "plain"))
 
 
-async def _shares(call: DataCall, of: str | None, project: str | None) -> list[Sequence[Any]]:
-    """How much of its quotas each has used up; of one project, and of the tasks in it, or of all."""
+async def _shares(call: DataCall, of: str | None, project: str | None) -> list[Share]:
+    """How much of its quotas each has used up, the fullest first; of one project, and of the tasks in it, or of all."""
     quotas = call.backend.quotas
     if quotas is None or not quotas.bounds_amounts:
         return []
@@ -111,12 +119,13 @@ async def _shares(call: DataCall, of: str | None, project: str | None) -> list[S
         found = (await call.backend.usages.of(call.caller.company)).of_project(project)
         ids = {project, *(owner.id for owner in found.kept.usage.owners)}
         shares = [share for share in shares if share.account.subject.id in ids]
-    return [_row_of(share) for share in shares]
+    return shares
 
 
 def _row_of(share: Share) -> Sequence[Any]:
     of, _, id = share.account.subject
-    return of, id, share.account.name or "", share.what, share.used, share.bound
+    kind = "model" if share.account.is_model else of
+    return of, id, share.account.name or "", share.what, share.used, share.bound, kind
 
 
 async def _batches(rows: Iterator[Sequence[Any]]) -> AsyncGenerator[Batch, None]:

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { percent, quotasOf, sumsBy, type QuotaRow, type UsageRow } from "../src/pages/settings/usage";
+import { fullness, percent, quotasOf, sumsBy, type QuotaRow, type UsageRow } from "../src/pages/settings/usage";
 
 const NOTHING = { bytes: 0, series: 0, points: 0, lines: 0, samples: 0, files: 0 };
 
@@ -17,7 +17,7 @@ test("rows are added up by key, those of most bytes first", () => {
   ];
   const sums = sumsBy(rows, (one) => one.project).map(({ key, bytes, points, lines, series }) => [key, bytes, points, lines, series]);
   assert.deepEqual(sums, [
-    ["a", 30, 3, 2, 2],
+    ["a", 30, 3, 2, 1], // a log is no series
     ["b", 15, 0, 0, 0],
   ]);
   assert.deepEqual(
@@ -37,7 +37,13 @@ test("a part in percent never says all or nothing of what is neither", () => {
 });
 
 test("quotas are found by what they are of", () => {
-  const quota = { of: "project", id: "p", name: "a", bounded: "bytes", used: 1, quota: 2 } as const satisfies QuotaRow;
+  const quota = { of: "project", id: "p", name: "a", bounded: "bytes", used: 1, quota: 2, kind: "project" } as const satisfies QuotaRow;
   const others: QuotaRow[] = [{ ...quota, of: "task" }, { ...quota, id: "q" }];
   assert.deepEqual(quotasOf([...others, quota], "project", "p"), [quota]);
+});
+
+test("words say whether a quota is used up", () => {
+  const quota: QuotaRow = { of: "task", id: "t", name: "a", bounded: "series", used: 0, quota: 100, kind: "task" };
+  const said = [0, 79, 80, 99, 100, 130].map((used) => fullness({ ...quota, used }));
+  assert.deepEqual(said, ["", "", "nearly used up", "nearly used up", "used up", "used up"]);
 });

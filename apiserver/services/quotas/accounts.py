@@ -72,6 +72,8 @@ class Account:
     """None if events a second have no bound."""
     name: str | None = None
     """Its name, for people. None: it was not looked up yet."""
+    is_model: bool = False
+    """Whether it is that of a model, which the quotas of tasks are for, too."""
 
     def __str__(self) -> str:
         of, _, id = self.subject
@@ -154,7 +156,7 @@ class Accounts:
         for subject, quota in self.subjects.of(owner, document.get("project"), document.get("user")):
             account = of_company.get(subject)
             if account is None:
-                account = of_company[subject] = new_account(subject, quota)
+                account = of_company[subject] = new_account(subject, quota, owner)
             found.append(account)
         self._of_owners[owner] = document, found
         return found
@@ -189,7 +191,8 @@ def shown(name: str) -> str:
     return line if len(line) <= _LONGEST else f"{line[:_LONGEST]}…"
 
 
-def new_account(subject: Subject, quota: Quota, name: str | None = None) -> Account:
-    """An account that has nothing yet."""
+def new_account(subject: Subject, quota: Quota, owner: Owner, name: str | None = None) -> Account:
+    """An account that has nothing yet. What `owner` has counts for it."""
     rate = quota.events_per_second
-    return Account(subject, quota, bucket=Bucket(rate) if rate else None, name=name)
+    is_model = owner.is_model and subject.of == "task"
+    return Account(subject, quota, bucket=Bucket(rate) if rate else None, name=name, is_model=is_model)

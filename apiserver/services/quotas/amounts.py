@@ -204,7 +204,7 @@ class Amounts:
             for subject, quota in self._accounts.subjects.of(owner, project.id, user.id):
                 account = found.get(subject)
                 if account is None:
-                    account = found[subject] = new_account(subject, quota, shown(names.get(subject.of, "")))
+                    account = found[subject] = new_account(subject, quota, owner, shown(names.get(subject.of, "")))
                 account.summed_bytes += bytes[n]
                 account.summed_series += series[n]
         for one in known:

@@ -59,7 +59,7 @@ class Upload(Taken):
         self.check(0)
         for account in self._accounts:
             if account not in self._growing:
-                account.coming += self._bytes
+                account.come(self._bytes)
         self._growing = self._accounts
 
     def stored(self, former: Former | None) -> None:

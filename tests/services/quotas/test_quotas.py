@@ -254,6 +254,11 @@ async def test_quotas_are_listed_with_names_and_for_one_kind_or_project(tmp_path
         assert {row["id"] for row in await usage(api, "&of=task")} == {task, other}
         assert {row["id"] for row in await usage(api, f"&of=task&project={project}")} == {task}
         assert {row["id"] for row in await usage(api, "&project=vision")} == {task, project}
+        assert [row["of"] for row in await usage(api, "&limit=2")] == ["task", "task"]
+        assert len(await usage(api, "&limit=9")) == 4
+        assert {row["kind"] for row in await usage(api)} == {"task", "project", "user"}
+        assert (await api.raw("GET", "/data/usage.json?by=quota&limit=0")).status_code == 400
+        assert (await api.raw("GET", "/data/usage.json?by=task&limit=5")).status_code == 400
         assert (await api.raw("GET", "/data/usage.json?by=quota&project=nowhere")).status_code == 404
         assert (await api.raw("GET", "/data/usage.json?by=quota&of=queue")).status_code == 400
 
@@ -429,7 +434,7 @@ def wait_until_files_are_newer(moment: int, probe: Path) -> None:
 
 
 async def test_a_model_is_named_too(tmp_path: Path, clock: list[float]) -> None:
-    async with with_quotas(tmp_path / "data", Quota("task", events_per_second=10)) as api:
+    async with with_quotas(tmp_path / "data", Quota("task", events_per_second=10, series=100)) as api:
         model: str = (await api.call("models.create", {"name": "a model", "uri": "s3://b/m", "ready": False}))["id"]
         sent = [{**point, "model_event": True} for point in points(model, 101)]
         assert (await send(api, *sent)).status_code == 200
@@ -437,6 +442,8 @@ async def test_a_model_is_named_too(tmp_path: Path, clock: list[float]) -> None:
         assert refused.status_code == 429
         said = f"Over quota: task a model ({model}) may send 10 events a second, and sends more"
         assert refused.json()["meta"]["result_msg"] == said
+        (row,) = await usage(api)
+        assert (row["of"], row["kind"], row["id"], row["name"], row["used"]) == ("task", "model", model, "a model", 1)
 
 
 async def test_a_sum_that_failed_is_not_tried_by_each_who_asks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

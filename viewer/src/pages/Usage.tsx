@@ -1,4 +1,4 @@
-/** What the company keeps: in all by type, by project, and the tasks of a project; with the quotas that there are. */
+/** What the company keeps: in all by type, by project, and the tasks of a project; and who has used up most of a quota. */
 
 import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
@@ -12,14 +12,16 @@ import { Section } from "../parts/Section";
 import { counted } from "../parts/times";
 import { ALL } from "../routes";
 import { query } from "../state/address";
-import { percent, quotasOf, sumsBy, type QuotaRow, type Sum, type UsageRow } from "./settings/usage";
+import { fullness, percent, quotasOf, sumsBy, type QuotaRow, type Sum, type UsageRow } from "./settings/usage";
 import css from "./Usage.module.css";
 
 /** Rows of a table at first, and as many more each time. */
 const PAGE = 200;
-/** From this part of a quota on, it is shown as a warning. */
-const NEAR = 0.8;
+/** Quotas that are shown at first, and at most. */
+const FULLEST = 10;
+const MOST_QUOTAS = 200;
 const NO_PROJECT = "No project";
+const SERIES = "Each metric with a variant: of points, plots, images and vectors, as quotas count them";
 
 export function Usage(): JSX.Element {
   const project = query.value.get("project");
@@ -30,11 +32,12 @@ export function Usage(): JSX.Element {
     `usage ${project ?? ""}`,
     async (signal) => {
       const rows = data<UsageRow[]>("/data/usage.json", project === null ? { by: "project" } : { by: "task", project }, signal);
-      const of = project === null ? (["project", "user", "company"] as const) : (["task"] as const);
-      const quotas = of.map((one) =>
-        data<QuotaRow[]>("/data/usage.json", { by: "quota", of: one, ...(project === null ? {} : { project }) }, signal),
+      const ofRows = project === null ? { of: "project" } : { of: "task", project };
+      const asked = [{ limit: MOST_QUOTAS }, ofRows].map((which) =>
+        data<QuotaRow[]>("/data/usage.json", { by: "quota", ...which }, signal),
       );
-      return { project, rows: await rows, quotas: (await Promise.all(quotas)).flat() };
+      const [fullest = [], quotas = []] = await Promise.all(asked);
+      return { project, rows: await rows, fullest, quotas };
     },
     { fresh: true },
   );
@@ -43,7 +46,9 @@ export function Usage(): JSX.Element {
       <header class={css["head"]}>
         <h1>Usage</h1>
         {project !== null && <Link to={{ page: "usage" }}>All projects</Link>}
-        <p class={css["soft"]}>Events and files that are kept, up to a minute ago.</p>
+        <p class={css["soft"]}>
+          Tables say what was kept at the last count, up to some minutes ago. Of quotas, they say what is used now.
+        </p>
       </header>
       {asked.error && <Failed error={asked.error} again={asked.again} />}
       {!asked.error && !asked.value && <Waiting />}
@@ -53,12 +58,19 @@ export function Usage(): JSX.Element {
   );
 }
 
-function Tables(props: { project: string | null; rows: readonly UsageRow[]; quotas: readonly QuotaRow[] }): JSX.Element {
-  const { project, rows, quotas } = props;
-  const others = quotas.filter((one) => one.of === "company" || one.of === "user");
+interface Found {
+  readonly project: string | null;
+  readonly rows: readonly UsageRow[];
+  /** Of the whole company, the fullest first. */
+  readonly fullest: readonly QuotaRow[];
+  /** Those of the rows. */
+  readonly quotas: readonly QuotaRow[];
+}
+
+function Tables({ project, rows, fullest, quotas }: Found): JSX.Element {
   return (
     <>
-      {project === null && others.length > 0 && <Quotas quotas={others} />}
+      {fullest.length > 0 && <Quotas quotas={fullest} />}
       <Section title="By type">
         <Sums of="Type" sums={sumsBy(rows, (row) => row.type)} quotas={null} name={(sum) => sum.key} />
       </Section>
@@ -152,11 +164,11 @@ function Sums({ of, sums, quotas, name }: SumsProps): JSX.Element {
           <tr>
             <th scope="col">{of}</th>
             {["Bytes", "Share", "Points", "Series", "Lines", "Samples", "Files"].map((column) => (
-              <th key={column} scope="col" class={css["number"]}>
+              <th key={column} scope="col" class={css["number"]} title={column === "Series" ? SERIES : undefined}>
                 {column}
               </th>
             ))}
-            {anyQuota && <th scope="col">Quota</th>}
+            {anyQuota && <th scope="col">Quota, used now</th>}
           </tr>
         </thead>
         <tbody>
@@ -186,27 +198,90 @@ function Sums({ of, sums, quotas, name }: SumsProps): JSX.Element {
   );
 }
 
-/** How much of a quota is used: "83 % of 200 GB". */
+/** How much of a quota is used: "83 % of 200 GB, nearly used up". */
 function Share({ quota }: { quota: QuotaRow }): JSX.Element {
-  const part = quota.used / quota.quota;
-  const bound = quota.bounded === "bytes" ? sized(quota.quota) : `${counted(quota.quota)} series`;
   return (
-    <span class={css["quota"]} data-near={part >= NEAR}>
-      {percent(part)} of {bound}
+    <span class={css["quota"]} data-full={fullness(quota)} title={`${counted(quota.used)} of ${counted(quota.quota)} ${quota.bounded}`}>
+      {percent(quota.used / quota.quota)} of {boundOf(quota)}
+      {fullness(quota) && `, ${fullness(quota)}`}
     </span>
   );
 }
 
+function boundOf(quota: QuotaRow): string {
+  return quota.bounded === "bytes" ? sized(quota.quota) : `${counted(quota.quota)} series`;
+}
+
+/** Those who have used up most of a quota, whatever project is shown. */
 function Quotas({ quotas }: { quotas: readonly QuotaRow[] }): JSX.Element {
+  const [count, setCount] = useState(FULLEST);
   return (
-    <Section title="Quotas" count={quotas.length}>
-      <ul class={css["quotas"]}>
-        {quotas.slice(0, PAGE).map((one) => (
-          <li key={`${one.of} ${one.id} ${one.bounded}`}>
-            {one.of === "company" ? "The company" : `The user ${one.name ? `${one.name} (${one.id})` : one.id}`}: <Share quota={one} />
-          </li>
-        ))}
-      </ul>
+    <Section title="Fullest quotas">
+      <div class={css["scroll"]}>
+        <table class={css["table"]}>
+          <thead>
+            <tr>
+              <th scope="col">Quota of</th>
+              <th scope="col">Used now</th>
+            </tr>
+          </thead>
+          <tbody>
+            {quotas.slice(0, count).map((one) => (
+              <tr key={`${one.of} ${one.id} ${one.bounded}`}>
+                <th scope="row">
+                  <Subject quota={one} />
+                </th>
+                <td>
+                  <Share quota={one} />
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+        {quotas.length > count && (
+          <button type="button" onClick={() => setCount(MOST_QUOTAS)}>
+            Show more
+          </button>
+        )}
+        {count === MOST_QUOTAS && quotas.length === MOST_QUOTAS && <p class={css["soft"]}>These are the {MOST_QUOTAS} fullest.</p>}
+      </div>
     </Section>
   );
+}
+
+/** What a quota is of, with a link to its page. */
+function Subject({ quota }: { quota: QuotaRow }): JSX.Element {
+  const name = quota.name || quota.id;
+  const kind = <span class={css["soft"]}>{quota.kind}</span>;
+  switch (quota.kind) {
+    case "company":
+      return <>The company</>;
+    case "user":
+      return (
+        <>
+          {name} {kind}
+        </>
+      );
+    case "project":
+      return (
+        <>
+          <Link to={{ page: "usage" }} with={{ project: quota.id }}>
+            {name}
+          </Link>{" "}
+          {kind}
+        </>
+      );
+    case "model":
+      return (
+        <>
+          <Link to={{ page: "model", project: ALL, model: quota.id }}>{name}</Link> {kind}
+        </>
+      );
+    case "task":
+      return (
+        <>
+          <Link to={{ page: "run", project: ALL, task: quota.id, tab: "overview" }}>{name}</Link> {kind}
+        </>
+      );
+  }
 }

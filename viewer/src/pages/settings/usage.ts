@@ -25,6 +25,8 @@ export interface QuotaRow {
   readonly bounded: "bytes" | "series";
   readonly used: number;
   readonly quota: number;
+  /** As `of`, but "model" if the quota of a task is a model's. */
+  readonly kind: "task" | "model" | "project" | "user" | "company";
 }
 
 /** What a project, a task, or a type of events has in all. */
@@ -33,6 +35,7 @@ export interface Sum {
   /** The first of its rows, which says what it is. */
   readonly row: UsageRow;
   bytes: number;
+  /** As quotas count them: logs are none. */
   series: number;
   points: number;
   lines: number;
@@ -49,7 +52,7 @@ export function sumsBy(rows: readonly UsageRow[], keyOf: (row: UsageRow) => stri
     const key = keyOf(row);
     let sum = sums.get(key);
     if (!sum) sums.set(key, (sum = { key, row, bytes: 0, series: 0, points: 0, lines: 0, samples: 0, files: 0 }));
-    for (const amount of AMOUNTS) sum[amount] += row[amount];
+    for (const amount of AMOUNTS) if (amount !== "series" || row.type !== "logs") sum[amount] += row[amount];
   }
   return [...sums.values()].sort((a, b) => b.bytes - a.bytes);
 }
@@ -64,4 +67,13 @@ export function percent(part: number): string {
 /** The quotas of one project, task, user or company. */
 export function quotasOf(quotas: readonly QuotaRow[], of: QuotaRow["of"], id: string): QuotaRow[] {
   return quotas.filter((one) => one.of === of && one.id === id);
+}
+
+/** From this part of a quota on, most of it is used up. */
+const NEAR = 0.8;
+
+/** What words say of a quota of which so much is used; empty: there is room. */
+export function fullness(quota: QuotaRow): "" | "nearly used up" | "used up" {
+  const part = quota.used / quota.quota;
+  return part >= 1 ? "used up" : part >= NEAR ? "nearly used up" : "";
 }
