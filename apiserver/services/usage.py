@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -147,36 +147,48 @@ class Usages:
 
     async def _joined(self, usage: Usage, files: Mapping[str, Files], documents: CompanyDocuments) -> CompanyUsage:
         """The usage and files with the names of their owners and projects. Only those that have some are remembered."""
-        places = {owner: n for n, owner in enumerate(usage.owners)}
-        for id in [*filter(None, files), ""]:
-            places.setdefault(Owner(documents.company, id), len(places))
-        names, project_of, user_of = [""] * len(places), *(np.zeros(len(places), np.int64) for _ in range(2))
-        is_there = np.arange(len(places)) < len(usage.owners)
-        is_there[-1] = True
+        with_files = [Owner(documents.company, id) for id in files if id]
+        about = await _about(documents, {*usage.owners, *with_files})
+        with_events = set(usage.owners)
+        others = [owner for owner in with_files if owner in about and owner not in with_events]
+        owners = [*usage.owners, *others, Owner(documents.company, "")]
+        rows = [about.get(owner, _NOTHING) for owner in owners]
         projects = [Named("", "")]
-        numbers, users = {"": 0}, {"": 0}
         async for page in pages_by_id(documents, "projects", projection=["name"], limit=_AT_ONCE):
-            for one in page:
-                numbers[one["id"]] = len(projects)
-                projects.append(Named(one["id"], str(one.get("name") or "")))
-        for collection, is_model in (("tasks", False), ("models", True)):
-            async for page in pages_by_id(
-                documents, collection, projection=["name", "project", "user"], limit=_AT_ONCE
-            ):
-                for one in page:
-                    place = places.get(Owner(documents.company, one["id"], is_model))
-                    if place is not None:
-                        is_there[place] = True
-                        names[place] = str(one.get("name") or "")
-                        project_of[place] = numbers.get(str(one.get("project") or ""), 0)
-                        user_of[place] = users.setdefault(str(one.get("user") or ""), len(users))
-        rows = np.flatnonzero(is_there)
-        owners = list(places)
-        kept = _kept(usage, files, [owners[n] for n in rows.tolist()])
-        names = [names[n] for n in rows.tolist()]
+            projects += [Named(one["id"], str(one.get("name") or "")) for one in page]
+        users = list(dict.fromkeys(["", *(row.user for row in rows)]))
+        numbers = {one.id: number for number, one in enumerate(projects)}
+        user_numbers = {id: number for number, id in enumerate(users)}
         return CompanyUsage(
-            kept, names, project_of[rows], projects, user_of[rows], await _named_users(documents, list(users))
+            _kept(usage, files, owners),
+            [row.name for row in rows],
+            np.array([numbers.get(row.project, 0) for row in rows], np.int64),
+            projects,
+            np.array([user_numbers[row.user] for row in rows], np.int64),
+            await _named_users(documents, users),
         )
+
+
+class _About(NamedTuple):
+    """What the document of an owner says: its name, and the ids of its project and user."""
+
+    name: str
+    project: str
+    user: str
+
+
+_NOTHING = _About("", "", "")
+
+
+async def _about(documents: CompanyDocuments, owners: Collection[Owner]) -> dict[Owner, _About]:
+    """What is said of those of the owners that have a document."""
+    found: dict[Owner, _About] = {}
+    for collection, is_model in (("tasks", False), ("models", True)):
+        async for page in pages_by_id(documents, collection, projection=_About._fields, limit=_AT_ONCE):
+            for one in page:
+                if (owner := Owner(documents.company, one["id"], is_model)) in owners:
+                    found[owner] = _About(*(str(one.get(name) or "") for name in _About._fields))
+    return found
 
 
 def _kept(usage: Usage, files: Mapping[str, Files], owners: list[Owner]) -> Kept:
