@@ -9,6 +9,7 @@ import pytest
 
 from apiserver.stores.documents.base import DocumentStore
 from apiserver.stores.documents.mongo.store import MongoDocumentStore
+from apiserver.stores.documents.query import Document, Filter, Sort
 from apiserver.stores.documents.sqlite.store import SqliteDocumentStore
 
 
@@ -32,3 +33,12 @@ async def store(request: pytest.FixtureRequest) -> AsyncIterator[DocumentStore]:
     await opened.open()
     yield opened
     await opened.close()
+
+
+async def fill(store: DocumentStore, *documents: Document, collection: str = "things") -> None:
+    await store.insert(collection, list(documents))
+
+
+async def ids(store: DocumentStore, filter: Filter, *, sort: Sort = (), collection: str = "things") -> list[str]:
+    found = [document["id"] for document in await store.find(collection, filter, projection=["id"], sort=sort)]
+    return found if sort else sorted(found)

@@ -6,6 +6,7 @@ An engine may hold the same events in different states, such as in memory or on 
 
 from __future__ import annotations
 
+import math
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,7 +15,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+from apiserver.events.aggregates import ALL, Buckets
 from apiserver.events.model import (
+    BucketAxis,
     EventBatch,
     EventType,
     LogColumns,
@@ -24,7 +27,7 @@ from apiserver.events.model import (
     ScalarColumns,
     Scalars,
 )
-from apiserver.events.queries import EVERYWHERE, PageQuery, Range, SeriesQuery
+from apiserver.events.queries import EVERYWHERE, BucketQuery, PageQuery, Range, SeriesQuery
 from apiserver.off_loop import together
 from apiserver.stores.events.base import EventStore
 from apiserver.stores.events.elasticsearch.address import elasticsearch_address
@@ -38,6 +41,7 @@ if TYPE_CHECKING:
 
 OWNER = Owner("company", "task")
 SCALARS, LOGS, PLOTS = (SeriesQuery(OWNER, type) for type in (EventType.SCALAR, EventType.LOG, EventType.PLOT))
+NAN, INF = math.nan, math.inf
 RECEIVED = 1_700_000_000_000
 _COMPACTED_AT_ONCE = 16
 
@@ -272,3 +276,18 @@ async def iters(
 def same(got: Iterable[float], expected: Iterable[float]) -> bool:
     """Whether two columns are equal, NaN to NaN."""
     return bool(np.array_equal(np.array(list(got)), np.array(list(expected)), equal_nan=True))
+
+
+async def buckets_of(
+    case: Case,
+    interval: int,
+    start: int | None = None,
+    stop: int | None = None,
+    *,
+    axis: BucketAxis = BucketAxis.ITER,
+    finer: bool = False,
+) -> Buckets:
+    """The buckets of the only series."""
+    asked = BucketQuery(axis, lambda *_: interval, Range.of(start, stop), ALL, may_be_finer=finer)
+    (found,) = await case.store.scalar_buckets(SCALARS, asked)
+    return found

@@ -136,3 +136,18 @@ def served(app: ASGIApp) -> Iterator[int]:
         server.should_exit = True
         thread.join()
         listener.close()
+
+
+def meta(response: httpx.Response) -> dict[str, Any]:
+    """The meta of an answer, after checking what holds for every answer."""
+    answer = response.json()
+    assert set(answer) == {"meta", "data"}
+    assert answer["meta"]["result_code"] == response.status_code
+    assert answer["meta"]["id"] == answer["meta"]["trx"]
+    assert len(answer["meta"]["id"]) == 32
+    assert answer["meta"]["error_stack"] is None
+    assert response.headers["content-type"] == "application/json"
+    assert "www-authenticate" not in response.headers
+    if response.status_code != 200:
+        assert answer["data"] == {}
+    return dict(answer["meta"])

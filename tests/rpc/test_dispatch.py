@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import gzip
 import json
 import logging
-import weakref
-from collections.abc import AsyncGenerator
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
-import httpx
 import orjson
 import pytest
 from hypothesis import given
@@ -20,34 +15,15 @@ from hypothesis import strategies as st
 from starlette.middleware.cors import CORSMiddleware
 from starlette.types import Message
 
-from apiserver import answers
 from apiserver.rpc import dispatch
-from apiserver.rpc.auth import Authenticator
 from apiserver.rpc.body import Limits
-from apiserver.rpc.call import Call, Encoded, Streamed
 from apiserver.rpc.dispatch import Dispatcher
-from apiserver.rpc.errors import ApiError, invalid_id, overloaded, unavailable
 from apiserver.rpc.registry import Registry
 from apiserver.rpc.routes import build_routes
 from apiserver.rpc.schema import SchemaFileError
-from tests.rpc.apps import ALICE, SECRET, authenticator, client, demo, demo_table, single
+from tests.rpc.apps import ALICE, authenticator, client, demo, demo_table, meta
 
 pytestmark = pytest.mark.anyio
-
-
-def meta(response: httpx.Response) -> dict[str, Any]:
-    """The meta of an answer, after checking what holds for every answer."""
-    answer = response.json()
-    assert set(answer) == {"meta", "data"}
-    assert answer["meta"]["result_code"] == response.status_code
-    assert answer["meta"]["id"] == answer["meta"]["trx"]
-    assert len(answer["meta"]["id"]) == 32
-    assert answer["meta"]["error_stack"] is None
-    assert response.headers["content-type"] == "application/json"
-    assert "www-authenticate" not in response.headers
-    if response.status_code != 200:
-        assert answer["data"] == {}
-    return dict(answer["meta"])
 
 
 async def test_a_call_is_answered_in_its_envelope(tmp_path: Path) -> None:
@@ -277,156 +253,6 @@ async def test_the_worker_header_is_told_to_the_handler(tmp_path: Path) -> None:
         assert (await api.get("/demo.ping", headers={"X-Trains-Worker": "t"})).json()["data"]["worker"] == "t"
 
 
-# --- handlers --------------------------------------------------------------------------------------
-
-
-async def test_a_handler_may_set_headers(tmp_path: Path) -> None:
-    async def handler(call: Call[Any], request: dict[str, Any]) -> dict[str, Any]:
-        call.response_headers.append(("Set-Cookie", "a=b; HttpOnly"))
-        call.response_headers.append(("Set-Cookie", "c=d"))
-        return {}
-
-    async with client(single(tmp_path, handler)) as api:
-        assert (await api.get("/one.call")).headers.get_list("set-cookie") == ["a=b; HttpOnly", "c=d"]
-
-
-async def test_an_encoded_answer_is_passed_on(tmp_path: Path) -> None:
-    async def handler(call: Call[Any], request: dict[str, Any]) -> Encoded:
-        return Encoded(b'{"y": [1.50]}')
-
-    async with client(single(tmp_path, handler)) as api:
-        assert (await api.get("/one.call")).content.endswith(b'"data":{"y": [1.50]}}')
-
-
-class StoreError(Exception):
-    pass
-
-
-class StoreBusy(StoreError):
-    pass
-
-
-ERRORS: dict[type[Exception], Any] = {
-    StoreError: lambda error: unavailable(f"the store is away: {error}", retry_after=7),
-    StoreBusy: lambda error: overloaded("the store is busy", retry_after=3),
-}
-
-
-class StrangeBusy(StoreBusy):
-    pass
-
-
-@pytest.mark.parametrize(
-    ("error", "code", "subcode", "retry_after"),
-    [
-        (StoreBusy(), 429, 0, "3"),
-        (StrangeBusy(), 429, 0, "3"),
-        (StoreError("gone"), 503, 0, "7"),
-        (ApiError(400, 131, "no"), 400, 131, None),
-        (invalid_id("task", "a", "b"), 400, 101, None),
-    ],
-)
-async def test_known_errors_have_their_answers_and_are_no_news(
-    tmp_path: Path,
-    caplog: pytest.LogCaptureFixture,
-    error: Exception,
-    code: int,
-    subcode: int,
-    retry_after: str | None,
-) -> None:
-    async def handler(call: Call[Any], request: dict[str, Any]) -> dict[str, Any]:
-        raise error
-
-    async with client(single(tmp_path, handler, errors=ERRORS)) as api:
-        response = await api.get("/one.call")
-    seen = meta(response)
-    assert (seen["result_code"], seen["result_subcode"]) == (code, subcode)
-    assert response.headers.get("retry-after") == retry_after
-    assert not [record for record in caplog.records if record.levelno > logging.INFO]
-
-
-async def test_an_unexpected_error_is_logged_with_the_request_and_answered_without_its_cause(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    async def handler(call: Call[Any], request: dict[str, Any]) -> dict[str, Any]:
-        raise RuntimeError("the inside story")
-
-    async with client(single(tmp_path, handler, errors=ERRORS)) as api:
-        response = await api.get("/one.call")
-    seen = meta(response)
-    assert (seen["result_code"], seen["result_subcode"]) == (500, 0)
-    assert seen["result_msg"] == f"Internal server error (request {seen['id']})"
-    assert "story" not in response.text
-    (record,) = [record for record in caplog.records if record.levelno == logging.ERROR]
-    assert record.name == "apiserver.rpc"
-    assert record.__dict__["request"] == seen["id"]
-    assert record.exc_info
-    assert "the inside story" in str(record.exc_info[1])
-
-
-async def test_an_answer_that_json_cannot_say_is_an_unexpected_error(tmp_path: Path) -> None:
-    async def handler(call: Call[Any], request: dict[str, Any]) -> dict[str, Any]:
-        return {"x": object()}
-
-    async with client(single(tmp_path, handler)) as api:
-        assert meta(await api.get("/one.call"))["result_code"] == 500
-
-
-async def test_errors_of_the_lookup_have_their_answers_too(tmp_path: Path) -> None:
-    async def broken(key: str, secret: str, client: str) -> None:
-        raise StoreBusy
-
-    async def handler(call: Call[Any], request: dict[str, Any]) -> dict[str, Any]:
-        return {}
-
-    async with client(single(tmp_path, handler, auth=Authenticator(SECRET, broken), errors=ERRORS)) as api:
-        assert meta(await api.get("/one.call"))["result_code"] == 429
-
-
-async def test_a_streamed_answer_has_no_envelope(tmp_path: Path) -> None:
-    async def handler(call: Call[Any], request: dict[str, Any]) -> Streamed:
-        async def lines() -> AsyncGenerator[bytes, None]:
-            for number in range(3):
-                yield b"%d\n" % number
-
-        call.response_headers.append(("Content-Disposition", "attachment"))
-        return Streamed(lines(), "text/plain")
-
-    async with client(single(tmp_path, handler)) as api:
-        response = await api.get("/one.call", headers={"X-ClearML-Client": "clearml-2.1.12"})
-    assert response.text == "0\n1\n2\n"
-    assert response.headers["content-type"] == "text/plain"
-    assert response.headers["content-disposition"] == "attachment"
-    assert response.headers["connection"] == "close"
-
-
-@pytest.mark.parametrize(("error", "code"), [(StoreError(), 503), (KeyError(), 500)])
-async def test_a_stream_that_fails_before_it_begins_is_answered_as_any_error(
-    tmp_path: Path, error: Exception, code: int
-) -> None:
-    async def handler(call: Call[Any], request: dict[str, Any]) -> Streamed:
-        async def lines() -> AsyncGenerator[bytes, None]:
-            raise error
-            yield b""
-
-        return Streamed(lines(), "text/plain")
-
-    async with client(single(tmp_path, handler, errors=ERRORS)) as api:
-        assert meta(await api.get("/one.call"))["result_code"] == code
-
-
-async def test_an_empty_stream_is_an_empty_body(tmp_path: Path) -> None:
-    async def handler(call: Call[Any], request: dict[str, Any]) -> Streamed:
-        async def nothing() -> AsyncGenerator[bytes, None]:
-            return
-            yield b""
-
-        return Streamed(nothing(), "text/plain")
-
-    async with client(single(tmp_path, handler)) as api:
-        assert (await api.get("/one.call")).content == b""
-
-
 # --- the rest --------------------------------------------------------------------------------------
 
 
@@ -573,108 +399,3 @@ async def test_no_browser_keeps_an_answer_or_takes_it_for_something_else(tmp_pat
     async with client(demo(tmp_path)) as api:
         headers = (await api.post(path)).headers
     assert (headers["x-content-type-options"], headers["cache-control"]) == ("nosniff", "no-store")
-
-
-async def test_an_answer_that_reads_too_much_is_refused(tmp_path: Path) -> None:
-    async def handler(call: Call[Any], request: dict[str, Any]) -> dict[str, Any]:
-        answers.hold(answers.LARGEST)
-        answers.hold(1)
-        return {}
-
-    async with client(single(tmp_path, handler, reads=True)) as api:
-        response = await api.post("/one.call", json={})
-    assert response.status_code == 400
-    assert "more than 64 MB: ask for less at once" in meta(response)["result_msg"]
-
-
-async def test_who_finds_no_room_reads_again_when_there_is_some(tmp_path: Path) -> None:
-    first_is_read, first_may_end, second_has_read = asyncio.Event(), asyncio.Event(), asyncio.Event()
-    read: list[str] = []
-
-    async def handler(call: Call[Any], request: dict[str, Any]) -> dict[str, Any]:
-        read.append(request.pop("who"))  # a handler may use up what it is given
-        call.response_headers.append(("read", read[-1]))
-        (second_has_read if read[-1] == "second" else first_is_read).set()
-        answers.hold(answers.LARGEST // 2 + 1)
-        if read[-1] == "first":
-            await first_may_end.wait()
-        return {}
-
-    async with client(single(tmp_path, handler, reads=True)) as api:
-        first = asyncio.create_task(api.post("/one.call", json={"who": "first"}))
-        await first_is_read.wait()
-        second = asyncio.create_task(api.post("/one.call", json={"who": "second"}))
-        await second_has_read.wait()
-        await asyncio.sleep(0)
-        assert not second.done()
-        first_may_end.set()
-        for response in (await first, await second):
-            assert response.status_code == 200
-            assert len(response.headers.get_list("read")) == 1
-    assert read == ["first", "second", "second"]
-
-
-async def test_a_stream_that_finds_no_room_begins_anew(tmp_path: Path) -> None:
-    first_is_read, first_may_end, second_has_read = asyncio.Event(), asyncio.Event(), asyncio.Event()
-
-    async def handler(call: Call[Any], request: dict[str, Any]) -> Streamed:
-        async def lines() -> AsyncGenerator[bytes, None]:
-            (second_has_read if first_is_read.is_set() else first_is_read).set()
-            answers.hold(answers.LARGEST)
-            await first_may_end.wait()
-            yield b"line"
-
-        return Streamed(lines(), "text/plain")
-
-    async with client(single(tmp_path, handler, reads=True)) as api:
-        first = asyncio.create_task(api.post("/one.call", json={}))
-        await first_is_read.wait()
-        second = asyncio.create_task(api.post("/one.call", json={}))
-        await second_has_read.wait()
-        first_may_end.set()
-        assert [(await one).text for one in (first, second)] == ["line", "line"]
-
-
-async def test_who_waits_for_room_holds_nothing(tmp_path: Path) -> None:
-    class Page:
-        """What was read; unlike a list, it can be seen when it goes."""
-
-    first_is_read, first_may_end, page_is_gone = asyncio.Event(), asyncio.Event(), asyncio.Event()
-
-    async def handler(call: Call[Any], request: dict[str, Any]) -> dict[str, Any]:
-        page = Page()
-        weakref.finalize(page, page_is_gone.set)
-        answers.hold(answers.LARGEST)
-        first_is_read.set()
-        await first_may_end.wait()
-        return {}
-
-    async with client(single(tmp_path, handler, reads=True)) as api:
-        first = asyncio.create_task(api.post("/one.call", json={}))
-        await first_is_read.wait()
-        second = asyncio.create_task(api.post("/one.call", json={}))
-        await page_is_gone.wait()
-        assert not second.done()
-        first_may_end.set()
-        for response in (await first, await second):
-            assert response.status_code == 200
-
-
-async def test_who_finds_no_room_for_long_is_to_come_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(answers, "PATIENCE", 0.01)
-    first_is_read, first_may_end = asyncio.Event(), asyncio.Event()
-
-    async def handler(call: Call[Any], request: dict[str, Any]) -> dict[str, Any]:
-        answers.hold(answers.LARGEST)
-        first_is_read.set()
-        await first_may_end.wait()
-        return {}
-
-    async with client(single(tmp_path, handler, reads=True)) as api:
-        first = asyncio.create_task(api.post("/one.call", json={}))
-        await first_is_read.wait()
-        refused = await api.post("/one.call", json={})
-        assert (refused.status_code, refused.headers["retry-after"]) == (429, "1")
-        first_may_end.set()
-        assert (await first).status_code == 200
-        assert (await api.post("/one.call", json={})).status_code == 200

@@ -31,8 +31,12 @@ from apiserver.stores.events.columnar import buckets, encoding
 from apiserver.stores.events.columnar.blocks import BlockStore, NewBlock, Refused
 from apiserver.stores.events.columnar.scalars import ColumnarScalars
 from tests.chance import examples
-from tests.contract import test_event_store_scalars as contract
-from tests.contract import test_event_store_thinning as thinning
+from tests.contract import (
+    test_event_store_buckets,
+    test_event_store_points,
+    test_event_store_scalars,
+    test_event_store_thinning,
+)
 from tests.contract.event_stores import OWNER, SCALARS, Case, batch, scalars
 from tests.contract.plain_event_store import PlainEventStore
 from tests.stores.events import random_events
@@ -53,7 +57,8 @@ blocks = block_stores.blocks
 
 #: It counts events of all types, which the engine does not have.
 NOT_HERE = "test_adding_a_batch_again_changes_nothing"
-TESTS = vars(contract) | vars(thinning)
+CONTRACT = (test_event_store_buckets, test_event_store_points, test_event_store_scalars, test_event_store_thinning)
+TESTS = {name: test for module in CONTRACT for name, test in vars(module).items()}
 globals().update({name: test for name, test in TESTS.items() if name.startswith("test_") and name != NOT_HERE})
 
 #: Powers of two are not widened, so that buckets are the same as those of the plain store.
