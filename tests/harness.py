@@ -11,10 +11,11 @@ import socket
 import ssl
 import subprocess
 import sys
+import tempfile
 import time
 from base64 import b64encode
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.error import URLError
@@ -123,6 +124,8 @@ class Served:
     """The Python that runs it."""
     cold: bool = False
     """Whether Python itself is started, as for users, and not forked from a process that has imported everything."""
+    constants: Mapping[str, Any] = field(default_factory=dict)
+    """What differs from the constants in the sources, by `module.NAME`, such as times that a test would wait for."""
     process: warm.Process | None = None
 
     @property
@@ -161,8 +164,10 @@ class Served:
         """Start the process, and wait for nothing."""
         environment = {**os.environ, **self.environment}
         if not self.cold and self.tree is None and "LD_PRELOAD" not in environment:
-            self.process = warm.Forked(["serve", "--data", str(self.data)], environment, self.log, self.open_files)
+            command = ["serve", "--data", str(self.data)]
+            self.process = warm.Forked(command, environment, self.log, self.open_files, self.constants)
             return
+        assert not self.constants
         with open(self.log, "ab") as output:
             limited = ["sh", "-c", f'ulimit -n {self.open_files} && exec "$@"', "sh"] if self.open_files else []
             self.process = subprocess.Popen(
@@ -207,12 +212,13 @@ def served(
     tree: Path | None = None,
     cold: bool = False,
     ports: Sequence[int] = (),
+    constants: Mapping[str, Any] | None = None,
     variables: Mapping[str, str] | None = None,
     **settings: Any,
 ) -> Iterator[Served]:
     """A server on the folder `data`, running; `settings` are fields of Settings, `variables` of its environment.
 
-    open_files, tree, cold: as `Served` has them. ports: that of the API and that of files, if not any two.
+    open_files, tree, cold, constants: as `Served` has them. ports: that of the API and that of files, if not any two.
     """
     port, files_port = ports or free_ports(2)
     fields = {
@@ -225,7 +231,9 @@ def served(
     }
     environment = {f"APISERVER_{name.upper()}": shown(value) for name, value in fields.items()}
     environment |= variables or {}
-    server = Served(data, port, files_port, environment, open_files=open_files, tree=tree, cold=cold)
+    server = Served(
+        data, port, files_port, environment, open_files=open_files, tree=tree, cold=cold, constants=constants or {}
+    )
     try:
         server.start()
         yield server
@@ -242,9 +250,10 @@ def apiserver(*arguments: object) -> subprocess.Popen[str]:
 
 def run(*arguments: object) -> str:
     """What a command of apiserver writes; AssertionError if it fails."""
-    process = apiserver(*arguments)
-    written, _ = process.communicate(timeout=PATIENCE)
-    assert process.returncode == 0, written
+    with tempfile.NamedTemporaryFile() as output:
+        process = warm.Forked([*map(str, arguments)], os.environ, Path(output.name))
+        code, written = process.wait(PATIENCE), output.read().decode()
+    assert code == 0, written
     return written
 
 

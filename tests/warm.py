@@ -13,9 +13,10 @@ import resource
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from importlib import import_module
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 _CONTEXT = multiprocessing.get_context("forkserver")
 _CONTEXT.set_forkserver_preload(["tests.warm_modules"])
@@ -41,11 +42,18 @@ class Process(Protocol):
 class Forked:
     """A command of apiserver, started in a process that has imported it already."""
 
-    def __init__(self, arguments: Sequence[str], environment: Mapping[str, str], log: Path, open_files: int) -> None:
+    def __init__(
+        self,
+        arguments: Sequence[str],
+        environment: Mapping[str, str],
+        log: Path,
+        open_files: int = 0,
+        constants: Mapping[str, Any] | None = None,
+    ) -> None:
         """Everything that it writes goes to the end of `log`; open_files: how many files it may open, 0: as many as
-        this process.
+        this process; constants: values that differ from those in the sources, by `module.NAME`.
         """
-        called = (arguments, dict(environment), log, open_files)
+        called = (arguments, dict(environment), log, open_files, dict(constants or {}))
         self._process: ForkServerProcess = _CONTEXT.Process(target=_run, args=called)
         self._process.start()
 
@@ -68,10 +76,15 @@ class Forked:
             os.kill(self.pid, number)
 
 
-def _run(arguments: Sequence[str], environment: Mapping[str, str], log: Path, open_files: int) -> None:
+def _run(
+    arguments: Sequence[str], environment: Mapping[str, str], log: Path, open_files: int, constants: Mapping[str, Any]
+) -> None:
     """What the new process does."""
     from apiserver.cli import main
 
+    for path, value in constants.items():
+        module, _, name = path.rpartition(".")
+        setattr(import_module(module), name, value)
     with open(log, "ab") as output:
         for stream in (sys.stdout, sys.stderr):
             os.dup2(output.fileno(), stream.fileno())

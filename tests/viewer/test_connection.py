@@ -11,9 +11,9 @@ import pytest
 from playwright.sync_api import Browser, Page, Request, expect
 
 from apiserver.rpc.auth import TOKEN_COOKIE
-from tests.harness import Served, bearer, wait_until
+from tests.harness import Served, bearer, served, wait_until
 from tests.viewer.browser import DESKTOP, Faults, opened_page
-from tests.viewer.lab import Lab, add, scalars
+from tests.viewer.lab import Lab, add, fill, scalars
 
 #: What a browser's console says of questions that find no server.
 NO_SERVER = "ERR_CONNECTION_REFUSED|ERR_INCOMPLETE_CHUNKED|ERR_EMPTY_RESPONSE|ERR_CONNECTION_RESET"
@@ -30,6 +30,22 @@ def away(server: Served, faults: Faults) -> Iterator[None]:
         yield
     finally:
         server.start()
+
+
+@pytest.fixture(scope="module")
+def talkative(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Served, Lab]]:
+    """A server whose streams say every half second, and not every 15 s, that they go on, and look whether they may."""
+    folder = tmp_path_factory.mktemp("talkative")
+    with served(folder / "data", constants={"apiserver.live.hub.TURN": 0.5}) as server:
+        yield server, fill(server)
+
+
+@pytest.fixture
+def told(browser: Browser, talkative: tuple[Served, Lab], faults: Faults) -> Iterator[Page]:
+    """A page on the server `talkative`."""
+    server, _ = talkative
+    with opened_page(browser, server, faults, key=(server.key, server.secret), **DESKTOP) as page:
+        yield page
 
 
 def made(server: Served, lab: Lab, status: str = "started") -> str:
@@ -84,7 +100,8 @@ def test_a_tab_that_could_not_be_asked_for_comes_when_the_server_is_back(
     expect(page.get_by_role("alert")).to_have_count(0)
 
 
-def test_a_stream_that_falls_silent_is_lost(page: Page, server: Served, lab: Lab) -> None:
+def test_a_stream_that_falls_silent_is_lost(told: Page, talkative: tuple[Served, Lab]) -> None:
+    (server, lab), page = talkative, told
     said: list[str] = []
     session = page.context.new_cdp_session(page)
     session.send("Network.enable")
@@ -92,8 +109,9 @@ def test_a_stream_that_falls_silent_is_lost(page: Page, server: Served, lab: Lab
     page.clock.install()
     show(page, lab, lab.run)
     page.clock.run_for(30_000)
-    for _ in range(PATIENCE // 100):  # it is said every 15 seconds
-        if "alive" in said:
+    said.clear()
+    for _ in range(PATIENCE // 100):
+        if said.count("alive") > 1:
             break
         page.wait_for_timeout(100)
     page.clock.run_for(30_000)
@@ -208,15 +226,15 @@ def test_a_server_that_stops_in_order_is_come_back_to(page: Page, server: Served
 
 
 def test_a_page_whose_login_has_ended_asks_for_another(
-    browser: Browser, server: Served, lab: Lab, faults: Faults
+    told: Page, talkative: tuple[Served, Lab], faults: Faults
 ) -> None:
     faults.allow("status of 401")
-    with opened_page(browser, server, faults, key=(server.key, server.secret), **DESKTOP) as page:
-        show(page, lab, lab.run)
-        (cookie,) = (one for one in page.context.cookies() if one["name"] == TOKEN_COOKIE)
-        httpx.post(f"{server.api_url}/auth.logout", headers=bearer(cookie["value"])).raise_for_status()
-        expect(page.get_by_role("heading", name="Sign in")).to_be_visible(timeout=PATIENCE)
-        assert "/sign-in?next=" in page.url
+    server, lab = talkative
+    show(told, lab, lab.run)
+    (cookie,) = (one for one in told.context.cookies() if one["name"] == TOKEN_COOKIE)
+    httpx.post(f"{server.api_url}/auth.logout", headers=bearer(cookie["value"])).raise_for_status()
+    expect(told.get_by_role("heading", name="Sign in")).to_be_visible(timeout=PATIENCE)
+    assert "/sign-in?next=" in told.url
 
 
 def test_a_computer_that_slept_asks_again(page: Page, lab: Lab) -> None:
