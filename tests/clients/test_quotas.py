@@ -18,18 +18,18 @@ from tests.harness import Served, served, wait_until
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[Served]:
-    with served(tmp_path / "data", quotas=(Quota("user", events_per_second=300),)) as running:
+    with served(tmp_path / "data", quotas=(Quota("user", events_per_second=50),)) as running:
         yield running
 
 
 def test_a_run_that_sends_too_fast_waits_and_loses_nothing(sdk: Sdk, server: Served) -> None:
-    run = sdk.run("heavy.py", "8000", "80")
+    run = sdk.run("heavy.py", "700", "20")
     with server.client() as client:
         numbers = client.get("/metrics").text
     refusals = re.search(r"^apiserver_quota_refusals_total (\d+)", numbers, re.MULTILINE)
     assert refusals is not None
     assert int(refusals[1]) > 0
-    assert_all_arrived_once(server, run["task"], 8000, 80)
+    assert_all_arrived_once(server, run["task"], 700, 20)
 
 
 def test_whoever_trains_sees_what_is_left_out(tmp_path: Path) -> None:
