@@ -57,6 +57,7 @@ SCRUB = Format("scrub", 1, "scrub.json", _STAMP)
 MANIFESTS = Format("manifests", 1, "manifests/ of a backup", "the field format")
 PIECES = Format("pieces", 1, "pieces/ of a backup", "its first eight bytes: EVPIECE1")
 EXPORTS = Format("exports", 1, "tasks/*/task.json of an export", "the field format")
+ARCHIVES = Format("archives", 1, "files of an archive of retention", "the key format of the metadata; none: 1")
 BLOCKS = Format("blocks", 6, "indices in Elasticsearch", "the index PREFIX-schema")
 COLLECTIONS = Format("collections", 5, "collections in MongoDB", "the collection schema_steps")
 
@@ -64,7 +65,7 @@ COLLECTIONS = Format("collections", 5, "collections in MongoDB", "the collection
 IN_FOLDER = (FOLDER, EVENTS, JOURNAL, DOCUMENTS, FILES, SECRETS, AUDIT, SCRUB)
 _NEWEST = {format.name: format.number for format in IN_FOLDER}
 #: All there are.
-ALL = (*IN_FOLDER, MANIFESTS, PIECES, EXPORTS, BLOCKS, COLLECTIONS)
+ALL = (*IN_FOLDER, MANIFESTS, PIECES, EXPORTS, ARCHIVES, BLOCKS, COLLECTIONS)
 
 #: No release has a higher number. What has one is damaged.
 _MOST = 9999

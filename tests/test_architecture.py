@@ -122,6 +122,7 @@ ALLOWED = {
     },
     "operating.audit": {"ip_addresses", "metrics.gauges", "rpc", "settings", "stores.syncing", "times"},
     "operating.retention": {
+        *("__version__", "formats", "operating.escaping"),
         *("data.formats", "data.tables", "events", "extras", "files", "metrics.gauges", "operating.audit", "repeating"),
         *("retention_rules", "settings", "stores.documents", "stores.events", "stores.syncing", "times"),
     },

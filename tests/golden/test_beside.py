@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
+from arro3.io import read_parquet
 
 from apiserver import formats
 from apiserver.operating.doctor.scrub import Scrub
@@ -140,6 +141,10 @@ def in_head(path: Path) -> int:
     return int(re.match(rb"EV[A-Z]+(\d+)", path.read_bytes()[:8])[1])  # type: ignore[index]
 
 
+def in_metadata(path: Path) -> int:
+    return int(read_parquet(path).schema.metadata_str.get("format", 1))
+
+
 def steps_in(path: Path) -> int:
     """The last step of a schema of an engine, in a recording."""
     if path.suffix == ".ndjson":
@@ -160,6 +165,7 @@ HELD: dict[str, tuple[str, Callable[[Path], int | None] | None]] = {
     "manifests": ("backup/manifests/*.json", in_json),
     "pieces": ("backup/pieces/*/*", in_head),
     "exports": ("export/tasks/*/task.json", in_json),
+    "archives": ("archive/*/*/*.parquet", in_metadata),
     "blocks": ("events.ndjson", steps_in),
     "collections": ("documents.json", steps_in),
 }

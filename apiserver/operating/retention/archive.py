@@ -11,6 +11,8 @@ event is in the archive twice. The file is renamed once none of its events is st
 
 If events come in the very moment in which others of their type are deleted, or thinned, they stay, and so may some of
 the others. The file has these, too, so it keeps its first name.
+
+The metadata of a file have the number of its format (`formats.py`). Files of releases that wrote none have format 1.
 """
 
 from __future__ import annotations
@@ -26,16 +28,22 @@ from urllib.parse import quote
 
 import numpy as np
 
+from apiserver import __version__, formats
 from apiserver.data.formats.to_files import write_parquet
 from apiserver.data.tables import Batch, Kind, Repeated, Table, Values
 from apiserver.events.aggregates import BoolArray
 from apiserver.events.model import EventType, Owner
+from apiserver.operating.escaping import shown
 from apiserver.operating.retention.tables import COLUMNS
 from apiserver.stores.syncing import sync_folder
 
 _GOING, _DONE, _PART = ".going.parquet", ".parquet", ".part"
 #: Rows that are in memory together when files are written and read. A document or a message may be large.
 _POINTS, _LINES, _SAMPLES = 2**17, 5000, 200
+
+
+class ArchiveError(Exception):
+    """A file of the archive cannot be read; the message says why."""
 
 
 class Archive:
@@ -50,8 +58,9 @@ class Archive:
     ) -> Path | None:
         """Write events durably, but not those that a run that was cut short wrote; the file, if there were others.
 
-        ImportError without the extra `parquet`.
+        ImportError without the extra `parquet`; ArchiveError if a newer release wrote what the earlier run left.
         """
+        about = {**about, "format": str(formats.ARCHIVES.number), "server": f"events-apiserver {__version__}"}
         path = self._of(owner) / f"{type.plural}-{self._moment}{_GOING}"
         left = await asyncio.to_thread(self.left, owner, type)
         known = await asyncio.to_thread(_known_rows, left, type)
@@ -170,19 +179,33 @@ class _Rows:
 
 
 def _known_rows(paths: Sequence[Path], type: EventType) -> _Rows:
-    """All rows of these files."""
+    """All rows of these files; ArchiveError if a newer release wrote one."""
     from arro3.core import DataType
     from arro3.io import read_parquet
 
     known = bytearray()
     for path in paths:
-        for batch in read_parquet(path, batch_size=min(_rows_together(type), _LINES)):
+        reader = read_parquet(path, batch_size=min(_rows_together(type), _LINES))
+        _require_known(path, reader.schema.metadata_str)
+        for batch in reader:
             values: list[list[Any]] = []
             for column in COLUMNS[type]:
                 of = batch.column(column.name)
                 values.append(list((of.cast(DataType.int64()) if column.kind is Kind.TIME else of).to_pylist()))
             known += _digests(values)
     return _Rows(known)
+
+
+def _require_known(path: Path, about: Mapping[str, str]) -> None:
+    """ArchiveError unless this release reads the format that the metadata of a file say."""
+    said, newest = about.get("format", "1"), formats.ARCHIVES.number
+    if not (said.isdecimal() and 1 <= int(said[:5]) <= newest):
+        wrote = shown(about.get("server", "another release"), longest=60)
+        raise ArchiveError(
+            f"'{path}' has format {shown(said, longest=40)} of archives, which {wrote} wrote. This is apiserver"
+            f" {__version__}, which reads up to {newest}. Start the release that wrote it, so that it deletes what is"
+            " in the file"
+        )
 
 
 def _without(batch: Batch, type: EventType, known: _Rows) -> Batch:

@@ -7,6 +7,7 @@ import math
 import os
 import threading
 import tracemalloc
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import numpy as np
 import pytest
 from arro3.io import read_parquet
 
+from apiserver import formats
 from apiserver.data.formats import arrow
 from apiserver.events.model import SAMPLE_TYPES, EventType, LogColumns
 from apiserver.events.queries import PageQuery, SeriesQuery
@@ -348,3 +350,40 @@ async def test_nothing_is_deleted_if_it_cannot_be_archived(stores: Stores, tmp_p
     assert await stores.run(LOGS, archive=tmp_path / "archive") == []
     assert len(stores.failures) == 1
     assert await stores.count(EventType.LOG) == 1
+
+
+async def test_a_file_that_a_newer_release_left_is_named_and_nothing_is_deleted(
+    stores: Stores, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await stores.task()
+    await stores.events.add(batch(lines(["one", "two"], timestamps=[OLD, OLD + 1])))
+    folder = tmp_path / "archive"
+
+    async def cut_short(*how: Any) -> int:
+        raise CutShort
+
+    with monkeypatch.context() as newer:
+        newer.setattr(formats, "ARCHIVES", replace(formats.ARCHIVES, number=2))
+        newer.setattr(archive, "__version__", "99.0.0")
+        newer.setattr(due, "delete", cut_short)
+        with pytest.raises(CutShort):
+            await stores.run(LOGS, archive=folder, moment="M")
+    (left,) = names(folder / COMPANY / "task")
+    path = folder / COMPANY / "task" / left
+    about = read_parquet(path).schema.metadata_str
+    assert (about["format"], about["server"], about["task"]) == ("2", "events-apiserver 99.0.0", "task")
+    assert await stores.run(LOGS, archive=folder, moment="N") == []
+    (failure,) = stores.failures
+    assert f"'{path}' has format 2 of archives, which events-apiserver 99.0.0 wrote" in failure
+    assert "reads up to 1" in failure
+    assert await stores.count(EventType.LOG) == 2
+    assert names(folder / COMPANY / "task") == [left]
+
+
+def test_files_of_releases_that_wrote_no_number_are_read() -> None:
+    path = Path("logs-M.going.parquet")
+    archive._require_known(path, {})
+    archive._require_known(path, {"format": "1"})
+    for wrong in ("0", "2", "-1", "", "x", "9" * 10_000):
+        with pytest.raises(archive.ArchiveError, match="of archives, which another release wrote"):
+            archive._require_known(path, {"format": wrong})
