@@ -14,7 +14,6 @@ import re
 import socket
 import struct
 from functools import partial
-from math import inf
 from typing import Any
 from urllib.parse import unquote
 from weakref import ref
@@ -26,6 +25,7 @@ from uvicorn.server import ServerState
 
 from apiserver.connections.exchange import Exchange, Flow, Header
 from apiserver.connections.framing import ChunkedBody, Misframed, SizedBody, head_end, may_be_head
+from apiserver.connections.patience import Patience
 from apiserver.connections.refusals import REFUSALS
 from apiserver.connections.slots import Idle, Slots
 from apiserver.connections.writes import JoinedWrites
@@ -73,10 +73,9 @@ class Protocol(asyncio.Protocol):
     """One connection, which takes one of the `slots`. The other arguments are those that uvicorn's server gives."""
 
     __slots__ = (
-        *("_app", "_at", "_body", "_bounds", "_chunked", "_continues", "_drained", "_forwarded", "_headers", "_kept"),
-        *("_length", "_loop", "_of_proxy", "_parser", "_parting", "_received", "_scheme", "_scope", "_since", "_slots"),
-        *("_socket", "_state", "_to_send", "_to_take", "_unsent", "_url", "_uvicorn", "_whole"),
-        *("client", "exchange", "flow", "transport"),
+        *("_app", "_at", "_body", "_bounds", "_chunked", "_continues", "_forwarded", "_headers", "_kept", "_length"),
+        *("_loop", "_of_proxy", "_parser", "_parting", "_patience", "_scheme", "_scope", "_since", "_slots"),
+        *("_socket", "_state", "_url", "_uvicorn", "_whole", "client", "exchange", "flow", "transport"),
     )
 
     def __init__(
@@ -105,10 +104,7 @@ class Protocol(asyncio.Protocol):
         self._whole = False  # whether the parser has seen the end of the request
         self._continues = False  # whether the client waits for a word before it sends the body
         self._forwarded: list[bytes] = []
-        self._received = 0  # bytes of a body since the last look
-        self._unsent = 0  # bytes of answers that the client had not taken at the last look
-        self._to_send = self._to_take = self._bounds.stall_seconds  # seconds that the client may still be late
-        self._drained = False  # whether the client has taken all answers at some time since the last look
+        self._patience = Patience(slots.bounds)
         self._scope: Scope | None = None
         self.exchange: Exchange | None = None
 
@@ -168,7 +164,7 @@ class Protocol(asyncio.Protocol):
 
     def resume_writing(self) -> None:
         self.flow.resume_writing()
-        self._drained = True
+        self._patience.drained = True
         self._go_on()
 
     # --- what comes ----------------------------------------------------------------------------------
@@ -240,7 +236,7 @@ class Protocol(asyncio.Protocol):
             self._state = _ANSWER
         else:
             self._body = ChunkedBody() if self._chunked else SizedBody(self._length)
-            self._to_send, self._received = self._bounds.stall_seconds, 0
+            self._patience.begin_body()
             if end == len(data):
                 self.flow.pause_reading()
         return end
@@ -252,7 +248,7 @@ class Protocol(asyncio.Protocol):
         except Misframed:
             self._refuse(400)
             return at
-        self._received += end - at
+        self._patience.received += end - at
         if end - at >= _MUCH and self._slots.turns.enough(end - at, self._read_on):
             self.flow.hold()
         if not self._feed(data if at == 0 and end == len(data) else memoryview(data)[at:end]):
@@ -449,40 +445,19 @@ class Protocol(asyncio.Protocol):
 
     def look(self, now: float, passed: float) -> None:
         """Close the connection if its client is late; `passed`: seconds since the last look."""
-        if not self._takes(passed):
+        if not self._patience.with_taking(self._socket.get_write_buffer_size(), passed):
             return self._abort()
         if self._socket.is_closing():
             return
-        if self._unsent and self._state == _IDLE:
+        if self._patience.unsent and self._state == _IDLE:
             self._since = now  # the client is not idle before it has its answer
         wait = _WAITS.get(self._state)
         if wait is not None and now - self._since > getattr(self._bounds, wait):
             self._end_waiting()
-        elif self._state == _BODY and not self._sends(passed):
-            self._refuse(408)
-
-    def _takes(self, passed: float) -> bool:
-        """Whether the client takes its answers fast enough."""
-        unsent = self._socket.get_write_buffer_size()
-        taken = max(self._unsent - unsent, 0)
-        self._to_take = self._left(self._to_take, passed, taken) if unsent and not self._drained else inf
-        self._unsent, self._drained = unsent, False
-        return self._to_take >= 0
-
-    def _sends(self, passed: float) -> bool:
-        """Whether the client sends its body fast enough, as long as the server reads it."""
-        sent, self._received = self._received, 0
-        if not (self.flow.read_paused or self.flow.held):
-            self._to_send = self._left(self._to_send, passed, sent)
-        return self._to_send >= 0
-
-    def _left(self, patience: float, passed: float, moved: int) -> float:
-        """The patience that is left after `passed` seconds in which `moved` bytes came or went.
-
-        For example, at 4 KB a second, 8 KB in 3 seconds use up one second of patience.
-        """
-        late = passed - moved / self._bounds.least_rate
-        return min(patience - late, self._bounds.stall_seconds)
+        elif self._state == _BODY:
+            is_read = not (self.flow.read_paused or self.flow.held)
+            if not self._patience.with_sending(passed, is_read=is_read):
+                self._refuse(408)
 
     def _end_waiting(self) -> None:
         if self._state == _HEAD:
@@ -494,7 +469,7 @@ class Protocol(asyncio.Protocol):
 
     def idle_since(self) -> Idle | None:
         """See `slots.Connection`."""
-        if self._state not in _BEFORE_REQUEST or self._unsent or self._socket.is_closing():
+        if self._state not in _BEFORE_REQUEST or self._patience.unsent or self._socket.is_closing():
             return None
         return self.exchange is not None, self._since
 
