@@ -143,7 +143,7 @@ async def make_chunks(
             break
         await store.put(made)
         put += map(maker.at, made)
-    await store.remove(owner, [*useless, *count_nowhere(found, put, up_to)])
+    await store.remove(owner, [*useless, *superseded_blocks(found, put, up_to)])
     return not is_gone
 
 
@@ -263,7 +263,7 @@ def _chunks_of(owner: Owner, run: Run, loaded: Loaded, up_to: int) -> list[NewBl
     return encoding.chunks_of(owner, some, run.ends, up_to, run.newest)
 
 
-def count_nowhere(found: Found, put: Sequence[Block], up_to: int) -> list[Block]:
+def superseded_blocks(found: Found, put: Sequence[Block], up_to: int) -> list[Block]:
     """The blocks that count nowhere, if only writes that have ended are counted. A bundle goes as a whole."""
     ended = {block.id: block for block in found.blocks if block.version.place <= up_to}
     by_name: dict[Name, list[Document]] = {}

@@ -24,7 +24,7 @@ from apiserver.events.queries import EVERYWHERE, SeriesQuery
 from apiserver.off_loop import off_loop
 from apiserver.stores.events.base import EventStoreBusy
 from apiserver.stores.events.columnar.blocks import Block, BlockStore, Found, Gone, NewBlock
-from apiserver.stores.events.columnar.compaction import LEASE, NO_VERSION, count_nowhere, found_up_to, take_lease
+from apiserver.stores.events.columnar.compaction import LEASE, NO_VERSION, found_up_to, superseded_blocks, take_lease
 from apiserver.stores.events.columnar.curves import ends
 from apiserver.stores.events.columnar.encoding import Workers, chunks_of
 from apiserver.stores.events.columnar.loading import TRIES, Loaded, Loader, points_in
@@ -86,7 +86,7 @@ class _Thinner:
             await self._store.lease(self._owner, self._holder, LEASE)
             put += [block.at(NO_VERSION) for block in made]
             self.gone += gone
-        await self._store.remove(self._owner, count_nowhere(self._found, put, self._up_to))
+        await self._store.remove(self._owner, superseded_blocks(self._found, put, self._up_to))
 
     async def _made(
         self, some: Sequence[ScalarStats], points: int, checksums: Mapping[Name, int] | None
