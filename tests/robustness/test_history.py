@@ -19,7 +19,17 @@ from tests.robustness.history.__main__ import record
 from tests.robustness.history.events import wrong_events, wrong_newest
 from tests.robustness.history.operations import History, Operation, Outcome
 from tests.robustness.history.rounds import STRICT, Counted, Kills, run_round
-from tests.robustness.history.tasks import GONE, NOTHING, STATUS, THERE, wrong_entries, wrong_statuses
+from tests.robustness.history.tasks import (
+    GONE,
+    NOTHING,
+    PUBLISHED,
+    STATUS,
+    THERE,
+    USED,
+    wrong_entries,
+    wrong_models,
+    wrong_statuses,
+)
 
 MINUTES = float(os.environ.get("EVENTS_HISTORY_MINUTES", "0"))
 DONE, REFUSED, UNKNOWN = Outcome
@@ -144,6 +154,15 @@ GOOD_STATUSES = {
         *(call("stopped", 4, 5), call("read", 6, 7, answer="stopped")),
     ],
     "deleted": [call("delete", 0, 5), call("read", 2, 3, REFUSED, GONE), call("started", 6, 7, REFUSED, GONE)],
+    "deleted by force": [call("started", 0, 1), call("delete by force", 2, 3), call("read", 4, 5, REFUSED, GONE)],
+    "not deleted, because it is used": [call("started", 0, 1), call("delete", 2, 3, REFUSED, USED)],
+    "not deleted, because another started it": [
+        *(call("started", 0, 5), call("delete", 0, 5, REFUSED, USED), call("read", 6, 7, answer="in_progress")),
+    ],
+    "deleted by two at once": [call("delete", 0, 5), call("delete by force", 1, 6)],
+    "nobody knows whether it was deleted": [
+        *(call("delete", 0, 1, UNKNOWN), call("started", 2, 3), call("read", 4, 5, answer="in_progress")),
+    ],
     "taken out of a queue": [
         *(call("enqueue", 0, 1), call("dequeue", 2, 3, answer="created"), call("read", 4, 5, answer="created")),
     ],
@@ -174,6 +193,15 @@ WRONG_STATUSES = {
         *(call("started", 0, 1), call("stopped", 2, 3), call("publish", 4, 9), call("reset", 5, 9)),
         *(call("read", 6, 7, answer="published"), call("read", 10, 11, answer="created")),
     ],
+    "a task that is used is deleted without force": [call("started", 0, 1), call("delete", 2, 3)],
+    "a published task is deleted without force, says nobody": [
+        *(call("started", 0, 1), call("stopped", 2, 3), call("publish", 4, 5), call("delete", 6, 7, UNKNOWN)),
+        call("read", 8, 9, REFUSED, GONE),
+    ],
+    "a draft is not deleted, as if it were used": [
+        call("read", 0, 1, answer="created"),
+        call("delete", 2, 3, REFUSED, USED),
+    ],
     "there again after it was deleted": [call("delete", 0, 1), call("read", 2, 3, answer="created")],
     "gone, although it was not deleted": [call("started", 0, 1), call("read", 2, 3, REFUSED, GONE)],
 }
@@ -189,6 +217,52 @@ def test_statuses_that_are_wrong(name: str) -> None:
     [told] = wrong_statuses(History(WRONG_STATUSES[name]))
     assert "in no order" in told
     assert str(WRONG_STATUSES[name][-1]) in told or "published" in name
+
+
+GOOD_MODELS = {
+    "published, so it stays": [
+        *(call("publish model", 0, 1), call("delete with model", 2, 3, REFUSED, USED)),
+        call("read model", 4, 5, answer="published"),
+    ],
+    "deleted before it was published": [
+        *(call("delete with model", 0, 9), call("publish model", 0, 9, REFUSED, GONE)),
+        call("read model", 10, 11, REFUSED, GONE),
+    ],
+    "published by one of two": [call("publish model", 0, 9), call("publish model", 0, 9, REFUSED, PUBLISHED)],
+    "nobody knows whether it was published": [
+        *(call("publish model", 0, 1, UNKNOWN), call("delete with model", 2, 3, REFUSED, USED)),
+    ],
+    "nobody knows whether it was deleted": [
+        *(
+            call("delete with model", 0, 1, UNKNOWN),
+            call("read model", 2, 3, answer="draft"),
+            call("publish model", 4, 5),
+        ),
+    ],
+}
+WRONG_MODELS = {
+    "a published model is deleted": [
+        *(call("publish model", 0, 1), call("delete with model", 2, 3), call("read model", 4, 5, REFUSED, GONE)),
+    ],
+    "both published and deleted": [call("publish model", 0, 9), call("delete with model", 0, 9)],
+    "published and gone, though nobody knows of the deletion": [
+        *(call("publish model", 0, 1), call("delete with model", 2, 3, UNKNOWN)),
+        call("read model", 4, 5, REFUSED, GONE),
+    ],
+    "published, and then a draft": [call("publish model", 0, 1), call("read model", 2, 3, answer="draft")],
+    "published twice": [call("publish model", 0, 9), call("publish model", 0, 9)],
+    "used, although it is a draft": [call("delete with model", 0, 1, REFUSED, USED)],
+}
+
+
+@pytest.mark.parametrize("name", GOOD_MODELS)
+def test_models_that_are_as_promised(name: str) -> None:
+    assert wrong_models(History(GOOD_MODELS[name])) == []
+
+
+@pytest.mark.parametrize("name", WRONG_MODELS)
+def test_models_that_are_wrong(name: str) -> None:
+    assert len(wrong_models(History(WRONG_MODELS[name]))) == 1
 
 
 def pop(began: float, ended: float, answer: str | None = "task", outcome: Outcome = DONE) -> Operation:

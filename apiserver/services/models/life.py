@@ -8,8 +8,8 @@ from apiserver.events.model import Owner
 from apiserver.rpc.errors import ApiError
 from apiserver.services.backend import Call, documents, endpoint
 from apiserver.services.many import do_each, for_each, for_one
-from apiserver.services.model_deletions import DELETED
-from apiserver.services.models.model_documents import MODELS, change_model, get_model
+from apiserver.services.model_deletions import DELETED, DELETING
+from apiserver.services.models.model_documents import MODELS, being_deleted, change_model, get_model
 from apiserver.services.project_tree import touch_projects
 from apiserver.services.stamps import changed_now
 from apiserver.services.task_statuses import LOCKED
@@ -17,7 +17,7 @@ from apiserver.services.tasks.life import publish_task
 from apiserver.services.tasks.models import models_of
 from apiserver.services.tasks.task_documents import TASKS, revise_task
 from apiserver.services.unneeded_files import delete_files, event_urls
-from apiserver.stores.documents.query import AnyOf, Document, In, Update
+from apiserver.stores.documents.query import AllOf, AnyOf, Document, Filter, In, NoneOf, Unequal, Update
 
 ARCHIVED = "archived"
 
@@ -42,11 +42,18 @@ async def _publish(call: Call, model_id: str, with_task: bool, *, force: bool) -
     """Publish a model. Its task is published first: if that fails, the model stays as it is."""
     model = await get_model(call, model_id, ["task", "ready", "project"])
     if model["ready"]:
-        raise ApiError(400, 203, f"Model is published already: id={model_id}")
+        raise _published(model_id)
     published = await _publish_task(call, model, force=force) if with_task else {}
-    await change_model(call, model_id, Update(set={"ready": True}))
+    draft: Filter = AllOf([{"id": model_id, "ready": Unequal(True)}, NoneOf([DELETING.condition()])])
+    if not await documents(call).update(MODELS, draft, Update(set={**changed_now(call), "ready": True})):
+        known = await get_model(call, model_id, ["ready"])
+        raise _published(model_id) if known["ready"] else being_deleted(model_id)
     await touch_projects(call, model.get("project"))
     return {"updated": 1, **published}
+
+
+def _published(model_id: str) -> ApiError:
+    return ApiError(400, 203, f"Model is published already: id={model_id}")
 
 
 async def _publish_task(call: Call, model: Document, *, force: bool) -> dict[str, Any]:

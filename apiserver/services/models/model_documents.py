@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import uuid4
 
-from apiserver.rpc.errors import invalid_id, unavailable
+from apiserver.rpc.errors import ApiError, invalid_id, unavailable
 from apiserver.services.backend import Call, documents
 from apiserver.services.document_keys import escape_keys, unescape_keys
 from apiserver.services.last_metrics import RESET, REVISION
@@ -97,9 +97,14 @@ async def change_model(call: Call, model_id: str, update: Update) -> Document:
     wanted: Filter = AllOf([{"id": model_id}, NoneOf([DELETING.condition()])])
     if not await documents(call).update(MODELS, wanted, update.setting(stamps)):
         if await documents(call).count(MODELS, {"id": model_id}):
-            raise unavailable(f"model {model_id} is being deleted", retry_after=1)
+            raise being_deleted(model_id)
         raise invalid_id("model", model_id)
     return stamps
+
+
+def being_deleted(model_id: str) -> ApiError:
+    """503 for a model that is being deleted."""
+    return unavailable(f"model {model_id} is being deleted", retry_after=1)
 
 
 async def insert_model(call: Call, model: Document) -> None:

@@ -219,6 +219,8 @@ async def _clean(call: Call, task: Document, request: dict[str, Any]) -> dict[st
             "model_urls": sorted(weights),
         }
     await _hold_on(call, task)
+    if not request["force"]:  # again, as a model that was published just before is not among these
+        await _check_unpublished(call, task)
     ids = [model["id"] for model in models]
     async with deleting_drafts(call, ids):
         if request["delete_external_artifacts"]:

@@ -16,14 +16,14 @@ from typing import Any
 from tests.harness import PATIENCE, Served, basic
 from tests.robustness.history.events import Batch
 from tests.robustness.history.operations import History, Operation, Outcome
-from tests.robustness.history.tasks import GONE, NOTHING, STATUS, THERE
+from tests.robustness.history.tasks import GONE, NOTHING, PUBLISHED, STATUS, THERE, USED
 
 FIRST_TIME = 1_700_000_000_000
 POINTS, LINES = 3, 2
 #: How many events of each kind a batch has.
 EVENTS = {"points": POINTS, "lines": LINES}
 #: By the subcode of an answer with status 400, why a call is refused.
-_REASONS = {101: GONE, 110: STATUS, 706: THERE}
+_REASONS = {101: GONE, 110: STATUS, 123: USED, 201: GONE, 203: PUBLISHED, 706: THERE}
 _PAUSE = 0.02
 
 
@@ -205,15 +205,58 @@ class Runner:
         if client.dice.random() < 0.3:
             done = read_status(client, task)
         else:
-            body = {"task": task, **({"force": True} if kind == "delete" else {})}
-            done = client.call(kind, task, f"tasks.{kind}", body)
+            endpoint, _, by_force = kind.partition(" ")
+            done = client.call(kind, task, f"tasks.{endpoint}", {"task": task, "force": bool(by_force)})
         if done.answer in (GONE, "published") and client.dice.random() < 0.5:
             created = client.call("create", "", "tasks.create", {"name": "a run", "type": "training"}, read=_id)
             if created.is_done:
                 self.tasks[place] = created.answer
 
 
-_CHANGES = ["started", "stopped", "publish", "reset"] * 3 + ["failed", "completed", "close", "delete"]
+_CHANGES = ["started", "stopped", "publish", "reset"] * 3 + [
+    "failed",
+    "completed",
+    "close",
+    "delete",
+    "delete by force",
+]
+
+
+@dataclass(frozen=True)
+class ModelUser:
+    """Publishes the draft models of tasks, deletes the tasks, and reads the models. New ones soon replace them."""
+
+    models: list[tuple[str, str]]
+    """Each task with its model."""
+
+    def __call__(self, client: Client) -> None:
+        place = client.dice.randrange(len(self.models))
+        task, model = self.models[place]
+        match client.dice.randrange(3):
+            case 0:
+                body = {"model": model, "publish_task": False}
+                done = client.call("publish model", task, "models.set_ready", body)
+            case 1:
+                done = client.call("delete with model", task, "tasks.delete", {"task": task})
+            case _:
+                done = read_model(client, task, model)
+        if done.answer in (GONE, USED, PUBLISHED) and client.dice.random() < 0.5:
+            created = client.call("create", "", "tasks.create", {"name": "a run", "type": "training"}, read=_id)
+            if created.is_done:
+                made = client.call(
+                    "create model", "", "models.update_for_task", {"task": created.answer, "uri": "u"}, read=_id
+                )
+                if made.is_done:
+                    self.models[place] = created.answer, made.answer
+
+
+def read_model(client: Client, task: str, model: str) -> Operation:
+    """Read whether the model of a task is published."""
+
+    def state(data: dict[str, Any]) -> str:
+        return "published" if data["model"]["ready"] else "draft"
+
+    return client.call("read model", task, "models.get_by_id", {"model": model}, read=state)
 
 
 def _id(data: dict[str, Any]) -> str:

@@ -18,15 +18,17 @@ from tests.robustness.history.clients import (
     Enqueuer,
     EventDeleter,
     EventReader,
+    ModelUser,
     Runner,
     Sender,
     Worker,
+    read_model,
     read_status,
     take,
 )
 from tests.robustness.history.events import wrong_events, wrong_newest
 from tests.robustness.history.operations import History, Outcome
-from tests.robustness.history.tasks import wrong_entries, wrong_statuses
+from tests.robustness.history.tasks import wrong_entries, wrong_models, wrong_statuses
 from tests.robustness.writers import new_task
 
 #: The name of the server that sees at once what others acknowledged.
@@ -68,6 +70,7 @@ class Round:
         self.kept, self.emptied, self.published = (new_task(first) for _ in range(3))
         self._runs = [new_task(first) for _ in range(2)]
         self._waiting = [new_task(first) for _ in range(4)]
+        self._models = [_with_model(first) for _ in range(2)]
         self._queue: str = first.call("queues.create", {"name": f"queue {self.kept}"})["id"]
         first.call("tasks.started", {"task": self.published})
         first.call("tasks.stopped", {"task": self.published})
@@ -83,6 +86,7 @@ class Round:
             *((EventReader(events), 4 * _PAUSE) for _ in range(2 * len(self._servers))),
             (EventDeleter(self.emptied), 20 * _PAUSE),
             *((Runner(self._runs), _PAUSE / 10) for _ in range(6)),
+            *((ModelUser(self._models), _PAUSE) for _ in range(3)),
             *((Enqueuer(self._queue, self._waiting), 2 * _PAUSE) for _ in range(2)),
             *((Worker(self._queue), 2 * _PAUSE) for _ in range(3)),
         ]
@@ -109,6 +113,7 @@ class Round:
             *wrong_events(self.history, [STRICT], EVENTS),
             *wrong_newest(self.history, [STRICT]),
             *wrong_statuses(self.history),
+            *wrong_models(self.history),
             *wrong_entries(self.history),
         ]
 
@@ -125,6 +130,14 @@ class Round:
             events.lines(reader, task)
         for task in [*self._runs, *self._waiting]:
             read_status(reader, task)
+        for task, model in self._models:
+            read_model(reader, task, model)
+
+
+def _with_model(server: Served) -> tuple[str, str]:
+    """A new task, and the draft model that it made."""
+    task = new_task(server)
+    return task, server.call("models.update_for_task", {"task": task, "uri": "u"})["id"]
 
 
 def run_round(

@@ -1,4 +1,4 @@
-"""Checks of tasks: the order of their statuses, and that each entry of a queue goes to one worker.
+"""Checks of tasks: the order of their statuses, what becomes of their models, and who gets their entries in a queue.
 
 Each task is checked by itself. If the calls of each task fit, then all calls fit together.
 """
@@ -23,8 +23,9 @@ TARGETS = {
     "publish": "published",
     "enqueue": "queued",
 }
-#: Why a call is refused: the status does not allow it, there is no such task, the task is in the queue already.
-STATUS, GONE, THERE = "status", "gone", "there"
+#: Why a call is refused: the status does not allow it, there is no such task or model, the task is in the queue
+#: already; a task that is used, or has a published model, is deleted only by force; the model is published already.
+STATUS, GONE, THERE, USED, PUBLISHED = "status", "gone", "there", "used", "published already"
 #: What `dequeue` answers for a task that neither waits nor runs: there is nothing to take out of a queue.
 NOTHING = "nothing"
 _BEFORE_QUEUED = ("created", "stopped", "failed")
@@ -32,12 +33,15 @@ _BEFORE_QUEUED = ("created", "stopped", "failed")
 
 def status_model(status: str, call: Operation) -> Iterable[str]:
     """The statuses that a task may have after a call; `GONE` if it was deleted."""
-    if call.kind == "delete" and call.outcome is not Outcome.REFUSED:
-        return [GONE]  # both of two that overlap may have done it
+    if call.kind in ("delete", "delete by force") and call.outcome is not Outcome.REFUSED:
+        may_go = call.kind == "delete by force" or status in ("created", GONE)
+        return [GONE] if may_go else []  # both of two that overlap may have done it
     if call.kind == "reset" and call.answer == GONE and status not in (GONE, *LOCKED):
         return ["created"]  # it was deleted while it was reset
     if status == GONE or call.answer == GONE:
         return [status] if status == call.answer else []
+    if call.answer == USED:
+        return [] if status == "created" else [status]
     if call.outcome is Outcome.REFUSED and call.answer == STATUS:
         return [] if _allowed(status, call.kind) else [status]
     match call.kind:
@@ -61,6 +65,24 @@ def _allowed(status: str, kind: str) -> list[str]:
     return [target] if may_stay or target in NEXT[status] else []
 
 
+def draft_model(model: str, call: Operation) -> Iterable[str]:
+    """What may be of the model of a task, which is never changed but for that, after a call: it is "draft" first."""
+    match call.kind, call.answer:
+        case "delete with model", answer if answer == USED:
+            return ["published"] if model == "published" else []
+        case "read model" | "publish model" | "delete with model", answer if answer == GONE:
+            return [GONE] if model == GONE else []
+        case "delete with model", _:
+            return [] if model == "published" else [GONE]
+        case "publish model", answer if answer == PUBLISHED:
+            return ["published"] if model == "published" else []
+        case "publish model", _:
+            return ["published"] if model == "draft" else []
+        case "read model", answer:
+            return [model] if model == answer else []
+    raise AssertionError(call.kind)
+
+
 def entry_model(waits: bool, call: Operation) -> Iterable[bool]:
     """Whether a task may be in the queue after a call."""
     match call.kind, call.outcome, call.answer:
@@ -81,9 +103,15 @@ def entry_model(waits: bool, call: Operation) -> Iterable[bool]:
 
 def wrong_statuses(history: History) -> list[str]:
     """Tasks whose calls fit no order of statuses."""
-    kinds = (*TARGETS, "reset", "delete", "dequeue", "read")
+    kinds = (*TARGETS, "reset", "delete", "delete by force", "dequeue", "read")
     every = history.by_target(*kinds).values()
     return [_told(calls, "created", status_model) for calls in every if not fits(calls, "created", status_model)]
+
+
+def wrong_models(history: History) -> list[str]:
+    """Tasks whose model was deleted although it was published, or the other way round."""
+    every = history.by_target("delete with model", "publish model", "read model").values()
+    return [_told(calls, "draft", draft_model) for calls in every if not fits(calls, "draft", draft_model)]
 
 
 def wrong_entries(history: History) -> list[str]:

@@ -499,6 +499,31 @@ async def test_a_deletion_of_models_that_fails_or_dies_holds_nobody_up(
     await api.call("models.set_ready", {"model": draft, "publish_task": False})
 
 
+@pytest.mark.parametrize("empty", EMPTYING)
+async def test_a_task_whose_model_is_published_just_before_it_is_emptied_is_not_without_force(
+    api: Api, archived: str, draft: str, monkeypatch: pytest.MonkeyPatch, empty: str
+) -> None:
+    """The call has found no published model yet, and finds no draft any more."""
+    looked = Step(cleanup, "_removable_models", monkeypatch)
+    emptying = asyncio.create_task(refused(api, empty, {"task": archived, "delete_output_models": True}))
+    await looked.reached.wait()
+    await api.call("models.set_ready", PUBLISHING["models.set_ready"](draft))
+    looked.go_on.set()
+    assert await emptying == (400, 123)
+    assert (await get(api, archived))["status"] == "completed"
+    assert await events(api, archived) == 1
+
+
+async def test_of_two_calls_one_publishes_a_model(api: Api, draft: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    request = PUBLISHING["models.set_ready"](draft)
+    writing = Step(api.backend.documents, "update", monkeypatch)
+    first = asyncio.create_task(refused(api, "models.set_ready", request))
+    await writing.reached.wait()
+    await api.call("models.set_ready", request)
+    writing.go_on.set()
+    assert await first == (400, 203)
+
+
 @pytest.mark.parametrize("made_by", ["models.create", "models.edit", "models.update_for_task"])
 @pytest.mark.parametrize("is_late", [False, True])
 async def test_a_model_that_is_made_while_its_task_is_deleted_names_a_deleted_task(
