@@ -27,6 +27,7 @@ from apiserver.events.model import (
     selection_of,
 )
 from apiserver.events.queries import EVERYWHERE, Range, SeriesQuery
+from apiserver.stores.events import thinned
 from apiserver.stores.events.base import EventStoreBusy, EventStoreError
 from apiserver.stores.events.columns.bodies import BODY_ID, body_id
 from apiserver.stores.events.columns.chunks import POINTS_AT_A_TIME
@@ -240,8 +241,8 @@ class EmbeddedEventStore(EmbeddedReads):
             if live.holds(owner):
                 await self.merge()
             since = ChangesQuery([owner], (await self.changes(ChangesQuery([owner]))).cursor)
-            thinned = await thinning.read(self, wanted, points)
-            chosen = [one for name, one in thinned.items() if checksums is None or checksums.get(name) == one.checksum]
+            found = await thinned.read(self, wanted, points)
+            chosen = [one for name, one in found.items() if checksums is None or checksums.get(name) == one.checksum]
             if not chosen:
                 return 0
             if await self._put_thinned(since, owner, [one.kept for one in chosen]):

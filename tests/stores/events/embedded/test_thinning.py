@@ -11,11 +11,12 @@ import pytest
 
 from apiserver.events.model import BucketAxis, EventBatch, EventType
 from apiserver.events.queries import BucketQuery
+from apiserver.stores.events import thinned
 from apiserver.stores.events.base import EventStoreBusy, EventStoreError
 from apiserver.stores.events.columns.whole import WholePoints
-from apiserver.stores.events.embedded import decoded, thinning
+from apiserver.stores.events.embedded import decoded
 from apiserver.stores.events.embedded.store import EmbeddedEventStore
-from apiserver.stores.events.embedded.thinning import Thinned
+from apiserver.stores.events.thinned import Thinned
 from tests.contract.event_stores import OWNER, SCALARS, batch, lines, sample, scalars
 from tests.stores.events.whole import points_of
 
@@ -101,7 +102,7 @@ async def test_a_point_that_comes_while_its_series_is_read_to_be_thinned_stays(
     store: EmbeddedEventStore, monkeypatch: pytest.MonkeyPatch, iter: int
 ) -> None:
     """The series is read once more. If its points had to be others, it is left as it is."""
-    before = {name: one.checksum for name, one in (await thinning.read(store, SCALARS, 2000)).items()}
+    before = {name: one.checksum for name, one in (await thinned.read(store, SCALARS, 2000)).items()}
     late = batch(scalars([9.0], iters=[iter]))
     times = meanwhile(store, monkeypatch, late)
     assert await store.thin_scalars(SCALARS, 2000, before) >= 2000

@@ -1,0 +1,81 @@
+"""Reads series that are to be thinned, of any store: which of their points stay (`columns/thinning.py`)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping, MutableMapping
+
+import numpy as np
+
+from apiserver.events.model import BucketAxis, ScalarStats, selection_of
+from apiserver.events.queries import GREATEST, LEAST, CurvesQuery, SeriesQuery
+from apiserver.stores.events.base import EventStore
+from apiserver.stores.events.columns.names import Name
+from apiserver.stores.events.columns.points import Points, concat
+from apiserver.stores.events.columns.thinning import Thinning, checksum, known_ends
+from apiserver.stores.events.columns.whole import WholePoints
+
+
+class Thinned:
+    """What stays of a series. Its points are read in parts."""
+
+    def __init__(self, thinning: Thinning) -> None:
+        self._thinning = thinning
+        self._parts: list[Points] = []
+        self.checksum = 0
+        """Of all points."""
+        self.kept: WholePoints
+        """The points that stay, once all parts were read."""
+        self.gone = 0
+        """How many others there are."""
+        self.oldest, self.newest = GREATEST, LEAST
+        """The timestamps of the others."""
+
+    def read(self, some: WholePoints) -> None:
+        """Read the next part."""
+        self.checksum = checksum(some.points, self.checksum)
+        self._parts.append(self._thin(some.points))
+        self.kept = some
+
+    def end(self) -> None:
+        """All parts were read."""
+        self.kept = self.kept._replace(points=self._thin(concat(self._parts)))
+
+    def _thin(self, points: Points) -> Points:
+        kept = self._thinning.thinned(points)
+        times = points.timestamps[~np.isin(points.iters, kept.iters)]
+        if len(times):
+            self.gone += len(times)
+            self.oldest, self.newest = min(self.oldest, int(times.min())), max(self.newest, int(times.max()))
+        return kept
+
+
+async def read(store: EventStore, wanted: SeriesQuery, points: int) -> dict[Name, Thinned]:
+    """Read those of the series that have more points, to thin them to at most so many."""
+    long = [one for one in await store.scalar_stats(wanted, spread=True) if one.count > points]
+    thinnings = {(one.metric, one.variant): await _thinning(store, one, points) for one in long}
+    found: dict[Name, Thinned] = {}
+    if thinnings:
+        async for part in store.whole_points(SeriesQuery(wanted.owner, wanted.type, selection_of(thinnings))):
+            await asyncio.to_thread(_read, part, thinnings, found)
+    await asyncio.to_thread(_end, found.values())
+    return found
+
+
+def _read(
+    part: Iterable[WholePoints], thinnings: Mapping[Name, Thinning], found: MutableMapping[Name, Thinned]
+) -> None:
+    for one in part:
+        found.setdefault(one.series, Thinned(thinnings[one.series])).read(one)
+
+
+def _end(found: Iterable[Thinned]) -> None:
+    for one in found:
+        one.end()
+
+
+async def _thinning(store: EventStore, stats: ScalarStats, points: int) -> Thinning:
+    ends = known_ends(stats)
+    if ends is None:
+        ends = await store.curve_ends(CurvesQuery([stats.owner], stats.metric, stats.variant, BucketAxis.ITER))
+    return Thinning.of(stats, ends or (stats.min_iter, stats.max_iter), points)  # it has no ends if it is gone since
