@@ -29,13 +29,14 @@ from collections.abc import Sequence
 from itertools import chain
 from typing import NamedTuple, Protocol
 
-from apiserver.events.model import Owner
+from apiserver.events.model import EventType, Owner
 from apiserver.events.queries import EVERYWHERE, SeriesQuery
 from apiserver.off_loop import off_loop
 from apiserver.stores.events.base import EventStoreBusy
 from apiserver.stores.events.columnar import encoding
 from apiserver.stores.events.columnar.blocks import OLD, Block, BlockStore, Found, Gone, NewBlock, Version
 from apiserver.stores.events.columnar.encoding import Workers
+from apiserver.stores.events.columnar.finding import Finder
 from apiserver.stores.events.columnar.loading import Loaded, Loader, points_in
 from apiserver.stores.events.columnar.precedence import Document, superseded
 from apiserver.stores.events.columnar.stretches import BlockPart, Stretch, stretches
@@ -83,6 +84,9 @@ class Maker(Protocol):
 
     async def chunks(self, owner: Owner, runs: Sequence[Run], up_to: int) -> list[NewBlock]:
         """Chunks with everything of these runs."""
+
+    def left(self, owner: Owner, blocks: Sequence[Block]) -> None:
+        """Note what is left of the blocks that were found, and whose writes had ended."""
 
 
 async def compact(store: BlockStore, maker: Maker, series: SeriesQuery, holder: str, fewest: int = FEWEST) -> bool:
@@ -143,7 +147,10 @@ async def make_chunks(
             break
         await store.put(made)
         put += map(maker.at, made)
-    await store.remove(owner, [*useless, *superseded_blocks(found, put, up_to)])
+    removed = [*useless, *superseded_blocks(found, put, up_to)]
+    await store.remove(owner, removed)
+    ids = {block.id for block in removed}
+    maker.left(owner, [one for one in found.blocks if one.version.place <= up_to and one.id not in ids])
     return not is_gone
 
 
@@ -218,8 +225,9 @@ class PointsMaker:
     at_a_time = POINTS_AT_A_TIME
     sealed = encoding.SEALED
 
-    def __init__(self, loader: Loader) -> None:
+    def __init__(self, loader: Loader, finder: Finder) -> None:
         self._loader = loader
+        self._finder = finder
 
     def size(self, stretch: Stretch) -> int:
         """The number of points."""
@@ -254,6 +262,10 @@ class PointsMaker:
         )
         self._loader.replaced([part.block for run in runs for part in run.parts], made)
         return made
+
+    def left(self, owner: Owner, blocks: Sequence[Block]) -> None:
+        """Readers of the owner's points need not ask for these blocks."""
+        self._finder.left(SeriesQuery(owner, EventType.SCALAR), blocks)
 
 
 def _chunks_of(owner: Owner, run: Run, loaded: Loaded, up_to: int) -> list[NewBlock]:

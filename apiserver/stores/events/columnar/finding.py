@@ -17,6 +17,8 @@ a chunk d of all of them is put at place 12, and a and b are removed:
     c is removed
     asked from place 8        d: c is missing, so all blocks are asked for
 
+What a server leaves when it compacts an owner, it remembers at once: compaction asks as in the second step.
+
 Blocks never change, and those that were removed do no harm beside those that replaced them. These, and deletions, were
 put later: the store tells of them as it does to whoever remembers nothing. A write that has not ended may be undone,
 and other writes may come to lie before it. So it is not remembered.
@@ -71,7 +73,7 @@ class Finder:
         """As `BlockStore.find`. There may be blocks that were removed, beside those that replaced them."""
         if range != EVERYWHERE:
             return await self._store.find(series, range)
-        key = series.owner, series.type, tuple((one.metric, tuple(one.variants)) for one in series.selection)
+        key = _key(series)
         known = self._known.get(key)
         if known is None:
             found = await self._store.find(series)
@@ -89,12 +91,16 @@ class Finder:
         ended = await self._store.ended(series.owner)
         found = await self._store.find(series)
         lasting = [one for one in found.blocks if one.version.place <= ended]
-        last = max(lasting, key=lambda one: one.version, default=None)
-        if last is not None and last.version != OLD:
-            self._remember(key, _Known({one.key: one for one in lasting}, last))
-        else:
-            self._forget(key)
+        self._remember_lasting(key, lasting)
         return found
+
+    def left(self, series: SeriesQuery, blocks: Sequence[Block]) -> None:
+        """Remember what is left of the blocks of a query that came before a place up to which all writes had ended.
+
+        The others of these were removed, as they count nowhere.
+        """
+        if len(blocks) >= MANY:
+            self._remember_lasting(_key(series), blocks)
 
     async def find_of_each(self, queries: Sequence[SeriesQuery]) -> list[Found]:
         """As `BlockStore.find_of_each`. Only single queries are remembered."""
@@ -107,6 +113,13 @@ class Finder:
         while self._known:
             self._forget(next(iter(self._known)))
 
+    def _remember_lasting(self, key: _Key, lasting: Sequence[Block]) -> None:
+        last = max(lasting, key=lambda one: one.version, default=None)
+        if last is not None and last.version != OLD:
+            self._remember(key, _Known({one.key: one for one in lasting}, last))
+        else:
+            self._forget(key)
+
     def _forget(self, key: _Key) -> None:
         known = self._known.pop(key, None)
         if known is not None:
@@ -118,6 +131,10 @@ class Finder:
         self._room -= _size(key, known)
         while self._room < 0:
             self._forget(next(iter(self._known)))
+
+
+def _key(series: SeriesQuery) -> _Key:
+    return series.owner, series.type, tuple((one.metric, tuple(one.variants)) for one in series.selection)
 
 
 def _size(key: _Key, known: _Known) -> int:

@@ -208,7 +208,7 @@ class ColumnarScalars(ScalarReads):
         """
         return await compact(
             self._points.store,
-            PointsMaker(self._points.loader),
+            PointsMaker(self._points.loader, self._points.finder),
             SeriesQuery(owner, EventType.SCALAR),
             self._name,
             fewest,

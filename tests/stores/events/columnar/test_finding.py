@@ -204,3 +204,19 @@ async def test_several_owners_are_found_by_one_request(monkeypatch: pytest.Monke
         blocks.forget()
         assert [len(found.blocks) for found in await finder.find_of_each(queries)] == [2, 0]
         assert blocks.searches == 1
+
+
+async def test_what_compaction_leaves_is_remembered_and_later_writes_of_others_are_found(blocks: WatchedBlocks) -> None:
+    engine, other = ColumnarScalars(blocks), ColumnarScalars(blocks)
+    for series in (MANY + 5, 3):
+        await engine.add(
+            batch(*(scalars([1.0, 2.0], metric=f"{one:02}", iters=[series, 100]) for one in range(series)))
+        )
+        await engine.compact(OWNER, fewest=1)
+    await other.add(batch(scalars([3.0], metric="99")))
+    assert await engine.count(SCALARS) == await ColumnarScalars(blocks).count(SCALARS) == 2 * (MANY + 5) + 3 + 1
+    blocks.forget()
+    assert len(await engine.series(OWNER)) == MANY + 6
+    assert [len(one.blocks) for one in blocks.found] == [1 + 3 + 1]
+    await other.delete([OWNER])
+    assert await engine.series(OWNER) == []
