@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -71,18 +72,27 @@ class Grouping:
             self._add_sample(sample)
 
     def _add_scalars(self, gathered: Gathered) -> None:
-        refused = self._refused(gathered.keys)
-        for n, reject in refused.items():
-            self.rejects.add(reject, gathered.lengths[n])
-        if refused:
-            gathered = _without(gathered, refused)
-        if not gathered.keys:
-            return
-        *sources, metrics, variants, workers, labels = map(list, zip(*gathered.keys, strict=True))
-        owners: dict[Owner, int] = {}
+        columns = _columns(gathered.keys)
+        source = _only_source(columns)
+        if source is None or not self._takes(source) or not _are_short(columns):
+            refused = self._refused(gathered.keys)
+            for n, reject in refused.items():
+                self.rejects.add(reject, gathered.lengths[n])
+            if refused:
+                gathered = _without(gathered, refused)
+                columns = _columns(gathered.keys)
+            if not gathered.keys:
+                return
+        *sources, metrics, variants, workers, labels = columns
         known = self._sources
+        owners: dict[Owner, int] = {}
+        if source is not None:
+            owners[known[source]] = 0
+            owner = [0] * len(metrics)
+        else:
+            owner = [owners.setdefault(known[source], len(owners)) for source in zip(*sources, strict=True)]
         self.batch.scalars = Scalars(
-            owner=[owners.setdefault(known[source], len(owners)) for source in zip(*sources, strict=True)],
+            owner=owner,
             owners=list(owners),
             metrics=metrics,
             variants=variants,
@@ -93,6 +103,14 @@ class Grouping:
             timestamps=self._without_gaps(gathered.timestamps),
             values=gathered.values,
         )
+
+    def _takes(self, source: Source) -> bool:
+        """Whether events of this source can be taken."""
+        try:
+            self._owner(source)
+        except Reject:
+            return False
+        return True
 
     def _refused(self, keys: Sequence[SeriesKey]) -> dict[int, Reject]:
         """The groups that cannot be taken: by number, why."""
@@ -193,6 +211,27 @@ def _has_short_names(logs: LogColumns) -> bool:
     """Whether no name can be too long. Looking at the columns is quicker than at the lines."""
     names = {*logs.metrics, *logs.variants, *logs.workers, *logs.levels}
     return all(name is None or len(name) <= _SHORT_NAME for name in names)
+
+
+def _columns(keys: Sequence[SeriesKey]) -> list[list[Any]]:
+    """The columns of some keys."""
+    return list(map(list, zip(*keys, strict=True)))
+
+
+def _only_source(columns: Sequence[list[Any]]) -> Source | None:
+    """The source of all groups, whose keys have these columns; None if they have several."""
+    sources = columns[:4]
+    if any(column.count(column[0]) < len(column) for column in sources):
+        return None
+    task, model, model_event, allow_locked = (column[0] for column in sources)
+    return task, model, model_event, allow_locked
+
+
+def _are_short(columns: Sequence[list[Any]]) -> bool:
+    """Whether no group has a name that is too long. False if only a look at each of them can tell."""
+    *_, metrics, variants, workers, labels = columns
+    has_labels = labels.count(None) < len(labels)
+    return not has_labels and sum(max(map(len, names)) for names in (metrics, variants, workers)) <= _SHORT_NAME
 
 
 def _first(gathered: Gathered, count: int) -> Gathered:

@@ -71,6 +71,8 @@ def gather(lines: Sequence[SentEvent]) -> tuple[Gathered, list[SentEvent]]:
 
 def has_mixed_series(keys: Collection[SeriesKey]) -> bool:
     """Whether a series has points of several workers, or several labels of its axis."""
+    if len({key[6:] for key in keys}) <= 1:  # mostly all points are of one worker, and no axis has a label
+        return False
     return len({key[:6] for key in keys}) < len(keys)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from apiserver.events.columns import MAX_NAME_BYTES, MAX_SAMPLES, MAX_SERIES
 from apiserver.events.figures import MOST_VALUES
 from apiserver.events.ingest import Ingest, ingest_lines, ingest_object
 from apiserver.events.lines import MAX_MALFORMED, Stopped
-from apiserver.events.model import EventType, LogLine, LogPosition, Owner
+from apiserver.events.model import EventType, LogLine, LogPosition, Owner, ScalarColumns
 from apiserver.events.rejects import MAX_REASONS, OTHER_REASONS, Contradiction
 
 NOW = 1_700_000_000_000
@@ -404,6 +405,31 @@ def test_refused_owners_take_their_events_along() -> None:
     ingest.refuse({Owner("acme", "t2"): "Invalid task id t2"})
     assert ingest.accepted == 1
     assert ingest.rejects.reasons == {"Invalid task id t2": 3}
+
+
+_points = st.fixed_dictionaries(
+    {"task": st.sampled_from(["t1", "t1", "t2", ""]), "iter": st.integers(0, 3)},
+    optional={
+        "metric": st.sampled_from(["m", "n" * 250, "o" * (MAX_NAME_BYTES + 1), "ä" * (MAX_NAME_BYTES // 2 + 1)]),
+        "variant": st.sampled_from(["w", "v" * 100]),
+        "worker": st.sampled_from(["a", "b" * 100]),
+        "x_axis_label": st.sampled_from(["epoch", "c" * (MAX_NAME_BYTES + 1)]),
+    },
+)
+
+
+@given(st.lists(_points, min_size=1, max_size=6))
+def test_each_point_is_taken_or_refused_as_if_it_came_alone(points: list[dict[str, Any]]) -> None:
+    alone = [read(scalar(**point)) for point in points]
+    together = read(*(scalar(**point) for point in points))
+    assert together.accepted == sum(each.accepted for each in alone)
+    assert together.rejects.reasons == Counter(reason for each in alone for reason in each.rejects.reasons)
+    points_of = Counter(name for group in together.batch.scalars for name in [_names_of(group)] * len(group.iters))
+    assert points_of == Counter(_names_of(group) for each in alone for group in each.batch.scalars)
+
+
+def _names_of(group: ScalarColumns) -> tuple[str, ...]:
+    return group.owner.id, group.metric, group.variant, group.worker, group.x_axis_label or ""
 
 
 _json = st.recursive(
