@@ -168,7 +168,9 @@ def _client(loop: asyncio.AbstractEventLoop, app: App) -> Iterator[Connection]:
 async def _served(app: App) -> AsyncIterator[int]:
     """Serves the app as `apiserver serve` does; the port."""
     async with app.lifespan():
-        config = uvicorn.Config(app, lifespan="off", log_config=None, server_header=False, reset_contextvars=True)
+        config = uvicorn.Config(
+            app, lifespan="off", log_config=None, server_header=False, proxy_headers=False, reset_contextvars=True
+        )
         made = partial(Protocol, Slots(), config, ServerState(), {})
         server = await asyncio.get_running_loop().create_server(made, "127.0.0.1", 0)
         try:
