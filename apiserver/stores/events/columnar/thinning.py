@@ -32,10 +32,10 @@ from apiserver.stores.events.columnar.statistics import scalar_stats
 from apiserver.stores.events.columnar.stretches import Numbered, OfSeries, numbered, stretches
 from apiserver.stores.events.columns.chunks import POINTS_AT_A_TIME
 from apiserver.stores.events.columns.names import Name
-from apiserver.stores.events.columns.points import Points, concat
-from apiserver.stores.events.columns.thinning import Thinning, checksum, known_ends
+from apiserver.stores.events.columns.thinning import Thinning, known_ends
 from apiserver.stores.events.columns.whole import WholePoints
 from apiserver.stores.events.parts import in_parts
+from apiserver.stores.events.thinned import Thinned
 
 
 async def thin(
@@ -93,26 +93,23 @@ class _Thinner:
     ) -> tuple[list[NewBlock], int]:
         """Chunks with the points that stay of those of the series that have these checksums, and how many points go."""
         names = [(one.metric, one.variant) for one in some]
-        thinnings = [await self._thinning(one, points) for one in some]
+        series = [Thinned(await self._thinning(one, points)) for one in some]
         workers = Workers()
-        kept: list[list[Points]] = [[] for _ in some]
-        found = [0] * len(some)
         for part in in_parts(numbered(self._series[name] for name in names), _size, POINTS_AT_A_TIME):
             loaded = await self._loader.whole(stretch for _, stretch in part)
 
-            def thin_part(part: Sequence[Numbered] = part, loaded: Loaded = loaded) -> None:
+            def read_part(part: Sequence[Numbered] = part, loaded: Loaded = loaded) -> None:
                 for number, stretch in part:
-                    read = points_in(stretch, loaded, EVERYWHERE, workers)
-                    kept[number].append(thinnings[number].thinned(read))
-                    found[number] = checksum(read, found[number])
+                    whole = points_in(stretch, loaded, EVERYWHERE, workers)
+                    series[number].read(WholePoints(names[number], whole, workers.names))
 
-            await off_loop(sum(map(_size, part)), thin_part)
+            await off_loop(sum(map(_size, part)), read_part)
 
         def made() -> tuple[list[NewBlock], int]:
-            same = [n for n, name in enumerate(names) if checksums is None or checksums.get(name) == found[n]]
-            whole = [WholePoints(names[n], thinnings[n].thinned(concat(kept[n])), workers.names) for n in same]
-            gone = sum([some[n].count for n in same]) - sum([len(one.points.iters) for one in whole])
-            return [block for one in whole for block in self._chunks(one)], gone
+            for one in series:
+                one.end()
+            same = [one for one in series if checksums is None or checksums.get(one.kept.series) == one.checksum]
+            return [block for one in same for block in self._chunks(one.kept)], sum([one.gone for one in same])
 
         return await off_loop(sum([one.count for one in some]), made)
 
