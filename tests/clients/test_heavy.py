@@ -21,7 +21,7 @@ from tests.engines.fixtures import OUTAGE_SECONDS
 from tests.engines.nodes import Node
 from tests.harness import Served, wait_until
 
-SCALARS = int(os.environ.get("EVENTS_HEAVY", "10000"))
+SCALARS = int(os.environ.get("EVENTS_HEAVY", "5000"))
 LINES = SCALARS // 10
 
 
@@ -84,7 +84,7 @@ def wait_for_progress(process: Popen[str], scalars: int) -> None:
 @pytest.mark.parametrize("sdk", ["as installed"], indirect=True)
 def test_the_sdk_goes_on_when_the_server_is_killed_and_comes_back(sdk: Sdk, server: Served) -> None:
     with started(sdk, 1) as (process,):
-        wait_for_progress(process, 5_000)
+        wait_for_progress(process, 2_000)
         server.kill()
         server.start()
         assert_all_arrived_once(server, sdk.finish(process)["task"])

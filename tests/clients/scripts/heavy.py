@@ -17,7 +17,7 @@ for number in range(scalars):
     logger.report_scalar(f"metric {number % 5}", "series", iteration=number // 5, value=number)
     if number % every == 0:
         print(f"heavy line {number // every}")
-    if number % 5000 == 0:
+    if number % 1000 == 0:
         sys.stderr.write(f"progress {number}\n")
         sys.stderr.flush()
 before = time.monotonic()
