@@ -24,6 +24,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from apiserver.data_folder import DataFolder
 from tests.engines.fixtures import own_engines, own_nodes
 from tests.golden.make import names, unpack
 from tests.golden.test_golden import assert_answers
@@ -144,9 +145,11 @@ def backing_up(folder: Path, dice: random.Random, kills: int) -> Killed:
             assert "all backups are well" in run("backup", destination, "--check")
             for _ in range(dice.randrange(1, 3)):
                 if _kill(done, restore, dice.uniform(0, took)) and new.exists() and any(new.iterdir()):
-                    with open(folder / "refusal", "wb") as said:
-                        serve = [sys.executable, "-m", "apiserver", "serve", "--data", str(new), "--port", "0"]
-                        assert subprocess.run(serve, stderr=said, stdout=said, timeout=PATIENCE).returncode != 0
+                    if DataFolder(new).restoring.exists():
+                        assert_refused(new, folder / "refusal")
+                    else:  # it was killed after the last step
+                        with served(new) as restored:
+                            assert_a_moment(restored, writers, before, after)
                 shutil.rmtree(new, ignore_errors=True)
             run(*restore)
             with served(new) as restored:
@@ -154,6 +157,13 @@ def backing_up(folder: Path, dice: random.Random, kills: int) -> Killed:
             done.compared += sum(after)
             shutil.rmtree(new)
     return done
+
+
+def assert_refused(data: Path, said: Path) -> None:
+    """No server starts on a folder; what it says goes to a file."""
+    command = [sys.executable, "-m", "apiserver", "serve", "--data", str(data), "--port", "0"]
+    with open(said, "wb") as output:
+        assert subprocess.run(command, stderr=output, stdout=output, timeout=PATIENCE).returncode != 0
 
 
 def copying(folder: Path, dice: random.Random, kills: int, urls: Urls | None = None) -> Killed:
