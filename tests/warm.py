@@ -12,10 +12,12 @@ import os
 import resource
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Protocol
 
 _CONTEXT = multiprocessing.get_context("forkserver")
@@ -55,7 +57,8 @@ class Forked:
         """
         called = (arguments, dict(environment), log, open_files, dict(constants or {}))
         self._process: ForkServerProcess = _CONTEXT.Process(target=_run, args=called)
-        self._process.start()
+        with _no_main_module():
+            self._process.start()
 
     @property
     def pid(self) -> int:
@@ -74,6 +77,16 @@ class Forked:
     def send_signal(self, number: int, /) -> None:
         if self.poll() is None:
             os.kill(self.pid, number)
+
+
+@contextmanager
+def _no_main_module() -> Iterator[None]:
+    """Have new processes run without the main module of this one, which they would import, and do not need."""
+    main, sys.modules["__main__"] = sys.modules["__main__"], ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main
 
 
 def _run(
