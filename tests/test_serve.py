@@ -185,7 +185,8 @@ def asked_whether_well(server: Served) -> subprocess.CompletedProcess[str]:
 
 def test_a_server_speaks_tls_on_both_ports_and_takes_a_new_certificate(tmp_path: Path) -> None:
     pair, new = new_pair(tmp_path, days=10), new_pair(tmp_path, "new", days=20)
-    with served(tmp_path / "data", admin_key="", admin_secret="", **pair.settings) as server:
+    at_once = {"apiserver.serve.LOOK_SECONDS": 0.2}
+    with served(tmp_path / "data", constants=at_once, admin_key="", admin_secret="", **pair.settings) as server:
         conf = ConfigFactory.parse_string((tmp_path / "data" / "clearml.conf").read_text())["api"]
         assert (conf["api_server"], conf["files_server"]) == (server.api_url, server.files_url)
         key_pair = (conf["credentials"]["access_key"], conf["credentials"]["secret_key"])

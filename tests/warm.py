@@ -96,8 +96,10 @@ def _run(
     from apiserver.cli import main
 
     for path, value in constants.items():
-        module, _, name = path.rpartition(".")
-        setattr(import_module(module), name, value)
+        place, _, name = path.rpartition(".")
+        module = import_module(place)
+        assert hasattr(module, name), path
+        setattr(module, name, value)
     with open(log, "ab") as output:
         for stream in (sys.stdout, sys.stderr):
             os.dup2(output.fileno(), stream.fileno())
