@@ -70,6 +70,8 @@ def main() -> int:
     sizes = QUICK if options.quick else Sizes()
     if options.growth_points is not None:
         sizes = dataclasses.replace(sizes, growth_points=options.growth_points)
+    if options.backup_points is not None:
+        sizes = dataclasses.replace(sizes, backup_points=options.backup_points)
     if options.followed_seconds is not None:
         sizes = dataclasses.replace(sizes, followed_seconds=options.followed_seconds)
     table = Table(FIGURES)
@@ -107,6 +109,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "--growth-points", type=int, help="points in other tasks when the data folder has grown; 0: skip"
     )
+    parser.add_argument("--backup-points", type=int, help="points of which backups are made; 20 million")
     parser.add_argument("--followed-seconds", type=float, help="how long a page follows live charts; 3600: an hour")
     parser.add_argument("--markdown", action="store_true", help="print the table as Markdown")
     parser.add_argument("--into", type=_marked, help="also write the table into this Markdown file")

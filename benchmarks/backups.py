@@ -24,6 +24,7 @@ from benchmarks.columns import Load, fill
 from benchmarks.figures import NO_BACKUP
 from benchmarks.run import Run
 from benchmarks.server import Running, running
+from benchmarks.table import median_range
 
 _TASKS, _SERIES, _BATCH, _CLIENTS = 20, 50, 10_000, 2
 
@@ -56,19 +57,27 @@ def _copied(data: Path, destination: Path) -> float:
 
 
 def _measure_writing(run: Run, server: Running, data: Path) -> None:
-    task = server.task("written meanwhile")
+    """Clients write during backups and without, in turns: the other one first each time."""
     with_backup, without = [], []
     for number in range(run.sizes.backup_rounds):
-        without.append(_rate(run, server, task.id))
-        with _backing_up(data, run.folder / f"meanwhile{number}"):
-            with_backup.append(_rate(run, server, task.id))
-    run.table.put("backup.writing", statistics.median(with_backup), {NO_BACKUP: statistics.median(without)})
+        for is_with in (True, False) if number % 2 else (False, True):
+            if is_with:
+                with _backing_up(data, run.folder / f"meanwhile{number}"):
+                    with_backup.append(_rate(run, server))
+            else:
+                without.append(_rate(run, server))
+    ratios = [one / other for one, other in zip(with_backup, without, strict=True)]
+    base = statistics.median(without)
+    of_ratios = {NO_BACKUP: median_range(ratios)}
+    run.table.put("backup.writing", base * statistics.median(ratios), {NO_BACKUP: base}, of_ratios)
 
 
-def _rate(run: Run, server: Running, task: str) -> float:
-    """Points a second that clients write."""
+def _rate(run: Run, server: Running) -> float:
+    """Points a second that clients write, once what was written before is merged."""
     count = run.sizes.backup_bodies
-    owners = [server.task(f"{task} {number}") for number in range(_CLIENTS)]
+    owners = [server.task(f"written by {number}") for number in range(_CLIENTS)]
+    if run.sizes.waits:
+        server.wait_until_merged()
     return _CLIENTS * count * _BATCH / server.send(owners, "scalars", _BATCH, count).seconds
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import math
 import random
 import statistics
 import threading
@@ -36,6 +35,7 @@ from benchmarks.bodies import scalar_lines
 from benchmarks.client import Connection, logged_in
 from benchmarks.figures import UNBOUNDED, UNLIMITED
 from benchmarks.run import Run
+from benchmarks.table import median_range
 from tests.harness import ADMIN_KEY, ADMIN_SECRET
 
 #: By the key of the figure: points and series of a batch, and how many batches are a round.
@@ -84,13 +84,6 @@ def measure(run: Run) -> None:
             all = base * statistics.median(ratios[UNBOUNDED])
             beside = {name: all / statistics.median(ratios[name]) for name in (UNBOUNDED, UNLIMITED)}
             run.table.put(key, all, beside, {name: median_range(ratios[name]) for name in beside})
-
-
-def median_range(values: list[float]) -> tuple[float, float]:
-    """Between which of the values the median of all that could be measured lies, at 95 %."""
-    ordered, half = sorted(values), len(values) / 2
-    away = math.sqrt(len(values))
-    return ordered[max(math.floor(half - away), 0)], ordered[min(math.ceil(half + away), len(values)) - 1]
 
 
 def _rounds(

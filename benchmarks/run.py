@@ -73,7 +73,7 @@ class Sizes:
     """In a thousand series."""
     backup_bodies: int = 300
     """Bodies of 10k points, by each of two clients."""
-    backup_rounds: int = 3
+    backup_rounds: int = 5
     """How often clients write during backups, and without."""
     other_points: int = 1_000_000
     growth_points: int = 100_000_000

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Iterable, Iterator
 
@@ -78,6 +79,13 @@ class Table:
             yield figure.name, f"{number(value)} {figure.unit}", *compared[0], bars, _verdict(figure, value, beside)
             for more in compared[1:]:
                 yield "", "", *more, "", ""
+
+
+def median_range(values: list[float]) -> Range:
+    """Between which of the values the median of all that could be measured lies, at 95 %."""
+    ordered, half = sorted(values), len(values) / 2
+    away = math.sqrt(len(values))
+    return ordered[max(math.floor(half - away), 0)], ordered[min(math.ceil(half + away), len(values)) - 1]
 
 
 def number(value: float) -> str:

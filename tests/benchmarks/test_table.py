@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from benchmarks import report
 from benchmarks.distributed import __main__ as distributed
 from benchmarks.figures import Bar, Figure, least
-from benchmarks.table import Table, number, ratio
+from benchmarks.table import Table, median_range, number, ratio
 
 
 def rows_of(*figures: tuple[Figure, float, dict[str, float]]) -> list[list[str]]:
@@ -91,3 +92,16 @@ def test_a_file_without_markers_takes_no_figures(tmp_path: Path) -> None:
 @pytest.mark.parametrize("section", [report.FIGURES, distributed.SECTION])
 def test_the_documentation_has_its_markers(section: str) -> None:
     assert report.has_markers(Path(__file__).parents[2] / "docs" / "operations" / "performance.md", section)
+
+
+def test_the_median_is_in_its_range_nearly_always() -> None:
+    draw = random.Random(0)
+    ranges = [median_range([draw.gauss(1, 0.1) for _ in range(100)]) for _ in range(2000)]
+    held = sum(low <= 1 <= high for low, high in ranges)
+    assert 0.93 < held / len(ranges) < 0.98
+    assert all(high - low < 0.1 for low, high in ranges)
+
+
+def test_few_values_have_a_range_too() -> None:
+    assert median_range([2.0]) == (2.0, 2.0)
+    assert median_range([3.0, 1.0, 2.0]) == (1.0, 3.0)
