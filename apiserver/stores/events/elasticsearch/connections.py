@@ -120,7 +120,7 @@ class _Connection(asyncio.Protocol):
         """As `Connections.ask`."""
         self._headers, self._pieces, self._size, self._most = [], [], 0, min(_IN_TURNS, largest)
         self._is_asked, self._is_head, self._is_complete = True, is_head, False
-        await self._write(head, body)
+        is_whole = await self._write(head, body)
         await self._until(lambda: self._is_complete or self._size > self._most)
         if not self._is_complete and self._most < largest:
             async with turns:
@@ -130,24 +130,27 @@ class _Connection(asyncio.Protocol):
         if self._size > largest:
             return Answer(self._status, self._headers, None)
         self._read_on()
-        self._is_asked = is_head or self._closes
-        return Answer(self._status, self._headers, b"".join(self._pieces))
+        self._is_asked = is_head or self._closes or not is_whole
+        pieces, self._pieces = self._pieces, []  # an idle connection keeps none of them
+        return Answer(self._status, self._headers, b"".join(pieces))
 
     def _read_on(self) -> None:
         if self._is_paused:
             self._is_paused = False
             self._transport.resume_reading()
 
-    async def _write(self, head: bytes, body: bytes) -> None:
+    async def _write(self, head: bytes, body: bytes) -> bool:
+        """Send a request. Returns whether it was sent to its end: a node may refuse it before it has all of it."""
         if len(body) <= _PIECE:
             self._transport.write(head + body)
-            return
+            return True
         self._transport.write(head)
         for start in range(0, len(body), _PIECE):
             await self._until(lambda: not self._is_full or self._is_complete)
-            if self._is_complete:  # a node may refuse a request before it has all of it
-                return
+            if self._is_complete:
+                return False
             self._transport.write(body[start : start + _PIECE])
+        return True
 
     async def _until(self, condition: Callable[[], bool]) -> None:
         """Wait for it. OSError: the connection fails before."""
@@ -192,7 +195,7 @@ class _Connection(asyncio.Protocol):
 
     def on_message_begin(self) -> None:
         if not self._is_asked or self._is_complete:
-            self._fail(OSError("the node answers what nobody asked"))
+            raise OSError("the node answers what nobody asked")  # the parser stops, and goes not into the answer before
 
     def on_header(self, name: bytes, value: bytes) -> None:
         self._headers.append((name.decode("latin-1"), value.decode("latin-1")))

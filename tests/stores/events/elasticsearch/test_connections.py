@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import tracemalloc
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
@@ -21,10 +23,14 @@ LARGE = b"x" * (connections._IN_TURNS * 3)
 
 
 class Node:
-    """Answers each request by the next of some texts; an empty one closes the connection, None waits for ever."""
+    """Answers each request by the next of some texts; an empty one closes the connection, None waits for ever.
 
-    def __init__(self, *answers: bytes | None) -> None:
+    `early` answers the first one before its body has come, and reads on, as HTTP allows.
+    """
+
+    def __init__(self, *answers: bytes | None, early: bytes = b"") -> None:
         self.answers = list(answers)
+        self.early = early
         self.requests: list[bytes] = []
         self.opened = 0
         self.asked = asyncio.Event()
@@ -38,6 +44,11 @@ class Node:
             while True:
                 head = await reader.readuntil(b"\r\n\r\n")
                 length = int(head.rpartition(b"content-length: ")[2])
+                if self.early:
+                    writer.write(self.early)
+                    self.early = b""
+                    await reader.readexactly(length)
+                    continue
                 self.requests.append(await reader.readexactly(length))
                 self.asked.set()
                 answer = self.answers.pop(0)
@@ -160,3 +171,43 @@ async def test_only_so_many_connections_are_open_at_once(monkeypatch: pytest.Mon
         answers = await asyncio.gather(*(ask(opened) for _ in range(10)))
     assert [one.body for one in answers] == [b"hi"] * 10
     assert node.opened == 2
+
+
+async def test_a_connection_on_which_a_request_is_not_sent_to_its_end_is_not_used_again() -> None:
+    refusal = b"HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\n\r\nno"
+    node = Node(SHORT, early=refusal)
+    async with asking(node) as opened:
+        refused = await ask(opened, bytes(2**26))
+        assert (refused.status, refused.body) == (413, b"no")
+        assert (await ask(opened)).body == b"hi"
+    assert node.opened == 2
+
+
+async def test_what_comes_behind_an_answer_changes_nothing_of_it() -> None:
+    other = b"HTTP/1.1 404 Not Found\r\nX-Other: o\r\nContent-Length: 5\r\n\r\nother"
+    node = Node(SHORT + other, SHORT)
+    async with asking(node) as opened:
+        answer = await ask(opened)
+        assert (answer.status, answer.body) == (200, b"hi")
+        assert [name for name, _ in answer.headers] == ["X-Name", "Content-Length"]
+        assert (await ask(opened)).body == b"hi"
+    assert node.opened == 2
+
+
+async def test_idle_connections_keep_nothing_of_large_answers() -> None:
+    large = OK + b"Content-Length: %d\r\n\r\n" % len(LARGE) + LARGE
+    node = Node(*[large] * 8)
+    async with asking(node) as opened:
+        tracemalloc.start()
+        try:
+            answers = await asyncio.gather(*(ask(opened) for _ in range(8)))
+            sizes = [len(one.body or b"") for one in answers]
+            del answers
+            await asyncio.sleep(0)  # the loop holds what woke this task
+            gc.collect()
+            kept, _ = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+    assert sizes == [len(LARGE)] * 8
+    assert node.opened == 8
+    assert kept < 2 * len(LARGE)
