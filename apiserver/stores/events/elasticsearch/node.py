@@ -1,30 +1,20 @@
-"""Makes clients. Elasticsearch's library chooses nodes and encodes requests; `connections.py` sends them.
+"""Makes clients. They send requests with the aiohttp node of Elasticsearch's client, and bound what each of them takes.
 
-An answer of more than LARGEST_ANSWER bytes is not read to its end, and becomes an error of the type TOO_LARGE. Requests
-are not logged, as the client would decode all bodies for that.
+Large bodies are sent in pieces. Large answers are read one at a time, so that memory has only one of them; the others
+wait in sockets and at nodes. An answer of more than LARGEST_ANSWER bytes is not read to its end, and becomes an error
+of the type TOO_LARGE. Requests are not logged, as the client would decode all bodies for that.
 """
 
 from __future__ import annotations
 
 import asyncio
-import ssl
-import string
-from functools import cached_property
-from typing import Any
-from urllib.parse import quote
+from contextlib import AsyncExitStack
+from io import BytesIO
+from typing import Any, ClassVar, cast
 
 import orjson
-from elastic_transport import (
-    AiohttpHttpNode,
-    ApiResponseMeta,
-    ConnectionError,
-    ConnectionTimeout,
-    HttpHeaders,
-    SerializationError,
-    Serializer,
-    TlsError,
-)
-from elastic_transport._node import NodeApiResponse
+from aiohttp import ClientResponse
+from elastic_transport import AiohttpHttpNode, HttpHeaders, SerializationError, Serializer
 from elastic_transport.client_utils import DEFAULT, DefaultType
 from elasticsearch import AsyncElasticsearch, OrjsonSerializer
 
@@ -33,7 +23,6 @@ from apiserver.events.model import JsonObject
 from apiserver.stores.events.base import EventStoreError
 from apiserver.stores.events.elasticsearch import cbor
 from apiserver.stores.events.elasticsearch.address import ElasticsearchAddress
-from apiserver.stores.events.elasticsearch.connections import Connections
 
 TOO_LARGE = "answer_too_large"
 #: What a request accepts whose answer has many bytes.
@@ -42,19 +31,17 @@ _CBOR = CBOR.partition(";")[0]
 #: Bytes of the largest answer that is read. An event of 16 MB takes up to 32 MB.
 LARGEST_ANSWER = 64 * 2**20
 
+_CONNECTIONS = 32
 #: Seconds for an answer.
 _TIMEOUT = 30.0
+_IN_PIECES = 2**18
+_IN_TURNS = 2**18
 #: "Content Too Large". The client does not ask other nodes after this status.
 _STATUS = 413
 
 
 class Node(AiohttpHttpNode):
-    """A node of the cluster. Of the library's node it has the settings of TLS."""
-
-    @cached_property
-    def _connections(self) -> Connections:
-        tls: ssl.SSLContext | None = self._ssl_context
-        return Connections(self.host, self.port, tls)
+    """A node of the cluster."""
 
     async def perform_request(  # type: ignore[override]
         self,
@@ -63,48 +50,39 @@ class Node(AiohttpHttpNode):
         body: bytes | None = None,
         headers: HttpHeaders | None = None,
         request_timeout: DefaultType | float | None = DEFAULT,
-    ) -> NodeApiResponse:
-        timeout = self.config.request_timeout if isinstance(request_timeout, DefaultType) else request_timeout
-        head = self._head(method, target, {**self.headers, **(headers or {})}, len(body or b""))
-        began = asyncio.get_running_loop().time()
-        try:
-            async with asyncio.timeout(timeout) as limit:
-                answer = await self._connections.ask(
-                    head, body or b"", largest=LARGEST_ANSWER, is_head=method == "HEAD"
-                )
-        except ssl.SSLError as error:
-            raise TlsError(f"no TLS with {self.base_url}: {error}", errors=(error,)) from None
-        except OSError as error:
-            if limit.expired():
-                raise ConnectionTimeout("Connection timed out during request", errors=(error,)) from None
-            raise ConnectionError(f"{self.base_url} does not answer: {error}", errors=(error,)) from None
-        meta = ApiResponseMeta(
-            node=self.config,
-            duration=asyncio.get_running_loop().time() - began,
-            http_version="1.1",
-            status=answer.status if answer.body is not None else _STATUS,
-            headers=HttpHeaders(answer.headers),
-        )
-        return NodeApiResponse(meta, answer.body if answer.body is not None else _too_large())
+    ) -> Any:
+        if body is not None and len(body) > _IN_PIECES:
+            body = cast(bytes, BytesIO(body))  # aiohttp takes either
+        return await super().perform_request(method, target, body, headers, request_timeout)
 
-    def _head(self, method: str, target: str, headers: JsonObject, length: int) -> bytes:
-        """What a request begins with. `target` is encoded already, but for what may never be in it as it is."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        lines = [
-            f"{method} {self.path_prefix}{quote(target, safe=string.punctuation)} HTTP/1.1",
-            f"host: {host}:{self.port}",
-            *(f"{name}: {value}" for name, value in headers.items()),
-            f"content-length: {length}",
-        ]
-        return "\r\n".join([*lines, "", ""]).encode("latin-1")
+    def _create_aiohttp_session(self) -> None:
+        super()._create_aiohttp_session()
+        assert self.session is not None
+        self.session._response_class = type("_Answer", (_Answer,), {"turns": asyncio.Lock()})
 
-    async def close(self) -> None:  # type: ignore[override]
-        self._connections.close()
+    def _log_request(self, *_: Any, **__: Any) -> None:
+        pass
 
 
-def _too_large() -> bytes:
-    reason = f"an answer of a node has more than {LARGEST_ANSWER:,} bytes"
-    return orjson.dumps({"error": {"type": TOO_LARGE, "reason": reason}})
+class _Answer(ClientResponse):
+    turns: ClassVar[asyncio.Lock]
+
+    async def read(self) -> bytes:
+        if self._body is None:
+            pieces, size = [], 0
+            async with AsyncExitStack() as turn:
+                async for piece in self.content.iter_any():
+                    if size <= _IN_TURNS < size + len(piece):
+                        await turn.enter_async_context(self.turns)
+                    size += len(piece)
+                    if size > LARGEST_ANSWER:
+                        self.close()
+                        reason = f"an answer of a node has more than {LARGEST_ANSWER:,} bytes"
+                        self.status = _STATUS
+                        return orjson.dumps({"error": {"type": TOO_LARGE, "reason": reason}})
+                    pieces.append(piece)
+                self._body = b"".join(pieces)
+        return await super().read()
 
 
 class _Serializer(OrjsonSerializer):
@@ -144,6 +122,7 @@ def client_of(address: ElasticsearchAddress) -> AsyncElasticsearch:
             node_class=Node,
             basic_auth=(address.user, address.password) if address.user else None,
             api_key=address.api_key or None,
+            connections_per_node=_CONNECTIONS,
             request_timeout=_TIMEOUT,
             retry_on_timeout=False,
             retry_on_status=(502, 503, 504),  # not 429, as the client does not pause

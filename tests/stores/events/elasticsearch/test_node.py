@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import ssl
 from collections.abc import AsyncIterator
 from contextlib import suppress
-from pathlib import Path
 
 import pytest
 
-from apiserver.stores.events.base import EventStoreBusy
 from apiserver.stores.events.elasticsearch import node
 from apiserver.stores.events.elasticsearch.address import ElasticsearchAddress
 from apiserver.stores.events.elasticsearch.cluster import Cluster
 from apiserver.stores.events.elasticsearch.errors import NodeAnswerTooLarge
-from tests.certificates import new_pair
 
 pytestmark = pytest.mark.anyio
 
@@ -85,28 +81,3 @@ async def test_an_answer_is_not_read_beyond_a_bound(
     with pytest.raises(NodeAnswerTooLarge, match="an answer of a node has more than 16,777,216 bytes"):
         await cluster.check()
     nodes.let.set()
-
-
-@pytest.mark.parametrize("trusts", ["its own", "another", "any"])
-async def test_certificates_of_nodes_are_verified(tmp_path: Path, trusts: str) -> None:
-    own, another = new_pair(tmp_path, "own"), new_pair(tmp_path, "another")
-    tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    tls.load_cert_chain(own.certificate, own.key)
-    ca = {"its own": own.certificate, "another": another.certificate, "any": None}[trusts]
-
-    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with suppress(asyncio.IncompleteReadError):
-            while await reader.readuntil(b"\r\n\r\n"):
-                writer.write(HEAD + b"Content-Length: 2\r\n\r\n{}")
-        writer.close()
-
-    async with await asyncio.start_server(answer, "127.0.0.1", 0, ssl=tls) as server:
-        url = f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-        opened = Cluster(ElasticsearchAddress((url,), verify=trusts != "any", ca=ca), strict=False)
-        if trusts == "another":
-            with pytest.raises(EventStoreBusy, match="certificate verify failed"):
-                await opened.check()
-        else:
-            await opened.check()
-            await opened.check()
-        await opened.close()
