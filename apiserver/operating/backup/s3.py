@@ -22,6 +22,8 @@ from apiserver.operating.backup.storage import BackupError, Storage
 Result = TypeVar("Result")
 #: Bytes of a stream that are handed on at a time, or a little more.
 _PIECE = 2**18
+#: What the library raises where it panics, as of a key with a line break. It can't be imported, and is no `Exception`.
+_PANIC = "PanicException"
 
 
 class S3(Storage):
@@ -64,6 +66,11 @@ class S3(Storage):
     def _asked(self, what: str, ask: Callable[[], Result]) -> Result:
         try:
             return ask()
-        except (BaseError, OSError, ValueError) as error:
-            said = " ".join(str(error).split())
-            raise BackupError(f"{self.address} cannot be {what}: {said[:500]}") from error
+        except BaseException as error:
+            panicked = type(error).__name__ == _PANIC
+            if not panicked and not isinstance(error, BaseError | OSError | ValueError):
+                raise
+            said = " ".join(str(error).split()).partition(" Debug source: ")[0][:500]
+            if panicked:
+                said = f"the library cannot use what a variable has, such as AWS_ACCESS_KEY_ID or AWS_REGION ({said})"
+            raise BackupError(f"{self.address} cannot be {what}: {said}") from error

@@ -5,6 +5,7 @@ What has another name was not written by a backup. It is not used, and never del
 
 from __future__ import annotations
 
+import os
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
@@ -19,6 +20,7 @@ MANIFEST = re.compile(r"manifests/(\d{8}T\d{6}\.\d{3}Z)-([0-9a-f]{64})\.json")
 PIECE = re.compile(r"pieces/([0-9a-f]{2})/(\1[0-9a-f]{62})")
 #: The bucket and the prefix in the address of a bucket.
 BUCKET = re.compile(r"s3://([^/]+)/*(.*?)/*")
+_ENDPOINT = re.compile(r"https?://[^\s/]\S*")
 
 
 class BackupError(Exception):
@@ -73,7 +75,9 @@ def require_usable(said: str) -> None:
             raise BackupError(f"{said} is not like s3://bucket/prefix")
         if find_spec("obstore") is None:
             raise BackupError(f"s3:// needs the extra s3: {installed_by('s3')}")
-    elif re.match(r"\w+://", said):
+        if (endpoint := os.environ.get("AWS_ENDPOINT_URL")) and not _ENDPOINT.fullmatch(endpoint):
+            raise BackupError(f"AWS_ENDPOINT_URL: {endpoint!r} is not like https://s3.example.org")
+    elif re.match(r"\w+:/", said):  # with one slash, it would make a folder "s3:"
         raise BackupError(f"{said} is neither a folder nor s3://bucket/prefix")
 
 

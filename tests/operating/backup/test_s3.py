@@ -85,6 +85,35 @@ def test_a_bucket_that_does_not_exist_is_said(data: Path, bucket: Storage) -> No
         make(Settings(data=data), storage("s3://other"), quiet())
 
 
+@pytest.mark.parametrize("name", ["AWS_ACCESS_KEY_ID", "AWS_REGION"])
+def test_a_variable_that_makes_the_library_panic_is_told_as_any_failure(
+    bucket: Storage, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setenv(name, "a\nb")
+    with pytest.raises(BackupError, match=r"cannot be listed: .* such as AWS_ACCESS_KEY_ID.*InvalidHeaderValue"):
+        storage(bucket.address).sizes("manifests")
+
+
+def test_a_failure_is_told_without_what_only_debugging_needs(bucket: Storage) -> None:
+    with pytest.raises(BackupError) as caught:
+        storage("s3://other/prefix").sizes("manifests")
+    assert "NoSuchBucket" in str(caught.value)
+    assert "Debug source" not in str(caught.value)
+
+
+@pytest.mark.parametrize("endpoint", ["s3.example.org", "127.0.0.1:9000", "http://", "https://a b", "ftp://a"])
+def test_an_endpoint_that_is_no_web_address_is_refused(monkeypatch: pytest.MonkeyPatch, endpoint: str) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", endpoint)
+    with pytest.raises(BackupError, match=f"AWS_ENDPOINT_URL: '{endpoint}' is not like https://s3.example.org"):
+        storage("s3://bucket/prefix")
+
+
+@pytest.mark.parametrize("said", ["s3:/bucket/prefix", "gs://bucket", "file:/tmp/backups"])
+def test_what_is_nearly_an_address_makes_no_folder(said: str) -> None:
+    with pytest.raises(BackupError, match=f"{said} is neither a folder nor s3://bucket/prefix"):
+        storage(said)
+
+
 @pytest.mark.parametrize("said", ["s3://", "s3:///prefix"])
 def test_an_address_without_a_bucket_is_refused(said: str) -> None:
     with pytest.raises(BackupError, match="is not like s3://bucket/prefix"):
