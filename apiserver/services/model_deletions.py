@@ -25,16 +25,16 @@ DELETED = "__DELETED__"
 async def deleting_drafts(call: Call, ids: Collection[str]) -> AsyncIterator[None]:
     """Delete these models when the caller has deleted what belongs to them inside; nobody changes them meanwhile.
 
-    503 if one of them is not there any more, or was published.
+    503 if one of them is not there any more, or was published. If the caller takes longer than the hold lasts, models
+    stay that were published since.
     """
     if not ids:
         yield
         return
-    drafts: Document = {"id": In(sorted(ids))}
+    drafts: Document = {"id": In(sorted(ids)), "ready": Unequal(True)}
     held: Document = {DELETING.field: DELETING.until()}
     mine: Document = {**drafts, **held}
     try:
-        drafts["ready"] = Unequal(True)
         if await documents(call).update(_MODELS, drafts, Update(set=held), many=True) < len(ids):
             raise unavailable("models were published or deleted while their task was reset or deleted", retry_after=1)
         yield

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from apiserver.services import holds, queue_entries
+from apiserver.services.model_deletions import DELETING
 from apiserver.services.tasks import cleanup, queueing, queueing_turns
 from apiserver.services.tasks.task_documents import BEING_QUEUED, BEING_RESET
 from apiserver.stores.documents.query import Update
@@ -464,6 +465,23 @@ async def test_a_model_that_is_being_deleted_is_not_published(
     emptied.go_on.set()
     assert (await emptying)["deleted_models"] == 1
     assert await refused(api, publish, PUBLISHING[publish](draft)) == (400, 201)
+
+
+@pytest.mark.parametrize("publish", PUBLISHING)
+@pytest.mark.parametrize("empty", EMPTYING)
+async def test_a_model_that_is_published_once_its_hold_has_ended_is_not_deleted(
+    api: Api, archived: str, draft: str, monkeypatch: pytest.MonkeyPatch, empty: str, publish: str
+) -> None:
+    """A deletion takes longer than it may hold the model. Then somebody else may publish it, and keeps it."""
+    emptied = Step(api.backend.events, "delete", monkeypatch)
+    emptying = asyncio.create_task(status(api, empty, {"task": archived, **EMPTYING[empty]}))
+    await emptied.reached.wait()
+    with monkeypatch.context() as later:
+        later.setattr(holds, "utc_now", lambda: from_now(DELETING.seconds + 1))
+        await api.call(publish, PUBLISHING[publish](draft))
+    emptied.go_on.set()
+    await emptying
+    assert (await model_of(api, draft))["ready"] is True
 
 
 async def test_a_task_that_is_published_does_not_publish_a_model_that_is_being_deleted(
