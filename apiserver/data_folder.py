@@ -66,12 +66,14 @@ class DataFolder:
         """Create the folder, readable only by its owner, if it does not exist."""
         try:
             self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
-            if not os.access(self.root, os.R_OK | os.W_OK | os.X_OK):
-                raise PermissionError(f"no permission to write to '{self.root}'")
-            if self.restoring.exists():
-                raise PermissionError(f"'{self.root}' was not restored to the end; delete it, and restore it again")
         except OSError as error:
-            raise DataFolderError(f"cannot use the data folder: {error}") from error
+            why = "it is no folder" if isinstance(error, FileExistsError) else error.strerror
+            raise DataFolderError(f"cannot use the data folder: '{self.root}': {why}") from error
+        if not os.access(self.root, os.R_OK | os.W_OK | os.X_OK):
+            raise DataFolderError(f"cannot use the data folder: no permission to write to '{self.root}'")
+        if self.restoring.exists():
+            why = "was not restored to the end; delete it, and restore it again"
+            raise DataFolderError(f"cannot use the data folder: '{self.root}' {why}")
 
     def token_secret(self) -> str:
         """The secret that signs tokens; created if there is none."""

@@ -336,6 +336,9 @@ def _check(settings: Settings) -> None:
         raise SettingsError("admin_key and admin_secret: give both or neither")
     if bool(settings.tls_cert) != bool(settings.tls_key):
         raise SettingsError("tls_cert and tls_key: give both or neither")
+    for name in ("data", "backup_to", "retention_archive", "tls_cert", "tls_key"):
+        if str(getattr(settings, name)).startswith("~"):
+            raise SettingsError(f"{name}: only a shell knows what ~ is: give the whole path of the home folder")
     if settings.backup_to and not settings.events == settings.documents == EMBEDDED:
         raise SettingsError("backup_to: events or documents are not in the data folder; back up their engines")
     if settings.port == settings.files_port:
@@ -388,7 +391,9 @@ def shown(value: object) -> str:
 def _from_file(config: Path) -> dict[str, Any]:
     try:
         content = tomllib.loads(config.read_text("utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except OSError as error:
+        raise SettingsError(f"{config}: {error.strerror}") from error
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise SettingsError(f"{config}: {error}") from error
     return {name: _parsed(name, value, f"{config}: {name}") for name, value in content.items()}
 

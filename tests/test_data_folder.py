@@ -40,10 +40,12 @@ def test_an_unusable_secret_is_not_used(tmp_path: Path, content: bytes) -> None:
         DataFolder(tmp_path).token_secret()
 
 
-def test_a_file_in_the_way_is_named(tmp_path: Path) -> None:
-    (tmp_path / "data").write_text("")
-    with pytest.raises(DataFolderError, match="data"):
-        DataFolder(tmp_path / "data").make()
+@pytest.mark.parametrize(("path", "why"), [("file", "it is no folder"), ("file/data", "Not a directory")])
+def test_a_file_in_the_way_is_named(tmp_path: Path, path: str, why: str) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(DataFolderError) as caught:
+        DataFolder(tmp_path / path).make()
+    assert str(caught.value) == f"cannot use the data folder: '{tmp_path / path}': {why}"
 
 
 def test_private_files_are_replaced_whole(tmp_path: Path) -> None:

@@ -193,8 +193,15 @@ def test_a_bad_file_is_named(tmp_path: Path, content: str, message: str) -> None
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(SettingsError, match=r"nothing\.toml"):
+    with pytest.raises(SettingsError) as caught:
         load(config=tmp_path / "nothing.toml")
+    assert str(caught.value) == f"{tmp_path / 'nothing.toml'}: No such file or directory"
+
+
+@pytest.mark.parametrize("name", ["data", "backup_to", "retention_archive"])
+def test_a_home_folder_that_no_shell_has_replaced_makes_no_folder_of_this_name(name: str) -> None:
+    with pytest.raises(SettingsError, match=f"{name}: only a shell knows what ~ is"):
+        load(environ={f"APISERVER_{name.upper()}": "~/folder"})
 
 
 def test_secrets_are_masked() -> None:

@@ -49,8 +49,10 @@ def _place(settings: Settings, options: argparse.Namespace) -> Storage:
     if options.key_file is not None:
         try:
             key = options.key_file.read_text("utf-8").strip()
-        except (OSError, UnicodeError) as error:
-            raise SettingsError(f"--key-file: {error}") from error
+        except OSError as error:
+            raise SettingsError(f"--key-file: {options.key_file}: {error.strerror}") from error
+        except UnicodeError as error:
+            raise SettingsError(f"--key-file: {options.key_file}: {error}") from error
         if len(key) < 32:
             raise SettingsError(f"--key-file: the key in {options.key_file} is shorter than 32 characters")
     return storage(options.destination, key)

@@ -197,6 +197,9 @@ def test_the_commands_sign_and_check(
     file.write_bytes(b"short")
     assert cli.main(["backup", str(destination), "--check", *key]) == 2
     assert "shorter than 32 characters" in capsys.readouterr().err
+    file.unlink()
+    assert cli.main(["backup", str(destination), "--check", *key]) == 2
+    assert capsys.readouterr().err == f"apiserver: --key-file: {file}: No such file or directory\n"
 
 
 def test_a_server_with_a_key_gives_it_to_its_backups(data: Path, tmp_path: Path) -> None:
