@@ -183,11 +183,15 @@ class Run:
             batches = summary.of(due.parts(store, found))
             path = await archive.write(owner, type, batches, {**about, "type": type.value, "keep": rule.kept})
         if summary.events:
-            if not await self._is_still_due(task, rule, type, owner, cursor):
+            shown = await self._files_to_delete(found, summary.urls, task, files)
+            if not await self._is_still_due(
+                task, rule, type, owner, cursor
+            ):  # late, as a new image may show such a file
                 if path is not None:
                     await asyncio.to_thread(path.unlink)
                 return
-            await self._delete_files(found, summary.urls, task, files)
+            if shown:
+                await files.add_names(owner.company, shown)
             gone = summary.gone(task, project, type, rule)
             try:
                 deleted = await due.delete(store, found, cursor)
@@ -233,18 +237,18 @@ class Run:
         changed = (await self._events.changes(ChangesQuery([owner], cursor))).owners.get(owner)
         return changed is None or not changed.may_have(type)
 
-    async def _delete_files(self, found: Due, urls: set[str], task: Document, files: FileDeletions) -> None:
-        """Have the files of the task deleted that only these events show.
+    async def _files_to_delete(self, found: Due, urls: set[str], task: Document, files: FileDeletions) -> set[str]:
+        """The files of the task that only these events show.
 
         Clients may write any URL into an event, so files that are another task's by their names stay.
         """
         if not urls:
-            return
+            return set()
         company = found.owner.company
         hosts = await files.hosts(company)
         left = {name for name in files_of(urls, hosts) if task_of(name) in (None, task["id"])}
         if not left:
-            return
+            return left
         left = await due.files_to_delete(self._events, found, left, hosts)
         made = await self._documents.find_one("tasks", {"id": task["id"]}, projection=["execution.artifacts"])
         artifacts = (made or {}).get("execution", {}).get("artifacts", ())
@@ -254,8 +258,7 @@ class Run:
         for start in range(0, len(asked), _URLS):  # models that were made since
             some = await self._documents.find("models", {"uri": In(asked[start : start + _URLS])}, projection=["uri"])
             left -= files_of([one["uri"] for one in some], hosts)
-        if left:
-            await files.add_names(company, left)
+        return left
 
     async def _files_of_models(self, company: str, hosts: Collection[str]) -> set[str]:
         """The files of all models of a company, as of the first time that somebody asks.

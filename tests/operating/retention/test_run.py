@@ -268,6 +268,27 @@ async def test_what_comes_meanwhile_waits_for_the_next_run(
 # --- files ------------------------------------------------------------------------------------------
 
 
+async def test_files_stay_of_images_that_come_while_files_are_looked_for(
+    stores: Stores, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The task begins to report again, and its new image has the name of an old one, as the SDK gives it."""
+    await stores.task()
+    await stores.events.add(batch(*map(image, range(4))))
+    look = due.files_to_delete
+
+    async def report(*asked: Any) -> set[str]:
+        found = await look(*asked)
+        await stores.events.add(batch(image(4, "http://localhost:8081/0.png")))
+        return found
+
+    with monkeypatch.context() as patch:
+        patch.setattr(due, "files_to_delete", report)
+        assert await stores.run(IMAGES) == []
+    assert (stores.files.names, await stores.count(EventType.IMAGE)) == (set(), 5)
+    (gone,) = await stores.run(IMAGES)
+    assert (gone.events, stores.files.names) == (3, {"/1.png", "/2.png"})
+
+
 async def test_files_go_that_only_deleted_images_show(stores: Stores) -> None:
     """The name of the image at iteration 0 is used again at iteration 3, as the SDK does."""
     at = "http://localhost:8081/"
