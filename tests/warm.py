@@ -41,6 +41,11 @@ class Process(Protocol):
         """Send it a signal, unless it has ended."""
 
 
+def may_fork(environment: Mapping[str, str]) -> bool:
+    """Whether a process of this environment may be forked: a library is loaded first only by a new Python."""
+    return "LD_PRELOAD" not in environment
+
+
 class Forked:
     """A command of apiserver, started in a process that has imported it already."""
 
