@@ -12,7 +12,7 @@ from playwright.sync_api import Page, expect
 
 from apiserver.setting_values import Quota
 from tests.harness import Served, served
-from tests.viewer.browser import require_pages
+from tests.viewer.browser import Faults, require_pages
 
 
 @pytest.fixture(scope="module")
@@ -76,3 +76,15 @@ def test_usage_is_shown_from_projects_down_to_runs(page: Page, server: Served) -
     page.go_back()
     page.get_by_role("link", name="All projects").click()
     expect(projects.nth(2)).to_contain_text("small")
+    page.set_viewport_size({"width": 390, "height": 780})
+    whole = quotas.nth(1).get_by_text("used up").bounding_box()  # is read on a phone without scrolling sideways
+    assert whole is not None
+    assert whole["x"] + whole["width"] <= 390
+
+
+def test_a_project_that_is_not_there_is_said_and_breaks_nothing(page: Page, server: Served, faults: Faults) -> None:
+    faults.allow(r"status of 404 .*project=nope")
+    page.goto("/settings/usage?project=nope")
+    expect(page.get_by_role("main")).to_contain_text("There is no project 'nope'")
+    page.get_by_role("link", name="All projects").click()
+    expect(page.get_by_role("heading", name="Usage")).to_be_visible()

@@ -31,13 +31,14 @@ export function Usage(): JSX.Element {
   const asked = useAsked(
     `usage ${project ?? ""}`,
     async (signal) => {
-      const rows = data<UsageRow[]>("/data/usage.json", project === null ? { by: "project" } : { by: "task", project }, signal);
+      const which = project === null ? { by: "project" } : { by: "task", project };
       const ofRows = project === null ? { of: "project" } : { of: "task", project };
-      const asked = [{ limit: MOST_QUOTAS }, ofRows].map((which) =>
-        data<QuotaRow[]>("/data/usage.json", { by: "quota", ...which }, signal),
-      );
-      const [fullest = [], quotas = []] = await Promise.all(asked);
-      return { project, rows: await rows, fullest, quotas };
+      const [rows, fullest, quotas] = await Promise.all([
+        data<UsageRow[]>("/data/usage.json", which, signal),
+        data<QuotaRow[]>("/data/usage.json", { by: "quota", limit: MOST_QUOTAS }, signal),
+        data<QuotaRow[]>("/data/usage.json", { by: "quota", ...ofRows }, signal),
+      ]);
+      return { project, rows, fullest, quotas };
     },
     { fresh: true },
   );
