@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from copy import copy
 
 import numpy as np
 
 from apiserver.stores.events.columns.lines import Column, Lines, LogPart, Positions, Texts, Which
+from apiserver.stores.events.columns.names import Matcher
 
 
 class HotLines:
@@ -25,6 +27,21 @@ class HotLines:
 
     def __len__(self) -> int:
         return len(self._order)
+
+    def only(self, matches: Matcher | None, workers: Collection[str] | None) -> HotLines:
+        """The lines of series that match, and of these workers (None: of all). No line becomes columns for that."""
+        columns = [part.columns for part in self._parts]
+        wanted = np.ones(sum(len(one.messages) for one in columns), np.bool_)
+        if matches is not None:
+            names = (name for one in columns for name in zip(one.metrics, one.variants, strict=True))
+            wanted &= np.array([matches(*name) for name in names], np.bool_)
+        if workers is not None:
+            wanted &= np.array([worker in workers for one in columns for worker in one.workers], np.bool_)
+        which = np.flatnonzero(wanted[self._order])
+        found = copy(self)
+        found._order = self._order[which]
+        found.positions = Positions(*(column[which] for column in self.positions))
+        return found
 
     def lines(self, some: Which) -> Lines:
         """These lines, at least one."""

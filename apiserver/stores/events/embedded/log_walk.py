@@ -12,7 +12,8 @@ For example, a log has blocks with lines of the times 0 to 400 and 500 to 700, a
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from copy import copy
 from functools import cached_property
 from typing import NamedTuple
 
@@ -20,11 +21,11 @@ from apiserver.events.model import EventType, LogPosition, Owner
 from apiserver.events.queries import SeriesQuery
 from apiserver.stores.events.columns import lines as codec
 from apiserver.stores.events.columns.lines import Lines, LogPart
-from apiserver.stores.events.columns.names import Name
+from apiserver.stores.events.columns.names import Matcher, Name
 from apiserver.stores.events.embedded.hot_lines import HotLines
 from apiserver.stores.events.embedded.names import owner_id, series_ids
 
-#: Hot lines of a segment without a block.
+#: Hot lines of a segment without a block, at most.
 AT_ONCE = 10_000
 
 _BLOCKS = (
@@ -72,6 +73,12 @@ class Log:
         """The hot lines in their order."""
         return HotLines(self.recent)
 
+    def only(self, matches: Matcher | None, workers: Collection[str] | None) -> Log:
+        """The log with those hot lines only that are of series that match, and of these workers (None: of all)."""
+        found = copy(self)
+        found.hot = self.hot.only(matches, workers)
+        return found
+
     @cached_property
     def number(self) -> int | None:
         """The id of the owner; None if nothing of it was merged."""
@@ -108,11 +115,12 @@ class Log:
         blocks: Iterable[Block],
         *,
         descending: bool = False,
-        at_once: int = AT_ONCE,
+        few: int = AT_ONCE,
     ) -> Iterator[Segment]:
         """The segments of those `blocks` that are wanted, and of all hot lines behind a position, in walking order.
 
-        The first block may also have lines before the position.
+        The first block may also have lines before the position. Between two blocks, the first segment has a `few` hot
+        lines, and each further one twice as many: who needs a few makes no more, and who needs all makes few segments.
         """
         start, stop = 0, len(self.hot)
         if after is not None:
@@ -122,14 +130,16 @@ class Log:
             first = min(max(self.hot.positions.before(block.first), start), stop)
             last = min(max(self.hot.positions.before(block.last, "right"), start), stop)
             passed = (last, stop) if descending else (start, first)
-            yield from _pieces(*passed, at_once, descending)
+            yield from _pieces(*passed, few, descending)
             yield Segment(block, slice(first, last))
             start, stop = (start, first) if descending else (last, stop)
-        yield from _pieces(start, stop, at_once, descending)
+        yield from _pieces(start, stop, few, descending)
 
 
-def _pieces(start: int, stop: int, at_once: int, descending: bool) -> Iterator[Segment]:
-    """Segments of the hot lines from `start` to `stop`."""
-    if not descending:
-        return (Segment(None, slice(begin, min(begin + at_once, stop))) for begin in range(start, stop, at_once))
-    return (Segment(None, slice(max(end - at_once, start), end)) for end in range(stop, start, -at_once))
+def _pieces(start: int, stop: int, few: int, descending: bool) -> Iterator[Segment]:
+    """Segments of the hot lines from `start` to `stop`, as `Log.walk` says."""
+    while start < stop:
+        size = min(few, stop - start)
+        yield Segment(None, slice(stop - size, stop) if descending else slice(start, start + size))
+        start, stop = (start, stop - size) if descending else (start + size, stop)
+        few = min(2 * few, AT_ONCE)

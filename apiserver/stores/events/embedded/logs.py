@@ -15,14 +15,16 @@ from apiserver.stores.events.embedded import log_sizes
 from apiserver.stores.events.embedded.log_walk import Block, Log
 from apiserver.stores.events.embedded.names import series_rows
 
-#: Hot lines that become columns at once, at most.
-_AT_ONCE = 1000
+#: Hot lines that become columns first, at most.
+_FIRST = 1000
 
 
 def page(log: Log, wanted: WantedLines) -> list[LogLine]:
     """A page, as `EventStore.log_lines` describes it."""
     if wanted.limit < 1:
         return []
+    if wanted.matches is not None or wanted.workers is not None:
+        log = log.only(wanted.matches, wanted.workers)
     page = _page(log, wanted)
     if page.is_large and wanted.whole:
         return page.whole_timestamps() or _page(log, wanted.of_one_timestamp).lines()
@@ -39,8 +41,8 @@ def _page(log: Log, wanted: WantedLines) -> PageOfLines:
 
     page = PageOfLines(wanted)
     blocks = filter(may_be_in, log.blocks(wanted.after, descending=wanted.descending)) if selected else ()
-    at_once = min(wanted.limit + 1, _AT_ONCE)  # one line more tells where the last timestamp ends
-    for segment in log.walk(wanted.after, blocks, descending=wanted.descending, at_once=at_once):
+    few = min(wanted.limit + 1, _FIRST)  # one line more tells where the last timestamp ends
+    for segment in log.walk(wanted.after, blocks, descending=wanted.descending, few=few):
         if page.add(log.lines(segment)):
             break
     return page
