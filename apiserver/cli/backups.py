@@ -66,12 +66,21 @@ def _backup(settings: Settings, options: argparse.Namespace) -> None:
 
     if options.keep is not None and options.keep < 1:
         raise SettingsError("--keep: at least one backup has to be kept")
+    if options.keep is not None and (options.list or options.check):
+        raise SettingsError(
+            "--keep: it deletes older backups after one was made, so it does not go with --list or --check"
+        )
     try:
         place = _place(settings, options)
         if options.list:
             _list(place)
         elif options.check:
-            _fail_for(checking.check(place, Progress()))
+            wrong = checking.check(place, Progress())
+            if any(line.startswith("the piece") for line in wrong):
+                wrong.append(
+                    "delete damaged pieces, and make a backup: it copies what they had, if the server still has it"
+                )
+            _fail_for(wrong)
             say("all backups are well")
         else:
             if not options.fast:

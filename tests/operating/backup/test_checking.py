@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from apiserver import cli
 from apiserver.operating.backup import manifest, pieces
 from apiserver.operating.backup.checking import all_of, check, forget
 from apiserver.operating.backup.folder import Folder
@@ -30,6 +31,32 @@ def test_a_flipped_byte_in_any_piece_and_manifest_is_found_and_named(destination
         assert any(path.name in line for line in check(folder, quiet()))
         path.write_bytes(whole)
     assert check(folder, quiet()) == []
+
+
+def test_a_damaged_piece_that_was_deleted_is_copied_anew(
+    data: Path, destination: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (path, *_) = (destination / "pieces").glob("*/*")
+    whole = path.read_bytes()
+    path.write_bytes(bytes([whole[0] ^ 1]) + whole[1:])
+    backed_up(data, destination)  # no backup reads what is there
+    assert cli.main(["backup", str(destination), "--check"]) == 1
+    said = capsys.readouterr().err
+    assert path.name in said
+    assert said.endswith(
+        "\ndelete damaged pieces, and make a backup: it copies what they had, if the server still has it\n"
+    )
+    path.unlink()
+    backed_up(data, destination)
+    assert cli.main(["backup", str(destination), "--check"]) == 0
+
+
+@pytest.mark.parametrize("flag", ["--list", "--check"])
+def test_nothing_is_kept_or_deleted_where_no_backup_is_made(
+    destination: Path, capsys: pytest.CaptureFixture[str], flag: str
+) -> None:
+    assert cli.main(["backup", str(destination), flag, "--keep", "1"]) == 2
+    assert "--keep: it deletes older backups after one was made" in capsys.readouterr().err
 
 
 def test_a_missing_piece_is_named_with_the_backup_that_needs_it(destination: Path) -> None:
