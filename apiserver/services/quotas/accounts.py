@@ -66,8 +66,8 @@ class Account:
     added_series: int = 0
     coming: int = 0
     """Bytes of files that are being uploaded."""
-    far_below: float = 0
-    """While `added_bytes` are fewer, no bound is mostly used up. 0 if one is, or until `look_ahead` is called."""
+    near_from: float = 0
+    """From so many `added_bytes` on, most of a bound is used up. `look_ahead` sets it; 0 until then."""
     bucket: Bucket | None = None
     """None if events a second have no bound."""
     name: str | None = None
@@ -91,7 +91,7 @@ class Account:
 
     @property
     def part(self) -> float:
-        """The larger one of the parts of its bytes and of its series that are used up; 1: one of them is used up."""
+        """Which part of its bytes is used up, or of its series, whichever is larger; 1: all of them."""
         quota, part = self.quota, 0.0
         if quota.bytes:
             part = self.bytes / quota.bytes
@@ -105,13 +105,13 @@ class Account:
         return [Share(self, what, has, bound) for what, has, bound in both if bound]
 
     def look_ahead(self) -> bool:
-        """Set `far_below`, after anything but `added_bytes` has changed; returns whether most of a bound is used up."""
+        """Set `near_from`, after anything but `added_bytes` has changed; returns whether most of a bound is used up."""
         quota = self.quota
         if quota.series and self.series >= NEAR * quota.series:
-            self.far_below = 0
+            self.near_from = 0
         else:
-            self.far_below = (NEAR * quota.bytes or math.inf) - self.summed_bytes - self.coming
-        return self.added_bytes >= self.far_below
+            self.near_from = (NEAR * quota.bytes or math.inf) - self.summed_bytes - self.coming
+        return self.added_bytes >= self.near_from
 
     def come(self, bytes: int) -> None:
         """Count bytes of a file that is being uploaded; fewer, if they are negative."""
@@ -120,7 +120,7 @@ class Account:
 
     def begin_sum(self) -> None:
         """What was added is among what the sum finds that begins now."""
-        self.far_below -= self.added_bytes
+        self.near_from -= self.added_bytes
         self.summed_bytes += self.added_bytes
         self.summed_series += self.added_series
         self.added_bytes = self.added_series = 0

@@ -96,25 +96,26 @@ class Quotas:
     async def admit(self, events: Ingest, documents: Mapping[Owner, Document | None]) -> None:
         """Refuse what is over a quota: 429 for the batch, or some of its series; and count what is left."""
         sizes = _sizes(events.batch)
-        held: dict[Owner, list[Account]] = {}
-        for owner in sizes:
-            held[owner] = self.accounts.of(owner, documents[owner] or {})
-        if len(sizes) > 1 or not self._is_counted(events.batch, owner, held[owner], *sizes[owner]):
-            await self._look_closely(events, sizes, held)
+        held = {owner: self.accounts.of(owner, documents[owner] or {}) for owner in sizes}
+        if len(held) == 1:
+            ((owner, accounts),) = held.items()
+            if self._count_at_once(events.batch, owner, accounts, *sizes[owner]):
+                return
+        await self._look_closely(events, sizes, held)
 
-    def _is_counted(
+    def _count_at_once(
         self, batch: EventBatch, owner: Owner, accounts: Sequence[Account], events: int, bytes: int
     ) -> bool:
-        """Count a batch of one owner if it is far below all bounds, and has the series of the batch before.
+        """Count a batch of one owner if it is far below all bounds, and has the series of the owner's batch before.
 
-        Mostly this is so, and a closer look takes three times as long. Returns whether it is so.
+        Returns whether it was counted. Most batches are, and a closer look takes three times as long.
         """
         now = time.monotonic()
         for account in accounts:
-            if account.added_bytes + bytes >= account.far_below:
+            if account.added_bytes + bytes >= account.near_from:
                 return False
             bucket = account.bucket
-            if bucket is not None and bucket.full_at > now and bucket.wait(events, now):
+            if bucket is not None and bucket.wait(events, now):
                 return False
         if self._bounds_series and not self._are_known(batch, owner):
             return False
@@ -128,7 +129,7 @@ class Quotas:
     async def _look_closely(
         self, events: Ingest, sizes: Mapping[Owner, tuple[int, int]], held: Mapping[Owner, Sequence[Account]]
     ) -> None:
-        """The same for a batch that may be near a bound, or has other series than the one before."""
+        """Do what `admit` says with a batch that may be near a bound, have several owners, or have new series."""
         if unnamed := [account for accounts in held.values() for account in accounts if account.name is None]:
             await look_up(self._documents, unnamed)
             for account in unnamed:

@@ -28,7 +28,7 @@ DOCUMENTS = {
 class Close(Quotas):
     """Looks at each batch closely."""
 
-    def _is_counted(self, *batch: object) -> bool:
+    def _count_at_once(self, *batch: object) -> bool:
         return False
 
 
