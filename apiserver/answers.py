@@ -260,7 +260,7 @@ def reading() -> Iterator[None]:
 
 
 def counted(read: Callable[Arguments, Awaitable[T]]) -> Callable[Arguments, Coroutine[Any, Any, T]]:
-    """`read`, in which `reading` counts what is read until it ends."""
+    """A decorator: what `read` reads until it ends counts for the answer that it is for, as with `reading`."""
 
     @wraps(read)
     async def reads(*arguments: Arguments.args, **named: Arguments.kwargs) -> T:

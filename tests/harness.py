@@ -145,7 +145,7 @@ class Served:
         return "https" if self.by_tls else "http"
 
     def client(self) -> httpx.Client:
-        """An HTTP client with the admin's credentials; it trusts any certificate, as it would read others for long."""
+        """An HTTP client with the admin's credentials; it trusts any certificate: to read all known ones takes long."""
         return httpx.Client(base_url=self.api_url, auth=(self.key, self.secret), timeout=PATIENCE, verify=False)
 
     def call(

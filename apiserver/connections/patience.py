@@ -1,8 +1,8 @@
 """How late a client may be: with sending the body of its request, and with taking its answer.
 
-A client has the patience of the server for `stall_seconds`. Each second uses up one, and each byte that it sends or
-takes gives some back, at `least_rate` bytes a second. For example, at 4 KB a second, 8 KB in 3 seconds use up one
-second of patience.
+The server has `stall_seconds` of patience with a client. Each second uses up one of them, and each `least_rate` bytes
+that the client sends or takes give one back. For example, if `least_rate` is 4 KB, 8 KB in 3 seconds use up one second
+of patience.
 """
 
 from __future__ import annotations
@@ -13,7 +13,10 @@ from apiserver.connections.bounds import ConnectionBounds
 
 
 class Patience:
-    """The patience with one client. `passed` are the seconds since a connection asked for it before."""
+    """The patience with one client. The connection asks again and again whether there is some left, by two methods.
+
+    `passed` are the seconds since it asked before.
+    """
 
     __slots__ = ("_bounds", "_to_send", "_to_take", "drained", "received", "unsent")
 
@@ -31,15 +34,15 @@ class Patience:
         """Another body begins."""
         self._to_send, self.received = self._bounds.stall_seconds, 0
 
-    def with_taking(self, unsent: int, passed: float) -> bool:
-        """Whether there is patience left with a client that has so many bytes to take."""
+    def takes_in_time(self, unsent: int, passed: float) -> bool:
+        """Whether the client takes its answers fast enough, of which it has so many bytes to take."""
         taken = max(self.unsent - unsent, 0)
         self._to_take = self._left(self._to_take, passed, taken) if unsent and not self.drained else inf
         self.unsent, self.drained = unsent, False
         return self._to_take >= 0
 
-    def with_sending(self, passed: float, *, is_read: bool) -> bool:
-        """Whether there is patience left with a client that sends a body. None is used up while nothing `is_read`."""
+    def sends_in_time(self, passed: float, *, is_read: bool) -> bool:
+        """Whether the client sends its body fast enough. No patience is used up while the server reads nothing."""
         sent, self.received = self.received, 0
         if is_read:
             self._to_send = self._left(self._to_send, passed, sent)

@@ -445,7 +445,7 @@ class Protocol(asyncio.Protocol):
 
     def look(self, now: float, passed: float) -> None:
         """Close the connection if its client is late; `passed`: seconds since the last look."""
-        if not self._patience.with_taking(self._socket.get_write_buffer_size(), passed):
+        if not self._patience.takes_in_time(self._socket.get_write_buffer_size(), passed):
             return self._abort()
         if self._socket.is_closing():
             return
@@ -456,7 +456,7 @@ class Protocol(asyncio.Protocol):
             self._end_waiting()
         elif self._state == _BODY:
             is_read = not (self.flow.read_paused or self.flow.held)
-            if not self._patience.with_sending(passed, is_read=is_read):
+            if not self._patience.sends_in_time(passed, is_read=is_read):
                 self._refuse(408)
 
     def _end_waiting(self) -> None:

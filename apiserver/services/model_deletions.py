@@ -1,6 +1,7 @@
-"""Draft models that are deleted with their task: nobody changes one meanwhile, such as publishes it.
+"""What becomes of the models of a task that is deleted.
 
-Models that stay name a deleted task then.
+Drafts can be deleted with their task: meanwhile, nobody else can change such a draft, for example publish it. All other
+models of the task stay, and then name a deleted task.
 """
 
 from __future__ import annotations
@@ -51,9 +52,9 @@ async def tell_of_deleted_task(call: Call, task_id: str, **only: str) -> int:
 
 
 async def tell_if_deleted(call: Call, model_id: str, task_id: str | None) -> None:
-    """The same for one model, if the task was deleted while somebody wrote the model.
+    """Have one model name a deleted task, if its task was deleted while somebody wrote the model.
 
-    Whoever deletes a task tells its models after that. So either call sees what the other one has done.
+    Whoever deletes a task calls `tell_of_deleted_task` after that. So one of both calls sees what the other has done.
     """
     if task_id and not await documents(call).count(_TASKS, {"id": task_id}):
         await tell_of_deleted_task(call, task_id, id=model_id)

@@ -148,7 +148,7 @@ class NamedFiles:
         self.unsent = 0
         """Files that did not come: their uploads go on, or have failed."""
         self.first_unsent = ""
-        """Of what the first of them is."""
+        """The model or artifact whose file is the first of them."""
 
     async def missing(self) -> AsyncIterator[Finding]:
         """The files that should be here and are not."""

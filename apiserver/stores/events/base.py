@@ -127,9 +127,9 @@ class EventStore(Protocol):
 
     Queries say what to read (`events/queries.py`). A query for series must name a type that the method reads.
 
-    Deletions may name a cursor (`events/changes.py`): they delete `up_to` there. Nothing goes that came behind the
-    cursor. If something of the owner did, any of the other events may stay, too. So a caller who read all events after
-    the store gave the cursor has read all that goes.
+    Some deletions take a cursor `up_to` (`events/changes.py`). They delete nothing that came behind it. If events of
+    the owner came behind it, any of the other ones may stay, too. So a caller who read all events after the store gave
+    the cursor has read all that goes.
 
     Samples and log lines may be large. So a page of them also ends with the event that brings it to PAGE_BYTES, and
     `may_go_on` tells whether more events may follow.

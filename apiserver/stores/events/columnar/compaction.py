@@ -85,8 +85,8 @@ class Maker(Protocol):
     async def chunks(self, owner: Owner, runs: Sequence[Run], up_to: int) -> list[NewBlock]:
         """Chunks with everything of these runs."""
 
-    def left(self, owner: Owner, blocks: Sequence[Block]) -> None:
-        """Note what is left of the blocks that were found, and whose writes had ended."""
+    def compacted(self, owner: Owner, blocks: Sequence[Block]) -> None:
+        """Chunks were made: these blocks are left of those that were found, and whose writes had ended."""
 
 
 async def compact(store: BlockStore, maker: Maker, series: SeriesQuery, holder: str, fewest: int = FEWEST) -> bool:
@@ -149,8 +149,8 @@ async def make_chunks(
         put += map(maker.at, made)
     removed = [*useless, *superseded_blocks(found, put, up_to)]
     await store.remove(owner, removed)
-    ids = {block.id for block in removed}
-    maker.left(owner, [one for one in found.blocks if one.version.place <= up_to and one.id not in ids])
+    removed_ids = {block.id for block in removed}
+    maker.compacted(owner, [one for one in found.blocks if one.version.place <= up_to and one.id not in removed_ids])
     return not is_gone
 
 
@@ -263,9 +263,9 @@ class PointsMaker:
         self._loader.replaced([part.block for run in runs for part in run.parts], made)
         return made
 
-    def left(self, owner: Owner, blocks: Sequence[Block]) -> None:
-        """Readers of the owner's points need not ask for these blocks."""
-        self._finder.left(SeriesQuery(owner, EventType.SCALAR), blocks)
+    def compacted(self, owner: Owner, blocks: Sequence[Block]) -> None:
+        """Remember the blocks that are left, so that readers of the owner's points need not ask for them."""
+        self._finder.compacted(SeriesQuery(owner, EventType.SCALAR), blocks)
 
 
 def _chunks_of(owner: Owner, run: Run, loaded: Loaded, up_to: int) -> list[NewBlock]:

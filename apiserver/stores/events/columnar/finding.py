@@ -17,11 +17,12 @@ a chunk d of all of them is put at place 12, and a and b are removed:
     c is removed
     asked from place 8        d: c is missing, so all blocks are asked for
 
-What a server leaves when it compacts an owner, it remembers at once: compaction asks as in the second step.
+A server that compacts an owner remembers at once which blocks are left: compaction, too, asks first for a place up to
+which all writes have ended.
 
-Blocks never change, and those that were removed do no harm beside those that replaced them. These, and deletions, were
-put later: the store tells of them as it does to whoever remembers nothing. A write that has not ended may be undone,
-and other writes may come to lie before it. So it is not remembered.
+Blocks never change, and those that were removed do no harm beside those that replaced them. Blocks that replace others
+are put later, and so are deletions: the store tells of both when it is asked for what came since. A write that has not
+ended may be undone, and other writes may come to lie before it. So it is not remembered.
 
 Queries for a part of the iterations are not remembered: each page of a walk asks for another part, and nobody asks for
 it again. What is remembered is bounded, however many queries there are and however many series they name.
@@ -94,11 +95,8 @@ class Finder:
         self._remember_lasting(key, lasting)
         return found
 
-    def left(self, series: SeriesQuery, blocks: Sequence[Block]) -> None:
-        """Remember what is left of the blocks of a query that came before a place up to which all writes had ended.
-
-        The others of these were removed, as they count nowhere.
-        """
+    def compacted(self, series: SeriesQuery, blocks: Sequence[Block]) -> None:
+        """Remember for a query the `blocks` that compaction has left. All writes up to their places have ended."""
         if len(blocks) >= MANY:
             self._remember_lasting(_key(series), blocks)
 

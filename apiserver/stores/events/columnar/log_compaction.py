@@ -100,8 +100,8 @@ class LinesMaker:
 
         return await off_loop(sum([part.block.count for part in parts]), make)
 
-    def left(self, owner: Owner, blocks: Sequence[Block]) -> None:
-        """Nothing is noted: readers of logs see these blocks otherwise."""
+    def compacted(self, owner: Owner, blocks: Sequence[Block]) -> None:
+        """Remember nothing: readers of logs have these blocks on another axis."""
 
     def _lines(self, run: Run, loaded: Loaded) -> Lines:
         found = [lines for one in run.stretches if len(lines := self.kept(lines_in(one, loaded)))]

@@ -258,12 +258,9 @@ class ElasticsearchBlocks:
         routing = names.owner_key(owner)
         answer = await self._cluster.search(self._index(owner), body, routing=routing, preference=self._copies)
         hits = answer["hits"]["hits"]
-        found = Found(
-            [block for hit in hits if deletion_of(hit) is None for block in blocks_of(hit, {routing: owner})][:most],
-            *max(
-                ((deleted_before(hit), hit["_seq_no"]) for hit in hits if deletion_of(hit) is not None), default=(0, 0)
-            ),
-        )
+        some = [block for hit in hits if deletion_of(hit) is None for block in blocks_of(hit, {routing: owner})]
+        notes = [(deleted_before(hit), hit["_seq_no"]) for hit in hits if deletion_of(hit) is not None]
+        found = Found(some[:most], *max(notes, default=(0, 0)))
         return near(found, range, most, descending=descending)
 
     async def _hits(self, owners: Collection[Owner], query: JsonObject) -> AsyncIterator[JsonObject]:

@@ -156,7 +156,7 @@ class Feed:
         self._deleted: dict[Owner, int] = {}
         """By owner, the number of its last deletion."""
         self._brought: dict[Owner, int] = {}
-        """By owner, the number of the last one that was no deletion: events were put beside merged ones."""
+        """By owner, the last such number that stands for events that were put beside merged ones."""
         self._forgotten_deletions = 0
         """The deletions up to this number may be of any owner."""
 
@@ -170,7 +170,7 @@ class Feed:
             self._forgotten = oldest.segment
 
     def deleted(self, owners: Collection[Owner], *, brings: bool) -> None:
-        """Note that events of the owners were just deleted, or that this `brings` others beside merged ones."""
+        """Note that events of the owners were just deleted; `brings`: that others were put beside merged ones."""
         if len(self._deleted) > MOST_DELETIONS:
             self._deleted.clear()
             self._brought.clear()

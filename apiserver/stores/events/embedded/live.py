@@ -216,7 +216,8 @@ class Live:
     def deleted(self, owners: Collection[Owner], commit: Callable[[], object], *, brings: bool = False) -> None:
         """`commit` the transaction that deleted merged events of the owners, and tell of it in the same step.
 
-        The same for one that `brings` events beside merged ones. Both tell readers that everything may have changed.
+        `brings`: the transaction puts events beside merged ones instead. In both cases, readers are told that
+        everything may have changed.
         """
         with self.entrance:
             commit()

@@ -24,15 +24,15 @@ def hits(log: Log, wanted: LineFilter, after: LogPosition | None) -> LogHits:
     for segment in log.walk(begin, log.blocks(begin)):
         if searched >= AT_ONCE or size >= PAGE_BYTES:
             return LogHits(found, searched, after, ended=False)
-        block, recent = segment
+        block, hot = segment
         if block is None:
-            places, count = log.hot.texts(recent).places(wanted), recent.stop - recent.start
-            last = log.hot.positions.at(recent.stop - 1)
+            places, count = log.hot.texts(hot).places(wanted), hot.stop - hot.start
+            last = log.hot.positions.at(hot.stop - 1)
         else:
             bytes = compression.size_of(block.body)
             answers.will_read(max(0, bytes - largest))  # only one block at a time is in memory
             size, largest, last = size + bytes, max(largest, bytes), block.last
-            if recent.start < recent.stop or (begin is not None and block.first <= begin):
+            if hot.start < hot.stop or (begin is not None and block.first <= begin):
                 lines = log.lines(segment).beyond(begin, descending=False)
                 places, count = lines.texts.places(wanted), len(lines)
             else:

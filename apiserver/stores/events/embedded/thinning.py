@@ -1,6 +1,6 @@
 """Thins series. They are read while others merge, and only what stays is written while others wait.
 
-1. The points of some series are read, a part at a time, and those that stay are kept in memory.
+1. `stores/events/thinned.py` reads the points of some series, a part at a time, and keeps those that stay in memory.
 2. If nothing of these series came or went meanwhile, their points are deleted, and those that stay are written again,
    in one transaction. Otherwise the store begins again.
 
