@@ -45,6 +45,10 @@ class Positions(NamedTuple):
         """The n-th position."""
         return LogPosition(int(self.timestamps[n]), int(self.sequences[n]))
 
+    def take(self, which: npt.NDArray[np.intp]) -> Positions:
+        """The positions at these indices."""
+        return Positions(self.timestamps[which], self.sequences[which])
+
     def before(self, position: LogPosition, side: Literal["left", "right"] = "left") -> int:
         """How many of them lie before the position; "right": or at it."""
         start = int(np.searchsorted(self.timestamps, position.timestamp, "left"))

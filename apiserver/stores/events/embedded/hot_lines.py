@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from copy import copy
 
 import numpy as np
+import numpy.typing as npt
 
 from apiserver.stores.events.columns.lines import Column, Lines, LogPart, Positions, Texts, Which
-from apiserver.stores.events.columns.names import Matcher
+from apiserver.stores.events.columns.log_pages import WantedLines
 
 
 class HotLines:
@@ -28,20 +29,30 @@ class HotLines:
     def __len__(self) -> int:
         return len(self._order)
 
-    def only(self, matches: Matcher | None, workers: Collection[str] | None) -> HotLines:
-        """The lines of series that match, and of these workers (None: of all). No line becomes columns for that."""
-        columns = [part.columns for part in self._parts]
-        wanted = np.ones(sum(len(one.messages) for one in columns), np.bool_)
+    def on_page(self, wanted: WantedLines) -> HotLines:
+        """The lines that may be on a page, and one behind them. No line becomes columns for that."""
+        positions, which = self.positions, self._where_wanted(wanted)
+        start, stop = 0, len(which)
+        if wanted.after is not None:
+            before = positions.take(which).before(wanted.after, "left" if wanted.descending else "right")
+            start, stop = (0, before) if wanted.descending else (before, stop)
+        times = positions.timestamps[which[start:stop]]
+        count = wanted.end(times[::-1] if wanted.descending else times) + 1
+        which = which[max(stop - count, 0) : stop] if wanted.descending else which[start : start + count]
+        found = copy(self)
+        found._order, found.positions = self._order[which], positions.take(which)
+        return found
+
+    def _where_wanted(self, wanted: WantedLines) -> npt.NDArray[np.intp]:
+        """The places of the lines of the series and workers that are wanted."""
+        columns, (matches, workers, *_) = [part.columns for part in self._parts], wanted
+        is_wanted = np.ones(sum(len(one.messages) for one in columns), np.bool_)
         if matches is not None:
             names = (name for one in columns for name in zip(one.metrics, one.variants, strict=True))
-            wanted &= np.array([matches(*name) for name in names], np.bool_)
+            is_wanted &= np.array([matches(*name) for name in names], np.bool_)
         if workers is not None:
-            wanted &= np.array([worker in workers for one in columns for worker in one.workers], np.bool_)
-        which = np.flatnonzero(wanted[self._order])
-        found = copy(self)
-        found._order = self._order[which]
-        found.positions = Positions(*(column[which] for column in self.positions))
-        return found
+            is_wanted &= np.array([worker in workers for one in columns for worker in one.workers], np.bool_)
+        return np.flatnonzero(is_wanted[self._order])
 
     def lines(self, some: Which) -> Lines:
         """These lines, at least one."""

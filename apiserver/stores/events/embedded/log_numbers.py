@@ -124,8 +124,12 @@ class NumberedLog:
         if segment == len(self._ids):
             return self._log.hot.lines(first + places).log_lines()
         block = self._block(segment)
-        lines = joined([block, self._log.hot.lines(np.arange(first, last))]) if first < last else block
-        return lines.take(places).log_lines()
+        hot = self._log.hot.positions.take(np.arange(first, last))
+        times, sequences = (np.concatenate(both) for both in zip(block.positions, hot, strict=True))
+        which = np.lexsort((sequences, times))[places]
+        merged, recent = which[which < len(block)], which[which >= len(block)] - len(block) + first
+        found = [block.take(merged)] if len(merged) else []
+        return joined([*found, self._log.hot.lines(recent)] if len(recent) else found).log_lines()
 
     def _block(self, segment: int) -> Lines:
         (body,) = self._log.conn.execute(

@@ -12,7 +12,7 @@ For example, a log has blocks with lines of the times 0 to 400 and 500 to 700, a
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 from functools import cached_property
 from typing import NamedTuple
@@ -21,7 +21,8 @@ from apiserver.events.model import EventType, LogPosition, Owner
 from apiserver.events.queries import SeriesQuery
 from apiserver.stores.events.columns import lines as codec
 from apiserver.stores.events.columns.lines import Lines, LogPart
-from apiserver.stores.events.columns.names import Matcher, Name
+from apiserver.stores.events.columns.log_pages import WantedLines
+from apiserver.stores.events.columns.names import Name
 from apiserver.stores.events.embedded.hot_lines import HotLines
 from apiserver.stores.events.embedded.names import owner_id, series_ids
 
@@ -73,10 +74,10 @@ class Log:
         """The hot lines in their order."""
         return HotLines(self.recent)
 
-    def only(self, matches: Matcher | None, workers: Collection[str] | None) -> Log:
-        """The log with those hot lines only that are of series that match, and of these workers (None: of all)."""
+    def on_page(self, wanted: WantedLines) -> Log:
+        """The log with those hot lines only that may be on a page, and one behind them."""
         found = copy(self)
-        found.hot = self.hot.only(matches, workers)
+        found.hot = self.hot.on_page(wanted)
         return found
 
     @cached_property

@@ -23,8 +23,6 @@ def page(log: Log, wanted: WantedLines) -> list[LogLine]:
     """A page, as `EventStore.log_lines` describes it."""
     if wanted.limit < 1:
         return []
-    if wanted.matches is not None or wanted.workers is not None:
-        log = log.only(wanted.matches, wanted.workers)
     page = _page(log, wanted)
     if page.is_large and wanted.whole:
         return page.whole_timestamps() or _page(log, wanted.of_one_timestamp).lines()
@@ -39,7 +37,7 @@ def _page(log: Log, wanted: WantedLines) -> PageOfLines:
             return False
         return not selected.isdisjoint(msgspec.msgpack.decode(block.names))
 
-    page = PageOfLines(wanted)
+    page, log = PageOfLines(wanted), log.on_page(wanted)
     blocks = filter(may_be_in, log.blocks(wanted.after, descending=wanted.descending)) if selected else ()
     few = min(wanted.limit + 1, _FIRST)  # one line more tells where the last timestamp ends
     for segment in log.walk(wanted.after, blocks, descending=wanted.descending, few=few):
