@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
@@ -68,6 +69,8 @@ class Scrub:
         self._seconds = days * _DAY
         self._requests = requests
         self._task: asyncio.Task[None] | None = None
+        self._told = -math.inf
+        """When (monotonic) the log told of an end."""
         self.state = State()
 
     def start(self) -> None:
@@ -136,10 +139,11 @@ class Scrub:
         return min(max(self._seconds * found.share - took, _LEAST, took), _MOST)
 
     def _end(self) -> None:
-        state = self.state
-        logger.info(
-            "everything was read: %d findings in %d chunks, blocks and samples", len(state.findings), state.checked
-        )
+        state, now = self.state, time.monotonic()
+        if state.findings != state.before or now - self._told >= _DAY:  # what is small is read many times a day
+            self._told = now
+            text = "everything was read: %d findings in %d chunks, blocks and samples"
+            logger.info(text, len(state.findings), state.checked)
         self.state = State(ended=utc_now(), before=state.findings)
 
     async def _until_idle(self) -> None:

@@ -47,6 +47,29 @@ async def test_a_reading_finds_all_damage(tmp_path: Path, table: str, column: st
     assert reading.report() == {"findings": 1, "ended": reading.state.ended}
 
 
+async def test_the_log_tells_of_an_end_once_a_day_and_when_it_found_something_else(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    data, _ = await killed(tmp_path)
+    reading = scrub_of(data)
+    table, column, *_ = COLUMNS[0]
+
+    async def told() -> list[str]:
+        caplog.clear()
+        await reading.step()
+        while reading.state.place:
+            await reading.step()
+        return [record.message for record in caplog.records if "everything was read" in record.message]
+
+    with caplog.at_level("INFO"):
+        assert "0 findings" in (await told())[0]
+        assert await told() == []
+        with closing(sqlite3.connect(data / "events" / "events.db")) as conn, conn:
+            conn.execute(f"UPDATE {table} SET {column} = x'00' WHERE id = (SELECT max(id) FROM {table})")
+        assert "1 findings" in (await told())[0]
+        assert await told() == []
+
+
 async def test_a_part_that_cannot_be_read_is_told_and_left_out(tmp_path: Path) -> None:
     data, _ = await killed(tmp_path)
     path = data / "events" / "events.db"
