@@ -92,14 +92,14 @@ class ScalarReads:
             queries, lambda loader, found: statistics.scalar_stats(loader, owners, found, spread=spread)
         )
 
-    async def scalar_buckets(self, series: SeriesQuery, wanted: BucketQuery) -> list[Buckets]:
+    async def scalar_buckets(self, series: SeriesQuery, buckets: BucketQuery) -> list[Buckets]:
         """The buckets of each series, sorted by metric and variant; iteration −2³¹ is left out."""
-        (found,) = await self.scalar_buckets_of_each([series], wanted)
+        (found,) = await self.scalar_buckets_of_each([series], buckets)
         return found
 
-    async def scalar_buckets_of_each(self, queries: Sequence[SeriesQuery], wanted: BucketQuery) -> list[list[Buckets]]:
+    async def scalar_buckets_of_each(self, queries: Sequence[SeriesQuery], buckets: BucketQuery) -> list[list[Buckets]]:
         """The buckets of each query's series, in order."""
-        return await self._points.read(queries, lambda loader, found: bucketing.buckets(loader, found, wanted))
+        return await self._points.read(queries, lambda loader, found: bucketing.buckets(loader, found, buckets))
 
     async def curve_ends(self, asked: CurvesQuery) -> tuple[int, int] | None:
         """The least and the greatest x of all curves together; iteration −2³¹ is left out."""
