@@ -20,7 +20,9 @@ from apiserver.settings import SettingsError, load, setting_fields
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code."""
-    options = command_line().parse_args(arguments)
+    options, unknown = command_line().parse_known_args(arguments)
+    if unknown:  # the command's own parser says which flags it has
+        options.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
     os.umask(0o077)  # other users may not read the files that a command makes, whatever folder they are in
     flags = {item.name: getattr(options, item.name, None) for item in setting_fields()}
     try:

@@ -30,7 +30,7 @@ def add_command(
 ) -> argparse.ArgumentParser:
     """A command that takes the settings named in `flags`, and a file of settings. Returns its parser."""
     parser = commands.add_parser(name, help=help, description=help)
-    parser.set_defaults(command=run)
+    parser.set_defaults(command=run, parser=parser)
     parser.add_argument("--config", type=Path, metavar="FILE", help="a TOML file of settings")
     for item in setting_fields():
         if item.name in flags:

@@ -166,6 +166,15 @@ def test_wrong_usage_is_2(arguments: list[str], capsys: pytest.CaptureFixture[st
     assert "usage: apiserver" in capsys.readouterr().err
 
 
+def test_a_flag_that_a_command_does_not_have_shows_those_that_it_has(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["doctor", "--check"])
+    said = capsys.readouterr().err
+    assert "usage: apiserver doctor " in said
+    assert "--repair" in said
+    assert said.endswith("apiserver doctor: error: unrecognized arguments: --check\n")
+
+
 def test_users_come_and_are_listed(data: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["user", "add", "alice", "--role", "admin", "--data", data]) == 0
     key, _ = key_and_secret(capsys.readouterr().out)
