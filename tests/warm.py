@@ -42,7 +42,7 @@ class Process(Protocol):
 
 
 def may_fork(environment: Mapping[str, str]) -> bool:
-    """Whether a process of this environment may be forked: a library is loaded first only by a new Python."""
+    """Whether a process with this environment may be forked. Only a new Python loads the library of LD_PRELOAD."""
     return "LD_PRELOAD" not in environment
 
 

@@ -184,9 +184,8 @@ class Run:
             path = await archive.write(owner, type, batches, {**about, "type": type.value, "keep": rule.kept})
         if summary.events:
             shown = await self._files_to_delete(found, summary.urls, task, files)
-            if not await self._is_still_due(
-                task, rule, type, owner, cursor
-            ):  # late, as a new image may show such a file
+            # This is asked late, as an image that came meanwhile may show such a file.
+            if not await self._is_still_due(task, rule, type, owner, cursor):
                 if path is not None:
                     await asyncio.to_thread(path.unlink)
                 return

@@ -66,7 +66,10 @@ def _allowed(status: str, kind: str) -> list[str]:
 
 
 def draft_model(model: str, call: Operation) -> Iterable[str]:
-    """What may be of the model of a task, which is never changed but for that, after a call: it is "draft" first."""
+    """The states that the model of a task may have after a call, of "draft", "published" and GONE.
+
+    No other calls change the model.
+    """
     match call.kind, call.answer:
         case "delete with model", answer if answer == USED:
             return ["published"] if model == "published" else []

@@ -4,7 +4,8 @@
 2. Find what there is. Of each series with many blocks that are not chunks alone in their stretch, read such stretches,
    and small chunks beside them.
 3. Put chunks. They cover these stretches, and say that they have everything that was written up to that place.
-4. When these writes have ended, remove the blocks that count nowhere.
+4. When these writes have ended, remove the blocks that count nowhere. This server remembers which points' blocks are
+   left (`finding.py`).
 
 A server may stop after each step, and several may do this at once: `precedence.py` says why nothing is lost or doubled.
 A write that has not ended may be undone. So nothing is removed because of such a write. Points of it may come into a
