@@ -6,6 +6,7 @@ order. Each can be applied twice without harm, so two servers may migrate at onc
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -13,6 +14,9 @@ from typing import Any, Protocol
 import orjson
 
 from apiserver import resources
+
+#: How often a schema that differs is looked at while servers may migrate it, and seconds between.
+_LOOKS, _PAUSE = 10, 0.5
 
 
 class SchemaError(Exception):
@@ -89,7 +93,8 @@ async def migrate(target: Target, steps: Sequence[Step]) -> list[Step]:
 async def require(target: Target, steps: Sequence[Step], *, migrating: bool) -> None:
     """Return if the schema is what the steps make; with `migrating`, apply missing steps first.
 
-    SchemaError if the schema is older, newer or different.
+    SchemaError if the schema is older, newer or different. With `migrating`, a different schema is looked at again for
+    a while: another server may be applying an early step again, and will apply the later ones, too.
     """
     if migrating:
         await migrate(target, steps)
@@ -98,6 +103,9 @@ async def require(target: Target, steps: Sequence[Step], *, migrating: bool) -> 
         known = steps[-1].number
         has = "no schema yet" if len(missing) == len(steps) else f"schema {missing[0].number - 1} of {known}"
         raise SchemaError(f"{target.name} has {has}: run `apiserver migrate`, or start with migrate_at_start = true")
-    problems = await target.problems(steps)
-    if problems:
-        raise SchemaError(f"{target.name} is not as it must be: {'; '.join(problems)}")
+    looks = _LOOKS if migrating else 1
+    while problems := await target.problems(steps):
+        looks -= 1
+        if not looks:
+            raise SchemaError(f"{target.name} is not as it must be: {'; '.join(problems)}")
+        await asyncio.sleep(_PAUSE)

@@ -83,6 +83,27 @@ async def test_a_newer_schema_is_not_migrated_either() -> None:
     assert engine.fields == {}
 
 
+@pytest.mark.parametrize("looks", [3, 1000])
+async def test_a_schema_that_another_server_migrates_is_looked_at_again(
+    looks: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another server applies step 1 late, and then the others: for some looks, their fields are missing."""
+    monkeypatch.setattr("apiserver.stores.migrations._PAUSE", 0)
+    engine = Engine()
+    await migrate(engine, STEPS)
+    seen = iter([[], *[["there is no field 'b'"]] * looks])
+
+    async def problems(steps: Sequence[Step]) -> list[str]:
+        return next(seen, [])
+
+    monkeypatch.setattr(engine, "problems", problems)
+    if looks == 3:
+        await require(engine, STEPS, migrating=True)
+    else:
+        with pytest.raises(SchemaError, match="there is no field 'b'"):
+            await require(engine, STEPS, migrating=True)
+
+
 async def test_what_somebody_took_away_is_made_again() -> None:
     engine = Engine()
     engine.records = [1, 2]
