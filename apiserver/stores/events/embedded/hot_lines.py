@@ -45,7 +45,8 @@ class HotLines:
 
     def _where_wanted(self, wanted: WantedLines) -> npt.NDArray[np.intp]:
         """The places of the lines of the series and workers that are wanted."""
-        columns, (matches, workers, *_) = [part.columns for part in self._parts], wanted
+        columns = [part.columns for part in self._parts]
+        matches, workers = wanted.matches, wanted.workers
         is_wanted = np.ones(sum(len(one.messages) for one in columns), np.bool_)
         if matches is not None:
             names = (name for one in columns for name in zip(one.metrics, one.variants, strict=True))

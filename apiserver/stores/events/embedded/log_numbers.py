@@ -119,17 +119,19 @@ class NumberedLog:
         return merged + self._log.hot.positions.before(position)
 
     def _some(self, segment: int, places: Int64Array) -> list[LogLine]:
-        """The lines at these places of a segment."""
+        """The lines at these places of a segment. Of hot lines, only these become columns."""
         first, last = self._first_hot[segment : segment + 2].tolist()
         if segment == len(self._ids):
             return self._log.hot.lines(first + places).log_lines()
         block = self._block(segment)
         hot = self._log.hot.positions.take(np.arange(first, last))
         times, sequences = (np.concatenate(both) for both in zip(block.positions, hot, strict=True))
-        which = np.lexsort((sequences, times))[places]
-        merged, recent = which[which < len(block)], which[which >= len(block)] - len(block) + first
-        found = [block.take(merged)] if len(merged) else []
-        return joined([*found, self._log.hot.lines(recent)] if len(recent) else found).log_lines()
+        which = np.lexsort((sequences, times))[places]  # merged lines come first in these numbers, then hot ones
+        of_block, of_hot = which[which < len(block)], which[which >= len(block)] - len(block) + first
+        found = [block.take(of_block)] if len(of_block) else []
+        if len(of_hot):
+            found.append(self._log.hot.lines(of_hot))
+        return joined(found).log_lines()
 
     def _block(self, segment: int) -> Lines:
         (body,) = self._log.conn.execute(
