@@ -188,7 +188,7 @@ async def test_a_curve_that_was_asked_for_is_not_read_again(
     await add(store, {n: float(n % 13) for n in range(1000)})
     await store.merge()
     first = await ask(store, smoothing)
-    assert sum(decoded) > 950, "all but the last chunk, which is decoded by itself"
+    assert sum(decoded) > 500, "most of it: the last chunk is decoded alone, and may be sealed"
     decoded.clear()
     assert_same(await ask(store, smoothing), first)
     assert_same(await ask(store, smoothing, 24, Range.of(0, 500)), await ask(store, smoothing, 24, Range.of(0, 500)))
