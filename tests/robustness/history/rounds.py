@@ -61,7 +61,7 @@ class Counted:
 class Round:
     """The tasks of a round, its clients, and what they did."""
 
-    def __init__(self, servers: Mapping[str, Served], dice: random.Random) -> None:
+    def __init__(self, servers: Mapping[str, Served], dice: random.Random, models: int) -> None:
         self.history = History()
         self._servers = servers
         self._dice = dice
@@ -70,7 +70,7 @@ class Round:
         self.kept, self.emptied, self.published = (new_task(first) for _ in range(3))
         self._runs = [new_task(first) for _ in range(2)]
         self._waiting = [new_task(first) for _ in range(4)]
-        self._models = [_with_model(first) for _ in range(2)]
+        self._models = [_with_model(first) for _ in range(models)]
         self._queue: str = first.call("queues.create", {"name": f"queue {self.kept}"})["id"]
         first.call("tasks.started", {"task": self.published})
         first.call("tasks.stopped", {"task": self.published})
@@ -86,7 +86,7 @@ class Round:
             *((EventReader(events), 4 * _PAUSE) for _ in range(2 * len(self._servers))),
             (EventDeleter(self.emptied), 20 * _PAUSE),
             *((Runner(self._runs), _PAUSE / 10) for _ in range(6)),
-            *((ModelUser(self._models), _PAUSE) for _ in range(3)),
+            *((ModelUser(self._models), _PAUSE) for _ in range(3) if self._models),
             *((Enqueuer(self._queue, self._waiting), 2 * _PAUSE) for _ in range(2)),
             *((Worker(self._queue), 2 * _PAUSE) for _ in range(3)),
         ]
@@ -141,13 +141,18 @@ def _with_model(server: Served) -> tuple[str, str]:
 
 
 def run_round(
-    servers: Mapping[str, Served], dice: random.Random, counted: Counted, disturb: Callable[[History], None]
+    servers: Mapping[str, Served],
+    dice: random.Random,
+    counted: Counted,
+    disturb: Callable[[History], None],
+    models: int = 2,
 ) -> None:
     """Run clients while `disturb` does something to the servers. What is wrong, and how much was done, is in `counted`.
 
     servers: by name. The one called STRICT sees at once what others acknowledged.
+    models: how many tasks have a draft model, which clients publish, and delete with its task.
     """
-    one = Round(servers, dice)
+    one = Round(servers, dice, models)
     with one.running():
         disturb(one.history)
     counted.wrong += one.wrong()
