@@ -37,7 +37,7 @@ def said(faults: Faults) -> str:
         ("setTimeout('1')", "policy: "),
         ("document.body.innerHTML = '<b>'", "policy: require-trusted-types-for"),
         ("new Image().src = 'http://evil.example/x.png'", "policy: img-src"),
-        ("setTimeout(() => { throw new Error('broken') })", "error: broken"),
+        ("setTimeout(() => { throw new Error('broken') })", "rror: broken"),
         ("console.error('wrong')", "console: wrong"),
     ],
 )
