@@ -110,7 +110,6 @@ def _run(
             os.dup2(output.fileno(), stream.fileno())
     os.environ.clear()
     os.environ.update(environment)
-    sys.argv = ["apiserver", *arguments]
     if open_files:
         resource.setrlimit(resource.RLIMIT_NOFILE, (open_files, open_files))
-    sys.exit(main())
+    sys.exit(main(arguments))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import weakref
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,20 @@ from apiserver.rpc.call import Call, Streamed
 from tests.rpc.apps import client, meta, single
 
 pytestmark = pytest.mark.anyio
+
+Handler = Callable[[Call[Any], dict[str, Any]], Awaitable[dict[str, Any]]]
+
+
+def reads_all(is_read: asyncio.Event, may_end: asyncio.Event) -> Handler:
+    """A handler that reads as much as there is room for, and ends when it may."""
+
+    async def handler(call: Call[Any], request: dict[str, Any]) -> dict[str, Any]:
+        answers.hold(answers.LARGEST)
+        is_read.set()
+        await may_end.wait()
+        return {}
+
+    return handler
 
 
 async def test_an_answer_that_reads_too_much_is_refused(tmp_path: Path) -> None:
@@ -82,14 +96,12 @@ async def test_who_waits_for_room_holds_nothing(tmp_path: Path) -> None:
         """What was read; unlike a list, it can be seen when it goes."""
 
     first_is_read, first_may_end, page_is_gone = asyncio.Event(), asyncio.Event(), asyncio.Event()
+    read_all = reads_all(first_is_read, first_may_end)
 
     async def handler(call: Call[Any], request: dict[str, Any]) -> dict[str, Any]:
         page = Page()
         weakref.finalize(page, page_is_gone.set)
-        answers.hold(answers.LARGEST)
-        first_is_read.set()
-        await first_may_end.wait()
-        return {}
+        return await read_all(call, request)
 
     async with client(single(tmp_path, handler, reads=True)) as api:
         first = asyncio.create_task(api.post("/one.call", json={}))
@@ -106,11 +118,7 @@ async def test_who_finds_no_room_for_long_is_to_come_back(tmp_path: Path, monkey
     monkeypatch.setattr(answers, "PATIENCE", 0.01)
     first_is_read, first_may_end = asyncio.Event(), asyncio.Event()
 
-    async def handler(call: Call[Any], request: dict[str, Any]) -> dict[str, Any]:
-        answers.hold(answers.LARGEST)
-        first_is_read.set()
-        await first_may_end.wait()
-        return {}
+    handler = reads_all(first_is_read, first_may_end)
 
     async with client(single(tmp_path, handler, reads=True)) as api:
         first = asyncio.create_task(api.post("/one.call", json={}))

@@ -16,7 +16,7 @@ from dataclasses import replace
 
 from apiserver.events.model import EventBatch, EventType, LogColumns, MetricSelection, Owner
 from apiserver.events.queries import SeriesQuery
-from apiserver.stores.events.columnar.blocks import NO_SERIES, Block, Found
+from apiserver.stores.events.columnar.blocks import NO_SERIES
 from apiserver.stores.events.columnar.loading import until_nothing_is_gone
 from apiserver.stores.events.columnar.log_batches import whole_bodies
 from apiserver.stores.events.columnar.log_blocks import (
@@ -76,7 +76,7 @@ class KnownBodies:
         found = await self._loader.store.find(
             SeriesQuery(owner, EventType.LOG, [MetricSelection(OF_BODIES[0], (OF_BODIES[1],))])
         )
-        loaded = await self._loader.load(_counting(found), BATCHES)
+        loaded = await self._loader.load(found.counting, BATCHES)
         return frozenset(id for columns in loaded.values() for id in bodies_of(columns))
 
 
@@ -84,7 +84,7 @@ async def known_bodies(loader: LogLoader, owner: Owner) -> set[bytes]:
     """The ids of all bodies that add nothing if they are sent again: they were sent, or a copy brought them."""
 
     async def read() -> set[bytes]:
-        found = _counting(await loader.store.find(SeriesQuery(owner, EventType.LOG)))
+        found = (await loader.store.find(SeriesQuery(owner, EventType.LOG))).counting
         lines = [block for block in found if block.series == NO_SERIES]
         ids = whole_bodies(batch_id(block) for block in lines if not block.lasts)
         for some in in_parts([block for block in lines if block.statement is not None], lambda block: 1, _AT_ONCE):
@@ -101,7 +101,3 @@ async def know_bodies(loader: LogLoader, holder: str, owner: Owner, ids: Collect
     """Put blocks that name these bodies."""
     up_to = await ended(loader.store, holder, owner)
     await loader.store.put([bodies(owner, some, up_to) for some in in_parts(sorted(ids), lambda id: 1, _IDS)])
-
-
-def _counting(found: Found) -> list[Block]:
-    return found.counting
