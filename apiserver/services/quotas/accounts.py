@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from apiserver.events.model import Owner
-from apiserver.services.quotas.rates import Bucket
+from apiserver.services.quotas.rates import NEARLY_EMPTY, Bucket
 from apiserver.services.quotas.subjects import Subject, Subjects
 from apiserver.setting_values import Quota
 from apiserver.stores.documents.query import Document
@@ -20,8 +20,10 @@ from apiserver.stores.documents.query import Document
 MOST = 50_000
 #: From this part of a bound on, people are warned.
 NEAR = 0.8
-#: Owners whose accounts are remembered.
-_OWNERS = 10_000
+#: So many different batches of a sender are remembered: those of training, of validation, of machines, of log lines.
+_BATCHES = 4
+#: So many senders are remembered, of all companies.
+_SENDERS = 10_000
 #: More letters of a name are not shown.
 _LONGEST = 80
 
@@ -126,6 +128,41 @@ class Account:
         self.added_bytes = self.added_series = 0
 
 
+@dataclass(slots=True, eq=False)
+class Sender:
+    """An owner that sends events, or for which files are sent."""
+
+    document: Document
+    """The owner's document, which says for whom the events and files count."""
+    accounts: list[Account]
+    """Those for which they count."""
+    has_bound_of_series: bool
+    """Whether a quota of one of them bounds series."""
+    batches: tuple[int, ...] = ()
+    """The `number_of_batch` of its last batches in which no series was new; each once."""
+
+    def count(self, events: int, bytes: int, now: float) -> bool:
+        """Count events for all accounts, unless one of them is near a bound then; returns whether they were counted."""
+        latest = now + NEARLY_EMPTY
+        for account in self.accounts:
+            bucket = account.bucket
+            if account.added_bytes + bytes >= account.near_from:
+                return False
+            if bucket is not None and bucket.full_after(events, now) > latest:
+                return False
+        for account in self.accounts:
+            bucket = account.bucket
+            account.added_bytes += bytes
+            if bucket is not None:
+                bucket.full_at = bucket.full_after(events, now)
+        return True
+
+    def knows(self, batch: int) -> None:
+        """Note the number of a batch in which no series was new; 0 is not noted."""
+        if batch and batch not in self.batches:
+            self.batches = (batch, *self.batches[: _BATCHES - 1])
+
+
 class Accounts:
     """The accounts of all companies, by company and subject."""
 
@@ -133,33 +170,30 @@ class Accounts:
         self.subjects = Subjects(quotas)
         self._most = most
         self._companies: dict[str, dict[Subject, Account]] = defaultdict(dict)
-        self._of_owners: dict[Owner, tuple[Document, list[Account]]] = {}
+        self._senders: dict[Owner, Sender] = {}
 
     def of_company(self, company: str) -> dict[Subject, Account]:
         """Those of a company."""
         return self._companies[company]
 
-    def of(self, owner: Owner, document: Document) -> list[Account]:
-        """Those that the events and files of the owner with this document count for.
-
-        They are remembered until it is another document, which may say something else.
-        """
-        known = self._of_owners.get(owner)
-        if known is not None and known[0] is document:
-            return known[1]
+    def sender(self, owner: Owner, document: Document) -> Sender:
+        """The owner with this document. It is remembered until it has another one, which may say something else."""
+        known = self._senders.get(owner)
+        if known is not None and (known.document is document or _count_alike(known.document, document)):
+            return known
         of_company = self._companies[owner.company]
         if len(of_company) + 4 > self._most:
             self._forget(of_company, time.monotonic())
-        if len(self._of_owners) >= _OWNERS:
-            self._of_owners.clear()
+        if len(self._senders) >= _SENDERS:
+            self._senders.clear()
         found: list[Account] = []
         for subject, quota in self.subjects.of(owner, document.get("project"), document.get("user")):
             account = of_company.get(subject)
             if account is None:
                 account = of_company[subject] = new_account(subject, quota, owner)
             found.append(account)
-        self._of_owners[owner] = document, found
-        return found
+        sender = self._senders[owner] = Sender(document, found, any(account.quota.series for account in found))
+        return sender
 
     def take_over(self, company: str, found: Sequence[Account]) -> None:
         """Remember the accounts that a sum has made, given with the fullest first, as long as there is room.
@@ -182,7 +216,12 @@ class Accounts:
 
         for account in heapq.nsmallest(self._most // 10 + 4, of_company.values(), key=part):
             del of_company[account.subject]
-        self._of_owners.clear()
+        self._senders.clear()
+
+
+def _count_alike(one: Document, other: Document) -> bool:
+    """Whether what owners with these documents send counts for the same project and user."""
+    return one.get("project") == other.get("project") and one.get("user") == other.get("user")
 
 
 def shown(name: str) -> str:

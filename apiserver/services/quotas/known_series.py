@@ -26,8 +26,6 @@ class Known:
     """They ascend."""
     whole: bool = False
     """Whether these are all series that the owner has, or only those that came lately."""
-    last: int = 0
-    """The `number_of_batch` of the last batch in which no series was new."""
 
     def new(self, numbers: Sequence[int]) -> list[int]:
         """Those of the numbers that are not known, each once."""
@@ -101,7 +99,7 @@ def number_of(name: SeriesName) -> int:
 
 
 def number_of_batch(batch: EventBatch) -> int:
-    """A number for the series of a batch of one owner, which is made sooner than those of each; 0 if it has samples."""
+    """A number for the series of a batch of one owner, which is made sooner than one for each; 0 if it has samples."""
     return 0 if batch.samples else hash((tuple(batch.scalars.metrics), tuple(batch.scalars.variants)))
 
 

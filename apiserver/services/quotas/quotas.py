@@ -13,11 +13,11 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from apiserver.events.ingest import Ingest
-from apiserver.events.model import HISTORY, EventBatch, Owner, SeriesName
+from apiserver.events.model import HISTORY, EventBatch, LogColumns, Owner, Sample, SeriesName
 from apiserver.files.addresses import task_of
 from apiserver.metrics.counters import Counters
 from apiserver.metrics.gauges import Gauges
@@ -26,7 +26,7 @@ from apiserver.repeating import Repeating
 from apiserver.rpc.call import Identity
 from apiserver.rpc.errors import overloaded
 from apiserver.services.last_metrics import LastMetrics
-from apiserver.services.quotas.accounts import Account, Accounts, Share
+from apiserver.services.quotas.accounts import Account, Accounts, Sender, Share
 from apiserver.services.quotas.amounts import Amounts
 from apiserver.services.quotas.known_series import KnownSeries, number_of, number_of_batch, numbers_in
 from apiserver.services.quotas.names import look_up
@@ -94,42 +94,32 @@ class Quotas:
         return {"quotas_near": (help, lambda: self.amounts.near().near)}
 
     async def admit(self, events: Ingest, documents: Mapping[Owner, Document | None]) -> None:
-        """Refuse what is over a quota: 429 for the batch, or some of its series; and count what is left."""
-        sizes = _sizes(events.batch)
-        held = {owner: self.accounts.of(owner, documents[owner] or {}) for owner in sizes}
-        if len(held) == 1:
-            ((owner, accounts),) = held.items()
-            if self._count_at_once(events.batch, owner, accounts, *sizes[owner]):
-                return
-        await self._look_closely(events, sizes, held)
+        """Refuse what is over a quota: 429 for the batch, or some of its series; and count what is left.
 
-    def _count_at_once(
-        self, batch: EventBatch, owner: Owner, accounts: Sequence[Account], events: int, bytes: int
-    ) -> bool:
-        """Count a batch of one owner if it is far below all bounds, and has the series of the owner's batch before.
-
-        Returns whether it was counted. Most batches are, and a closer look takes three times as long.
+        `documents` has all owners of the batch, and perhaps others.
         """
-        now = time.monotonic()
-        for account in accounts:
-            if account.added_bytes + bytes >= account.near_from:
-                return False
-            bucket = account.bucket
-            if bucket is not None and bucket.wait(events, now):
-                return False
-        if self._bounds_series and not self._are_known(batch, owner):
-            return False
-        for account in accounts:
-            account.added_bytes += bytes
-            bucket = account.bucket
-            if bucket is not None and bucket.take(events, now):
-                self._tell(account, now, over=False)
-        return True
+        if len(documents) == 1:
+            ((owner, document),) = documents.items()
+            if self._count_at_once(events.batch, owner, document or {}):
+                return
+        await self._look_closely(events, documents)
 
-    async def _look_closely(
-        self, events: Ingest, sizes: Mapping[Owner, tuple[int, int]], held: Mapping[Owner, Sequence[Account]]
-    ) -> None:
+    def _count_at_once(self, batch: EventBatch, owner: Owner, document: Document) -> bool:
+        """Count a batch of one owner if it is far below all bounds, and has the series of a batch before.
+
+        Returns whether it was counted. Most batches are, and a closer look takes several times as long.
+        """
+        sender = self.accounts.sender(owner, document)
+        if sender.has_bound_of_series and number_of_batch(batch) not in sender.batches:
+            return False
+        events, bytes = _size(len(batch.scalars.iters), batch.logs, batch.samples)
+        return sender.count(events, bytes, time.monotonic())
+
+    async def _look_closely(self, events: Ingest, documents: Mapping[Owner, Document | None]) -> None:
         """Do what `admit` says with a batch that may be near a bound, have several owners, or have new series."""
+        sizes = _sizes(events.batch)
+        senders = {owner: self.accounts.sender(owner, documents[owner] or {}) for owner in sizes}
+        held = {owner: sender.accounts for owner, sender in senders.items()}
         if unnamed := [account for accounts in held.values() for account in accounts if account.name is None]:
             await look_up(self._documents, unnamed)
             for account in unnamed:
@@ -141,7 +131,7 @@ class Quotas:
         if not self.bounds_amounts:
             return
         if self._bounds_series:
-            await self._admit_series(events, held)
+            await self._admit_series(events, senders)
         for owner, (_, bytes) in sizes.items():
             if self.amounts.add(held[owner], bytes=bytes):
                 self._notices.near(
@@ -183,8 +173,8 @@ class Quotas:
         if task is not None:
             found = await CompanyDocuments(self._documents, sender.company).find_kept("tasks", [task], FIELDS)
         made = found[0] if found else {}
-        held = self.accounts.of(Owner(sender.company, task if found and task else HISTORY), made)
-        bounds = [account for account in held if account.quota.bytes]
+        owner = Owner(sender.company, task if found and task else HISTORY)
+        bounds = [account for account in self.accounts.sender(owner, made).accounts if account.quota.bytes]
         await look_up(self._documents, [account for account in bounds if account.name is None])
         return bounds, made.get("user")
 
@@ -220,25 +210,21 @@ class Quotas:
             if account.bucket is not None and account.bucket.take(count, now):
                 self._tell(account, now, over=False)
 
-    def _are_known(self, batch: EventBatch, owner: Owner) -> bool:
-        """Whether the batch has the same series as the owner's batch before."""
-        number = number_of_batch(batch)
-        return number != 0 and self._series.of(owner).last == number
-
-    async def _admit_series(self, events: Ingest, held: Mapping[Owner, Sequence[Account]]) -> None:
-        """Refuse new series of owners for which there is no room."""
-        number = number_of_batch(events.batch) if len(held) == 1 else 0
-        for owner, numbers in numbers_in(events.batch).items():
-            if any(account.quota.series for account in held[owner]):
-                await self._admit_series_of(events, owner, held[owner], numbers, number)
+    async def _admit_series(self, events: Ingest, senders: Mapping[Owner, Sender]) -> None:
+        """Refuse new series of senders for which there is no room."""
+        numbers = numbers_in(events.batch)
+        number = number_of_batch(events.batch) if len(senders) == 1 else 0
+        for owner, sender in senders.items():
+            if sender.has_bound_of_series:
+                await self._admit_series_of(events, owner, sender, numbers.get(owner, []), number)
 
     async def _admit_series_of(
-        self, events: Ingest, owner: Owner, held: Sequence[Account], numbers: list[int], number: int
+        self, events: Ingest, owner: Owner, sender: Sender, numbers: list[int], number: int
     ) -> None:
-        known = self._series.of(owner)
+        held, known = sender.accounts, self._series.of(owner)
         new = known.new(numbers)
         if not new:
-            known.last = number
+            sender.knows(number)
             return
         if not known.whole and any(share.used + len(new) > _FAR * share.bound for share in _series_of(held)):
             known = await self._series.whole(owner)
@@ -289,24 +275,32 @@ def _series_of(held: Sequence[Account]) -> list[Share]:
     return [share for account in held for share in account.shares() if share.what == "series"]
 
 
+def _size(points: int, logs: Iterable[LogColumns], samples: Collection[Sample]) -> tuple[int, int]:
+    """How many events these are, and how many bytes they take in the journal."""
+    lines = texts = 0
+    for some in logs:
+        lines += len(some.messages)
+        texts += sum(map(len, some.messages))
+    for sample in samples:
+        texts += len(sample.document)
+    others = lines + len(samples)
+    return points + others, _POINT * points + _EVENT * others + texts
+
+
 def _sizes(batch: EventBatch) -> dict[Owner, tuple[int, int]]:
-    """How many events each owner has in the batch, and how many bytes they take in the journal."""
+    """The `_size` of what each owner has in the batch."""
     scalars = batch.scalars
-    if len(scalars.owners) == 1 and not batch.logs and not batch.samples:  # the usual case
-        return {scalars.owners[0]: (len(scalars.iters), _POINT * len(scalars.iters))}
-    counts: Counter[Owner] = Counter()
-    bytes: Counter[Owner] = Counter()
-    if len(scalars.owners) == 1:
-        counts[scalars.owners[0]] = len(scalars.iters)
+    points: Counter[Owner] = Counter()
+    logs: defaultdict[Owner, list[LogColumns]] = defaultdict(list)
+    samples: defaultdict[Owner, list[Sample]] = defaultdict(list)
+    if len(scalars.owners) == 1:  # the usual case, without looking at each series
+        points[scalars.owners[0]] = len(scalars.iters)
     else:
         for number, length in zip(scalars.owner, scalars.lengths, strict=True):
-            counts[scalars.owners[number]] += length
-    for owner, count in counts.items():
-        bytes[owner] = _POINT * count
+            points[scalars.owners[number]] += length
     for lines in batch.logs:
-        counts[lines.owner] += len(lines.messages)
-        bytes[lines.owner] += sum(map(len, lines.messages)) + _EVENT * len(lines.messages)
+        logs[lines.owner].append(lines)
     for sample in batch.samples:
-        counts[sample.owner] += 1
-        bytes[sample.owner] += len(sample.document) + _EVENT
-    return {owner: (count, bytes[owner]) for owner, count in counts.items()}
+        samples[sample.owner].append(sample)
+    owners = dict.fromkeys([*points, *logs, *samples])
+    return {owner: _size(points[owner], logs[owner], samples[owner]) for owner in owners}

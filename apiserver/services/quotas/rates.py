@@ -17,9 +17,8 @@ from dataclasses import dataclass
 
 #: Seconds whose tokens a bucket holds.
 BURST = 10.0
-#: A bucket with a smaller part of its tokens is nearly empty.
-_NEARLY = 0.2
-_NEARLY_EMPTY = BURST * (1 - _NEARLY)
+#: A bucket is nearly empty if it is full again after so many seconds: it has a fifth of its tokens, or less.
+NEARLY_EMPTY = BURST * 0.8
 
 
 @dataclass(slots=True)
@@ -39,11 +38,15 @@ class Bucket:
             longest = 0.0
         return lacking - longest if lacking > longest else 0.0
 
+    def full_after(self, events: int, now: float) -> float:
+        """When the bucket is full again if so many events are sent now."""
+        full_at = self.full_at
+        return (full_at if full_at > now else now) + events / self.rate
+
     def take(self, events: int, now: float) -> bool:
         """Take tokens for events. Returns whether the bucket is nearly empty then."""
-        full_at = self.full_at
-        self.full_at = full_at = (full_at if full_at > now else now) + events / self.rate
-        return full_at - now > _NEARLY_EMPTY
+        self.full_at = self.full_after(events, now)
+        return self.full_at - now > NEARLY_EMPTY
 
     def lacks(self, now: float) -> float:
         """Which part of its tokens is missing; more than 1 if there is a debt."""

@@ -11,17 +11,23 @@ COMPANY = "c"
 
 def account_of(accounts: Accounts, task: str, **document: str) -> Account:
     """The account of a task."""
-    return next(one for one in accounts.of(Owner(COMPANY, task), document) if one.subject.of == "task")
+    return next(one for one in accounts.sender(Owner(COMPANY, task), document).accounts if one.subject.of == "task")
 
 
 def test_an_owner_has_the_same_accounts_each_time_and_others_after_it_was_moved() -> None:
     accounts = Accounts([Quota("task", bytes=1), Quota("project", "p", series=1), Quota("project", bytes=1)])
-    first = accounts.of(Owner(COMPANY, "t"), {"project": "p", "user": "u"})
-    assert [(str(one.subject), one.quota.series) for one in first] == [("task t", 0), ("project p", 1)]
-    assert accounts.of(Owner(COMPANY, "t"), {"project": "p", "user": "u"}) == first
-    moved = accounts.of(Owner(COMPANY, "t"), {"project": "q", "user": "u"})
-    assert moved[0] is first[0]
-    assert (str(moved[1].subject), moved[1].quota.bytes) == ("project q", 1)
+    owner, document = Owner(COMPANY, "t"), {"project": "p", "user": "u"}
+    first = accounts.sender(owner, document)
+    assert [(str(one.subject), one.quota.series) for one in first.accounts] == [("task t", 0), ("project p", 1)]
+    assert first.has_bound_of_series
+    for same in (document, {**document, "name": "renamed"}):
+        assert accounts.sender(owner, same) is first
+    for other in ({**document, "project": "q"}, {**document, "user": "v"}):
+        assert accounts.sender(owner, other) is not first
+    moved = accounts.sender(owner, {"project": "q", "user": "u"})
+    assert moved.accounts[0] is first.accounts[0]
+    assert (str(moved.accounts[1].subject), moved.accounts[1].quota.bytes) == ("project q", 1)
+    assert not moved.has_bound_of_series
 
 
 def test_many_accounts_take_a_bounded_room_and_those_with_most_are_remembered() -> None:

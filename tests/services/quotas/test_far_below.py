@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,7 +14,7 @@ from apiserver.events.model import Owner
 from apiserver.rpc.errors import ApiError
 from apiserver.services.quotas.quotas import Quotas
 from apiserver.setting_values import QUOTAS_OF, Quota
-from benchmarks.bodies import log_lines, scalar_lines
+from benchmarks.bodies import log_lines, log_text, scalar_lines
 from tests.harness import running_api
 
 pytestmark = pytest.mark.anyio
@@ -44,7 +45,7 @@ class Both:
         for quotas in self.each:
             events: Ingest = ingest_lines(body, company=COMPANY, received=0, worker="")
             try:
-                await quotas.admit(events, DOCUMENTS)
+                await quotas.admit(events, {owner: DOCUMENTS[owner] for owner in events.locked_allowed})
                 said.append(f"{events.accepted} taken {dict(events.rejects.reasons)}")
             except ApiError as error:
                 said.append(f"{error.message} {error.retry_after}")
@@ -85,8 +86,10 @@ async def test_batches_count_as_if_each_was_looked_at_closely(
         said = set()
         for number in range(400):
             task, count = draw.choice(TASKS), draw.choice([1, 1, 5, 20, 100])
-            lines = log_lines if draw.random() < 0.2 else scalar_lines
-            answer = await both.admit(lines(task, number * 7 % 40, count))
+            bodies = [(log_lines if draw.random() < 0.2 else scalar_lines)(task, number * 7 % 40, count)]
+            if draw.random() < 0.1:
+                bodies.append(scalar_lines(draw.choice(TASKS), number, 10))
+            answer = await both.admit(b"\n".join(bodies))
             said.add("over" if "Over" in answer else "taken")
             both.have_counted()
             now[0] += draw.choice([0.0, 0.1, 3.0])
@@ -94,3 +97,31 @@ async def test_batches_count_as_if_each_was_looked_at_closely(
                 for quotas in both.each:
                     await quotas.amounts.measure(COMPANY)
         assert said == {"over", "taken"}
+
+
+async def test_batches_whose_series_came_before_are_not_looked_at_closely(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run reports points of training, of validation, and lines in turns."""
+    series = Quota("task", series=1000, bytes=10**9, events_per_second=10**9)
+    async with running_api(tmp_path) as api:
+        parts = api.backend.events, api.backend.documents, api.backend.last_metrics, api.backend.usages
+        quotas = Quotas((series,), *parts, api.backend.counters)
+        looked_at, look = [0], quotas._look_closely
+
+        async def counted(*given: Any) -> None:
+            looked_at[0] += 1
+            await look(*given)
+
+        monkeypatch.setattr(quotas, "_look_closely", counted)
+        for number in range(10):
+            for body in (scalar_lines("t1", 0, 5), scalar_lines("t1", 5, 10), log_lines("t1", number, 3)):
+                events = ingest_lines(body, company=COMPANY, received=0, worker="")
+                document = dict(DOCUMENTS[Owner(COMPANY, "t1")])  # read anew, as from a store that servers share
+                await quotas.admit(events, {Owner(COMPANY, "t1"): document})
+        assert looked_at[0] == 5  # each of them until none of its series is new
+        (account,) = quotas.accounts.of_company(COMPANY).values()
+        assert account.series == 15
+        assert account.bytes == 10 * (15 * 24 + 3 * 16) + sum(
+            len(log_text(m)) for n in range(10) for m in range(n, n + 3)
+        )
