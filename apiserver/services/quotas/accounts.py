@@ -69,7 +69,7 @@ class Account:
     coming: int = 0
     """Bytes of files that are being uploaded."""
     near_from: float = 0
-    """From so many `added_bytes` on, most of a bound is used up. `look_ahead` sets it; 0 until then."""
+    """From so many `added_bytes` on, most of a bound is used up. `set_near_from` sets it; 0 until then."""
     bucket: Bucket | None = None
     """None if events a second have no bound."""
     name: str | None = None
@@ -106,7 +106,7 @@ class Account:
         both = (("bytes", self.bytes, self.quota.bytes), ("series", self.series, self.quota.series))
         return [Share(self, what, has, bound) for what, has, bound in both if bound]
 
-    def look_ahead(self) -> bool:
+    def set_near_from(self) -> bool:
         """Set `near_from`, after anything but `added_bytes` has changed; returns whether most of a bound is used up."""
         quota = self.quota
         if quota.series and self.series >= NEAR * quota.series:
@@ -118,7 +118,7 @@ class Account:
     def come(self, bytes: int) -> None:
         """Count bytes of a file that is being uploaded; fewer, if they are negative."""
         self.coming += bytes
-        self.look_ahead()
+        self.set_near_from()
 
     def begin_sum(self) -> None:
         """What was added is among what the sum finds that begins now."""
@@ -141,8 +141,8 @@ class Sender:
     batches: tuple[int, ...] = ()
     """The `number_of_batch` of its last batches in which no series was new; each once."""
 
-    def count(self, events: int, bytes: int, now: float) -> bool:
-        """Count events for all accounts, unless one of them is near a bound then; returns whether they were counted."""
+    def count_if_far(self, events: int, bytes: int, now: float) -> bool:
+        """Count events for all accounts if each stays far below its bounds. Returns whether they were counted."""
         latest = now + NEARLY_EMPTY
         for account in self.accounts:
             bucket = account.bucket

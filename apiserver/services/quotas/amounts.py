@@ -56,8 +56,9 @@ class _Company:
     """The moment (epoch ns) as of which the sum is that is being made; 0: none is."""
     due: float = 0.0
     """When the next sum may begin."""
-    grown: bool = True
-    """Whether something was refused or deleted, or bytes of files came, since the last sum began."""
+    changed: bool = True
+    """Whether something came, was refused or was deleted since the last sum began. Batches that are counted at once do
+    not say so here, but by the `added_bytes` of their accounts."""
     near: dict[tuple[Subject, str], bool] = field(default_factory=dict)
     """Who has most of which bound, and whether they have used up all of it."""
 
@@ -90,19 +91,19 @@ class Amounts:
             return False
         any_near = False
         company = self._company(accounts[0].subject.company)
-        company.grown = True
+        company.changed = True
         for account in accounts:
             account.added_series += series
             account.added_bytes += bytes
             if account.added_bytes < 0:
                 account.added_bytes = 0
-            is_near = account.look_ahead()
+            is_near = account.set_near_from()
             if is_near or bytes < 0:
                 self._look_at(company, account, company.near)
             any_near |= is_near
         return any_near
 
-    def gone(self, company: str, former: Former | None) -> int:
+    def freed(self, company: str, former: Former | None) -> int:
         """The bytes that a deleted or replaced file frees. 0 if a sum is being made that may count the file still."""
         if former is None or former.placed_ns < self._company(company).began:
             return 0
@@ -110,7 +111,7 @@ class Amounts:
 
     def refused(self, company: str) -> None:
         """Sum up again when it is time, because room may have been made."""
-        self._company(company).grown = True
+        self._company(company).changed = True
 
     def near(self) -> Near:
         """How many have most of a bound."""
@@ -141,10 +142,10 @@ class Amounts:
 
     async def _measure(self, company: str) -> None:
         known, started = self._company(company), time.monotonic()
-        known.grown = False  # the job begins no sum of this company meanwhile
+        known.changed = False  # the job begins no sum of this company meanwhile
 
         def begin(moment: int) -> None:
-            known.grown, known.began = False, moment
+            known.changed, known.began = False, moment
             for account in self._accounts.of_company(company).values():
                 account.begin_sum()
 
@@ -160,7 +161,7 @@ class Amounts:
         known.summed = True
         near: dict[tuple[Subject, str], bool] = {}
         for account in self._accounts.of_company(company).values():
-            if account.look_ahead():
+            if account.set_near_from():
                 self._look_at(known, account, near)
         known.near = near
 
@@ -175,7 +176,7 @@ class Amounts:
         now = time.monotonic()
         for company in [name for name, known in self._companies.items() if known.due <= now]:
             accounts = self._accounts.of_company(company).values()
-            if self._companies[company].grown or any(account.added_bytes for account in accounts):
+            if self._companies[company].changed or any(account.added_bytes for account in accounts):
                 await self.measure(company)
 
     def _look_at(self, company: _Company, account: Account, near: dict[tuple[Subject, str], bool]) -> None:

@@ -1,4 +1,4 @@
-"""Holds what clients send to the quotas of the settings.
+"""Checks what clients send against the quotas of the settings, and counts it.
 
 A batch that is over a rate, or over bytes, is refused as a whole with 429 and Retry-After: the SDK and the collector of
 OpenTelemetry keep it, wait and send it again. (507 would say more, but the SDK sends such a batch again and again
@@ -113,30 +113,28 @@ class Quotas:
         if sender.has_bound_of_series and number_of_batch(batch) not in sender.batches:
             return False
         events, bytes = _size(len(batch.scalars.iters), batch.logs, batch.samples)
-        return sender.count(events, bytes, time.monotonic())
+        return sender.count_if_far(events, bytes, time.monotonic())
 
     async def _look_closely(self, events: Ingest, documents: Mapping[Owner, Document | None]) -> None:
         """Do what `admit` says with a batch that may be near a bound, have several owners, or have new series."""
         sizes = _sizes(events.batch)
         senders = {owner: self.accounts.sender(owner, documents[owner] or {}) for owner in sizes}
-        held = {owner: sender.accounts for owner, sender in senders.items()}
-        if unnamed := [account for accounts in held.values() for account in accounts if account.name is None]:
+        if unnamed := [one for sender in senders.values() for one in sender.accounts if one.name is None]:
             await look_up(self._documents, unnamed)
             for account in unnamed:
-                account.look_ahead()
+                account.set_near_from()
         if self._bounds_bytes:
-            for owner, accounts in held.items():
-                self._check_bytes(owner, accounts)
-        self._take(held, {owner: count for owner, (count, _) in sizes.items()})
+            for owner, sender in senders.items():
+                self._check_bytes(owner, sender.accounts)
+        self._take({owner: (sender.accounts, sizes[owner][0]) for owner, sender in senders.items()})
         if not self.bounds_amounts:
             return
         if self._bounds_series:
             await self._admit_series(events, senders)
-        for owner, (_, bytes) in sizes.items():
-            if self.amounts.add(held[owner], bytes=bytes):
-                self._notices.near(
-                    owner, [share for account in held[owner] for share in account.shares() if share.is_near]
-                )
+        for owner, sender in senders.items():
+            if self.amounts.add(sender.accounts, bytes=sizes[owner][1]):
+                shares = [share for account in sender.accounts for share in account.shares()]
+                self._notices.near(owner, [share for share in shares if share.is_near])
 
     async def admit_file(self, sender: Identity, name: str, bytes: int) -> Upload:
         """507 if a file of this size is over a quota; its bytes count as they come.
@@ -144,25 +142,25 @@ class Quotas:
         While they come, bytes for somebody else's task count for the company only: an upload that never ends would hold
         up the events of all that the other user runs. The complete file counts for all.
         """
-        bounds, maker = await self._held_of_file(sender, name)
-        growing = bounds if maker == sender.user else [one for one in bounds if one.subject.of == "company"]
+        accounts, maker = await self._accounts_of_file(sender, name)
+        growing = accounts if maker == sender.user else [one for one in accounts if one.subject.of == "company"]
         task = Owner(sender.company, task_of(name) or HISTORY)
 
         def refused(account: Account, reason: str) -> None:
             self._refused(account.subject)
             self._notices.no_file(task, account, name, reason)
 
-        upload = Upload(self.amounts, sender.company, bounds, growing, bytes, refused)
+        upload = Upload(self.amounts, sender.company, accounts, growing, bytes, refused)
         upload.check(bytes)
         return upload
 
     async def deleted_file(self, sender: Identity, name: str, former: Former) -> None:
         """Count a deleted file no more."""
-        bounds, _ = await self._held_of_file(sender, name)
-        self.amounts.add(bounds, bytes=-self.amounts.gone(sender.company, former))
+        accounts, _ = await self._accounts_of_file(sender, name)
+        self.amounts.add(accounts, bytes=-self.amounts.freed(sender.company, former))
 
-    async def _held_of_file(self, sender: Identity, name: str) -> tuple[list[Account], str | None]:
-        """Whose quotas of bytes bound a file, and who made its task.
+    async def _accounts_of_file(self, sender: Identity, name: str) -> tuple[list[Account], str | None]:
+        """The accounts with a bound of bytes that a file counts for, and who made its task.
 
         They are those that the events of its task count for, whoever sends the file.
         """
@@ -174,12 +172,13 @@ class Quotas:
             found = await CompanyDocuments(self._documents, sender.company).find_kept("tasks", [task], FIELDS)
         made = found[0] if found else {}
         owner = Owner(sender.company, task if found and task else HISTORY)
-        bounds = [account for account in self.accounts.sender(owner, made).accounts if account.quota.bytes]
-        await look_up(self._documents, [account for account in bounds if account.name is None])
-        return bounds, made.get("user")
+        accounts = [account for account in self.accounts.sender(owner, made).accounts if account.quota.bytes]
+        await look_up(self._documents, [account for account in accounts if account.name is None])
+        return accounts, made.get("user")
 
-    def _check_bytes(self, owner: Owner, held: Sequence[Account]) -> None:
-        for account in held:
+    def _check_bytes(self, owner: Owner, accounts: Sequence[Account]) -> None:
+        """429 if one of the accounts, which the owner's events count for, has used up its bytes."""
+        for account in accounts:
             bound = account.quota.bytes
             if bound and account.bytes >= bound:
                 share = Share(account, "bytes", account.bytes, bound)
@@ -187,11 +186,14 @@ class Quotas:
                 self._notices.no_bytes(owner, share)
                 raise overloaded(share.exceeded(), _AGAIN)
 
-    def _take(self, held: Mapping[Owner, Sequence[Account]], sent: Mapping[Owner, int]) -> None:
-        """Take the events that each has sent from the buckets of all, or raise 429 and take nothing."""
+    def _take(self, sent: Mapping[Owner, tuple[Sequence[Account], int]]) -> None:
+        """Take the events of a batch from all buckets, or raise 429 and take nothing.
+
+        `sent` has the accounts of each owner in the batch, and the number of its events.
+        """
         counts: dict[Account, int] = {}
-        for owner, count in sent.items():
-            for account in held[owner]:
+        for accounts, count in sent.values():
+            for account in accounts:
                 if account.bucket is not None:
                     counts[account] = counts.get(account, 0) + count
         now, longest, slowest = time.monotonic(), 0.0, None
@@ -202,7 +204,7 @@ class Quotas:
             self._refused(slowest.subject)
             self._tell(slowest, now, over=True)
             reason = f"{_rate(slowest)}, and sends more"
-            for owner, accounts in held.items():
+            for owner, (accounts, _) in sent.items():
                 if slowest in accounts:
                     self._notices.slowed(owner, slowest, reason)
             raise overloaded(f"Over quota: {reason}", math.ceil(longest))
@@ -221,20 +223,21 @@ class Quotas:
     async def _admit_series_of(
         self, events: Ingest, owner: Owner, sender: Sender, numbers: list[int], number: int
     ) -> None:
-        held, known = sender.accounts, self._series.of(owner)
+        """Refuse new series of one sender. `numbers` are those of its series, `number` is that of the whole batch."""
+        accounts, known = sender.accounts, self._series.of(owner)
         new = known.new(numbers)
         if not new:
             sender.knows(number)
             return
-        if not known.whole and any(share.used + len(new) > _FAR * share.bound for share in _series_of(held)):
+        if not known.whole and any(share.used + len(new) > _FAR * share.bound for share in _series_of(accounts)):
             known = await self._series.whole(owner)
             new = known.new(numbers)
         # Nothing is awaited until the new ones are counted, so that no two batches use the same room.
-        fullest = min(_series_of(held), key=lambda share: share.bound - share.used)
+        fullest = min(_series_of(accounts), key=lambda share: share.bound - share.used)
         room = max(fullest.bound - fullest.used, 0)
         taken, refused = new[:room], set(new[room:])
         self._series.add(owner, taken)
-        self.amounts.add(held, series=len(taken))
+        self.amounts.add(accounts, series=len(taken))
         if refused:
             self._refused(fullest.account.subject)
             size = len(events.batch.scalars) + len(events.batch.samples)
@@ -271,8 +274,8 @@ def _rate(account: Account) -> str:
     return f"{account} may send {account.quota.events_per_second:,} events a second"
 
 
-def _series_of(held: Sequence[Account]) -> list[Share]:
-    return [share for account in held for share in account.shares() if share.what == "series"]
+def _series_of(accounts: Sequence[Account]) -> list[Share]:
+    return [share for account in accounts for share in account.shares() if share.what == "series"]
 
 
 def _size(points: int, logs: Iterable[LogColumns], samples: Collection[Sample]) -> tuple[int, int]:

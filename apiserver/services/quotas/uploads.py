@@ -66,8 +66,8 @@ class Upload(Taken):
         """Count the file, in place of the one that it replaced."""
         bytes = self._bytes
         self._come(-bytes)
-        gone = self._amounts.gone(self._company, former)
-        self._amounts.add(self._accounts, bytes=bytes - gone)
+        freed = self._amounts.freed(self._company, former)
+        self._amounts.add(self._accounts, bytes=bytes - freed)
 
     def __exit__(self, *error: object) -> None:
         """What was not stored counts no more."""
