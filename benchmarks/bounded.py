@@ -78,7 +78,7 @@ def measure(run: Run) -> None:
                 app = create_app(own)
             clients[name] = opened.enter_context(_client(loop, app))
         for key, (points, series, batches) in _SHAPES.items():
-            rounds = _rounds(clients, points, series, batches, run.sizes.bounded_rounds)
+            rounds = _rounds(clients, points, series, min(batches, run.sizes.bounded_batches), run.sizes.bounded_rounds)
             base = statistics.median(rounds[UNBOUNDED])
             ratios = {name: [a / b for a, b in zip(rounds[_ALL], rounds[name], strict=True)] for name in rounds}
             all = base * statistics.median(ratios[UNBOUNDED])

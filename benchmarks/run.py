@@ -23,6 +23,8 @@ class Sizes:
     """Bodies of 100 events, by each of eight clients."""
     bounded_rounds: int = 100
     """Of some batches of each shape, for servers with bounds and without."""
+    bounded_batches: int = 40
+    """At most so many of a shape in a round."""
     log_bodies: int = 150
     memory_bodies: int = 250
     """Bodies of 10k events, by each of four clients."""
@@ -95,6 +97,7 @@ QUICK = Sizes(
     small_bodies=5,
     client_bodies=3,
     bounded_rounds=2,
+    bounded_batches=1,
     log_bodies=2,
     memory_bodies=1,
     engine_points=20_000,
@@ -135,7 +138,7 @@ QUICK = Sizes(
     backup_rounds=1,
     other_points=20_000,
     growth_points=60_000,
-    documents=200,
+    documents=10,
     peer_bodies=2,
     peer_points=200,
     waits=False,
