@@ -22,7 +22,7 @@ BEFORE = {
     "b392fa2": "keeps a document for each point and line",
 }
 #: Batches that each writer is waited for.
-BATCHES = 15
+BATCHES = 6
 
 
 @pytest.fixture(params=BEFORE)
