@@ -35,13 +35,19 @@ KILLS_A_TASK = 10
 #: Batches of one owner after which it is compacted; here are more of them.
 BATCHES = 40
 DAY = 24 * 60 * 60
+#: Seconds for which a killed server keeps the other from compacting and deleting. It is half a minute otherwise.
+LEASE = 3.0
 
 
 @pytest.fixture
 def servers(tmp_path: Path, engines: dict[str, Any]) -> Iterator[list[Served]]:
     """Two servers that see at once what the other acknowledged."""
     with ExitStack() as running:
-        yield [running.enter_context(served(tmp_path / "data", consistency="strict", **engines)) for _ in range(2)]
+        constants = {"apiserver.stores.events.columnar.compaction.LEASE": LEASE}
+        yield [
+            running.enter_context(served(tmp_path / "data", consistency="strict", constants=constants, **engines))
+            for _ in range(2)
+        ]
 
 
 def writers_of(servers: list[Served], task: str, name: str, **more: Any) -> list[Writer]:
