@@ -5,6 +5,7 @@ The releases before are commits of this repository. Where they are not there, as
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -12,13 +13,20 @@ from typing import Any
 
 import pytest
 
-from tests.harness import served, wait_until
+from apiserver.events.changes import ChangesQuery
+from apiserver.events.model import Owner
+from apiserver.stores.events.elasticsearch.address import elasticsearch_address
+from apiserver.stores.events.elasticsearch.blocks import ElasticsearchBlocks
+from apiserver.stores.events.elasticsearch.store import ElasticsearchEventStore
+from tests.harness import Served, served, wait_until
 from tests.releases import unpacked
 from tests.robustness.writers import Writer, assert_stored, is_stored, new_task, writing
 
+#: A release that keeps blocks, and knows of no deletion up to a cursor.
+WITH_BLOCKS = "6ca588a"
 #: What releases before did otherwise.
 BEFORE = {
-    "6ca588a": "keeps the same, but knows no file with formats",
+    WITH_BLOCKS: "keeps the same, but knows no file with formats",
     "b392fa2": "keeps a document for each point and line",
 }
 #: Batches that each writer is waited for.
@@ -59,3 +67,48 @@ def test_servers_are_replaced_under_load(tree: Path, tmp_path: Path, engines: di
         for server in (one, other):
             wait_until(partial(is_stored, server, writers))
             assert_stored(server, writers)
+
+
+def test_a_point_that_comes_while_this_release_deletes_those_before_stays_for_the_one_before(
+    tmp_path: Path, engines: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It comes by a server of the release before, when the deletion of what lies before it is about to be noted."""
+    with served(tmp_path / "one", tree=unpacked(WITH_BLOCKS, tmp_path / "tree"), **engines) as one:
+        task = new_task(one)
+        owner = Owner(one.call("tasks.get_by_id", {"task": task})["task"]["company"], task)
+        for iter in range(3):
+            report(one, task, iter)
+        noted = ElasticsearchBlocks.delete_before
+
+        async def delete_before(blocks: ElasticsearchBlocks, owner: Owner, place: int) -> None:
+            await asyncio.to_thread(report, one, task, 7)
+            assert await asyncio.to_thread(iterations, one, task) == [0, 1, 2, 7]
+            await noted(blocks, owner, place)
+
+        async def delete_known() -> int:
+            monkeypatch.setattr(ElasticsearchBlocks, "delete_before", delete_before)
+            store = ElasticsearchEventStore(elasticsearch_address(engines["events"]))
+            await store.open()
+            try:
+                return await store.delete_scalars(owner, (await store.changes(ChangesQuery([owner]))).cursor)
+            finally:
+                await store.close()
+
+        assert asyncio.run(delete_known()) == 3
+        wait_until(lambda: 0 not in iterations(one, task))
+        assert iterations(one, task) == [7]
+        for iter in range(8, 50):  # so many that it makes a chunk of them
+            report(one, task, iter)
+        assert iterations(one, task) == [*range(7, 50)]
+        with served(tmp_path / "other", **engines) as other:
+            assert iterations(other, task) == [*range(7, 50)]
+
+
+def report(server: Served, task: str, iter: int) -> None:
+    point = {"task": task, "type": "training_stats_scalar", "metric": "loss", "variant": "train", "iter": iter}
+    server.call("events.add", {**point, "value": iter / 8, "timestamp": 1_700_000_000_000 + iter})
+
+
+def iterations(server: Served, task: str) -> list[int]:
+    found = server.call("events.scalar_metrics_iter_histogram", {"task": task, "samples": 0})
+    return [int(x) for x in found["loss"]["train"]["x"]] if found else []

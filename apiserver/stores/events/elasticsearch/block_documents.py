@@ -43,10 +43,24 @@ def note(owner: Owner) -> str:
     return f"{action('index', deletion_id(owner), owner)}{document}\n"
 
 
+def deletion_before_id(owner: Owner) -> str:
+    """The id of the document that notes a deletion of what lies before some place.
+
+    Older servers do not find it. They would take the document's own place for what it says, and drop what came between.
+    To them, the blocks are there until they are removed.
+    """
+    return f"deleted before {names.owner_key(owner)}"
+
+
+def deletion_ids(owner: Owner) -> list[str]:
+    """The ids of all notes of deletions that an owner may have."""
+    return [deletion_id(owner), deletion_before_id(owner)]
+
+
 def note_before(owner: Owner, place: int, **version: int) -> str:
-    """The item that notes a deletion of what lies before a place; without a `version`, only if there is no note."""
+    """The item that notes a deletion of what lies before a place; without a `version`, only if there is no such one."""
     document = orjson.dumps({"deleted": names.owner_key(owner), "up_to": place - 1}).decode()
-    return f"{action('index' if version else 'create', deletion_id(owner), owner, **version)}{document}\n"
+    return f"{action('index' if version else 'create', deletion_before_id(owner), owner, **version)}{document}\n"
 
 
 def deleted_before(hit: JsonObject) -> int:

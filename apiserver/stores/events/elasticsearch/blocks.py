@@ -7,8 +7,8 @@ A place is the number that the shard gave to a write (`_seq_no`), and a write ha
 checkpoint has come to it. `find` walks in the order of places, so that it needs no snapshot of the index: a block that
 is removed between two pages was replaced by blocks of later places, which the walk still comes to.
 
-The index has two other documents an owner: the last deletion, whose place is what counts, and the lease of the server
-that compacts it.
+The index has three other documents an owner: the last deletion of all, whose place is what counts, the last deletion of
+what lies before some place, which it names, and the lease of the server that compacts the owner.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ from apiserver.stores.events.elasticsearch.block_documents import (
     blocks_of,
     columns_of,
     deleted_before,
-    deletion_id,
+    deletion_before_id,
+    deletion_ids,
     deletion_of,
     id_of,
     item,
@@ -112,20 +113,22 @@ class ElasticsearchBlocks:
         They were to be put once, and blocks with their ids are there. The deletion has ended before any is put anew: if
         it were undone, the block that was there before would count.
         """
-        index, ids = self._index(owner), [deletion_id(owner), *(block.id for block in blocks)]
+        index, notes = self._index(owner), deletion_ids(owner)
+        ids = [*notes, *(block.id for block in blocks)]
         docs = [{"_index": index, "_id": id, "routing": names.owner_key(owner), "_source": False} for id in ids]
-        deletion, *found = await self._cluster.get_each(docs)
+        found = await self._cluster.get_each(docs)
+        noted = max(one.get("_seq_no", -1) for one in found[: len(notes)])
         place, items = -1, []
-        for block, known in zip(blocks, found, strict=True):
+        for block, known in zip(blocks, found[len(notes) :], strict=True):
             if not known.get("found"):  # it was removed meanwhile
                 items.append(item(replace(block, once=False)))
-            elif known["_seq_no"] > deletion.get("_seq_no", -1):
+            elif known["_seq_no"] > noted:
                 place = max(place, known["_seq_no"])
             else:
                 version = {"if_seq_no": known["_seq_no"], "if_primary_term": known["_primary_term"]}
                 items.append(item(replace(block, once=False), **version))
         if items:
-            await self.until_ended(owner, deletion.get("_seq_no", -1))
+            await self.until_ended(owner, noted)
             await self._write(index, items, refused)
         await self.until_ended(owner, place)
 
@@ -145,11 +148,11 @@ class ElasticsearchBlocks:
         return found
 
     async def delete_before(self, owner: Owner, place: int) -> None:
-        """Note that nothing counts any more that lies before a place, unless a note says more."""
-        index = self._index(owner)
+        """Note that nothing counts any more that lies before a place, unless such a note says more."""
+        index, id = self._index(owner), deletion_before_id(owner)
         for _ in range(_QUESTIONS):
             self._cluster.wrote([index])
-            known = [hit async for hit in self._hits([owner], {"ids": {"values": [deletion_id(owner)]}})]
+            known = [hit async for hit in self._hits([owner], {"ids": {"values": [id]}})]
             if known and deleted_before(known[-1]) >= place:
                 await self.until_ended(owner, known[-1]["_seq_no"])
                 return
@@ -232,15 +235,16 @@ class ElasticsearchBlocks:
     async def _found(self, owners: Collection[Owner], query: JsonObject) -> dict[Owner, Found]:
         """The blocks of these owners of one company that match the query, and their deletions."""
         by_key = {names.owner_key(owner): owner for owner in owners}
-        deletions: dict[str, tuple[int, int]] = {}
+        notes: dict[str, list[JsonObject]] = {}
         blocks: dict[str, list[Block]] = {}  # if a block was put again between two pages, it is there twice
-        async for hit in self._hits(owners, any_of([query, {"ids": {"values": [*map(deletion_id, owners)]}}])):
+        ids = [id for owner in owners for id in deletion_ids(owner)]
+        async for hit in self._hits(owners, any_of([query, {"ids": {"values": ids}}])):
             if (key := deletion_of(hit)) is not None:
-                deletions[key] = deleted_before(hit), hit["_seq_no"]
+                notes.setdefault(key, []).append(hit)
             else:
                 some = blocks_of(hit, by_key)
                 blocks[some[0].id] = some
-        found = {owner: Found([], *deletions.get(key, (0, 0))) for key, owner in by_key.items()}
+        found = {owner: _deleted(notes.get(key, ())) for key, owner in by_key.items()}
         for some in blocks.values():
             found[some[0].owner].blocks.extend(some)
         return found
@@ -249,19 +253,19 @@ class ElasticsearchBlocks:
         """Up to `most` blocks with something in the range: those of least `first`, or else of greatest `last`."""
         blocks = of(SeriesQuery(owner, self.type), *_with_something_in(range))
         end = "last" if descending else "first"
+        ids = deletion_ids(owner)
         body = {
             **_BARE,
-            "size": most + 1,
-            "query": any_of([blocks, {"ids": {"values": [deletion_id(owner)]}}]),
+            "size": most + len(ids),
+            "query": any_of([blocks, {"ids": {"values": ids}}]),
             "sort": [{end: {"order": "desc" if descending else "asc", "missing": "_first"}}],
         }
         routing = names.owner_key(owner)
         answer = await self._cluster.search(self._index(owner), body, routing=routing, preference=self._copies)
         hits = answer["hits"]["hits"]
         some = [block for hit in hits if deletion_of(hit) is None for block in blocks_of(hit, {routing: owner})]
-        notes = [(deleted_before(hit), hit["_seq_no"]) for hit in hits if deletion_of(hit) is not None]
-        found = Found(some[:most], *max(notes, default=(0, 0)))
-        return near(found, range, most, descending=descending)
+        deleted = _deleted(hit for hit in hits if deletion_of(hit) is not None)
+        return near(deleted._replace(blocks=some[:most]), range, most, descending=descending)
 
     async def _hits(self, owners: Collection[Owner], query: JsonObject) -> AsyncIterator[JsonObject]:
         """The hits in the order of their places, perhaps some of them twice.
@@ -372,6 +376,14 @@ class ElasticsearchBlocks:
 
 def _with_something_in(range: Range) -> list[JsonObject]:
     return [*inside("last", Range(least=range.least)), *inside("first", Range(greatest=range.greatest))]
+
+
+def _deleted(notes: Iterable[JsonObject]) -> Found:
+    """What the hits of an owner's notes say together. No blocks were found yet."""
+    found = Found([], 0, 0)
+    for hit in notes:
+        found = Found([], max(found.deleted, deleted_before(hit)), max(found.noted, hit["_seq_no"]))
+    return found
 
 
 def _selected(found: Found, selection: Selection, range: Range = EVERYWHERE) -> Found:
