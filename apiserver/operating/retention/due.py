@@ -12,7 +12,7 @@ due.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Collection, Sequence
+from collections.abc import AsyncGenerator, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -67,23 +67,6 @@ class Due:
     """To how many points each series is thinned. Then only those are due that do not stay."""
     checksums: dict[Name, int] = field(default_factory=dict)
     """Of the points of each series that is to be thinned, once they were read (`stores/events/columns/thinning.py`)."""
-
-    def test(self) -> Callable[[Sample], bool]:
-        """Tells of a sample of the task and type whether it is due; quick also for many series."""
-        whole = next((iterations for series, iterations in self.ranges if not series.selection), None)
-        of_series = {
-            (wanted.metric, variant): iterations
-            for series, iterations in self.ranges
-            for wanted in series.selection
-            for variant in wanted.variants
-        }
-
-        def is_due(sample: Sample) -> bool:
-            iterations = of_series.get((sample.metric, sample.variant), whole)
-            is_old = self.before is None or sample.timestamp < self.before
-            return is_old and iterations is not None and iterations.least <= sample.iter <= iterations.greatest
-
-        return is_due
 
 
 class PartlyDeleted(Exception):
@@ -174,9 +157,10 @@ async def delete(store: EventStore, due: Due, up_to: Cursor) -> int:
     return deleted
 
 
-async def totals_of_thinning(store: EventStore, due: Due) -> Totals:
-    """What goes when series are thinned. Their points are read once."""
-    assert due.points is not None
+async def totals(store: EventStore, due: Due) -> Totals | None:
+    """What goes, if that is known without reading all of it, or when series are thinned. Their points are read once."""
+    if due.points is None:
+        return due.totals
     return Totals(*await ends_of_thinning(store, SeriesQuery(due.owner, due.type), due.points, due.checksums))
 
 
@@ -213,21 +197,19 @@ async def _samples(store: EventStore, due: Due) -> AsyncGenerator[Part, None]:
                 yield await asyncio.to_thread(tables.of_samples, old)
 
 
-async def files_to_delete(store: EventStore, due: Due, names: set[str], hosts: Collection[str]) -> set[str]:
-    """Those of the files that no remaining image or plot of the task shows, by any URL on one of the `hosts`.
+async def unneeded_files(store: EventStore, owner: Owner, names: set[str], hosts: Collection[str]) -> set[str]:
+    """Those of the files that no image or plot of the task shows, by any URL on one of the `hosts`.
 
     The SDK gives the images of a series names that repeat: the files of old ones become those of newer ones.
     """
-    left, is_due = set(names), due.test()
+    left = set(names)
     for type, most in ((EventType.IMAGE, 1000), (EventType.PLOT, 50)):
         after: SamplePosition | None = None
-        while left and (page := await store.samples(SeriesQuery(due.owner, type), PageQuery(most, after))):
+        while left and (page := await store.samples(SeriesQuery(owner, type), PageQuery(most, after))):
             after = page[-1].position
-            left -= await asyncio.to_thread(_files, page, is_due if type is due.type else None, hosts)
+            left -= await asyncio.to_thread(_files, page, hosts)
     return left
 
 
-def _files(samples: Sequence[Sample], goes: Callable[[Sample], bool] | None, hosts: Collection[str]) -> set[str]:
-    """The files of the samples that stay."""
-    stay = samples if goes is None else [one for one in samples if not goes(one)]
-    return files_of(urls_in(stay), hosts)
+def _files(samples: Sequence[Sample], hosts: Collection[str]) -> set[str]:
+    return files_of(urls_in(samples), hosts)

@@ -39,6 +39,8 @@ _TASKS = 500
 _MODELS = 5000
 #: URLs in a query: an engine takes a command of some megabytes.
 _URLS = 2000
+#: How often somebody looks which files of deleted events are needed still, if others come meanwhile.
+_LOOKS = 3
 #: A run that fails at so many tasks and types in a row is given up. Fewer that always fail keep no others from going.
 MOST_FAILURES = 10
 
@@ -183,34 +185,32 @@ class Run:
             batches = summary.of(due.parts(store, found))
             path = await archive.write(owner, type, batches, {**about, "type": type.value, "keep": rule.kept})
         if summary.events:
-            shown = await self._files_to_delete(found, summary.urls, task, files)
-            # This is asked late, as an image that came meanwhile may show such a file.
             if not await self._is_still_due(task, rule, type, owner, cursor):
                 if path is not None:
                     await asyncio.to_thread(path.unlink)
                 return
-            if shown:
-                await files.add_names(owner.company, shown)
             gone = summary.gone(task, project, type, rule)
             try:
                 deleted = await due.delete(store, found, cursor)
             except PartlyDeleted as partly:
                 yield replace(gone, events=partly.events)
+                await self._delete_files(owner, summary.urls, files)
                 raise
+            if deleted:
+                yield replace(gone, events=min(deleted, summary.events))
+                await self._delete_files(owner, summary.urls, files)
             if deleted < summary.events:  # some came in that very moment
-                if deleted:  # those that stay are in the file, too, which the next runs complete
-                    yield replace(gone, events=deleted)
-                elif path is not None:
+                if (
+                    not deleted and path is not None
+                ):  # else those that stay are in it, too, and the next runs complete it
                     await asyncio.to_thread(path.unlink)
                 return
-            yield gone
         await self._finish(archive, owner, type, path)
 
     async def _summed(self, found: Due) -> _Summary:
         """How much is due. It is read, and once only, if that is not known otherwise."""
         summary = _Summary()
-        totals = found.totals if found.points is None else await due.totals_of_thinning(self._events, found)
-        if totals is not None:
+        if totals := await due.totals(self._events, found):
             summary.events, summary.oldest, summary.newest = totals
             return summary
         async with aclosing(due.parts(self._events, found)) as parts:
@@ -236,20 +236,35 @@ class Run:
         changed = (await self._events.changes(ChangesQuery([owner], cursor))).owners.get(owner)
         return changed is None or not changed.may_have(type)
 
-    async def _files_to_delete(self, found: Due, urls: set[str], task: Document, files: FileDeletions) -> set[str]:
-        """The files of the task that only these events show.
+    async def _delete_files(self, owner: Owner, urls: set[str], files: FileDeletions) -> None:
+        """Have the files deleted that only deleted events of the task showed. `urls`: those in the deleted events.
+
+        Events that come meanwhile may show them, too. If that happens again and again, the files stay.
+        """
+        if not urls:
+            return
+        hosts = await files.hosts(owner.company)
+        for _ in range(_LOOKS):
+            cursor = (await self._events.changes(ChangesQuery([owner]))).cursor
+            names = await self._unneeded_files(owner, urls, hosts)
+            changed = (await self._events.changes(ChangesQuery([owner], cursor))).owners.get(owner)
+            if changed is None or not (changed.may_have(EventType.IMAGE) or changed.may_have(EventType.PLOT)):
+                if names:
+                    await files.add_names(owner.company, names)
+                return
+        log.warning("files of deleted events of task %s stay, as it reports again and again", owner.id)
+
+    async def _unneeded_files(self, owner: Owner, urls: set[str], hosts: Collection[str]) -> set[str]:
+        """The files with these URLs that nothing shows or names.
 
         Clients may write any URL into an event, so files that are another task's by their names stay.
         """
-        if not urls:
-            return set()
-        company = found.owner.company
-        hosts = await files.hosts(company)
-        left = {name for name in files_of(urls, hosts) if task_of(name) in (None, task["id"])}
+        company = owner.company
+        left = {name for name in files_of(urls, hosts) if task_of(name) in (None, owner.id)}
         if not left:
             return left
-        left = await due.files_to_delete(self._events, found, left, hosts)
-        made = await self._documents.find_one("tasks", {"id": task["id"]}, projection=["execution.artifacts"])
+        left = await due.unneeded_files(self._events, owner, left, hosts)
+        made = await self._documents.find_one("tasks", {"id": owner.id}, projection=["execution.artifacts"])
         artifacts = (made or {}).get("execution", {}).get("artifacts", ())
         left -= files_of([one["uri"] for one in artifacts if one.get("uri")], hosts)
         left -= await self._files_of_models(company, hosts)

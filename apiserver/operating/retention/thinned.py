@@ -20,7 +20,7 @@ from apiserver.stores.events.columns.names import Name
 from apiserver.stores.events.columns.points import take
 from apiserver.stores.events.columns.whole import WholePoints
 from apiserver.stores.events.parts import in_parts
-from apiserver.stores.events.thinned import Thinned, read
+from apiserver.stores.events.thinned import Thinned, long_series, read
 
 
 async def ends_of_thinning(
@@ -50,10 +50,8 @@ async def _thinned(
     store: EventStore, series: SeriesQuery, points: int, checksums: dict[Name, int]
 ) -> AsyncGenerator[dict[Name, Thinned], None]:
     """The series with more points, some at a time, once all their points were read; `checksums` gets theirs."""
-    long = [one for one in await store.scalar_stats(series) if one.count > points]
-    for some in in_parts(long, lambda one: one.count, POINTS_AT_A_TIME):
-        names = selection_of((one.metric, one.variant) for one in some)
-        found = await read(store, replace(series, selection=names), points)
+    for some in in_parts(await long_series(store, series, points), lambda one: one.count, POINTS_AT_A_TIME):
+        found = await read(store, series.owner, some, points)
         checksums.update({name: one.checksum for name, one in found.items()})
         if found:
             yield found

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, MutableMapping
 
 import numpy as np
 
-from apiserver.events.model import BucketAxis, ScalarStats, selection_of
+from apiserver.events.model import BucketAxis, EventType, Owner, ScalarStats, selection_of
 from apiserver.events.queries import GREATEST, LEAST, CurvesQuery, SeriesQuery
 from apiserver.stores.events.base import EventStore
 from apiserver.stores.events.columns.names import Name
@@ -50,13 +50,17 @@ class Thinned:
         return kept
 
 
-async def read(store: EventStore, wanted: SeriesQuery, points: int) -> dict[Name, Thinned]:
-    """Read those of the series that have more points, to thin them to at most so many."""
-    long = [one for one in await store.scalar_stats(wanted, spread=True) if one.count > points]
+async def long_series(store: EventStore, wanted: SeriesQuery, points: int) -> list[ScalarStats]:
+    """All stats of those of the series that have more points."""
+    return [one for one in await store.scalar_stats(wanted, spread=True) if one.count > points]
+
+
+async def read(store: EventStore, owner: Owner, long: Iterable[ScalarStats], points: int) -> dict[Name, Thinned]:
+    """Read these series of an owner, to thin them to at most so many points. A series that is gone is left out."""
     thinnings = {(one.metric, one.variant): await _thinning(store, one, points) for one in long}
     found: dict[Name, Thinned] = {}
     if thinnings:
-        async for part in store.whole_points(SeriesQuery(wanted.owner, wanted.type, selection_of(thinnings))):
+        async for part in store.whole_points(SeriesQuery(owner, EventType.SCALAR, selection_of(thinnings))):
             await asyncio.to_thread(_read, part, thinnings, found)
     await asyncio.to_thread(_end, found.values())
     return found

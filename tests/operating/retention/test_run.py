@@ -14,12 +14,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apiserver.events.model import EventType, MetricSelection, Owner
+from apiserver.events.model import EventType, Owner, Sample
 from apiserver.events.queries import PageQuery, Range, SeriesQuery
 from apiserver.operating.retention import due, run
 from apiserver.operating.retention.due import Due
 from apiserver.retention_rules import RetentionRule, rule_for
-from apiserver.stores.events.base import EventStore
+from apiserver.stores.events.base import EventStore, EventStoreBusy
 from tests.chance import examples
 from tests.contract.event_stores import batch, iters, lines, messages, sample, scalars
 from tests.contract.plain_event_store import PlainEventStore
@@ -35,6 +35,9 @@ PLOTS = RetentionRule(("plots",), "90 d")
 def image(iter: int, url: str = "", **how: Any) -> Any:
     document = b'{"url": "%s"}' % (url or f"http://localhost:8081/{iter}.png").encode()
     return sample(iter, type=EventType.IMAGE, metric="images", document=document, **how)
+
+
+LATE_PLOT = sample(4, document=b'{"plot_str": "{}", "source_urls": ["http://localhost:8081/0.png"]}')
 
 
 async def test_lines_go_by_their_own_times(stores: Stores) -> None:
@@ -130,26 +133,6 @@ async def test_series_with_images_at_the_same_iterations_are_deleted_together(
     assert sorted((one.variant, one.iter) for one in left) == [
         (str(v), n) for v in range(7) for n in ((3, 4) if v < 6 else (4, 5))
     ]
-
-
-def test_a_sample_is_due_by_the_range_of_its_series_alone() -> None:
-    """However many series there are, the range of a sample's series is found by one look."""
-    looked: list[str] = []
-
-    class Ranges(list[Any]):
-        def __iter__(self) -> Any:
-            looked.append("all")
-            return super().__iter__()
-
-    series = [SeriesQuery(OWNER, EventType.IMAGE, [MetricSelection("m", (str(n),))]) for n in range(50)]
-    is_due = Due(OWNER, EventType.IMAGE, NOW, Ranges((one, Range.of(None, n)) for n, one in enumerate(series))).test()
-    looked.clear()
-    for n in range(50):
-        for iter, at in ((n, NOW - 1), (n + 1, NOW - 1), (n, NOW)):
-            found = sample(iter, type=EventType.IMAGE, metric="m", variant=str(n), timestamp=at)
-            assert is_due(found) == (iter == n and at < NOW)
-    assert not is_due(sample(0, type=EventType.IMAGE, metric="other", variant="0", timestamp=OLD))
-    assert looked == []
 
 
 async def test_scalars_of_a_task_go_together_once_all_are_old(stores: Stores) -> None:
@@ -268,25 +251,60 @@ async def test_what_comes_meanwhile_waits_for_the_next_run(
 # --- files ------------------------------------------------------------------------------------------
 
 
-async def test_files_stay_of_images_that_come_while_files_are_looked_for(
-    stores: Stores, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("late", [image(4, "http://localhost:8081/0.png"), LATE_PLOT], ids=["image", "plot"])
+async def test_files_stay_of_what_comes_while_files_are_looked_for(
+    stores: Stores, monkeypatch: pytest.MonkeyPatch, late: Sample
 ) -> None:
-    """The task begins to report again, and its new image has the name of an old one, as the SDK gives it."""
+    """The task begins to report again, and what it reports shows a file of an old image, whose name the SDK repeats."""
     await stores.task()
     await stores.events.add(batch(*map(image, range(4))))
-    look = due.files_to_delete
+    look, times = due.unneeded_files, list[int]()
 
     async def report(*asked: Any) -> set[str]:
         found = await look(*asked)
-        await stores.events.add(batch(image(4, "http://localhost:8081/0.png")))
+        if not times:
+            await stores.events.add(batch(late))
+        times.append(len(found))
         return found
 
-    with monkeypatch.context() as patch:
-        patch.setattr(due, "files_to_delete", report)
-        assert await stores.run(IMAGES) == []
-    assert (stores.files.names, await stores.count(EventType.IMAGE)) == (set(), 5)
+    monkeypatch.setattr(due, "unneeded_files", report)
     (gone,) = await stores.run(IMAGES)
-    assert (gone.events, stores.files.names) == (3, {"/1.png", "/2.png"})
+    assert (gone.events, stores.files.names) == (2, {"/1.png"})
+    assert times == [2, 1]
+
+
+async def test_files_stay_if_something_comes_each_time_that_they_are_looked_for(
+    stores: Stores, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await stores.task()
+    await stores.events.add(batch(*map(image, range(4))))
+    look, times = due.unneeded_files, list[int]()
+
+    async def report(*asked: Any) -> set[str]:
+        await stores.events.add(batch(image(10 + len(times))))
+        times.append(1)
+        return await look(*asked)
+
+    monkeypatch.setattr(due, "unneeded_files", report)
+    (gone,) = await stores.run(IMAGES)
+    assert (gone.events, stores.files.names) == (2, set())
+    assert len(times) == run._LOOKS
+
+
+async def test_files_stay_of_images_that_could_not_be_deleted(stores: Stores, monkeypatch: pytest.MonkeyPatch) -> None:
+    await stores.task()
+    await stores.events.add(batch(*map(image, range(4))))
+
+    async def delete_samples(*asked: Any, **how: Any) -> int:
+        raise EventStoreBusy("the disk is full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(stores.events, "delete_samples", delete_samples)
+        assert await stores.run(IMAGES) == []
+    assert stores.failures == ["images of task task: the disk is full"]
+    assert (stores.files.names, await stores.count(EventType.IMAGE)) == (set(), 4)
+    (gone,) = await stores.run(IMAGES)
+    assert (gone.events, stores.files.names) == (2, {"/0.png", "/1.png"})
 
 
 async def test_files_go_that_only_deleted_images_show(stores: Stores) -> None:

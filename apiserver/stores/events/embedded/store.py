@@ -241,7 +241,8 @@ class EmbeddedEventStore(EmbeddedReads):
             if live.holds(owner):
                 await self.merge()
             since = ChangesQuery([owner], (await self.changes(ChangesQuery([owner]))).cursor)
-            found = await thinned.read(self, wanted, points)
+            long = await thinned.long_series(self, wanted, points)
+            found = await thinned.read(self, owner, long, points)
             chosen = [one for name, one in found.items() if checksums is None or checksums.get(name) == one.checksum]
             if not chosen:
                 return 0

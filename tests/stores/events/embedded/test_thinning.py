@@ -102,7 +102,8 @@ async def test_a_point_that_comes_while_its_series_is_read_to_be_thinned_stays(
     store: EmbeddedEventStore, monkeypatch: pytest.MonkeyPatch, iter: int
 ) -> None:
     """The series is read once more. If its points had to be others, it is left as it is."""
-    before = {name: one.checksum for name, one in (await thinned.read(store, SCALARS, 2000)).items()}
+    long = await thinned.long_series(store, SCALARS, 2000)
+    before = {name: one.checksum for name, one in (await thinned.read(store, OWNER, long, 2000)).items()}
     late = batch(scalars([9.0], iters=[iter]))
     times = meanwhile(store, monkeypatch, late)
     assert await store.thin_scalars(SCALARS, 2000, before) >= 2000
