@@ -76,11 +76,11 @@ async def usage(
 ) -> Response:
     """How many events of which type the tasks and models of the caller's company have, and how many bytes they take.
 
-    `series` counts each metric with a variant; of logs, it counts the logs, which are no series to quotas. A row of
-    type `files` says the same of the files in the folder of a task; that of all other files has no `kind` and no
-    `project`. The answer is up to a minute old, or ten times as old as adding up takes. Events that are to replace
-    others may count beside them for some seconds. On Elasticsearch, numbers and bytes are estimates. If adding up takes
-    longer than 20 seconds, the answer is 503.
+    `series` counts each metric with a variant, as quotas do; a log is no series. A row of type `files` says the same of
+    the files in the folder of a task; that of all other files has no `kind` and no `project`. The answer is up to a
+    minute old, or ten times as old as adding up takes. Events that are to replace others may count beside them for some
+    seconds. On Elasticsearch, numbers and bytes are estimates. If adding up takes longer than 20 seconds, the answer is
+    503.
 
     With `by=quota`, `used` is as of now, with what was added since the last sum. `kind` tells models from tasks.
     """

@@ -550,7 +550,7 @@ class PlainEventStore:
         owners = [owner async for owner in self.owners() if owner.company == company]
         found = Usage.of(owners)
         for row, owner in enumerate(owners):
-            names = await self.series(owner)
+            names = [name for name in await self.series(owner) if name.type is not EventType.LOG]
             for column, type in enumerate(TYPES):
                 found.series[row, column] = sum(name.type is type for name in names)
                 found.events[row, column] = self._of(owner).count(type)

@@ -36,7 +36,7 @@ async def test_usage_is_told_by_owner_and_type(case: Case) -> None:
     found = {(one.owner, one.type): one for one in usage.rows()}
     expected = {
         (OWNER, EventType.SCALAR): (2, 9),
-        (OWNER, EventType.LOG): (1, 3),
+        (OWNER, EventType.LOG): (0, 3),
         (OWNER, EventType.PLOT): (1, 3),
         (OWNER, EventType.IMAGE): (1, 3),
         (MODEL, EventType.SCALAR): (1, 3),

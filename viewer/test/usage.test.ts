@@ -13,11 +13,11 @@ test("rows are added up by key, those of most bytes first", () => {
   const rows = [
     row("a", "scalars", { bytes: 10, points: 3, series: 1 }),
     row("b", "scalars", { bytes: 15 }),
-    row("a", "logs", { bytes: 20, lines: 2, series: 1 }),
+    row("a", "logs", { bytes: 20, lines: 2 }),
   ];
   const sums = sumsBy(rows, (one) => one.project).map(({ key, bytes, points, lines, series }) => [key, bytes, points, lines, series]);
   assert.deepEqual(sums, [
-    ["a", 30, 3, 2, 1], // a log is no series
+    ["a", 30, 3, 2, 1],
     ["b", 15, 0, 0, 0],
   ]);
   assert.deepEqual(

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from apiserver.events.model import EventType
 from apiserver.operating.doctor.examination import Examined
 from apiserver.operating.doctor.kept import Amount
 from apiserver.operating.escaping import shown
@@ -43,8 +44,8 @@ def _of_usage(examined: Examined, total: Amount) -> Iterator[str]:
     yield "by type:"
     for type, bytes, events, series in zip(TYPES, examined.bytes_by_type, total.events, total.series, strict=True):
         what = {"SCALAR": "points", "LOG": "lines"}.get(type.name, "samples")
-        numbers = f"{counted(events, what):>24} {counted(series, 'series'):>18}"
-        yield f"  {type.plural:<28} {shown_bytes(bytes):>12} {numbers}"
+        of_series = "" if type is EventType.LOG else counted(series, "series")
+        yield f"  {type.plural:<28} {shown_bytes(bytes):>12} {counted(events, what):>24} {of_series:>18}".rstrip()
     yield f"  {'files':<28} {shown_bytes(total.files):>12}"
     yield f"  {'all':<28} {shown_bytes(total.bytes):>12}"
     for title, amounts in (("projects", examined.projects), ("tasks", examined.owners)):

@@ -26,7 +26,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from apiserver.events.model import EventType
 from apiserver.off_loop import off_loop
 from apiserver.repeating import Repeating
 from apiserver.services.quotas.accounts import MOST, Account, Accounts, Share, new_account, shown
@@ -34,7 +33,6 @@ from apiserver.services.quotas.subjects import Subject
 from apiserver.services.usage import CompanyUsage, Usages
 from apiserver.stores.documents.base import DocumentStoreBusy
 from apiserver.stores.events.base import EventStoreBusy
-from apiserver.stores.events.usage import TYPES
 from apiserver.stores.files.disk import Former
 
 log = logging.getLogger(__name__)
@@ -43,7 +41,6 @@ log = logging.getLogger(__name__)
 EVERY, TIMES = 60.0, 100.0
 #: The log names so many who have most of a bound.
 NAMED = 100
-_LOGS = TYPES.index(EventType.LOG)
 
 
 @dataclass(slots=True)
@@ -196,7 +193,7 @@ class Amounts:
         found: dict[Subject, Account] = {}
         usage, files = company.kept
         bytes = (usage.bytes.sum(axis=1) + files[:, 1]).tolist()
-        series = (usage.series.sum(axis=1) - usage.series[:, _LOGS]).tolist()
+        series = usage.series.sum(axis=1).tolist()
         for n, (owner, project_of, user_of) in enumerate(
             zip(usage.owners, company.project_of.tolist(), company.user_of.tolist(), strict=True)
         ):

@@ -18,7 +18,10 @@ TOO_LONG = f"telling how much is kept takes longer than {LONGEST:g} seconds here
 
 
 class Used(NamedTuple):
-    """What is kept of one owner and type. `events` are points, log lines or samples; `bytes` those on disk."""
+    """What is kept of one owner and type.
+
+    `events` are points, log lines or samples; `bytes` those on disk. A log is no series.
+    """
 
     owner: Owner
     type: EventType

@@ -23,7 +23,7 @@ from apiserver.stores.events.usage import LONGEST, TOO_LONG, TYPES, Usage
 ESTIMATED = (
     "Elasticsearch tells bytes of indices only: they are shared out by numbers of events",
     "points and lines that were overwritten, or moved into chunks a moment ago, may count twice",
-    "numbers of series are estimates above some thousands; all log lines of a task count as one series",
+    "numbers of series are estimates above some thousands",
 )
 #: Types that are kept in blocks, and before that in documents of their own.
 BLOCK_TYPES = (EventType.SCALAR, EventType.LOG)
@@ -74,6 +74,8 @@ async def usage(cluster: Cluster, company: str | None = None) -> Usage:
     for type, is_blocks in [*((type, True) for type in BLOCK_TYPES), *((type, False) for type in TYPES)]:
         for index in await index_sizes(cluster, [_pattern(cluster.prefix, type, company, is_blocks=is_blocks)]):
             owners = [one async for one in _owners(cluster, index.name, is_blocks=is_blocks)]
+            if type is EventType.LOG:
+                owners = [one._replace(series=0) for one in owners]
             if not is_blocks and type not in SAMPLE_TYPES:
                 owners = [one._replace(parts={OLD: one.events}) for one in owners]
             found.append((type, index.bytes, owners))

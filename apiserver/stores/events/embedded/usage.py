@@ -20,7 +20,6 @@ from apiserver.stores.events.base import EventStoreBusy
 from apiserver.stores.events.columns.names import Name
 from apiserver.stores.events.embedded import tail
 from apiserver.stores.events.embedded.hot import HotOwner, Memtable
-from apiserver.stores.events.embedded.logs import names_of
 from apiserver.stores.events.embedded.names import CODES, TYPES, owner_id
 from apiserver.stores.events.usage import LONGEST, TOO_LONG, Usage
 
@@ -32,7 +31,8 @@ _STEPS, _AGAIN = 100_000, 600
 _SCALAR, _LOG = CODES[EventType.SCALAR], CODES[EventType.LOG]
 
 _OF_SERIES = (
-    f"SELECT owner, type, count(*), 0, sum(length(metric) + length(variant) + {_ROW}) FROM series GROUP BY 1, 2"
+    f"SELECT owner, type, iif(type = {_LOG}, 0, count(*)), 0, sum(length(metric) + length(variant) + {_ROW})"
+    " FROM series GROUP BY 1, 2"
 )
 _OF_CHUNKS = (
     f"SELECT owner, {_SCALAR}, 0, sum(i.count), sum(length(i.stats) + length(blocks) + coalesce(length(c.body), 0)"
@@ -132,6 +132,7 @@ class _Hot(NamedTuple):
     """Events of one type that are not merged."""
 
     names: set[Name]
+    """Of its series; of a log there are none."""
     events: int
     bytes: int
 
@@ -170,7 +171,7 @@ def _of_each_type(hot: HotOwner) -> Iterator[tuple[int, _Hot]]:
     parts = hot.logs.copy()
     messages = [part.columns.messages for part in parts]
     size = sum([len(message) + _ROW for some in messages for message in some])
-    yield _LOG, _Hot(names_of(parts), sum(map(len, messages)), size)
+    yield _LOG, _Hot(set(), sum(map(len, messages)), size)
     for type, series in list(hot.samples.items()):
         samples = [sample for some in list(series.values()) for sample in list(some.values())]
         yield TYPES.index(type), _Hot(set(series), len(samples), sum([len(one.document) + _ROW for one in samples]))

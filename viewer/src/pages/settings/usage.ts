@@ -35,7 +35,6 @@ export interface Sum {
   /** The first of its rows, which says what it is. */
   readonly row: UsageRow;
   bytes: number;
-  /** As quotas count them: logs are none. */
   series: number;
   points: number;
   lines: number;
@@ -52,7 +51,7 @@ export function sumsBy(rows: readonly UsageRow[], keyOf: (row: UsageRow) => stri
     const key = keyOf(row);
     let sum = sums.get(key);
     if (!sum) sums.set(key, (sum = { key, row, bytes: 0, series: 0, points: 0, lines: 0, samples: 0, files: 0 }));
-    for (const amount of AMOUNTS) if (amount !== "series" || row.type !== "logs") sum[amount] += row[amount];
+    for (const amount of AMOUNTS) sum[amount] += row[amount];
   }
   return [...sums.values()].sort((a, b) => b.bytes - a.bytes);
 }
