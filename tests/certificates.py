@@ -25,11 +25,13 @@ class Pair:
         return {"tls_cert": str(self.certificate), "tls_key": str(self.key)}
 
 
-def new_pair(folder: Path, name: str = "a", *, kind: str = "ec", days: int = 3650) -> Pair:
-    """A certificate of localhost and 127.0.0.1 for so many days from now."""
+def new_pair(
+    folder: Path, name: str = "a", *, kind: str = "ec", days: int = 3650, of: str = "DNS:localhost,IP:127.0.0.1"
+) -> Pair:
+    """A certificate of these hosts for so many days from now."""
     pair = Pair(folder / f"{name}.pem", folder / f"{name}.key")
-    names = "subjectAltName=DNS:localhost,IP:127.0.0.1"
-    command = ["openssl", "req", "-x509", "-nodes", "-newkey", *_KINDS[kind], "-subj", f"/CN={name}", "-addext", names]
+    about = ["-subj", f"/CN={name}", "-addext", f"subjectAltName={of}"]
+    command = ["openssl", "req", "-x509", "-nodes", "-newkey", *_KINDS[kind], *about]
     files = ["-keyout", str(pair.key), "-out", str(pair.certificate)]
     subprocess.run([*command, "-days", str(days), *files], check=True, capture_output=True)
     return pair

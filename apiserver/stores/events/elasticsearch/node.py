@@ -14,7 +14,7 @@ from typing import Any, ClassVar, cast
 
 import orjson
 from aiohttp import ClientResponse
-from elastic_transport import AiohttpHttpNode, HttpHeaders, SerializationError, Serializer
+from elastic_transport import AiohttpHttpNode, HttpHeaders, NodeConfig, SerializationError, Serializer
 from elastic_transport.client_utils import DEFAULT, DefaultType
 from elasticsearch import AsyncElasticsearch, OrjsonSerializer
 
@@ -42,6 +42,12 @@ _STATUS = 413
 
 class Node(AiohttpHttpNode):
     """A node of the cluster."""
+
+    def __init__(self, config: NodeConfig) -> None:
+        super().__init__(config)
+        if self._ssl_context is not None and config.verify_certs:
+            # The library does not compare a certificate with the host if that is an IP address.
+            self._ssl_context.check_hostname = True
 
     async def perform_request(  # type: ignore[override]
         self,

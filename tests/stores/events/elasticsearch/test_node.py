@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
+from apiserver.stores.events.base import EventStoreError
 from apiserver.stores.events.elasticsearch import node
 from apiserver.stores.events.elasticsearch.address import ElasticsearchAddress
 from apiserver.stores.events.elasticsearch.cluster import Cluster
 from apiserver.stores.events.elasticsearch.errors import NodeAnswerTooLarge
+from tests.certificates import new_pair
 
 pytestmark = pytest.mark.anyio
 
@@ -81,3 +85,38 @@ async def test_an_answer_is_not_read_beyond_a_bound(
     with pytest.raises(NodeAnswerTooLarge, match="an answer of a node has more than 16,777,216 bytes"):
         await cluster.check()
     nodes.let.set()
+
+
+@pytest.mark.parametrize(
+    ("of", "verify", "is_trusted"),
+    [
+        ("IP:127.0.0.1", True, True),
+        ("IP:127.0.0.2,DNS:localhost", True, False),
+        ("IP:127.0.0.2,DNS:localhost", False, True),
+    ],
+)
+async def test_a_certificate_has_to_be_of_the_node_s_address(
+    tmp_path: Path, of: str, verify: bool, is_trusted: bool
+) -> None:
+    """By an IP address, too: whoever has a certificate of the same authority could answer in place of the node."""
+    pair = new_pair(tmp_path, of=of)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(pair.certificate, pair.key)
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(HEAD + b"Content-Length: 2\r\n\r\n{}")
+        await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0, ssl=context) as server:
+        host = f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        cluster = Cluster(ElasticsearchAddress((host,), ca=pair.certificate, verify=verify), strict=False)
+        try:
+            if is_trusted:
+                await cluster.check()
+            else:
+                with pytest.raises(EventStoreError, match=r"certificate is not valid for '127\.0\.0\.1'"):
+                    await cluster.check()
+        finally:
+            await cluster.close()
