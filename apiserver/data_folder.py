@@ -57,6 +57,16 @@ class DataFolder:
     def client_configuration(self) -> Path:
         return self.root / "clearml.conf"
 
+    @property
+    def backup_check(self) -> Path:
+        """Says how far checks of backups are, and what they found."""
+        return self.root / "backup_check.json"
+
+    @property
+    def address(self) -> Path:
+        """Has the address, for programs on this machine, of the server that started last on the folder."""
+        return self.root / "address"
+
     def require(self) -> None:
         """Raise DataFolderError if there is no such folder: its name may have a typo."""
         if not self.root.exists():

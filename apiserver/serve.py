@@ -225,16 +225,22 @@ def copies(listener: socket.socket) -> list[socket.socket]:
 
 
 def announce(settings: Settings, credential: Credential | None) -> None:
-    """Log where the server listens. If this start made the admin's key, print the configuration for clients.
+    """Log where the server listens, and note its address in the data folder for commands.
 
-    The secret is printed only to a terminal: other output, such as that of a container, is stored and read by many.
+    If this start made the admin's key, print the configuration for clients. The secret is printed only to a terminal:
+    other output, such as that of a container, is stored and read by many.
     """
     where = {"host": settings.host, "port": settings.port, "files_port": settings.files_port}
     log.info("listening", extra={**where, "workers": settings.workers, "accelerator": scan.scanner is not None})
+    folder = DataFolder(settings.data)
+    try:
+        write_private(folder.address, api_address(settings))
+    except OSError as error:
+        log.warning("cannot write %s: %s", folder.address, error.strerror)
     if credential is None or settings.admin_key:
         return
     client = client_configuration(settings, credential.key, credential.secret)
-    kept = _kept(DataFolder(settings.data).client_configuration, client.conf())
+    kept = _kept(folder.client_configuration, client.conf())
     if sys.stdout.isatty():
         sys.stdout.write(
             f"The admin's access key was created. {kept}; put it into ~/clearml.conf:\n\n{client.conf()}\n"

@@ -84,4 +84,23 @@ def _link(settings: Settings, options: argparse.Namespace) -> None:
     except LookupError as error:
         raise CommandError(f"{error}: the first start of the server makes one") from None
     note(settings, "sign_in_link.make")
-    say(f"{api_address(settings)}{path}")
+    address = api_address(settings) if _names_address(options) else _noted_address(settings)
+    say(f"{address or api_address(settings)}{path}")
+
+
+def _names_address(options: argparse.Namespace) -> bool:
+    """Whether a flag says where the server is."""
+    return any(getattr(options, name) is not None for name in _ADDRESS)
+
+
+def _noted_address(settings: Settings) -> str:
+    """The address that the server itself has noted in the data folder; "" if it has not.
+
+    The ports of a server may come from its own environment, which this command does not have.
+    """
+    from apiserver.data_folder import DataFolder
+
+    try:
+        return DataFolder(settings.data).address.read_text("utf-8").strip()
+    except (OSError, UnicodeDecodeError):
+        return ""

@@ -30,10 +30,10 @@ from apiserver.settings import Settings
 from apiserver.stores.snapshots import Part, Snapshot, SnapshotError
 
 #: In the data folder, what belongs to the engines, to the running server, or to nobody.
-_NOT_FILES = ("events", "exports", "metrics", "reserve", "restoring")
+_NOT_FILES = ("address", "events", "exports", "metrics", "reserve", "restoring")
 _DOCUMENTS = "documents.db"
-#: What is not backed up, but may be in a folder that was restored: older versions backed it up.
-_NOT_BACKED_UP = "scrub.json"
+#: How far the server is that reads its events and backups again. Backups of older versions have `scrub.json`.
+_NOT_BACKED_UP = ("scrub.json", "backup_check.json")
 #: Further down, what belongs to the running server.
 _OF_THE_SERVER = ("files/incoming", "files/lock", "audit/lock")
 _TRIES = 10_000
@@ -87,11 +87,11 @@ class Moment:
             for setting, engine in (("events", event_engine(settings)), ("documents", document_engine(settings))):
                 snapshot = engine.snapshot(self._folder)
                 if snapshot is None:
-                    raise BackupError(ENGINES.format(setting=setting))
+                    raise BackupError(ENGINES.format(setting=setting), f"{setting} are not in the data folder")
                 self._snapshots.append(snapshot)
         except SnapshotError as error:
             self.close()
-            raise BackupError(str(error)) from error
+            raise BackupError(str(error), "a database cannot be read") from error
 
     def begin(self) -> None:
         """Find the moment."""
@@ -100,7 +100,8 @@ class Moment:
                 snapshot.begin()
             if all(snapshot.holds() for snapshot in self._snapshots):
                 return
-        raise BackupError(f"{self._folder.root} is written to so often that no moment was found")
+        often = "is written to so often that no moment was found"
+        raise BackupError(f"{self._folder.root} {often}", f"the data folder {often}")
 
     def parts(self) -> list[Part]:
         """The files of the engines."""
@@ -121,7 +122,7 @@ def find_files(folder: DataFolder, is_known: Callable[[Found], bool], say: Say) 
     room = _most_open() - _SPARE
     files = []
     for found in walk(folder, say):
-        if found.path == _NOT_BACKED_UP:
+        if found.path in _NOT_BACKED_UP:
             continue
         if not is_known(found) and room > 0:
             if not found.open():

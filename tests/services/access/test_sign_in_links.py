@@ -145,3 +145,17 @@ def test_there_is_no_link_to_pages_that_are_turned_off(
     monkeypatch.setenv("APISERVER_WEB_URL", "http://ui.example.org")
     assert cli.main(["link", "--data", str(tmp_path)]) == 1
     assert "no pages" in capsys.readouterr().err
+
+
+def test_a_link_leads_to_the_server_that_started_last_on_the_folder(
+    server: Served, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whoever makes it need not know the ports, which the environment of the server may have."""
+    command = ["link", "--data", str(server.data)]
+    assert cli.main(command) == 0
+    assert capsys.readouterr().out.startswith(f"{server.api_url}/sign-in#link=")
+    assert cli.main([*command, "--port", "1"]) == 0
+    assert capsys.readouterr().out.startswith("http://127.0.0.1:1/sign-in#link=")
+    (server.data / "address").unlink()  # as of an older release
+    assert cli.main(command) == 0
+    assert capsys.readouterr().out.startswith("http://127.0.0.1:8008/sign-in#link=")
