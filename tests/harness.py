@@ -37,6 +37,8 @@ NEWEST = "2.34"
 PATIENCE = 120
 _PORTS = (12_000, 32_000)
 _KEPT_PORTS: set[int] = set()
+#: Constants of a server where to compare with a password takes no time. It takes a core a third of a second otherwise.
+CHEAP_PASSWORDS = {"apiserver.passwords.COST": 16}
 #: Trusts any certificate.
 ANYBODY = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 ANYBODY.check_hostname, ANYBODY.verify_mode = False, ssl.CERT_NONE

@@ -7,13 +7,14 @@ import re
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
 
 from tests.deployment.compose import services
 from tests.deployment.gateway import CONFIGURATION, SERVERS, gateway
-from tests.harness import ADMIN_KEY, ADMIN_SECRET, PATIENCE, Served, served
+from tests.harness import ADMIN_KEY, ADMIN_SECRET, CHEAP_PASSWORDS, PATIENCE, Served, served
 
 
 def test_it_names_the_servers_and_ports_of_the_compose_file() -> None:
@@ -27,12 +28,13 @@ def test_it_names_the_servers_and_ports_of_the_compose_file() -> None:
 @pytest.fixture
 def pair(tmp_path: Path) -> Iterator[list[Served]]:
     with ExitStack() as running:
-        yield [running.enter_context(served(tmp_path / name, trusted_proxies="127.0.0.1")) for name in SERVERS]
+        options: dict[str, Any] = {"trusted_proxies": "127.0.0.1", "constants": CHEAP_PASSWORDS}
+        yield [running.enter_context(served(tmp_path / name, **options)) for name in SERVERS]
 
 
 def test_two_servers_are_one_and_tell_clients_apart(tmp_path: Path, pair: list[Served]) -> None:
     admin = (ADMIN_KEY, ADMIN_SECRET)
-    with gateway(tmp_path, pair) as ports, httpx.Client(auth=admin, timeout=PATIENCE) as client:
+    with gateway(tmp_path, pair) as ports, httpx.Client(auth=admin, timeout=PATIENCE, verify=False) as client:
         api, files = (f"http://127.0.0.1:{port}" for port in ports)
         for _ in range(4):
             assert client.post(f"{api}/debug.ping", json={}).status_code == 200
@@ -50,6 +52,6 @@ def test_two_servers_are_one_and_tell_clients_apart(tmp_path: Path, pair: list[S
 def guess(api: str, address: str, claimed: str) -> int:
     """Somebody at an address tries to log in, and claims to be at another."""
     headers = {"X-Forwarded-For": claimed}
-    transport = httpx.HTTPTransport(local_address=address)
+    transport = httpx.HTTPTransport(local_address=address, verify=False)
     with httpx.Client(transport=transport, headers=headers, timeout=PATIENCE) as client:
         return client.get(f"{api}/auth.login", auth=("alice", "wrong-password")).status_code
