@@ -14,8 +14,8 @@ import pytest
 
 from apiserver.rpc.schema import EndpointVersion
 from apiserver.services.access import credentials
-from tests.harness import Api, running_api
-from tests.services.generated import ENDPOINTS, Requests, send
+from tests.harness import Api, basic, running_api
+from tests.services.generated import ENDPOINTS, Requests, ask, send
 
 pytestmark = pytest.mark.anyio
 
@@ -119,10 +119,10 @@ async def test_a_scroll_id_that_one_was_not_given_is_a_page_or_a_400(walks: Walk
     for endpoint in SCROLLING:
         request, ours = walks.requests[endpoint.name], walks.scroll_ids[endpoint.name]
         for scroll_id in {*forged(ours), *walks.scroll_ids.values()}:
-            response = await send(walks.api, endpoint, {**request, "scroll_id": scroll_id})
-            assert response.status_code in {200, 400}, (endpoint.name, scroll_id[:100], response.text[:500])
-            assert len(scroll_id) <= 2**16 or response.status_code == 400
+            status, text = await ask(walks.api, endpoint, {**request, "scroll_id": scroll_id}, basic())
+            assert status in {200, 400}, (endpoint.name, scroll_id[:100], text[:500])
+            assert len(scroll_id) <= 2**16 or status == 400
         for asked in ({**request, "scroll_id": ours}, {"scroll_id": ours, "size": 1}):
-            response = await send(walks.api, endpoint, asked, auth=walks.theirs)
-            assert response.status_code in {200, 400}, (endpoint.name, response.text[:500])
-            assert MARK not in response.text, endpoint.name
+            status, text = await ask(walks.api, endpoint, asked, basic(*walks.theirs))
+            assert status in {200, 400}, (endpoint.name, text[:500])
+            assert MARK not in text, endpoint.name
