@@ -59,6 +59,9 @@ class _Uncounted(Counters):
     def request(self, endpoint: str, status: int, seconds: float) -> None:
         pass
 
+    def batch(self, bytes: int, points: int, lines: int, samples: int) -> None:
+        pass
+
     def count(self, name: str, by: float = 1) -> None:
         pass
 

@@ -10,6 +10,11 @@ from typing import Any
 #: Upper bounds of the buckets of durations, in seconds.
 BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
+#: What is counted beside requests.
+_COUNTED = (
+    *("event_bytes", "events.scalars", "events.logs", "events.samples"),
+    *("quota_refusals", "loop_holds", "loop_held_seconds"),
+)
 #: So many requests are counted together.
 _AT_ONCE = 100
 
@@ -25,7 +30,7 @@ class Counters:
         """Requests that are to be counted."""
         self._requests: Counter[tuple[str, int]] = Counter()
         self._durations: defaultdict[str, list[float]] = defaultdict(lambda: [0.0] * (len(BOUNDS) + 2))
-        self._counts: Counter[str] = Counter()
+        self._counts: dict[str, float] = dict.fromkeys(_COUNTED, 0)
 
     def request(self, endpoint: str, status: int, seconds: float) -> None:
         """Count a request that was answered. `endpoint` is one of the server's own names, never a client's text."""
@@ -47,9 +52,17 @@ class Counters:
         """How many requests were answered."""
         return self._requests.total() + len(self._waiting)
 
+    def batch(self, bytes: int, points: int, lines: int, samples: int) -> None:
+        """Count the bytes of a body with events, and the events of it that were added, by type."""
+        counts = self._counts
+        counts["event_bytes"] += bytes
+        counts["events.scalars"] += points
+        counts["events.logs"] += lines
+        counts["events.samples"] += samples
+
     def count(self, name: str, by: float = 1) -> None:
-        """Count something else."""
-        self._counts[name] += by  # type: ignore[assignment]
+        """Count something else, which is in `_COUNTED`."""
+        self._counts[name] += by
 
     def snapshot(self) -> Snapshot:
         """All counts so far."""

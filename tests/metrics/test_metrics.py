@@ -127,14 +127,14 @@ async def test_sums_over_workers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         monkeypatch.setattr(os, "getpid", lambda pid=pid: 1000 + pid)
         one.open()
         each[pid].request("a", 200, 0.02)
-        each[pid].count("events.scalars", 5)
+        each[pid].batch(100, 5, 0, 0)
         await one.write()
-    assert shared[1].sums()["counts"] == {"events.scalars": 10}
+    assert shared[1].sums()["counts"]["events.scalars"] == 10
     assert shared[1].sums()["requests"] == [["a", 200, 2]]
-    each[1].count("events.scalars")
-    assert shared[1].sums()["counts"] == {"events.scalars": 11}  # its own are those of now
+    each[1].batch(100, 1, 0, 0)
+    assert shared[1].sums()["counts"]["events.scalars"] == 11  # its own are those of now
     (tmp_path / str(os.getppid()) / "1002").write_bytes(b"torn")
-    assert shared[1].sums()["counts"] == {"events.scalars": 11}
+    assert shared[1].sums()["counts"]["events.scalars"] == 11
     (tmp_path / "999999999").mkdir()
     shared[1].open()
     assert os.listdir(tmp_path) == [str(os.getppid())]

@@ -10,7 +10,7 @@ from typing import Any
 from apiserver.events import ingest
 from apiserver.events.ingest import Ingest
 from apiserver.events.lines import Stop, Stopped, always, memory_of, parse_json
-from apiserver.events.model import EventBatch, Owner
+from apiserver.events.model import Owner
 from apiserver.events.rejects import Contradiction, Reject, Rejects
 from apiserver.rpc.errors import ApiError, validation_error
 from apiserver.services.backend import Call, documents, endpoint
@@ -90,8 +90,9 @@ async def store(call: Call, events: Ingest) -> int:
             await call.work(refuse)
         else:
             refuse()
-    if events.batch and call.backend.quotas is not None:
-        await call.backend.quotas.admit(events, known)
+    quotas = call.backend.quotas
+    if events.batch and quotas is not None and not quotas.count_at_once(events.batch, known):
+        await quotas.admit(events, known)
     if not events.batch:
         return 0
     crowded = call.backend.series_limit.spend(events.batch)
@@ -103,23 +104,14 @@ async def store(call: Call, events: Ingest) -> int:
 
 async def _add(call: Call, events: Ingest, known: Mapping[Owner, Document | None]) -> int:
     resets = {owner: document.get(RESET) for owner, document in known.items() if document is not None}
-    with call.backend.last_metrics.adding(events.batch, resets):
-        refused = await call.backend.events.add(events.batch)
-    _count(call, events.batch)
+    batch = events.batch
+    with call.backend.last_metrics.adding(batch, resets):
+        refused = await call.backend.events.add(batch)
+    lines = sum([len(some.messages) for some in batch.logs])
+    call.backend.counters.batch(len(call.body), len(batch.scalars.iters), lines, len(batch.samples))
     for reason, count in refused.items():
         events.rejects.add(Reject(reason, malformed=False), count)
     return events.accepted - sum(refused.values())
-
-
-def _count(call: Call, batch: EventBatch) -> None:
-    count = call.backend.counters.count
-    count("event_bytes", len(call.body))
-    if batch.scalars:
-        count("events.scalars", len(batch.scalars.iters))
-    if batch.logs:
-        count("events.logs", sum([len(lines.messages) for lines in batch.logs]))
-    if batch.samples:
-        count("events.samples", len(batch.samples))
 
 
 async def _documents_of(call: Call, events: Ingest) -> dict[Owner, Document | None]:

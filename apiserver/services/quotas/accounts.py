@@ -145,16 +145,19 @@ class Sender:
         """Count events for all accounts if each stays far below its bounds. Returns whether they were counted."""
         latest = now + NEARLY_EMPTY
         for account in self.accounts:
-            bucket = account.bucket
             if account.added_bytes + bytes >= account.near_from:
                 return False
-            if bucket is not None and bucket.full_after(events, now) > latest:
-                return False
-        for account in self.accounts:
             bucket = account.bucket
-            account.added_bytes += bytes
             if bucket is not None:
-                bucket.full_at = bucket.full_after(events, now)
+                full_at = bucket.full_at
+                if (full_at if full_at > now else now) + events / bucket.rate > latest:
+                    return False
+        for account in self.accounts:
+            account.added_bytes += bytes
+            bucket = account.bucket
+            if bucket is not None:
+                full_at = bucket.full_at
+                bucket.full_at = (full_at if full_at > now else now) + events / bucket.rate
         return True
 
     def knows(self, batch: int) -> None:
