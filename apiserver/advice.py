@@ -11,7 +11,7 @@ from apiserver.settings import EMBEDDED, Settings, SettingsError
 
 #: By a setting, others that do nothing without it.
 _ONLY_WITH = {
-    "backup_to": ("backup_every", "backup_keep"),
+    "backup_to": ("backup_every", "backup_keep", "backup_check_every"),
     "retention": ("retention_every", "retention_archive"),
     "traces_to": ("traces_trust_clients",),
     "proxy_user_header": ("proxy_sign_out",),

@@ -36,6 +36,7 @@ from apiserver.metrics.sharing import SharedCounters
 from apiserver.opening import Opening
 from apiserver.operating.audit.log import AuditLog
 from apiserver.operating.audit.requests import RequestAudit
+from apiserver.operating.backup.check_schedule import ScheduledChecks
 from apiserver.operating.backup.schedule import ScheduledBackups
 from apiserver.operating.doctor.scrub import Scrub
 from apiserver.operating.retention.schedule import ScheduledRetention
@@ -206,12 +207,19 @@ def create_app(settings: Settings) -> App:
     counters = SharedCounters(backend.counters, folder.metrics, settings.workers)
     metrics = Metrics(backend, folder, counters)
     backups = ScheduledBackups(settings) if settings.backup_to else None
+    checks = ScheduledChecks(settings) if settings.backup_to and settings.backup_check_every else None
     retention = _retention(backend, audit_log)
     scrub = _scrub(settings, folder, backend.counters)
-    for part in (audit_log, scrub, backups, retention, backend.quotas):
+    for part in (audit_log, scrub, backups, checks, retention, backend.quotas):
         if part is not None:
             metrics.gauges |= part.gauges()
-    reporting = {"scrub": scrub, "quotas": backend.quotas, "backup": backups, "retention": retention}
+    reporting = {
+        "scrub": scrub,
+        "quotas": backend.quotas,
+        "backup": backups,
+        "backup_check": checks,
+        "retention": retention,
+    }
     health = Health(backend, store, {name: part.report for name, part in reporting.items() if part is not None})
     others.router.routes += [
         *ROUTES,
@@ -237,7 +245,10 @@ def create_app(settings: Settings) -> App:
             exports,
             counters,
             audit_log,
-            [*(part.job for part in (backups, retention) if part is not None), *([scrub] if scrub is not None else [])],
+            [
+                *(part.job for part in (backups, checks, retention) if part is not None),
+                *([scrub] if scrub is not None else []),
+            ],
             traces,
         ),
         api=dispatcher,

@@ -246,6 +246,12 @@ class Settings:
     )
     backup_every: int = _setting(24, "hours from one backup to the next", min=1, max=8760)
     backup_keep: int = _setting(7, "number of backups that are kept in `backup_to`; older ones are deleted", min=1)
+    backup_check_every: int = _setting(
+        168,
+        "hours from one check of what is in `backup_to` to the next; it reads all of it slowly; 0: there are none",
+        min=0,
+        max=8760,
+    )
     retention: tuple[RetentionRule, ...] = _setting(
         (),
         "how long events are kept, by project and type, and which scalars are thinned, as the page on retention says; "

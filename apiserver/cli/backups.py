@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from apiserver.cli.command import CommandError, Commands, add_command, say
+from apiserver.cli.command import CommandError, Commands, add_command, say, say_progress
 from apiserver.operating.escaping import shown
 from apiserver.operating.sizes import counted, shown_bytes
 from apiserver.settings import Settings, SettingsError
@@ -16,6 +16,10 @@ from apiserver.settings import Settings, SettingsError
 if TYPE_CHECKING:
     from apiserver.operating.backup.manifest import Named
     from apiserver.operating.backup.storage import Storage
+
+
+#: Hours from one gentle check to the next, if the settings say that the server makes none.
+_WEEK = 168
 
 
 def add(commands: Commands[argparse.ArgumentParser]) -> None:
@@ -28,6 +32,14 @@ def add(commands: Commands[argparse.ArgumentParser]) -> None:
     instead.add_argument("--list", action="store_true", help="instead, list the backups that are at DEST")
     _add_key(backup)
     backup.add_argument("--keep", type=int, metavar="N", help="afterwards, delete all backups but the newest N")
+    backup.add_argument(
+        "--gently",
+        action="store_true",
+        help="with --check: read slowly, go on where the last such check ended, and remember what the next backup"
+        " has to copy anew, in the data folder",
+    )
+    # For the server that makes a backup by this command: /health tells anybody why it failed.
+    backup.add_argument("--tell", action="store_true", help=argparse.SUPPRESS)
     backup.add_argument("--fast", action="store_true", help="take all the time of a processor, and leave servers less")
     restore = add_command(commands, "restore", _restore, "make a data folder of a backup", ("data",))
     restore.add_argument("destination", metavar="DEST", help="a folder of backups, or s3://bucket/prefix")
@@ -59,10 +71,11 @@ def _place(settings: Settings, options: argparse.Namespace) -> Storage:
 
 
 def _backup(settings: Settings, options: argparse.Namespace) -> None:
-    from apiserver.operating.backup import checking
+    from apiserver.data_folder import DataFolder
+    from apiserver.operating.backup import checking, rereading
     from apiserver.operating.backup.making import make
     from apiserver.operating.backup.progress import GENTLY, Progress
-    from apiserver.operating.backup.storage import BackupError
+    from apiserver.operating.backup.storage import TELLS, BackupError
 
     if options.keep is not None and options.keep < 1:
         raise SettingsError("--keep: at least one backup has to be kept")
@@ -70,17 +83,22 @@ def _backup(settings: Settings, options: argparse.Namespace) -> None:
         raise SettingsError(
             "--keep: it deletes older backups after one was made, so it does not go with --list or --check"
         )
+    if options.gently and not options.check:
+        raise SettingsError("--gently: it goes only with --check")
     try:
         place = _place(settings, options)
+        remembered = DataFolder(settings.data).backup_check
         if options.list:
             _list(place)
+        elif options.gently:
+            os.nice(19)
+            state = rereading.read_on(place, remembered, settings.backup_check_every or _WEEK, Progress(share=GENTLY))
+            say(f"{counted(state.pieces, 'pieces')} were read")
+            _fail_for(state.wrong)
+            say("all backups are well")
         elif options.check:
             wrong = checking.check(place, Progress())
-            if any(line.startswith("the piece") for line in wrong):
-                wrong.append(
-                    "delete damaged pieces, and make a backup: it copies what they had, if the server still has it"
-                )
-            _fail_for(wrong)
+            _fail_for([*map(str, wrong), *checking.advice(wrong)])
             say("all backups are well")
         else:
             if not options.fast:
@@ -91,7 +109,10 @@ def _backup(settings: Settings, options: argparse.Namespace) -> None:
             if options.keep is not None:
                 backups, pieces = checking.forget(place, options.keep)
                 say(f"deleted: {counted(backups, 'older backups')}, {counted(pieces, 'pieces')}")
+            rereading.look_again(place, remembered)
     except BackupError as error:
+        if options.tell:
+            say_progress(f"{TELLS}{error.told}")
         raise CommandError(shown(str(error))) from error
 
 

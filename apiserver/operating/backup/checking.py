@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from apiserver.operating.backup import manifest as manifests
 from apiserver.operating.backup import pieces
 from apiserver.operating.backup.manifest import Named
+from apiserver.operating.backup.pieces import DamagedPiece
 from apiserver.operating.backup.progress import Progress
-from apiserver.operating.backup.storage import BackupError, Storage
+from apiserver.operating.backup.storage import BackupError, Missing, Storage
+
+
+class MissingPiece(BackupError):
+    """A backup needs a piece that is not there."""
 
 
 def all_of(storage: Storage) -> Iterator[Named | str]:
@@ -23,13 +28,13 @@ def all_of(storage: Storage) -> Iterator[Named | str]:
             yield str(error)
 
 
-def check(storage: Storage, progress: Progress) -> list[str]:
-    """Read every manifest and every piece; what is wrong, in a line each. BackupError if there is no backup."""
-    wrong = []
+def check(storage: Storage, progress: Progress) -> list[BackupError]:
+    """Read every manifest and every piece; what is wrong with each. BackupError if there is no backup."""
+    wrong: list[BackupError] = []
     backups = []
     for found in all_of(storage):
         if isinstance(found, str):
-            wrong.append(found)
+            wrong.append(BackupError(found))
         else:
             backups.append(found)
     if not backups and not wrong:
@@ -37,22 +42,25 @@ def check(storage: Storage, progress: Progress) -> list[str]:
     if not storage.key and (signed := sum(backup.is_signed for backup in backups)):
         progress.say(f"{signed} of {len(backups)} backups are signed: without the key, no signature is compared")
     sizes, strays = pieces.listed(storage)
-    wrong += [f"{name} is not the name of a piece" for name in strays]
+    wrong += [BackupError(f"{name} is not the name of a piece") for name in strays]
     progress.step("pieces", sum(sizes.values()))
     tables = {}
+    missing: set[str] = set()
     for sha256, size in sizes.items():
         try:
             tables[sha256] = pieces.read(storage, sha256).starts
+        except Missing:  # it was deleted since
+            missing.add(sha256)
         except BackupError as error:
-            wrong.append(str(error))
+            wrong.append(error)
         progress.advance(size)
     progress.end()
     for backup in backups:
         for piece in backup.manifest.pieces:
-            if piece.sha256 not in sizes:
-                wrong.append(f"the piece {piece.sha256} is missing, which {backup.id} needs")
+            if piece.sha256 not in sizes or piece.sha256 in missing:
+                wrong.append(MissingPiece(f"the piece {piece.sha256} is missing, which {backup.id} needs"))
             elif piece.sha256 not in tables:
-                wrong.append(f"the backup {backup.id} is damaged with the piece {piece.sha256}")
+                wrong.append(BackupError(f"the backup {backup.id} is damaged with the piece {piece.sha256}"))
         for file in backup.manifest.files:
             for extent in file.extents:
                 starts = tables.get(backup.manifest.pieces[extent.piece].sha256)
@@ -60,9 +68,22 @@ def check(storage: Storage, progress: Progress) -> list[str]:
                 if starts is not None and not (
                     end < len(starts) and starts[end] - starts[extent.first] == extent.bytes
                 ):
-                    wrong.append(f"{file.path} of {backup.id} refers to blocks that a piece does not have")
+                    wrong.append(BackupError(f"{file.path} of {backup.id} refers to blocks that a piece does not have"))
                     break
     return wrong
+
+
+def advice(wrong: Sequence[BackupError]) -> list[str]:
+    """What to do about pieces that are wrong, in a sentence for damaged ones, and another one for missing ones."""
+    found = []
+    if any(isinstance(one, DamagedPiece) for one in wrong):
+        found.append("delete damaged pieces, and make a backup: it copies what they had, if the server still has it")
+    if any(isinstance(one, MissingPiece) for one in wrong):
+        found.append(
+            "make a backup: it copies what missing pieces had, if the server still has it; then delete, in manifests/,"
+            " those backups that still need a missing piece"
+        )
+    return found
 
 
 def forget(storage: Storage, keep: int) -> tuple[int, int]:

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from apiserver.operating.backup.storage import MANIFEST, PIECE, BackupError, Storage
+from apiserver.operating.backup.storage import MANIFEST, PIECE, BackupError, Missing, Storage
 from apiserver.stores.syncing import sync_folder
 
 _TEMPORARY = ".unfinished"
@@ -48,7 +48,7 @@ class Folder(Storage):
             except FileNotFoundError:
                 continue
             except OSError as error:
-                raise BackupError(f"{self.root / folder} cannot be listed: {error.strerror}") from error
+                raise _failed(str(self.root / folder), "listed", error) from error
 
     def read(self, name: str, start: int = 0, size: int | None = None) -> bytes:
         with self._opened(name) as (file, whole):
@@ -71,8 +71,10 @@ class Folder(Storage):
                 if not stat.S_ISREG(status.st_mode):
                     raise BackupError(f"{name} is no file")
                 yield file, status.st_size
+        except FileNotFoundError as error:
+            raise Missing(f"{name} cannot be read: {error.strerror}") from error
         except OSError as error:
-            raise BackupError(f"{name} cannot be read: {error.strerror}") from error
+            raise _failed(name, "read", error) from error
 
     def write(self, name: str, content: bytes) -> None:
         path = self.root / name
@@ -90,13 +92,13 @@ class Folder(Storage):
             os.replace(temporary, path)
             sync_folder(path.parent)
         except OSError as error:
-            raise BackupError(f"{path} cannot be written: {error.strerror}") from error
+            raise _failed(str(path), "written", error) from error
 
     def delete(self, name: str) -> None:
         try:
             (self.root / name).unlink(missing_ok=True)
         except OSError as error:
-            raise BackupError(f"{name} cannot be deleted: {error.strerror}") from error
+            raise _failed(name, "deleted", error) from error
 
     @contextmanager
     def owned(self) -> Iterator[None]:
@@ -104,7 +106,7 @@ class Folder(Storage):
             self._make(self.root)
             lock = os.open(self.root / "lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         except OSError as error:
-            raise BackupError(f"{self.root} cannot be used: {error.strerror}") from error
+            raise _failed(str(self.root), "used", error) from error
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             for name in [name for folder in ("manifests", "pieces") for name, _ in self._listed(folder)]:
@@ -112,7 +114,9 @@ class Folder(Storage):
                     self.delete(name)
             yield
         except BlockingIOError:
-            raise BackupError(f"another backup to {self.root} is under way") from None
+            raise BackupError(
+                f"another backup to {self.root} is under way", "another backup to the destination is under way"
+            ) from None
         finally:
             os.close(lock)
 
@@ -127,7 +131,17 @@ class Folder(Storage):
 
     def _refuse_link(self, folder: Path) -> None:
         if folder != self.root and folder.is_symlink():
-            raise BackupError(f"{folder} is a symbolic link, which backups do not follow: name its target instead")
+            raise BackupError(
+                f"{folder} is a symbolic link, which backups do not follow: name its target instead",
+                "a folder at the destination is a symbolic link",
+            )
+
+
+def _failed(name: str, what: str, error: OSError) -> BackupError:
+    """What is said and told if something at the destination cannot be read, say."""
+    return BackupError(
+        f"{name} cannot be {what}: {error.strerror}", f"the destination cannot be {what}: {error.strerror}"
+    )
 
 
 def _is_unfinished(name: str) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import closing
 from dataclasses import dataclass, field
 
@@ -23,6 +23,7 @@ from apiserver.operating.backup.known import Known
 from apiserver.operating.backup.manifest import Extent, File, Manifest, Named, PieceUsed
 from apiserver.operating.backup.moment import Found, Moment, find_files
 from apiserver.operating.backup.progress import Progress, Say
+from apiserver.operating.backup.rereading import read_state
 from apiserver.operating.backup.storage import BackupError, Storage
 from apiserver.settings import Settings
 from apiserver.stores.snapshots import SnapshotError
@@ -37,12 +38,16 @@ def make(settings: Settings, storage: Storage, progress: Progress) -> Named:
     """Make a backup of the data folder; BackupError if that does not work."""
     folder = DataFolder(settings.data)
     if isinstance(storage, Folder) and storage.root.resolve().is_relative_to(folder.root.resolve()):
-        raise BackupError(f"{storage.root} lies in the data folder: a backup belongs elsewhere")
+        raise BackupError(
+            f"{storage.root} lies in the data folder: a backup belongs elsewhere",
+            "the destination lies in the data folder",
+        )
     started = time.monotonic()
     try:
         formats.require(settings)
         with closing(Moment(settings)) as moment, storage.owned():
-            there = _look(storage, progress.say)
+            suspects = read_state(folder.backup_check, storage.address).suspects
+            there = _look(storage, {*suspects}, progress.say)
             moment.begin()
             made = manifests.moment()
             found = find_files(folder, there.has, progress.say)
@@ -61,8 +66,10 @@ def make(settings: Settings, storage: Storage, progress: Progress) -> Named:
             seconds = round(time.monotonic() - started, 3)
             manifest = Manifest(manifests.FORMAT, __version__, made, seconds, writer.written, counts, used, kept)
             return manifests.write(storage, manifest)
-    except (DataFolderError, SnapshotError, OSError) as error:
-        raise BackupError(str(error)) from error
+    except (DataFolderError, SnapshotError) as error:
+        raise BackupError(str(error), "the data folder cannot be used") from error
+    except OSError as error:
+        raise BackupError(str(error), f"the data folder cannot be read: {error.strerror}") from error
     finally:
         progress.end()
 
@@ -89,7 +96,8 @@ class _There:
         return File(found.path, found.size, found.stamp, [last] if found.size else [])
 
 
-def _look(storage: Storage, say: Say) -> _There:
+def _look(storage: Storage, suspects: Collection[str], say: Say) -> _There:
+    """What may be used. Of most pieces only the tables are read: `suspects` are those that were not well lately."""
     backups = []
     for name in manifests.names(storage):
         try:
@@ -106,7 +114,7 @@ def _look(storage: Storage, say: Say) -> _There:
         if sha256 in may_use or sha256 not in needed:
             try:
                 table = needed.get(sha256, "")
-                if storage.key and not table:  # the table is not signed and may lie: the whole piece is read
+                if sha256 in suspects or (storage.key and not table):  # without a signature, the table may lie
                     entries = pieces.read(storage, sha256).entries.copy()  # a copy, so that the content can go
                 else:
                     entries = pieces.read_entries(storage, sha256, size, table)

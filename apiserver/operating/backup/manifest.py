@@ -114,6 +114,10 @@ class Named(NamedTuple):
     """Whether it ends with a signature. Without a key, nobody has compared it."""
 
 
+class DamagedManifest(BackupError):
+    """A manifest is not what it was."""
+
+
 class _Head(msgspec.Struct):
     """What manifests of all formats have."""
 
@@ -168,7 +172,8 @@ def write(storage: Storage, manifest: Manifest) -> Named:
 def require_room(size: int) -> None:
     """BackupError if files take so many bytes in a manifest that it cannot have them."""
     if size > LARGEST:
-        raise BackupError(f"there are too many files: the list of them has {size:,} bytes, not {LARGEST:,}")
+        said = f"there are too many files: the list of them has {size:,} bytes, not {LARGEST:,}"
+        raise BackupError(said, said)
 
 
 def bytes_of(file: File) -> int:
@@ -231,7 +236,7 @@ def _checked(storage: Storage, name: str, most: int) -> tuple[bytearray, int]:
             end = end[-_SIGNATURE_BYTES:]
         content += piece if size <= most else b""
     if digest.hexdigest() != sha256:
-        raise BackupError(f"the manifest {name} is damaged: its content has another SHA-256")
+        raise DamagedManifest(f"the manifest {name} is damaged: its content has another SHA-256")
     if storage.key and not hmac.compare_digest(end, _end(signature)):
         raise BackupError(f"{name} is refused: it is not signed with your key")
     return content if size <= most else bytearray(), size
@@ -262,6 +267,11 @@ def _end(signature: hmac.HMAC) -> bytes:
 def time_of(name: str) -> float:
     """The moment of the backup with this name, in seconds since 1970; BackupError if it is not the name of one."""
     return datetime.fromisoformat(_parts(name)[0]).timestamp()
+
+
+def id_of(name: str) -> str:
+    """The moment in the name of a manifest."""
+    return _parts(name)[0]
 
 
 def _parts(name: str) -> tuple[str, str]:

@@ -36,6 +36,10 @@ _COUNT = struct.Struct("<I")
 Entries = npt.NDArray[np.void]
 
 
+class DamagedPiece(BackupError):
+    """A piece is not what it was, or was never one."""
+
+
 @dataclass(frozen=True, slots=True)
 class Piece:
     """A piece that was read and checked."""
@@ -84,34 +88,34 @@ def encode(blocks: Sequence[bytes], digests: Sequence[bytes]) -> bytes:
 
 
 def read(storage: Storage, digest: str) -> Piece:
-    """The piece of this name; BackupError if it is not what it was, or was never one.
+    """The piece of this name; DamagedPiece if it is not what it was, or was never one.
 
     Each block is compared with the table, too: whoever can write to the destination can make a piece whose name fits,
     but whose table lies. Later backups find blocks by the tables.
     """
     content = storage.read(name_of(digest), 0, LARGEST + 1)
     if hashlib.sha256(content).hexdigest() != digest:
-        raise BackupError(f"the piece {digest} is damaged: its content has another SHA-256")
+        raise DamagedPiece(f"the piece {digest} is damaged: its content has another SHA-256")
     entries = entries_of(content, digest)
     starts = _starts(entries)
     if content[: len(MAGIC)] != MAGIC or starts[-1] + entries.nbytes + _COUNT.size != len(content):
-        raise BackupError(f"the piece {digest} is not a piece of a backup")
+        raise DamagedPiece(f"the piece {digest} is not a piece of a backup")
     piece = Piece(content, entries, starts)
     for number, said in enumerate(entries["digest"]):
         if hashlib.sha256(piece.blocks(number, 1)).digest() != said.tobytes():
-            raise BackupError(f"the piece {digest} is damaged: block {number} is not what its table says")
+            raise DamagedPiece(f"the piece {digest} is damaged: block {number} is not what its table says")
     return piece
 
 
 def read_entries(storage: Storage, digest: str, size: int, table: str) -> Entries:
-    """The table of a piece of this size, without the blocks; BackupError if its SHA-256 is not `table`.
+    """The table of a piece of this size, without the blocks; DamagedPiece if its SHA-256 is not `table`.
 
     If `table` is empty, the table is not checked.
     """
     most = PIECE_BLOCKS * ENTRY.itemsize + _COUNT.size
     entries = entries_of(storage.read(name_of(digest), max(size - most, 0), most), digest)
     if table and digest_of(entries) != table:
-        raise BackupError(f"the piece {digest} is damaged: its table has another SHA-256")
+        raise DamagedPiece(f"the piece {digest} is damaged: its table has another SHA-256")
     return entries
 
 
@@ -121,13 +125,13 @@ def digest_of(entries: Entries) -> str:
 
 
 def entries_of(tail: bytes, digest: str) -> Entries:
-    """The table in the last bytes of a piece; BackupError if there is none."""
+    """The table in the last bytes of a piece; DamagedPiece if there is none."""
     if len(tail) >= _COUNT.size:
         (count,) = _COUNT.unpack_from(tail, len(tail) - _COUNT.size)
         start = len(tail) - _COUNT.size - count * ENTRY.itemsize
         if start >= 0 and 0 < count <= PIECE_BLOCKS:
             return np.frombuffer(tail, ENTRY, count, start)
-    raise BackupError(f"the piece {digest} is damaged: it has no table")
+    raise DamagedPiece(f"the piece {digest} is damaged: it has no table")
 
 
 def _starts(entries: Entries) -> Int64Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from collections.abc import Callable
@@ -23,14 +24,16 @@ class Progress:
         self._out = out or sys.stderr
         self._is_terminal = self._out.isatty()
         self._rest = 1 / share - 1
+        self._rate = math.inf
         self._working_since = time.monotonic()
         self._shown_at = 0.0
         self._what, self._total, self._done = "", 0, 0
         self._open = False
 
-    def step(self, what: str, total: int = 0) -> None:
-        """Begin a step of so many bytes."""
+    def step(self, what: str, total: int = 0, *, rate: float = math.inf) -> None:
+        """Begin a step of so many bytes. No more than `rate` of them are done in a second."""
         self.end()
+        self._rate = rate
         self._what, self._total, self._done = what, total, 0
         if self._is_terminal:
             self._open = True
@@ -43,8 +46,9 @@ class Progress:
         self._done += bytes
         if self._open and time.monotonic() - self._shown_at >= _SECONDS:
             self._show()
-        if self._rest:
-            time.sleep((time.monotonic() - self._working_since) * self._rest)
+        worked = time.monotonic() - self._working_since
+        if (pause := max(worked * self._rest, bytes / self._rate - worked)) > 0:
+            time.sleep(pause)
             self._working_since = time.monotonic()
 
     def say(self, line: str) -> None:

@@ -1,31 +1,24 @@
-"""Backups that the server makes by itself, as the settings `backup_to`, `backup_every` and `backup_keep` say.
-
-Each is made by `apiserver backup` in a process of its own: a process that serves must not read its own databases in
-this way (`stores/pages.py` says why), and would answer slowly meanwhile.
-"""
+"""Backups that the server makes by itself, as the settings `backup_to`, `backup_every` and `backup_keep` say."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import math
-import os
-import sys
 import time
 from datetime import UTC, datetime
 
 from apiserver.metrics.gauges import Gauges
-from apiserver.operating.backup import manifest
+from apiserver.operating.backup import command, manifest
 from apiserver.operating.backup.storage import BackupError, storage
 from apiserver.operating.escaping import shown
 from apiserver.repeating import Repeating
-from apiserver.settings import EMBEDDED, ENVIRONMENT_PREFIX, Settings
+from apiserver.settings import Settings
 
 #: Seconds between two looks at the clock.
-_LOOK = 30.0
+LOOK = 30.0
 #: Seconds until a backup that failed is tried again.
 RETRY = 600.0
-_ENDING = 10.0
 
 log = logging.getLogger(__name__)
 
@@ -43,9 +36,9 @@ class ScheduledBackups:
         """The moment of the newest backup that the last look found, in seconds since 1970."""
         self._looks = True
         """Whether to look before the next backup."""
-        self.failed = False
-        """Whether the last attempt failed."""
-        self.job = Repeating("a backup", self._make_if_due, _LOOK, expected=(BackupError, OSError))
+        self.failure: str | None = None
+        """Why the last attempt failed, as anybody may know it; None if it did not fail."""
+        self.job = Repeating("a backup", self._make_if_due, LOOK, expected=(BackupError, OSError))
 
     @property
     def newest(self) -> float | None:
@@ -55,7 +48,7 @@ class ScheduledBackups:
     @property
     def state(self) -> str:
         """For people: "ok", "failed", or "late": the newest backup is older than twice `backup_every`."""
-        if self.failed:
+        if self.failure is not None:
             return "failed"
         since = self.newest if self.newest is not None else self._begun
         return "late" if time.time() - since > 2 * self._every else "ok"
@@ -64,7 +57,7 @@ class ScheduledBackups:
         """What `/health` tells."""
         newest = self.newest
         said = None if newest is None else datetime.fromtimestamp(newest, UTC).isoformat(timespec="seconds")
-        return {"state": self.state, "newest": said}
+        return {"state": self.state, "newest": said, "why": self.failure}
 
     def gauges(self) -> Gauges:
         """Its numbers in `/metrics`."""
@@ -83,9 +76,9 @@ class ScheduledBackups:
             if self.newest is None or time.time() - self.newest >= self._every:
                 await self._make()
                 self._newest = await asyncio.to_thread(self._look)
-            self.failed = False
-        except (BackupError, OSError):
-            self.failed, self._next_try = True, time.monotonic() + RETRY
+            self.failure = None
+        except (BackupError, OSError) as error:
+            self.failure, self._next_try = told_of(error), time.monotonic() + RETRY
             self._looks = True  # a backup may be there, though the process that made it ended badly
             raise
 
@@ -112,30 +105,17 @@ class ScheduledBackups:
         If a backup was made and older ones could not be deleted, that is logged, and nothing failed: as long as there
         is a new backup, the server need not make another one soon.
         """
-        settings = self._settings
-        options = ["--data", str(settings.data), "--events", EMBEDDED, "--documents", EMBEDDED]
-        arguments = ["backup", settings.backup_to, *options, "--keep", str(settings.backup_keep)]
-        key = {f"{ENVIRONMENT_PREFIX}BACKUP_KEY": settings.backup_key} if settings.backup_key else {}
-        process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "apiserver", *arguments),
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            env={**os.environ, **key},
-        )
-        try:
-            said, errors = await process.communicate()
-        except BaseException:  # the server stops; the next start goes on with this backup
-            process.kill()
-            await asyncio.wait_for(process.wait(), _ENDING)
-            raise
-        made = "; ".join(said.decode(errors="replace").splitlines())  # empty until the backup is there
-        if process.returncode == 0:
-            log.info("a backup was made: %s", made)
-            return
-        # Lines about the work come first, then the error. A process that was killed says no error.
-        lines = errors.decode(errors="replace").splitlines() if process.returncode == 1 else []
-        why = lines[-1].removeprefix("apiserver: ") if lines else f"it ended with {process.returncode}"
-        if not made:
-            raise BackupError(why)
-        log.warning("a backup was made: %s; deleting older ones failed: %s", made, why)
+        ended = await command.run(self._settings, "--keep", str(self._settings.backup_keep))
+        if ended.is_well:
+            log.info("a backup was made: %s", ended.said)
+        elif not ended.said:  # it says nothing until the backup is there
+            raise BackupError(ended.why, ended.told)
+        else:
+            log.warning("a backup was made: %s; deleting older ones failed: %s", ended.said, ended.why)
+
+
+def told_of(error: BackupError | OSError) -> str:
+    """Why a backup failed, in words that anybody may read."""
+    if isinstance(error, BackupError):
+        return error.told or "the log says why"
+    return f"no process can be started: {error.strerror}"

@@ -20,11 +20,22 @@ MANIFEST = re.compile(r"manifests/(\d{8}T\d{6}\.\d{3}Z)-([0-9a-f]{64})\.json")
 PIECE = re.compile(r"pieces/([0-9a-f]{2})/(\1[0-9a-f]{62})")
 #: The bucket and the prefix in the address of a bucket.
 BUCKET = re.compile(r"s3://([^/]+)/*(.*?)/*")
+#: What the line begins with in which the command `backup` says what anybody may know of a failure, with --tell.
+TELLS = "for anybody: "
 _ENDPOINT = re.compile(r"https?://[^\s/]\S*")
 
 
 class BackupError(Exception):
     """A backup cannot be made, read or restored; the message says why."""
+
+    def __init__(self, message: str, told: str = "") -> None:
+        """`told`: why in words that anybody may read, without paths, addresses and names; empty: nothing is told."""
+        super().__init__(message)
+        self.told = told
+
+
+class Missing(BackupError):
+    """There is no content of this name."""
 
 
 class Storage(ABC):
@@ -42,11 +53,11 @@ class Storage(ABC):
 
     @abstractmethod
     def read(self, name: str, start: int = 0, size: int | None = None) -> bytes:
-        """A content, or some bytes of it from `start`. A missing one is a BackupError."""
+        """A content, or some bytes of it from `start`. If there is none, that is Missing."""
 
     @abstractmethod
     def stream(self, name: str) -> Iterator[bytes]:
-        """A content, in pieces of some megabytes at most, so that it need not fit into memory."""
+        """A content as `read` has it, in pieces of some megabytes at most, so that it need not fit into memory."""
 
     @abstractmethod
     def write(self, name: str, content: bytes) -> None:

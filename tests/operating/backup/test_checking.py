@@ -26,9 +26,9 @@ def test_a_flipped_byte_in_any_piece_and_manifest_is_found_and_named(destination
         whole = path.read_bytes()
         for at in (0, len(whole) - 1, *(dice.randrange(len(whole)) for _ in range(8))):
             path.write_bytes(whole[:at] + bytes([whole[at] ^ 1 << dice.randrange(8)]) + whole[at + 1 :])
-            assert any(path.name in line for line in check(folder, quiet())), at
+            assert any(path.name in line for line in map(str, check(folder, quiet()))), at
         path.write_bytes(whole[:-1])
-        assert any(path.name in line for line in check(folder, quiet()))
+        assert any(path.name in line for line in map(str, check(folder, quiet())))
         path.write_bytes(whole)
     assert check(folder, quiet()) == []
 
@@ -59,11 +59,19 @@ def test_nothing_is_kept_or_deleted_where_no_backup_is_made(
     assert "--keep: it deletes older backups after one was made" in capsys.readouterr().err
 
 
-def test_a_missing_piece_is_named_with_the_backup_that_needs_it(destination: Path) -> None:
+def test_a_missing_piece_is_named_with_the_backup_that_needs_it(
+    data: Path, destination: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     folder = Folder(destination)
     (name, *_) = folder.sizes("pieces")
     folder.delete(name)
-    assert any(name.rpartition("/")[2] in line and "is missing" in line for line in check(folder, quiet()))
+    assert any(name.rpartition("/")[2] in line and "is missing" in line for line in map(str, check(folder, quiet())))
+    assert cli.main(["backup", str(destination), "--check"]) == 1
+    said = capsys.readouterr().err
+    assert "delete damaged pieces" not in said
+    assert "\nmake a backup: it copies what missing pieces had, if the server still has it; " in said
+    backed_up(data, destination)
+    assert check(folder, quiet()) == []
 
 
 def test_a_piece_whose_table_lies_about_a_block_is_found(destination: Path) -> None:
@@ -71,7 +79,9 @@ def test_a_piece_whose_table_lies_about_a_block_is_found(destination: Path) -> N
     content = pieces.encode([b"true", b"false"], [hashlib.sha256(block).digest() for block in (b"true", b"other")])
     digest = hashlib.sha256(content).hexdigest()
     folder.write(pieces.name_of(digest), content)
-    assert check(folder, quiet()) == [f"the piece {digest} is damaged: block 1 is not what its table says"]
+    assert [str(one) for one in check(folder, quiet())] == [
+        f"the piece {digest} is damaged: block 1 is not what its table says"
+    ]
     with pytest.raises(BackupError, match="block 1"):
         pieces.read(folder, digest)
 
@@ -112,7 +122,7 @@ def test_a_manifest_that_lies_about_blocks_is_found(destination: Path) -> None:
     wrong = manifest.Extent(0, 0, 1, 2**40)
     lying = manifest.File("file", wrong.bytes, manifest.Stamp(), [wrong])
     manifest.write(folder, msgspec.structs.replace(found, files=[lying]))
-    assert any("file of" in line and "refers to blocks" in line for line in check(folder, quiet()))
+    assert any("file of" in line and "refers to blocks" in line for line in map(str, check(folder, quiet())))
 
 
 @pytest.mark.parametrize(
@@ -124,7 +134,7 @@ def test_what_is_no_manifest_is_no_backup_and_nothing_is_deleted(destination: Pa
     folder.write(f"manifests/{name}", b"{}")
     assert manifest.names(folder) == names
     assert manifest.choose(folder, None).name == names[0]
-    assert any(name in line for line in check(folder, quiet()))
+    assert any(name in line for line in map(str, check(folder, quiet())))
     with pytest.raises(BackupError, match="nothing is deleted"):
         forget(folder, 1)
     assert manifest.names(folder) == names

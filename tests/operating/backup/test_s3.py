@@ -13,6 +13,7 @@ import pytest
 from apiserver.operating.backup import manifest
 from apiserver.operating.backup.checking import check, forget
 from apiserver.operating.backup.making import make
+from apiserver.operating.backup.rereading import read_on
 from apiserver.operating.backup.restoring import restore, verify
 from apiserver.operating.backup.storage import BackupError, Storage, storage
 from apiserver.settings import Settings
@@ -67,22 +68,27 @@ def test_a_bucket_does_what_a_folder_does(data: Path, bucket: Storage, tmp_path:
     assert verify(settings, chosen, tmp_path / "new", quiet()) == []
 
 
-def test_what_is_damaged_or_missing_in_a_bucket_is_found(data: Path, bucket: Storage) -> None:
+def test_what_is_damaged_or_missing_in_a_bucket_is_found(data: Path, bucket: Storage, tmp_path: Path) -> None:
     make(Settings(data=data), bucket, quiet())
+    noted, hours = tmp_path / "noted", 1e-6
+    assert read_on(bucket, noted, hours, quiet()).wrong == []
     name = next(iter(bucket.sizes("pieces")))
     whole = bucket.read(name)
     bucket.write(name, whole[:-1] + bytes([whole[-1] ^ 1]))
-    assert any("is damaged" in line for line in check(bucket, quiet()))
+    assert any("is damaged" in line for line in map(str, check(bucket, quiet())))
+    assert "is damaged" in read_on(bucket, noted, hours, quiet()).wrong[0]
     bucket.delete(name)
+    assert "is missing" in read_on(bucket, noted, hours, quiet()).wrong[0]
     bucket.delete(name)
-    assert any("is missing" in line for line in check(bucket, quiet()))
-    with pytest.raises(BackupError, match="cannot be asked for pieces/"):
+    assert any("is missing" in line for line in map(str, check(bucket, quiet())))
+    with pytest.raises(BackupError, match=r"/pieces/.* cannot be read: there is none"):
         bucket.read(name)
 
 
 def test_a_bucket_that_does_not_exist_is_said(data: Path, bucket: Storage) -> None:
-    with pytest.raises(BackupError, match=r"s3://other cannot be listed: .*NoSuchBucket"):
+    with pytest.raises(BackupError, match=r"s3://other cannot be listed: .*NoSuchBucket") as caught:
         make(Settings(data=data), storage("s3://other"), quiet())
+    assert caught.value.told == "the destination cannot be listed"
 
 
 @pytest.mark.parametrize("name", ["AWS_ACCESS_KEY_ID", "AWS_REGION"])

@@ -56,6 +56,7 @@ def test_a_failure_is_told(tmp_path: Path) -> None:
     with served(tmp_path / "data", backup_to=str(tmp_path / "backups")) as server:
         wait_until(lambda: told(server)["state"] == "failed")
         assert told(server)["newest"] is None
+        assert told(server)["why"] == "the destination cannot be listed: Not a directory"
         assert number(server, "apiserver_backup_well") == 0
         assert "a backup waits: " in server.log.read_text()
 
@@ -91,7 +92,7 @@ async def test_backups_that_are_ahead_do_not_count_until_the_clock_has_come_ther
     await backups._make_if_due()
     assert backups.gauges()["backup_newest_seconds"][1]() == made
     clock[0] = made - day / 2
-    assert backups.report() == {"state": "ok", "newest": None}
+    assert backups.report() == {"state": "ok", "newest": None, "why": None}
     asked = []
 
     async def make() -> None:
@@ -136,7 +137,8 @@ async def test_after_a_failure_the_newest_backup_is_told_still(
     (tmp_path / "backups").write_text("this is no folder")
     with pytest.raises(BackupError):
         await backups._make_if_due()
-    assert backups.report() == {"state": "failed", "newest": before["newest"]}
+    why = "the destination cannot be used: File exists"
+    assert backups.report() == {"state": "failed", "newest": before["newest"], "why": why}
     assert backups.gauges()["backup_newest_seconds"][1]() == made
     (tmp_path / "backups").unlink()
     backups._next_try = 0
@@ -163,6 +165,23 @@ async def test_a_backup_after_which_nothing_can_be_deleted_is_not_made_again_at_
     monkeypatch.setattr(time, "time", lambda: now + 1800)
     await backups._make_if_due()
     assert len(manifest.names(folder)) == 1
+
+
+@pytest.mark.anyio
+async def test_why_the_command_failed_is_told_without_paths(data: Path, tmp_path: Path) -> None:
+    """Anybody may read /health. The log has the whole message."""
+    folder = Folder(tmp_path / "backups")
+    (tmp_path / "backups").mkdir(mode=0o700)
+    backups = ScheduledBackups(Settings(data=data, backup_to=str(folder.root)))
+    with folder.owned(), pytest.raises(BackupError, match=f"another backup to {folder.root} is under way"):
+        await backups._make_if_due()
+    assert backups.report()["why"] == "another backup to the destination is under way"
+    (data / "formats.json").write_text('{"release": "9.0.0", "formats": {"folder": 99}}')
+    backups._next_try = 0
+    with pytest.raises(BackupError) as failure:
+        await backups._make_if_due()
+    assert str(tmp_path) in str(failure.value)
+    assert backups.report()["why"] == "the data folder cannot be used"
 
 
 def test_engines_make_no_backups() -> None:

@@ -62,7 +62,7 @@ def test_a_backup_without_the_signature_is_refused_and_named(
     forged = manifest.write(folder_of(destination, key), empty())
     monkeypatch.setattr("time.time", lambda: manifest.time_of(forged.name))
     folder = folder_of(destination)
-    assert any(forged.name in line and "not signed" in line for line in check(folder, quiet()))
+    assert any(forged.name in line and "not signed" in line for line in map(str, check(folder, quiet())))
     with pytest.raises(BackupError, match=forged.name):
         forget(folder, 1)
     with pytest.raises(

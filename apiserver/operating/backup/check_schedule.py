@@ -1,0 +1,94 @@
+"""Checks of backups that the server makes by itself, as the setting `backup_check_every` says (`rereading.py`)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import time
+
+from apiserver.data_folder import DataFolder
+from apiserver.metrics.gauges import Gauges
+from apiserver.operating.backup import command, rereading
+from apiserver.operating.backup.rereading import State
+from apiserver.operating.backup.schedule import LOOK, RETRY, told_of
+from apiserver.operating.backup.storage import BackupError, storage
+from apiserver.operating.escaping import shown
+from apiserver.operating.sizes import counted
+from apiserver.repeating import Repeating
+from apiserver.settings import Settings
+from apiserver.times import epoch_millis
+
+#: Lines of what is wrong that are logged.
+_LOGGED = 20
+
+log = logging.getLogger(__name__)
+
+
+class ScheduledChecks:
+    """Reads what lies at the destination when that was last done `backup_check_every` hours ago, also over restarts."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._every = settings.backup_check_every * 3600.0
+        self._begun = time.time()
+        self._next_try = -math.inf
+        """When (monotonic) it may be tried again after a failure."""
+        self._state = State("")
+        self.failure: str | None = None
+        """Why the last attempt failed, as anybody may know it; None if it did not fail."""
+        self.job = Repeating("a check of backups", self._check_if_due, LOOK, expected=(BackupError, OSError))
+
+    @property
+    def state(self) -> str:
+        """For people: "damaged", "failed", "late" (all was last read twice `backup_check_every` ago), or "ok"."""
+        if self._state.wrong:
+            return "damaged"
+        if self.failure is not None:
+            return "failed"
+        return "late" if time.time() - (self.ended() or self._begun) > 2 * self._every else "ok"
+
+    def report(self) -> dict[str, str | int | None]:
+        """What `/health` tells."""
+        wrong, ended = len(self._state.wrong), self._state.ended or None
+        return {"state": self.state, "ended": ended, "findings": wrong, "why": self.failure}
+
+    def gauges(self) -> Gauges:
+        """Its numbers in `/metrics`."""
+        return {
+            "backup_check_findings": ("What is damaged or missing of backups.", lambda: len(self._state.wrong)),
+            "backup_check_ended_seconds": ("When all backups were last read.", self.ended),
+            "backup_check_well": (
+                "0 if reading backups failed or is late.",
+                lambda: float(self.state not in ("failed", "late")),
+            ),
+        }
+
+    def ended(self) -> float:
+        """When all was last read, in epoch seconds; 0: never."""
+        return (epoch_millis(self._state.ended) or 0) / 1000 if self._state.ended else 0
+
+    async def _check_if_due(self) -> None:
+        self._state = await asyncio.to_thread(self._look)  # a backup may have mended something
+        is_due = bool(self._state.place) or not 0 <= time.time() - self.ended() < self._every
+        if not is_due or time.monotonic() < self._next_try:
+            return
+        try:
+            before = self._state.ended
+            ended = await command.run(self._settings, "--check", "--gently")
+            self._state = await asyncio.to_thread(self._look)
+            if self._state.ended == before:
+                raise BackupError(ended.why, ended.told)
+            self.failure = None
+        except (BackupError, OSError) as error:
+            self.failure, self._next_try = told_of(error), time.monotonic() + RETRY
+            raise
+        wrong = self._state.wrong
+        for line in wrong[:_LOGGED]:
+            log.error("%s", shown(line))
+        log.info("backups were read: %s; %s", ended.said, counted(len(wrong), "findings"))
+
+    def _look(self) -> State:
+        """What the last check found, and the backups since."""
+        folder = DataFolder(self._settings.data)
+        return rereading.read_state(folder.backup_check, storage(self._settings.backup_to).address)

@@ -1,0 +1,55 @@
+"""Runs `apiserver backup` for a server, in a process of its own.
+
+A process that serves must not read its own databases in this way (`stores/pages.py` says why), and would answer slowly
+meanwhile.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from typing import NamedTuple
+
+from apiserver.operating.backup.storage import TELLS
+from apiserver.settings import EMBEDDED, ENVIRONMENT_PREFIX, Settings
+
+#: Seconds that a process may take to end once it is killed.
+_ENDING = 10.0
+
+
+class Ended(NamedTuple):
+    """How the command ended."""
+
+    is_well: bool
+    said: str
+    """What it printed, in a line."""
+    why: str
+    """Why it failed, if it did."""
+    told: str
+    """The same in words that anybody may read; empty: nothing is told."""
+
+
+async def run(settings: Settings, *flags: str) -> Ended:
+    """Run the command on the data folder and the destination of the settings. OSError: no process can be started."""
+    options = ["--data", str(settings.data), "--events", EMBEDDED, "--documents", EMBEDDED, "--tell"]
+    variables = {"BACKUP_KEY": settings.backup_key, "BACKUP_CHECK_EVERY": str(settings.backup_check_every)}
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "apiserver", "backup", settings.backup_to, *options, *flags),
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        env={**os.environ, **{f"{ENVIRONMENT_PREFIX}{name}": value for name, value in variables.items() if value}},
+    )
+    try:
+        said, errors = await process.communicate()
+    except BaseException:  # the server stops; the next start goes on
+        process.kill()
+        await asyncio.wait_for(process.wait(), _ENDING)
+        raise
+    # Lines about the work come first, then the error. A process that was killed says no error.
+    lines = errors.decode(errors="replace").splitlines() if process.returncode == 1 else []
+    why = lines[-1].removeprefix("apiserver: ") if lines else f"it ended with {process.returncode}"
+    told = [line.removeprefix(TELLS) for line in lines if line.startswith(TELLS)]
+    printed = "; ".join(said.decode(errors="replace").splitlines())
+    return Ended(process.returncode == 0, printed, why, told[-1] if told else "" if lines else why)

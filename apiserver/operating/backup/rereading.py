@@ -1,0 +1,152 @@
+"""Reads what lies at the destination again, a little at a time: backups do not look at pieces that are there already.
+
+1. Read all pieces in the order of their names, and compare each with its name, which is its SHA-256.
+2. Read those that are not well once more, as the destination may have failed for a moment.
+3. Look whether each manifest is what it was, and whether each piece is there that one needs.
+
+Pieces that are not well are *suspects*. The next backup reads them whole, and copies anew what damaged ones had, as far
+as the data folder still has it. After that, steps 2 and 3 are done again.
+
+How far it is, and what it found, is in a file of the data folder, so that it goes on after a restart. If a release does
+not understand the file, it begins anew.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from bisect import bisect_right
+from collections.abc import Collection, Sequence
+from pathlib import Path
+
+import msgspec
+
+from apiserver.data_folder import write_private
+from apiserver.operating.backup import manifest as manifests
+from apiserver.operating.backup import pieces
+from apiserver.operating.backup.manifest import DamagedManifest
+from apiserver.operating.backup.progress import Progress
+from apiserver.operating.backup.storage import BackupError, Missing, Storage
+from apiserver.times import utc_now
+
+#: Bytes a second that are read at least, if time allows it: a terabyte takes 36 hours.
+SLOWLY = 8e6
+#: Seconds between two writes of the file.
+_NOTED_EVERY = 30.0
+#: So many suspects are remembered, and so many lines of what is wrong. The rest is found the next time.
+_MOST = 1000
+
+
+class State(msgspec.Struct):
+    """How far it is, and what it found."""
+
+    destination: str
+    place: str = ""
+    """The piece that was read last; "": all have been read, or none has."""
+    pieces: int = 0
+    """How many were read since the beginning."""
+    suspects: list[str] = []
+    """The pieces that were not well when they were read."""
+    ended: str = ""
+    """When all had been read last; "": never."""
+    wrong: list[str] = []
+    """What was wrong then, in a line each, but for what has been mended since."""
+
+
+def read_state(path: Path, destination: str) -> State:
+    """What the file says of this destination; nothing if it says nothing of it."""
+    try:
+        state = msgspec.json.decode(path.read_bytes(), type=State)
+    except (OSError, msgspec.MsgspecError):
+        return State(destination)
+    return state if state.destination == destination else State(destination)
+
+
+def read_on(storage: Storage, path: Path, hours: float, progress: Progress) -> State:
+    """Go on to read all pieces, in half of these hours or sooner; what is wrong is in the state that is returned."""
+    state = read_state(path, storage.address)
+    sizes, _ = pieces.listed(storage)
+    left = sorted(sizes)
+    left = left[bisect_right(left, state.place) :]
+    total = sum(sizes[sha256] for sha256 in left)
+    progress.step("pieces", total, rate=max(SLOWLY, total / (hours * 1800)))
+    noted = time.monotonic()
+    for sha256 in left:
+        if not _is_well(storage, sha256) and sha256 not in state.suspects and len(state.suspects) < _MOST:
+            state.suspects.append(sha256)
+        state.place, state.pieces = sha256, state.pieces + 1
+        progress.advance(sizes[sha256])
+        if time.monotonic() - noted >= _NOTED_EVERY:
+            _write(path, state)
+            noted = time.monotonic()
+    progress.end()
+    suspects, wrong = _what_is_wrong(storage, state.suspects)
+    _write(path, State(storage.address, suspects=suspects, ended=utc_now(), wrong=wrong))
+    return msgspec.structs.replace(state, suspects=suspects, wrong=wrong)
+
+
+def look_again(storage: Storage, path: Path) -> None:
+    """Look whether a new backup has mended what was wrong. If all is being read, that is seen at the end of it."""
+    state = read_state(path, storage.address)
+    if state.wrong and not state.place:
+        suspects, wrong = _what_is_wrong(storage, state.suspects)
+        _write(path, msgspec.structs.replace(state, suspects=suspects, wrong=wrong))
+
+
+def _is_well(storage: Storage, sha256: str) -> bool:
+    """Whether a piece is what it was. BackupError: the destination does not answer."""
+    digest, size = hashlib.sha256(), 0
+    try:
+        for part in storage.stream(pieces.name_of(sha256)):
+            digest.update(part)
+            size += len(part)
+            if size > pieces.LARGEST:
+                return False
+    except Missing:  # it was deleted since
+        return True
+    except BackupError:
+        storage.sizes(f"pieces/{sha256[:2]}")
+        return False
+    return digest.hexdigest() == sha256
+
+
+def _what_is_wrong(storage: Storage, suspects: Collection[str]) -> tuple[list[str], list[str]]:
+    """Which of the suspects are not well still, and what is wrong with backups, in a line each.
+
+    What was written by somebody else, and is refused, is not looked at: `backup --check` names it.
+    """
+    still = [sha256 for sha256 in suspects if not _is_well(storage, sha256)]
+    wrong: list[str] = []
+    needing: dict[str, list[str]] = {}
+    for name in manifests.names(storage):
+        try:
+            backup = manifests.read(storage, name)
+        except DamagedManifest as error:
+            wrong.append(str(error))
+        except BackupError:
+            continue
+        else:
+            for piece in backup.manifest.pieces:
+                needing.setdefault(piece.sha256, []).append(name)
+    sizes, _ = pieces.listed(storage)
+    there = {*manifests.names(storage)}  # some may have been deleted since, with their pieces
+    for what, some in (("damaged", still), ("missing", needing.keys() - sizes.keys())):
+        for sha256 in sorted(some):
+            if names := [name for name in needing.get(sha256, ()) if name in there]:
+                wrong.append(f"the piece {sha256} is {what}, which {_backups(names)}")
+    return still, wrong[:_MOST]
+
+
+def _backups(names: Sequence[str]) -> str:
+    """Who needs a piece, for people."""
+    newest = manifests.id_of(names[-1])
+    return f"{newest} needs" if len(names) == 1 else f"{len(names)} backups need, the newest of them is {newest}"
+
+
+def _write(path: Path, state: State) -> None:
+    try:
+        write_private(path, msgspec.json.encode(state).decode())
+    except OSError as error:
+        raise BackupError(
+            f"{path} cannot be written: {error.strerror}", f"the data folder cannot be written: {error.strerror}"
+        ) from error
