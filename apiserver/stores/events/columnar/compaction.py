@@ -25,10 +25,13 @@ about as often as the number of points can be halved, and few small chunks are l
 from __future__ import annotations
 
 import asyncio
+import uuid
+from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from itertools import chain
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from apiserver.events.model import EventType, Owner
 from apiserver.events.queries import EVERYWHERE, SeriesQuery
@@ -37,7 +40,6 @@ from apiserver.stores.events.base import EventStoreBusy
 from apiserver.stores.events.columnar import encoding
 from apiserver.stores.events.columnar.blocks import OLD, Block, BlockStore, Found, Gone, NewBlock, Version
 from apiserver.stores.events.columnar.encoding import Workers
-from apiserver.stores.events.columnar.finding import Finder
 from apiserver.stores.events.columnar.loading import Loaded, Loader, points_in
 from apiserver.stores.events.columnar.precedence import Document, superseded
 from apiserver.stores.events.columnar.stretches import BlockPart, Stretch, stretches
@@ -57,7 +59,7 @@ _PAUSE, _QUESTIONS = 0.1, 100
 NO_VERSION = Version(0, 0)
 
 
-class Maker(Protocol):
+class Maker(ABC):
     """Makes chunks of events of one type."""
 
     at_a_time: int
@@ -65,51 +67,68 @@ class Maker(Protocol):
     sealed: int
     """Chunks of this size are not made anew with their neighbours."""
 
+    def __init__(self, loader: Loader) -> None:
+        self.loader = loader
+
     def size(self, stretch: Stretch) -> int:
         """How much there is in a stretch, about."""
+        return stretch.size
 
     def pieces(self, stretch: Stretch) -> list[Stretch]:
         """The stretch, cut into parts of it if it is too large to be made at once."""
+        return [stretch]
 
     async def may_begin(self, found: Found, up_to: int) -> bool:
         """Whether chunks may be made now of what was found, if writes up to a place have ended."""
+        return True
 
     def is_settled(self, stretch: Stretch) -> bool:
-        """Whether the stretch may stay as it is."""
+        """Whether the stretch may stay as it is: a chunk is alone there."""
+        return stretch.chunk is not None
 
     async def seen(self, found: Found, up_to: int) -> tuple[Found, list[Block]]:
         """The blocks that become chunks, or are chunks, if writes up to a place have ended; and some to be removed."""
+        return found, []
 
     def at(self, block: NewBlock) -> Block:
         """The block that is found once this one is put; its version does not matter."""
+        return block.at(NO_VERSION)
 
+    @abstractmethod
     async def chunks(self, owner: Owner, runs: Sequence[Run], up_to: int) -> list[NewBlock]:
         """Chunks with everything of these runs."""
 
-    def compacted(self, owner: Owner, blocks: Sequence[Block]) -> None:
+    def compacted(self, owner: Owner, blocks: Sequence[Block]) -> None:  # noqa: B027
         """Chunks were made: these blocks are left of those that were found, and whose writes had ended."""
 
 
-async def compact(store: BlockStore, maker: Maker, series: SeriesQuery, holder: str, fewest: int = FEWEST) -> bool:
+async def compact(maker: Maker, series: SeriesQuery, holder: str, fewest: int = FEWEST) -> bool:
     """Compact those of the series that need it, unless another holder of a lease does. Returns whether it was done."""
-    owner = series.owner
+    store, owner = maker.loader.store, series.owner
     if not await store.lease(owner, holder, LEASE):
         return False
     up_to = await store.ended(owner)
     found = await store.find(series)
     may_begin = found.noted <= up_to and await maker.may_begin(found, up_to)  # else a deletion may still be undone
-    done = may_begin and await make_chunks(store, maker, owner, found, up_to, holder, fewest)
+    done = may_begin and await make_chunks(maker, owner, found, up_to, holder, fewest)
     await store.lease(owner, holder, 0)
     return done
 
 
-async def take_lease(store: BlockStore, owner: Owner, holder: str) -> None:
-    """Wait until the holder may make chunks of the owner's events; EventStoreBusy if that takes too long."""
+@asynccontextmanager
+async def leased(store: BlockStore, owner: Owner) -> AsyncIterator[str]:
+    """The holder of a lease, who may make chunks of the owner's events; EventStoreBusy if nobody may for too long."""
+    holder = uuid.uuid4().hex
     for _ in range(_QUESTIONS):
         if await store.lease(owner, holder, LEASE):
-            return
+            break
         await asyncio.sleep(_PAUSE)
-    raise EventStoreBusy("another server compacts these events, or deletes some of them", overloaded=False)
+    else:
+        raise EventStoreBusy("another server compacts these events, or deletes some of them", overloaded=False)
+    try:
+        yield holder
+    finally:
+        await store.lease(owner, holder, 0)
 
 
 async def found_up_to(store: BlockStore, series: SeriesQuery) -> tuple[Found, int]:
@@ -124,13 +143,12 @@ async def found_up_to(store: BlockStore, series: SeriesQuery) -> tuple[Found, in
             return found._replace(blocks=[block for block in found.blocks if block.version.place <= up_to]), up_to
 
 
-async def make_chunks(
-    store: BlockStore, maker: Maker, owner: Owner, found: Found, up_to: int, holder: str, fewest: int
-) -> bool:
+async def make_chunks(maker: Maker, owner: Owner, found: Found, up_to: int, holder: str, fewest: int) -> bool:
     """Make chunks of what was found, after all writes up to a place have ended.
 
     Returns whether all were made: another server may have compacted the same blocks meanwhile.
     """
+    store = maker.loader.store
     try:
         found, useless = await maker.seen(found, up_to)
     except Gone:
@@ -220,53 +238,25 @@ def _loose(maker: Maker, name: Name, some: Sequence[Stretch]) -> list[Run]:
     return [run for run in runs if not run.is_settled]
 
 
-class PointsMaker:
-    """Makes chunks of points."""
+class PointsMaker(Maker):
+    """Makes chunks of points. Points of a write that is undone may stay in a chunk."""
 
     at_a_time = POINTS_AT_A_TIME
     sealed = encoding.SEALED
 
-    def __init__(self, loader: Loader, finder: Finder) -> None:
-        self._loader = loader
-        self._finder = finder
-
-    def size(self, stretch: Stretch) -> int:
-        """The number of points."""
-        return stretch.size
-
-    def pieces(self, stretch: Stretch) -> list[Stretch]:
-        """The stretch as it is: a series has not so many points."""
-        return [stretch]
-
-    async def may_begin(self, found: Found, up_to: int) -> bool:
-        """Whether chunks may be made: always."""
-        return True
-
-    def is_settled(self, stretch: Stretch) -> bool:
-        """Whether a chunk is alone there."""
-        return stretch.chunk is not None
-
-    async def seen(self, found: Found, up_to: int) -> tuple[Found, list[Block]]:
-        """All blocks. Points of a write that is undone may stay in a chunk."""
-        return found, []
-
-    def at(self, block: NewBlock) -> Block:
-        """The block as it is."""
-        return block.at(NO_VERSION)
-
     async def chunks(self, owner: Owner, runs: Sequence[Run], up_to: int) -> list[NewBlock]:
         """Chunks with all points of these runs. Nobody will read what they are made of."""
-        loaded = await self._loader.whole(one for run in runs for one in run.stretches)
+        loaded = await self.loader.whole(one for run in runs for one in run.stretches)
         made = await off_loop(
             sum([run.size for run in runs]),
             lambda: [one for run in runs for one in _chunks_of(owner, run, loaded, up_to)],
         )
-        self._loader.replaced([part.block for run in runs for part in run.parts], made)
+        self.loader.replaced([part.block for run in runs for part in run.parts], made)
         return made
 
     def compacted(self, owner: Owner, blocks: Sequence[Block]) -> None:
         """Remember the blocks that are left, so that readers of the owner's points need not ask for them."""
-        self._finder.compacted(SeriesQuery(owner, EventType.SCALAR), blocks)
+        self.loader.finder.compacted(SeriesQuery(owner, EventType.SCALAR), blocks)
 
 
 def _chunks_of(owner: Owner, run: Run, loaded: Loaded, up_to: int) -> list[NewBlock]:

@@ -14,36 +14,27 @@ Releases that knew no such deletion do not find the note. To their readers, the 
 
 from __future__ import annotations
 
-import uuid
-
 from apiserver.events.model import EventType, Owner
 from apiserver.events.queries import SeriesQuery
-from apiserver.stores.events.base import EventStoreBusy
-from apiserver.stores.events.columnar.blocks import BlockStore, Gone
-from apiserver.stores.events.columnar.compaction import found_up_to, take_lease
-from apiserver.stores.events.columnar.loading import TRIES, Loader
+from apiserver.stores.events.columnar.compaction import found_up_to, leased
+from apiserver.stores.events.columnar.loading import Loader, begins_again
 from apiserver.stores.events.columnar.statistics import count
 from apiserver.stores.events.columnar.stretches import stretches
 
 
-async def delete_known(store: BlockStore, loader: Loader, owner: Owner, known: int) -> int:
-    """Delete the owner's points, or none if some came behind the place `known`; return how many there were."""
-    holder = uuid.uuid4().hex
-    await take_lease(store, owner, holder)
-    try:
-        for _ in range(TRIES):
-            found, up_to = await found_up_to(store, SeriesQuery(owner, EventType.SCALAR))
-            if any(block.newest > known for block in found.counting):
-                return 0
-            try:
-                deleted = await count(loader, stretches(found))
-            except Gone:  # another server has compacted these blocks, as the lease had run out
-                continue
-            if not deleted:
-                return 0
+@begins_again()
+async def delete_known(loader: Loader, owner: Owner, known: int) -> int:
+    """Delete the owner's points, or none if some came behind the place `known`; return how many there were.
+
+    If a block is gone, another server has compacted these blocks, as the lease had run out.
+    """
+    store = loader.store
+    async with leased(store, owner):
+        found, up_to = await found_up_to(store, SeriesQuery(owner, EventType.SCALAR))
+        if any(block.newest > known for block in found.counting):
+            return 0
+        deleted = await count(loader, stretches(found))
+        if deleted:
             await store.delete_before(owner, up_to + 1)
             await store.remove_before({owner: up_to + 1})
-            return deleted
-        raise EventStoreBusy("these events are compacted again and again", overloaded=False)
-    finally:
-        await store.lease(owner, holder, 0)
+        return deleted

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict, deque
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Sequence
-from functools import partial
-from typing import TypeVar
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
+from functools import partial, wraps
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -57,6 +57,7 @@ TRIES = 10
 AHEAD = 2
 
 Part = TypeVar("Part")
+Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 #: A block, and the names of its columns that are wanted.
 Wanted = tuple[Block, Sequence[str]]
@@ -79,16 +80,6 @@ class Loaded(dict[str, Columns]):
     def points(self, part: BlockPart, workers: Workers) -> Points:
         """The points of a part of a block; `workers` gives numbers to their workers."""
         return points_of(part, self[part.block.id], workers, self._points)
-
-
-async def until_nothing_is_gone(finder: Finder, read: Callable[[], Awaitable[Result]]) -> Result:
-    """What `read` returns, which begins again when a block is gone that `finder` found."""
-    for _ in range(TRIES):
-        try:
-            return await read()
-        except Gone:
-            finder.forget()
-    raise EventStoreBusy("these events are compacted again and again", overloaded=False)
 
 
 class Cache:
@@ -122,10 +113,11 @@ class Cache:
 
 
 class Loader:
-    """Fetches columns of the blocks of a store, and caches those of chunks, up to `most` bytes."""
+    """Finds the blocks of a store, fetches their columns, and caches those of chunks, up to `most` bytes."""
 
     def __init__(self, store: BlockStore, most: int) -> None:
-        self._store = store
+        self.store = store
+        self.finder = Finder(store)
         self._cache = Cache(most)
 
     async def load(self, wanted: Iterable[Wanted]) -> Loaded:
@@ -137,7 +129,7 @@ class Loader:
                 loaded[block.id] = known
             else:
                 missing[block.id] = (block, names)
-        fetched = await self._store.fetch([*missing.values()]) if missing else []
+        fetched = await self.store.fetch([*missing.values()]) if missing else []
         for (block, _), columns in zip(missing.values(), fetched, strict=True):
             loaded[block.id] = columns
             if block.lasts:
@@ -199,6 +191,29 @@ class Loader:
             size = sum([one.stretch.size for one in part])
             made.append(await off_loop(size, partial(_work_on, work, part, loaded, workers)))
         return made
+
+
+def begins_again(
+    loader_of: Callable[[Any], Loader] = lambda loader: loader,
+) -> Callable[[Callable[Arguments, Awaitable[Result]]], Callable[Arguments, Coroutine[Any, Any, Result]]]:
+    """A decorator of what reads blocks: it begins again when a block is gone that was found.
+
+    `loader_of` tells, by its first argument, which loader finds the blocks.
+    """
+
+    def decorated(read: Callable[Arguments, Awaitable[Result]]) -> Callable[Arguments, Coroutine[Any, Any, Result]]:
+        @wraps(read)
+        async def reads(*arguments: Arguments.args, **named: Arguments.kwargs) -> Result:
+            for _ in range(TRIES):
+                try:
+                    return await read(*arguments, **named)
+                except Gone:
+                    loader_of(arguments[0]).finder.forget()
+            raise EventStoreBusy("these events are compacted again and again", overloaded=False)
+
+        return reads
+
+    return decorated
 
 
 def whole_of(some: Iterable[Stretch]) -> Iterator[Wanted]:

@@ -17,7 +17,7 @@ from dataclasses import replace
 from apiserver.events.model import EventBatch, EventType, LogColumns, MetricSelection, Owner
 from apiserver.events.queries import SeriesQuery
 from apiserver.stores.events.columnar.blocks import NO_SERIES
-from apiserver.stores.events.columnar.loading import until_nothing_is_gone
+from apiserver.stores.events.columnar.loading import begins_again
 from apiserver.stores.events.columnar.log_batches import whole_bodies
 from apiserver.stores.events.columnar.log_blocks import (
     BATCHES,
@@ -59,7 +59,7 @@ class KnownBodies:
             return False
         known = self._known.get(owner)
         if known is None:
-            known = await until_nothing_is_gone(self._loader.finder, lambda: self._read(owner))
+            known = await _brought(self._loader, owner)
             self.forget(owner)
             self._known[owner] = known
             self._room -= 1 + len(known)
@@ -72,29 +72,26 @@ class KnownBodies:
         known = self._known.pop(owner, None)
         self._room += 0 if known is None else 1 + len(known)
 
-    async def _read(self, owner: Owner) -> frozenset[bytes]:
-        found = await self._loader.store.find(
-            SeriesQuery(owner, EventType.LOG, [MetricSelection(OF_BODIES[0], (OF_BODIES[1],))])
-        )
-        loaded = await self._loader.load(found.counting, BATCHES)
-        return frozenset(id for columns in loaded.values() for id in bodies_of(columns))
+
+@begins_again()
+async def _brought(loader: LogLoader, owner: Owner) -> frozenset[bytes]:
+    """The ids of the bodies that copies brought."""
+    selection = [MetricSelection(OF_BODIES[0], (OF_BODIES[1],))]
+    found = await loader.store.find(SeriesQuery(owner, EventType.LOG, selection))
+    loaded = await loader.column(BATCHES, found.counting)
+    return frozenset(id for columns in loaded.values() for id in bodies_of(columns))
 
 
+@begins_again()
 async def known_bodies(loader: LogLoader, owner: Owner) -> set[bytes]:
     """The ids of all bodies that add nothing if they are sent again: they were sent, or a copy brought them."""
-
-    async def read() -> set[bytes]:
-        found = (await loader.store.find(SeriesQuery(owner, EventType.LOG))).counting
-        lines = [block for block in found if block.series == NO_SERIES]
-        ids = whole_bodies(batch_id(block) for block in lines if not block.lasts)
-        for some in in_parts([block for block in lines if block.statement is not None], lambda block: 1, _AT_ONCE):
-            for columns in (await loader.load(some, BATCHES)).values():
-                ids |= whole_bodies(map(bytes, batches_of(columns).ids.tolist()))
-        for columns in (await loader.load([block for block in found if block.series == OF_BODIES], BATCHES)).values():
-            ids.update(bodies_of(columns))
-        return ids
-
-    return await until_nothing_is_gone(loader.finder, read)
+    found = (await loader.store.find(SeriesQuery(owner, EventType.LOG))).counting
+    lines = [block for block in found if block.series == NO_SERIES]
+    ids = whole_bodies(batch_id(block) for block in lines if not block.lasts)
+    for some in in_parts([block for block in lines if block.statement is not None], lambda block: 1, _AT_ONCE):
+        for columns in (await loader.column(BATCHES, some)).values():
+            ids |= whole_bodies(map(bytes, batches_of(columns).ids.tolist()))
+    return ids | await _brought(loader, owner)
 
 
 async def know_bodies(loader: LogLoader, holder: str, owner: Owner, ids: Collection[bytes]) -> None:

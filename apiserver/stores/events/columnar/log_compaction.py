@@ -12,7 +12,7 @@ from itertools import pairwise
 from apiserver.events.model import Owner
 from apiserver.off_loop import off_loop
 from apiserver.stores.events.columnar.blocks import Block, Found, NewBlock
-from apiserver.stores.events.columnar.compaction import NO_VERSION, Run
+from apiserver.stores.events.columnar.compaction import Maker, Run
 from apiserver.stores.events.columnar.loading import Loaded
 from apiserver.stores.events.columnar.log_batches import Batches, joined
 from apiserver.stores.events.columnar.log_blocks import (
@@ -37,14 +37,12 @@ from apiserver.stores.events.columns.lines import joined as lines_of_all
 _AT_A_TIME = 32 * 2**20
 
 
-class LinesMaker:
+class LinesMaker(Maker):
     """Makes chunks of log lines."""
 
     at_a_time = _AT_A_TIME
     sealed = SEALED
-
-    def __init__(self, loader: LogLoader) -> None:
-        self._loader = loader
+    loader: LogLoader
 
     def size(self, stretch: Stretch) -> int:
         """Bytes of memory that the lines of the stretch take, about."""
@@ -69,26 +67,24 @@ class LinesMaker:
             return True
         deletion = known.series[1]
         if deletion:
-            await self._loader.store.put([note(known.owner, "")])
+            await self.loader.store.put([note(known.owner, "")])
         return not deletion and known.version.place <= up_to
-
-    def is_settled(self, stretch: Stretch) -> bool:
-        """Whether a chunk is alone there."""
-        return stretch.chunk is not None
 
     async def seen(self, found: Found, up_to: int) -> tuple[Found, list[Block]]:
         """Chunks made of fragments, and what else has ended; and fragments that were sent again."""
-        return await self._loader.seen(of_lasting(found, up_to))
+        return await self.loader.seen(of_lasting(found, up_to))
 
     def at(self, block: NewBlock) -> Block:
         """The block on the axis of logs."""
-        return on_axis(block.at(NO_VERSION))
+        return on_axis(super().at(block))
 
     async def chunks(self, owner: Owner, runs: Sequence[Run], up_to: int) -> list[NewBlock]:
         """Chunks with all lines of these runs that are to be kept."""
         parts = [part for run in runs for part in run.parts]
-        loaded = await self._loader.load([part.block for part in parts], LINES)
-        of_chunks = await self._loader.load([part.block for part in parts if part.block.statement is not None], BATCHES)
+        loaded = await self.loader.column(LINES, [part.block for part in parts])
+        of_chunks = await self.loader.column(
+            BATCHES, [part.block for part in parts if part.block.statement is not None]
+        )
 
         def make() -> list[NewBlock]:
             batches = joined([batches_in(part, of_chunks) for part in parts])
@@ -99,9 +95,6 @@ class LinesMaker:
             ]
 
         return await off_loop(sum([part.block.count for part in parts]), make)
-
-    def compacted(self, owner: Owner, blocks: Sequence[Block]) -> None:
-        """Remember nothing: readers of logs have these blocks on another axis."""
 
     def _lines(self, run: Run, loaded: Loaded) -> Lines:
         found = [lines for one in run.stretches if len(lines := self.kept(lines_in(one, loaded)))]

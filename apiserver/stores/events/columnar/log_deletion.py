@@ -40,7 +40,6 @@ lines were deleted adds nothing, as in other stores.
 from __future__ import annotations
 
 import math
-import uuid
 
 import numpy as np
 
@@ -48,7 +47,7 @@ from apiserver.events.model import EventType, LogPosition, Owner, Selection
 from apiserver.events.queries import SeriesQuery
 from apiserver.stores.events.base import EventStoreBusy
 from apiserver.stores.events.columnar.blocks import NO_SERIES, Block, BlockStore, Found
-from apiserver.stores.events.columnar.compaction import make_chunks, take_lease
+from apiserver.stores.events.columnar.compaction import leased, make_chunks
 from apiserver.stores.events.columnar.loading import TRIES
 from apiserver.stores.events.columnar.log_blocks import ABOUT, about_of, note, note_in, place_of, written_at
 from apiserver.stores.events.columnar.log_compaction import LinesMaker
@@ -65,9 +64,8 @@ async def delete_lines(
 
     None are deleted if step 2 finds lines of the owner that came behind the place `known`, if there is one.
     """
-    store, owner, deletion = loader.store, series.owner, uuid.uuid4().hex
-    await take_lease(store, owner, deletion)
-    try:
+    store, owner = loader.store, series.owner
+    async with leased(store, owner) as deletion:
         await store.put([note(owner, deletion)])
         found, up_to, place = await _found(store, owner, deletion)
         if known is not None and any(block.series == NO_SERIES and block.newest > known for block in found.counting):
@@ -75,15 +73,13 @@ async def delete_lines(
             return 0
         kept = _LinesToKeep(loader, _doomed(series.selection, exclude), before, place)
         for _ in range(TRIES):
-            if await make_chunks(store, kept, owner, found, up_to, deletion, 1):
+            if await make_chunks(kept, owner, found, up_to, deletion, 1):
                 break
             found, up_to, _ = await _found(store, owner, deletion)
         else:
             raise EventStoreBusy("this log is compacted again and again", overloaded=False)
         await _found(store, owner, deletion)
         await store.put([note(owner, "")])
-    finally:
-        await store.lease(owner, deletion, 0)
     return kept.count_of_others
 
 
@@ -125,7 +121,7 @@ class _LinesToKeep(LinesMaker):
         """As of all lines. It is known then which blocks may have lines that are not to be kept."""
         seen, again = await super().seen(found, up_to)
         end = math.inf if self._before is None else place_of(self._before)
-        about = await self._loader.load([block for block in seen.blocks if block.first < end], ABOUT)
+        about = await self.loader.column(ABOUT, [block for block in seen.blocks if block.first < end])
         self._with_others = {
             id for id, columns in about.items() if any(self._doomed(*name) for *name, _ in about_of(columns)[0])
         }

@@ -18,8 +18,7 @@ import numpy as np
 from apiserver.events.model import EventType, LogPosition, Owner
 from apiserver.events.queries import EVERYWHERE, Range, SeriesQuery
 from apiserver.stores.events.base import PAGE_BYTES, EventStoreBusy
-from apiserver.stores.events.columnar.blocks import NO_SERIES, Block, BlockStore, Columns, Found, Gone
-from apiserver.stores.events.columnar.finding import Finder
+from apiserver.stores.events.columnar.blocks import NO_SERIES, Block, Columns, Found, Gone
 from apiserver.stores.events.columnar.loading import TRIES, Loaded, Loader
 from apiserver.stores.events.columnar.log_blocks import (
     ABOUT,
@@ -43,17 +42,12 @@ from apiserver.stores.events.parts import in_parts
 _FIRST, _TIMES, _MOST = 20, 5, 2500
 
 
-class LogLoader:
+class LogLoader(Loader):
     """Loads blocks of the logs of a store."""
 
-    def __init__(self, store: BlockStore, cache: int) -> None:
-        self.store = store
-        self.finder = Finder(store)
-        self._loader = Loader(store, cache)
-
-    async def load(self, blocks: Iterable[Block], column: str) -> Loaded:
+    async def column(self, name: str, blocks: Iterable[Block]) -> Loaded:
         """A column of each of the blocks."""
-        return await self._loader.load((block, (column,)) for block in blocks)
+        return await self.load((block, (name,)) for block in blocks)
 
     async def seen(self, found: Found) -> tuple[Found, list[Block]]:
         """The blocks of lines on the axis of logs, without fragments that were sent again; and these."""
@@ -62,7 +56,7 @@ class LogLoader:
         fragments = [block for block in counting if not block.lasts]
         known: dict[bytes, int] = {}
         if asked := _of_same_times([block for block in counting if block.statement is not None], fragments):
-            for columns in (await self.load(asked, BATCHES)).values():
+            for columns in (await self.column(BATCHES, asked)).values():
                 batches = batches_of(columns)
                 known |= zip(batches.ids.tolist(), batches.places.tolist(), strict=True)
         again = [block for block in fragments if known.get(batch_id(block), block.version.place) != block.version.place]
@@ -139,12 +133,12 @@ class LogLoader:
             part for one in inside if one.first <= last and first <= one.last and (part := cut(one, first, last)).parts
         ]
         if may_be_in is not None:
-            about = await self.load(blocks_of(left), ABOUT)
+            about = await self.column(ABOUT, blocks_of(left))
             left = [one for one in left if any(may_be_in(about[part.block.id]) for part in one.parts)]
         left = left[::-1] if descending else left
         enough = bisect_left([*accumulate(one.size for one in left)], lines) + 1 if lines > 0 else 0
         for some in chain(in_parts(left[:enough], bytes_of, PAGE_BYTES), in_parts(left[enough:], bytes_of, PAGE_BYTES)):
-            yield some, await self.load(blocks_of(some), LINES)
+            yield some, await self.column(LINES, blocks_of(some))
 
 
 def of_lasting(found: Found, up_to: int) -> Found:

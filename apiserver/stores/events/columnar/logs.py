@@ -42,7 +42,7 @@ from apiserver.off_loop import off_loop
 from apiserver.stores.events.base import PAGE_BYTES, bytes_of_all, page_of
 from apiserver.stores.events.columnar.blocks import BlockStore, Columns
 from apiserver.stores.events.columnar.compaction import FEWEST, compact
-from apiserver.stores.events.columnar.loading import Loaded, until_nothing_is_gone
+from apiserver.stores.events.columnar.loading import Loaded, begins_again
 from apiserver.stores.events.columnar.log_blocks import (
     ABOUT,
     LINES,
@@ -75,6 +75,8 @@ from apiserver.stores.events.parts import in_parts
 CACHE = 32 * 2**20
 #: Lines after which a search pauses, so that it takes some milliseconds. It also pauses after PAGE_BYTES.
 SEARCHED = 10_000
+
+_begins_again = begins_again(lambda reads: reads._log)
 
 
 class LogReads:
@@ -119,18 +121,16 @@ class LogReads:
         return page
 
     @answers.counted
+    @_begins_again
     async def log_page(self, series: SeriesQuery, page: PageQuery[LogPosition]) -> tuple[list[LogLine], int]:
         """What `log_lines` and `log_count` answer. If no series are selected, blocks are found once for both."""
         if series.selection:
             return await self.log_lines(series, page), await self.log_count(series)
-        wanted = WantedLines.of(series, page, None)
-
-        async def read() -> tuple[list[LogLine], int]:
-            counted = await self._counted(series.owner)
-            total = sum([count for _, count in counted])
-            return await self._lines_of(series.owner, wanted, [one for one, _ in counted]), total
-
-        return await until_nothing_is_gone(self._log.finder, read)
+        counted = await self._counted(series.owner)
+        total = sum([count for _, count in counted])
+        return await self._lines_of(
+            series.owner, WantedLines.of(series, page, None), [one for one, _ in counted]
+        ), total
 
     def whole_lines(self, owner: Owner) -> AsyncIterator[Lines]:
         """All lines of the owner in their order, some at a time."""
@@ -157,76 +157,64 @@ class LogReads:
         _, sizes = await self._about(owner)
         return sizes
 
+    @_begins_again
     async def _about(self, owner: Owner) -> tuple[Counter[tuple[str, str]], dict[str, LogSize]]:
         """How many lines each series has, and how much each worker logged."""
+        counts: Counter[tuple[str, str]] = Counter()
+        sizes: dict[str, LogSize] = {}
+        found = await self._log.stretches(owner)
+        whole = blocks_of(one for one in found if is_whole(one))
+        for columns in (await self._log.column(ABOUT, whole)).values():
+            names, of_workers = about_of(columns)
+            counts.update({(metric, variant): count for metric, variant, count in names})
+            worker_sizes.add(sizes, of_workers)
+        for lines in await self._lines([one for one in found if not is_whole(one)]):
+            if len(lines):
+                counts.update(lines.names)
+                worker_sizes.add(sizes, worker_sizes.of_lines(lines))
+        return counts, sizes
 
-        async def read() -> tuple[Counter[tuple[str, str]], dict[str, LogSize]]:
-            counts: Counter[tuple[str, str]] = Counter()
-            sizes: dict[str, LogSize] = {}
-            found = await self._log.stretches(owner)
-            whole = blocks_of(one for one in found if is_whole(one))
-            for columns in (await self._log.load(whole, ABOUT)).values():
-                names, of_workers = about_of(columns)
-                counts.update({(metric, variant): count for metric, variant, count in names})
-                worker_sizes.add(sizes, of_workers)
-            for lines in await self._lines([one for one in found if not is_whole(one)]):
-                if len(lines):
-                    counts.update(lines.names)
-                    worker_sizes.add(sizes, worker_sizes.of_lines(lines))
-            return counts, sizes
-
-        return await until_nothing_is_gone(self._log.finder, read)
-
+    @_begins_again
     async def _counted(self, owner: Owner) -> list[tuple[Stretch, int]]:
         """All stretches of the log, ascending, and how many lines each has."""
-
-        async def read() -> list[tuple[Stretch, int]]:
-            found = await self._log.stretches(owner)
-            others = iter(await self._lines([one for one in found if not is_whole(one)]))
-            return [(one, one.size if is_whole(one) else len(next(others))) for one in found]
-
-        return await until_nothing_is_gone(self._log.finder, read)
+        found = await self._log.stretches(owner)
+        others = iter(await self._lines([one for one in found if not is_whole(one)]))
+        return [(one, one.size if is_whole(one) else len(next(others))) for one in found]
 
     async def _lines(self, some: Sequence[Stretch]) -> list[Lines]:
         """The lines of each of the stretches."""
-        loaded = await self._log.load(blocks_of(some), LINES)
+        loaded = await self._log.column(LINES, blocks_of(some))
         return await off_loop(size_of(some), lambda: [lines_in(one, loaded) for one in some])
 
     # --- numbers -----------------------------------------------------------------------------------
 
     @answers.counted
+    @_begins_again
     async def log_numbered(self, owner: Owner, numbers: Sequence[int]) -> tuple[list[LogLine], int]:
         """The lines with these numbers, and how many lines there are."""
-
-        async def read() -> tuple[list[LogLine], int]:
-            counted = await self._counted(owner)
-            firsts = np.array([0, *accumulate(count for _, count in counted)], np.int64)
-            found: list[LogLine] = []
-            for some in in_parts(of_parts(numbers, firsts), lambda part: counted[part[0]][0].size, SEARCHED):
-                loaded = await self._log.load(blocks_of(counted[number][0] for number, _ in some), LINES)
-                for number, places in some:
-                    found += lines_in(counted[number][0], loaded).take(places).log_lines()
-                if bytes_of_all(found) >= PAGE_BYTES:
-                    break
-            return page_of(found), int(firsts[-1])
-
-        return await until_nothing_is_gone(self._log.finder, read)
+        counted = await self._counted(owner)
+        firsts = np.array([0, *accumulate(count for _, count in counted)], np.int64)
+        found: list[LogLine] = []
+        for some in in_parts(of_parts(numbers, firsts), lambda part: counted[part[0]][0].size, SEARCHED):
+            loaded = await self._log.column(LINES, blocks_of(counted[number][0] for number, _ in some))
+            for number, places in some:
+                found += lines_in(counted[number][0], loaded).take(places).log_lines()
+            if bytes_of_all(found) >= PAGE_BYTES:
+                break
+        return page_of(found), int(firsts[-1])
 
     @answers.counted
+    @_begins_again
     async def log_number(self, owner: Owner, position: LogPosition) -> int:
         """How many lines lie before the position."""
-
-        async def read() -> int:
-            place, before = place_of(position), 0
-            for one, count in await self._counted(owner):
-                if one.last < place:
-                    before += count
-                elif one.first < place:
-                    loaded = await self._log.load(blocks_of([one]), LINES)
-                    before += lines_in(one, loaded).before(position)
-            return before
-
-        return await until_nothing_is_gone(self._log.finder, read)
+        place, before = place_of(position), 0
+        for one, count in await self._counted(owner):
+            if one.last < place:
+                before += count
+            elif one.first < place:
+                (lines,) = await self._lines([one])
+                before += lines.before(position)
+        return before
 
     # --- searches ----------------------------------------------------------------------------------
 
@@ -250,13 +238,13 @@ class ColumnarLogs(LogReads):
     """The logs of all owners, as one server reads and writes them."""
 
     def __init__(self, store: BlockStore, *, cache: int = CACHE) -> None:
-        self.blocks = LogLoader(store, cache)
-        self._bodies = KnownBodies(self.blocks)
+        self.loader = LogLoader(store, cache)
+        self._bodies = KnownBodies(self.loader)
         self._name = uuid.uuid4().hex
 
     @property
     def _log(self) -> LogLoader:
-        return self.blocks
+        return self.loader
 
     # --- writing -----------------------------------------------------------------------------------
 
@@ -265,21 +253,21 @@ class ColumnarLogs(LogReads):
         batch = await self._bodies.without(batch)
         lines = sum([len(columns.messages) for columns in batch.logs])
         for blocks in await off_loop(lines, lambda: fragments(batch)):
-            await self.blocks.store.put(blocks)
+            await self.loader.store.put(blocks)
 
     async def put_lines(self, owner: Owner, lines: Lines) -> None:
         """Keep lines at their positions."""
-        await put_lines(self.blocks, self._name, owner, lines)
+        await put_lines(self.loader, self._name, owner, lines)
 
     async def know_bodies(self, owner: Owner, ids: Collection[bytes]) -> None:
         """Take no lines of these bodies if they are sent from now on."""
-        await know_bodies(self.blocks, self._name, owner, ids)
+        await know_bodies(self.loader, self._name, owner, ids)
         self._bodies.forget(owner)
 
     async def delete(self, owners: Sequence[Owner]) -> int:
         """Delete the owners' lines; return how many there were."""
         counts = [await self.log_count(SeriesQuery(owner, EventType.LOG)) for owner in dict.fromkeys(owners)]
-        await self.blocks.store.remove_before(await self.blocks.store.delete(owners))
+        await self.loader.store.remove_before(await self.loader.store.delete(owners))
         return sum(counts)
 
     async def delete_logs(
@@ -289,16 +277,14 @@ class ColumnarLogs(LogReads):
 
         None are deleted if some lines of the owner came behind the place `known`, if there is one.
         """
-        return await delete_lines(self.blocks, series, before, exclude, known)
+        return await delete_lines(self.loader, series, before, exclude, known)
 
     async def compact(self, owner: Owner, *, fewest: int = FEWEST) -> bool:
         """Make chunks of fragments, and remove what counts nowhere. Any server may do it at any time.
 
         Returns whether it was done: perhaps another server does it just now.
         """
-        return await compact(
-            self.blocks.store, LinesMaker(self.blocks), SeriesQuery(owner, EventType.LOG), self._name, fewest
-        )
+        return await compact(LinesMaker(self.loader), SeriesQuery(owner, EventType.LOG), self._name, fewest)
 
     # --- what there is, and what changed ---------------------------------------------------------------
 
@@ -309,8 +295,8 @@ class ColumnarLogs(LogReads):
 
     async def changes(self, owner: Owner, since: int) -> tuple[int, OwnerChanges]:
         """What changed behind a place, perhaps with more, and the place to ask from next."""
-        reached = await self.blocks.store.ended(owner)
-        found = await self.blocks.store.find(SeriesQuery(owner, EventType.LOG), since=since)
+        reached = await self.loader.store.ended(owner)
+        found = await self.loader.store.find(SeriesQuery(owner, EventType.LOG), since=since)
         lines = sum([block.count for block in found.blocks])
         everything = found.noted > since or note_in(found.blocks) is not None
         return reached, OwnerChanges(log_lines=lines, everything=everything)

@@ -34,8 +34,7 @@ from apiserver.stores.events.columnar.compaction import FEWEST, PointsMaker, com
 from apiserver.stores.events.columnar.deletion import delete_known
 from apiserver.stores.events.columnar.earliest import earliest
 from apiserver.stores.events.columnar.encoding import fragments
-from apiserver.stores.events.columnar.finding import Finder
-from apiserver.stores.events.columnar.loading import Loader, until_nothing_is_gone
+from apiserver.stores.events.columnar.loading import Loader, begins_again
 from apiserver.stores.events.columnar.stretches import OfSeries, stretches
 from apiserver.stores.events.columnar.thinning import thin
 from apiserver.stores.events.columnar.whole_points import put_points, whole_points
@@ -48,34 +47,22 @@ CACHE = 32 * 2**20
 Result = TypeVar("Result")
 
 
-class ScalarBlocks:
-    """The blocks of points in a store, as one server finds and loads them."""
-
-    def __init__(self, store: BlockStore, cache: int) -> None:
-        self.store = store
-        self.finder = Finder(store)
-        self.loader = Loader(store, cache)
-
-    @answers.counted
-    async def read(
-        self, queries: Sequence[SeriesQuery], work: Callable[[Loader, list[OfSeries]], Awaitable[Result]]
-    ) -> Result:
-        """What `work` makes of each query's series, which are found by one request."""
-
-        async def read() -> Result:
-            found = await self.finder.find_of_each(queries)
-            return await work(self.loader, [stretches(one) for one in found])
-
-        return await until_nothing_is_gone(self.finder, read)
-
-
 class ScalarReads:
     """The methods of `EventStore` that read points."""
 
     @property
-    def _points(self) -> ScalarBlocks:
+    def _points(self) -> Loader:
         """Where the points are."""
         raise NotImplementedError
+
+    @answers.counted
+    @begins_again(lambda reads: reads._points)
+    async def _read(
+        self, queries: Sequence[SeriesQuery], work: Callable[[Loader, list[OfSeries]], Awaitable[Result]]
+    ) -> Result:
+        """What `work` makes of each query's series, which are found by one request."""
+        found = await self._points.finder.find_of_each(queries)
+        return await work(self._points, [stretches(one) for one in found])
 
     async def scalar_stats(self, series: SeriesQuery, *, spread: bool = False) -> list[ScalarStats]:
         """Stats of each series, sorted by metric and variant; with `spread`, all of them."""
@@ -88,7 +75,7 @@ class ScalarReads:
 
     async def _stats(self, queries: Sequence[SeriesQuery], *, spread: bool) -> list[list[ScalarStats]]:
         owners = [series.owner for series in queries]
-        return await self._points.read(
+        return await self._read(
             queries, lambda loader, found: statistics.scalar_stats(loader, owners, found, spread=spread)
         )
 
@@ -99,7 +86,7 @@ class ScalarReads:
 
     async def scalar_buckets_of_each(self, queries: Sequence[SeriesQuery], buckets: BucketQuery) -> list[list[Buckets]]:
         """The buckets of each query's series, in order."""
-        return await self._points.read(queries, lambda loader, found: bucketing.buckets(loader, found, buckets))
+        return await self._read(queries, lambda loader, found: bucketing.buckets(loader, found, buckets))
 
     async def curve_ends(self, asked: CurvesQuery) -> tuple[int, int] | None:
         """The least and the greatest x of all curves together; iteration −2³¹ is left out."""
@@ -116,14 +103,11 @@ class ScalarReads:
         )
 
     @answers.counted
+    @begins_again(lambda reads: reads._points)
     async def scalar_points(self, series: SeriesQuery, page: PageQuery[ScalarPosition]) -> ScalarPoints:
         """A page of points in (iter, metric, variant) order. A `whole` page never ends inside an iteration."""
-
-        async def read() -> ScalarPoints:
-            found = await self._points.finder.find(series, pages.range_of(page))
-            return await pages.page(self._points.loader, stretches(found), page)
-
-        return await until_nothing_is_gone(self._points.finder, read)
+        found = await self._points.finder.find(series, pages.range_of(page))
+        return await pages.page(self._points, stretches(found), page)
 
     async def last_values(self, series: SeriesQuery, n: int) -> dict[Name, list[float]]:
         """The last `n` values by iteration of each series, oldest first."""
@@ -142,28 +126,28 @@ class ScalarReads:
         return await self._read_one(series, lambda loader, found: by_worker.means(loader, found, grid))
 
     async def _read_one(self, series: SeriesQuery, work: Callable[[Loader, OfSeries], Awaitable[Result]]) -> Result:
-        return await self._points.read([series], lambda loader, found: work(loader, found[0]))
+        return await self._read([series], lambda loader, found: work(loader, found[0]))
 
     async def _read_curves(
         self, asked: CurvesQuery, work: Callable[[Loader, list[OfSeries]], Awaitable[Result]]
     ) -> Result:
-        return await self._points.read([asked.of(owner) for owner in asked.owners], work)
+        return await self._read([asked.of(owner) for owner in asked.owners], work)
 
     def whole_points(self, series: SeriesQuery) -> AsyncIterator[list[WholePoints]]:
         """All points of the series, some at a time."""
-        return whole_points(self._points.store, self._points.loader, series)
+        return whole_points(self._points, series)
 
 
 class ColumnarScalars(ScalarReads):
     """The scalars of all owners, as one server reads and writes them."""
 
     def __init__(self, store: BlockStore, *, cache: int = CACHE) -> None:
-        self.blocks = ScalarBlocks(store, cache)
+        self.loader = Loader(store, cache)
         self._name = uuid.uuid4().hex
 
     @property
-    def _points(self) -> ScalarBlocks:
-        return self.blocks
+    def _points(self) -> Loader:
+        return self.loader
 
     # --- writing -----------------------------------------------------------------------------------
 
@@ -175,50 +159,44 @@ class ColumnarScalars(ScalarReads):
         scalars, received = batch.scalars, batch.received
         made = await off_loop(len(scalars.iters), lambda: fragments(scalars, received))
         try:
-            await self._points.store.put(made)
+            await self.loader.store.put(made)
         except Refused as refusal:
             if not any(block.members for block in refusal.blocks):
                 raise
             refused = {(block.owner, name) for block in refusal.blocks for name in block.names}
             alone = await off_loop(len(scalars.iters), lambda: fragments(scalars, received, most_series=1))
-            await self._points.store.put([block for block in alone if (block.owner, block.series) in refused])
+            await self.loader.store.put([block for block in alone if (block.owner, block.series) in refused])
 
     async def put_points(self, owner: Owner, some: Sequence[WholePoints]) -> None:
         """Keep points of whole series."""
-        await put_points(self._points.store, self._name, owner, some)
+        await put_points(self.loader.store, self._name, owner, some)
 
     async def delete(self, owners: Sequence[Owner]) -> None:
         """Delete the owners' points."""
-        await self._points.store.remove_before(await self._points.store.delete(owners))
+        await self.loader.store.remove_before(await self.loader.store.delete(owners))
 
     async def delete_known(self, owner: Owner, known: int) -> int:
         """Delete the owner's points, or none if some came behind the place `known`; return how many there were."""
-        return await delete_known(self._points.store, self._points.loader, owner, known)
+        return await delete_known(self.loader, owner, known)
 
     async def thin_scalars(
         self, series: SeriesQuery, points: int, checksums: Mapping[tuple[str, str], int] | None = None
     ) -> int:
         """Thin those of the series that have more points to at most so many; return how many points are gone."""
-        return await thin(self._points.store, self._points.loader, series, points, checksums)
+        return await thin(self.loader, series, points, checksums)
 
     async def compact(self, owner: Owner, *, fewest: int = FEWEST) -> bool:
         """Make chunks of fragments, and remove what counts nowhere. Any server may do it at any time.
 
         Returns whether it was done: perhaps another server does it just now.
         """
-        return await compact(
-            self._points.store,
-            PointsMaker(self._points.loader, self._points.finder),
-            SeriesQuery(owner, EventType.SCALAR),
-            self._name,
-            fewest,
-        )
+        return await compact(PointsMaker(self.loader), SeriesQuery(owner, EventType.SCALAR), self._name, fewest)
 
     # --- what there is, and what changed ---------------------------------------------------------------
 
     async def series(self, owner: Owner) -> list[SeriesName]:
         """Every series of the owner, sorted."""
-        found = stretches(await self._points.finder.find(SeriesQuery(owner, EventType.SCALAR)))
+        found = stretches(await self.loader.finder.find(SeriesQuery(owner, EventType.SCALAR)))
         return [SeriesName(EventType.SCALAR, *name) for name in found]
 
     async def count(self, series: SeriesQuery) -> int:
@@ -227,8 +205,8 @@ class ColumnarScalars(ScalarReads):
 
     async def changes(self, owner: Owner, since: int) -> tuple[int, OwnerChanges]:
         """What changed behind a place, perhaps with more, and the place to ask from next."""
-        reached = await self._points.store.ended(owner)
-        found = await self._points.store.find(SeriesQuery(owner, EventType.SCALAR), since=since)
+        reached = await self.loader.store.ended(owner)
+        found = await self.loader.store.find(SeriesQuery(owner, EventType.SCALAR), since=since)
         changes = OwnerChanges(everything=found.noted > since)
         for block in found.blocks:
             changes.widen(SeriesName(EventType.SCALAR, *block.series), Range(block.first, block.last))

@@ -16,18 +16,16 @@ a compaction goes further. Then the series still has too many points, and is thi
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Mapping, Sequence
 
-from apiserver.events.model import BucketAxis, Owner, ScalarStats
+from apiserver.events.model import BucketAxis, ScalarStats
 from apiserver.events.queries import EVERYWHERE, SeriesQuery
 from apiserver.off_loop import off_loop
-from apiserver.stores.events.base import EventStoreBusy
-from apiserver.stores.events.columnar.blocks import Block, BlockStore, Found, Gone, NewBlock
-from apiserver.stores.events.columnar.compaction import LEASE, NO_VERSION, found_up_to, superseded_blocks, take_lease
+from apiserver.stores.events.columnar.blocks import Block, NewBlock
+from apiserver.stores.events.columnar.compaction import LEASE, NO_VERSION, found_up_to, leased, superseded_blocks
 from apiserver.stores.events.columnar.curves import ends
 from apiserver.stores.events.columnar.encoding import Workers, chunks_of
-from apiserver.stores.events.columnar.loading import TRIES, Loaded, Loader, points_in
+from apiserver.stores.events.columnar.loading import Loaded, Loader, begins_again, points_in
 from apiserver.stores.events.columnar.statistics import scalar_stats
 from apiserver.stores.events.columnar.stretches import Numbered, OfSeries, numbered, stretches
 from apiserver.stores.events.columns.chunks import POINTS_AT_A_TIME
@@ -38,62 +36,54 @@ from apiserver.stores.events.parts import in_parts
 from apiserver.stores.events.thinned import Thinned
 
 
-async def thin(
-    store: BlockStore, loader: Loader, series: SeriesQuery, points: int, checksums: Mapping[Name, int] | None
-) -> int:
+async def thin(loader: Loader, series: SeriesQuery, points: int, checksums: Mapping[Name, int] | None) -> int:
     """Thin series as `EventStore.thin_scalars` says; return how many points are gone."""
-    holder = uuid.uuid4().hex
-    await take_lease(store, series.owner, holder)
-    gone = 0
-    try:
-        for _ in range(TRIES):
-            found, up_to = await found_up_to(store, series)
-            thinner = _Thinner(store, loader, series.owner, holder, found, up_to)
-            try:
-                await thinner.thin(points, checksums)
-                return gone + thinner.gone
-            except Gone:  # another server has compacted these blocks, as the lease had run out
-                gone += thinner.gone
-        raise EventStoreBusy("these events are compacted again and again", overloaded=False)
-    finally:
-        await store.lease(series.owner, holder, 0)
+    async with leased(loader.store, series.owner) as holder:
+        thinner = _Thinner(loader, series, points, checksums, holder)
+        await thinner.thin()
+        return thinner.gone
 
 
 class _Thinner:
-    """Thins what was found of an owner."""
+    """Thins series with more points to `points`, if they have these checksums."""
 
-    def __init__(self, store: BlockStore, loader: Loader, owner: Owner, holder: str, found: Found, up_to: int) -> None:
-        self._store = store
+    def __init__(
+        self, loader: Loader, wanted: SeriesQuery, points: int, checksums: Mapping[Name, int] | None, holder: str
+    ) -> None:
         self._loader = loader
-        self._owner = owner
+        self._wanted = wanted
+        self._owner = wanted.owner
+        self._points = points
+        self._checksums = checksums
         self._holder = holder
-        self._found = found
-        self._up_to = up_to
-        self._series: OfSeries = stretches(found)
+        self._series: OfSeries = {}
+        self._up_to = 0
         self.gone = 0
         """How many points are gone so far."""
 
-    async def thin(self, points: int, checksums: Mapping[Name, int] | None) -> None:
-        """Thin all series with more points that have these checksums. Gone: a block is not there any more."""
+    @begins_again(lambda thinner: thinner._loader)
+    async def thin(self) -> None:
+        """Thin all of them. If a block is gone, another server has compacted these, as the lease had run out."""
+        store = self._loader.store
+        found, self._up_to = await found_up_to(store, self._wanted)
+        self._series = stretches(found)
         (stats,) = await scalar_stats(self._loader, [self._owner], [self._series], spread=True)
-        long = [one for one in stats if one.count > points]
-        if checksums is not None:
-            long = [one for one in long if (one.metric, one.variant) in checksums]
+        long = [one for one in stats if one.count > self._points]
+        if self._checksums is not None:
+            long = [one for one in long if (one.metric, one.variant) in self._checksums]
         put: list[Block] = []
         for some in in_parts(long, lambda one: one.count, POINTS_AT_A_TIME):
-            made, gone = await self._made(some, points, checksums)
-            await self._store.put(made)
-            await self._store.lease(self._owner, self._holder, LEASE)
+            made, gone = await self._made(some)
+            await store.put(made)
+            await store.lease(self._owner, self._holder, LEASE)
             put += [block.at(NO_VERSION) for block in made]
             self.gone += gone
-        await self._store.remove(self._owner, superseded_blocks(self._found, put, self._up_to))
+        await store.remove(self._owner, superseded_blocks(found, put, self._up_to))
 
-    async def _made(
-        self, some: Sequence[ScalarStats], points: int, checksums: Mapping[Name, int] | None
-    ) -> tuple[list[NewBlock], int]:
-        """Chunks with the points that stay of those of the series that have these checksums, and how many points go."""
+    async def _made(self, some: Sequence[ScalarStats]) -> tuple[list[NewBlock], int]:
+        """Chunks with the points that stay of those of the series that have the checksums, and how many points go."""
         names = [(one.metric, one.variant) for one in some]
-        series = [Thinned(await self._thinning(one, points)) for one in some]
+        series = [Thinned(await self._thinning(one)) for one in some]
         workers = Workers()
         for part in in_parts(numbered(self._series[name] for name in names), _size, POINTS_AT_A_TIME):
             loaded = await self._loader.whole(stretch for _, stretch in part)
@@ -108,18 +98,19 @@ class _Thinner:
         def made() -> tuple[list[NewBlock], int]:
             for one in series:
                 one.end()
-            same = [one for one in series if checksums is None or checksums.get(one.kept.series) == one.checksum]
+            known = self._checksums
+            same = [one for one in series if known is None or known.get(one.kept.series) == one.checksum]
             return [block for one in same for block in self._chunks(one.kept)], sum([one.gone for one in same])
 
         return await off_loop(sum([one.count for one in some]), made)
 
-    async def _thinning(self, stats: ScalarStats, points: int) -> Thinning:
+    async def _thinning(self, stats: ScalarStats) -> Thinning:
         found = known_ends(stats)
         if found is None:
             name = stats.metric, stats.variant
             found = await ends(self._loader, [{name: self._series[name]}], BucketAxis.ITER)
         assert found is not None  # only a series that is a single value has no curve
-        return Thinning.of(stats, found, points)
+        return Thinning.of(stats, found, self._points)
 
     def _chunks(self, kept: WholePoints) -> list[NewBlock]:
         some = self._series[kept.series]

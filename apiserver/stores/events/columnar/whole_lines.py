@@ -22,7 +22,7 @@ from apiserver.events.model import EventType, Owner
 from apiserver.events.queries import Range, SeriesQuery
 from apiserver.off_loop import off_loop
 from apiserver.stores.events.columnar.blocks import NO_SERIES
-from apiserver.stores.events.columnar.loading import Loaded, until_nothing_is_gone
+from apiserver.stores.events.columnar.loading import Loaded, begins_again
 from apiserver.stores.events.columnar.log_batches import Batches
 from apiserver.stores.events.columnar.log_blocks import LINES, NO_LINES, chunks_of, place_of, position_at
 from apiserver.stores.events.columnar.log_reading import LogLoader, blocks_of, cut, lines_in, of_lasting
@@ -47,22 +47,19 @@ def _lines(some: Sequence[Stretch], loaded: Loaded) -> Lines:
     return lines_of_all([lines_in(one, loaded) for one in some])
 
 
+@begins_again()
 async def put_lines(loader: LogLoader, holder: str, owner: Owner, lines: Lines) -> None:
     """Keep lines of the owner at their positions, as `EventStore.put_lines` says."""
-
-    async def put() -> None:
-        up_to = await ended(loader.store, holder, owner)
-        some, there = await _between(loader, owner, _ends(lines), up_to)
-        fresh = lines.without(there)
-        if not len(fresh):
-            return
-        ends, nothing = _ends(fresh), Batches.of([])
-        if any(one.first <= ends[1] and ends[0] <= one.last for one in some):
-            up_to = NOTHING
-        made = await off_loop(len(fresh), partial(chunks_of, owner, ends, fresh, nothing, up_to, None))
-        await loader.store.put(made)
-
-    await until_nothing_is_gone(loader.finder, put)
+    up_to = await ended(loader.store, holder, owner)
+    some, there = await _between(loader, owner, _ends(lines), up_to)
+    fresh = lines.without(there)
+    if not len(fresh):
+        return
+    ends, nothing = _ends(fresh), Batches.of([])
+    if any(one.first <= ends[1] and ends[0] <= one.last for one in some):
+        up_to = NOTHING
+    made = await off_loop(len(fresh), partial(chunks_of, owner, ends, fresh, nothing, up_to, None))
+    await loader.store.put(made)
 
 
 def _ends(lines: Lines) -> tuple[int, int]:
@@ -75,6 +72,6 @@ async def _between(loader: LogLoader, owner: Owner, ends: tuple[int, int], up_to
     found = await loader.store.find(SeriesQuery(owner, EventType.LOG), times)
     found, _ = await loader.seen(of_lasting(found, up_to))
     some = [one for each in stretches(found).get(NO_SERIES, ()) if (one := cut(each, *ends)).parts]
-    loaded = await loader.load(blocks_of(some), LINES)
+    loaded = await loader.column(LINES, blocks_of(some))
     lines = [lines for one in some if len(lines := lines_in(one, loaded))]
     return some, lines_of_all(lines) if lines else NO_LINES

@@ -37,12 +37,12 @@ MANY = LARGEST
 _Named = tuple[Name, Stretch]
 
 
-async def whole_points(store: BlockStore, loader: Loader, series: SeriesQuery) -> AsyncIterator[list[WholePoints]]:
+async def whole_points(loader: Loader, series: SeriesQuery) -> AsyncIterator[list[WholePoints]]:
     """All points of the series, some at a time, as `EventStore.whole_points` says."""
     done: tuple[Name, int] | None = None
     tries = 0
     while tries < TRIES:
-        found = stretches(await store.find(series))
+        found = stretches(await loader.store.find(series))
         named = [(name, one) for name, some in found.items() for one in some]
         left = [(name, one) for name, one in named if done is None or (name, one.last) > done]
         try:

@@ -35,9 +35,10 @@ from apiserver.off_loop import together
 from apiserver.stores.events.base import EventStoreError
 from apiserver.stores.events.columnar.blocks import Refused
 from apiserver.stores.events.columnar.compactor import Compactor, Compacts
+from apiserver.stores.events.columnar.loading import Loader
 from apiserver.stores.events.columnar.log_reading import LogLoader
 from apiserver.stores.events.columnar.logs import ColumnarLogs, LogReads
-from apiserver.stores.events.columnar.scalars import ColumnarScalars, ScalarBlocks, ScalarReads
+from apiserver.stores.events.columnar.scalars import ColumnarScalars, ScalarReads
 from apiserver.stores.events.columns.lines import Lines
 from apiserver.stores.events.columns.whole import WholePoints
 from apiserver.stores.events.elasticsearch import bulk, names
@@ -415,12 +416,12 @@ class ElasticsearchEventStore(ScalarReads, LogReads):
         return self._parts
 
     @property
-    def _points(self) -> ScalarBlocks:
-        return self._opened.scalars.blocks
+    def _points(self) -> Loader:
+        return self._opened.scalars.loader
 
     @property
     def _log(self) -> LogLoader:
-        return self._opened.logs.blocks
+        return self._opened.logs.loader
 
     @property
     def _cluster(self) -> Cluster:
