@@ -31,12 +31,15 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import NamedTuple, Protocol
 
+import msgspec
+
 from apiserver.events.model import Owner
 from apiserver.events.queries import EVERYWHERE, Range, SeriesQuery
 from apiserver.stores.events.base import EventStoreError
-from apiserver.stores.events.columnar.precedence import Chunk, Document, Fragment
 from apiserver.stores.events.columns.names import Name
 
+#: The place of a statement that no write comes before.
+NOTHING = -1
 #: The series of blocks that are not of one series.
 NO_SERIES: Name = ("", "")
 
@@ -139,8 +142,7 @@ class Version(NamedTuple):
 OLD = Version(0, 0)
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
+class Block(msgspec.Struct, frozen=True):
     """A block that a store has, without its columns."""
 
     owner: Owner
@@ -158,22 +160,25 @@ class Block:
     """If it is in a bundle, where. The others have the same id, version and columns."""
 
     @property
-    def document(self) -> Document:
-        """What `precedence.py` has to know of it."""
-        if self.statement is None:
-            return Fragment(self.id, self.version.place, self.first, self.last)
-        place = self.version.place if self.brings else None
-        return Chunk(self.id, self.statement.up_to, self.first, self.last, place)
-
-    @property
-    def reaches(self) -> int:
-        """The place up to which it has something: it counts if no deletion lies behind."""
-        return self.version.place if self.statement is None or self.brings else self.statement.up_to
+    def up_to(self) -> int:
+        """The place up to which it has everything; NOTHING, if it is a fragment."""
+        return NOTHING if self.statement is None else self.statement.up_to
 
     @property
     def brings(self) -> bool:
         """Whether it is a chunk of events that came with no fragment."""
         return self.statement is not None and self.statement.newest is None
+
+    @property
+    def brought_at(self) -> int | None:
+        """The place at which its events came. None: it is a chunk of events that came with fragments."""
+        return self.version.place if self.statement is None or self.brings else None
+
+    @property
+    def reaches(self) -> int:
+        """The place up to which it has something: it counts if no deletion lies behind."""
+        place = self.brought_at
+        return self.up_to if place is None else place
 
     @property
     def key(self) -> tuple[str, Name]:

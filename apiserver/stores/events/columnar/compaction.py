@@ -41,8 +41,8 @@ from apiserver.stores.events.columnar import encoding
 from apiserver.stores.events.columnar.blocks import OLD, Block, BlockStore, Found, Gone, NewBlock, Version
 from apiserver.stores.events.columnar.encoding import Workers
 from apiserver.stores.events.columnar.loading import Loaded, Loader, points_in
-from apiserver.stores.events.columnar.precedence import Document, superseded
-from apiserver.stores.events.columnar.stretches import BlockPart, Stretch, stretches
+from apiserver.stores.events.columnar.precedence import BlockPart, superseded
+from apiserver.stores.events.columnar.stretches import Stretch, stretches
 from apiserver.stores.events.columns.chunks import POINTS_AT_A_TIME
 from apiserver.stores.events.columns.names import Name
 from apiserver.stores.events.columns.points import concat
@@ -269,9 +269,9 @@ def _chunks_of(owner: Owner, run: Run, loaded: Loaded, up_to: int) -> list[NewBl
 def superseded_blocks(found: Found, put: Sequence[Block], up_to: int) -> list[Block]:
     """The blocks that count nowhere, if only writes that have ended are counted. A bundle goes as a whole."""
     ended = {block.id: block for block in found.blocks if block.version.place <= up_to}
-    by_name: dict[Name, list[Document]] = {}
+    by_name: dict[Name, list[Block]] = {}
     for block in chain([block for block in found.blocks if block.id in ended], put):
-        by_name.setdefault(block.series, []).append(block.document)
+        by_name.setdefault(block.series, []).append(block)
     none_left = chain.from_iterable(superseded(some, found.deleted) for some in by_name.values())
-    blocks = Counter(document.id for document in none_left)
+    blocks = Counter(block.id for block in none_left)
     return [ended[id] for id, count in blocks.items() if id in ended and count == ended[id].blocks]

@@ -29,7 +29,7 @@ import orjson
 
 from apiserver.events.model import Int64Array, Owner, Scalars
 from apiserver.stores.events.columnar.blocks import NO_SERIES, Block, Columns, Member, NewBlock, Statement
-from apiserver.stores.events.columnar.stretches import BlockPart
+from apiserver.stores.events.columnar.precedence import BlockPart
 from apiserver.stores.events.columns import chunks, pieces, reports, stats
 from apiserver.stores.events.columns.checked import Kind, Place, decoder, unwrap, wrap
 from apiserver.stores.events.columns.names import Name

@@ -35,7 +35,8 @@ from apiserver.stores.events.columnar.encoding import (
     timed_curves_of,
 )
 from apiserver.stores.events.columnar.finding import Finder
-from apiserver.stores.events.columnar.stretches import BlockPart, Numbered, Stretch
+from apiserver.stores.events.columnar.precedence import BlockPart
+from apiserver.stores.events.columnar.stretches import Numbered, Stretch
 from apiserver.stores.events.columns.chunks import POINTS_AT_A_TIME
 from apiserver.stores.events.columns.points import (
     NO_CURVE,

@@ -103,19 +103,8 @@ def on_axis(block: Block) -> Block:
         begin, end = place << _NUMBER, ((place + 1) << _NUMBER) - 1
     else:
         begin, end = block.begin, block.end
-    return Block(  # not by `replace`, which takes longer than all the rest
-        block.owner,
-        block.series,
-        block.id,
-        block.version,
-        (block.first << _SEQUENCE) + begin,
-        (block.last << _SEQUENCE) + end,
-        block.count,
-        block.statement,
-        block.begin,
-        block.end,
-        block.size,
-    )
+    first, last = (block.first << _SEQUENCE) + begin, (block.last << _SEQUENCE) + end
+    return msgspec.structs.replace(block, first=first, last=last)
 
 
 # --- blocks of lines -------------------------------------------------------------------------------

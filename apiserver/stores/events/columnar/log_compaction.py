@@ -29,7 +29,8 @@ from apiserver.stores.events.columnar.log_blocks import (
     position_at,
 )
 from apiserver.stores.events.columnar.log_reading import LogLoader, bytes_of, cut, lines_in, of_lasting
-from apiserver.stores.events.columnar.stretches import BlockPart, Stretch
+from apiserver.stores.events.columnar.precedence import BlockPart
+from apiserver.stores.events.columnar.stretches import Stretch
 from apiserver.stores.events.columns.lines import Lines
 from apiserver.stores.events.columns.lines import joined as lines_of_all
 

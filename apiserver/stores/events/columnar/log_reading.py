@@ -34,7 +34,8 @@ from apiserver.stores.events.columnar.log_blocks import (
     position_at,
     texts_of,
 )
-from apiserver.stores.events.columnar.stretches import BlockPart, Stretch, stretches
+from apiserver.stores.events.columnar.precedence import BlockPart
+from apiserver.stores.events.columnar.stretches import Stretch, stretches
 from apiserver.stores.events.columns.lines import Lines, Texts, joined
 from apiserver.stores.events.parts import in_parts
 

@@ -20,16 +20,8 @@ from typing import NamedTuple
 from apiserver.events.model import SINGLE_VALUE_ITERATION
 from apiserver.events.queries import Range
 from apiserver.stores.events.columnar.blocks import Block, Found
-from apiserver.stores.events.columnar.precedence import parts
+from apiserver.stores.events.columnar.precedence import BlockPart, parts
 from apiserver.stores.events.columns.names import Name
-
-
-class BlockPart(NamedTuple):
-    """A block's points count on the iterations `first` to `last`."""
-
-    block: Block
-    first: int
-    last: int
 
 
 class Stretch(NamedTuple):
@@ -100,8 +92,7 @@ def _stretches(blocks: Sequence[Block]) -> list[Stretch]:
     ascending = sorted(blocks, key=lambda one: one.first) if len(blocks) > 1 else blocks
     if all(one.last < next.first for one, next in pairwise(ascending)):
         return [Stretch(one.first, one.last, (BlockPart(one, one.first, one.last),)) for one in ascending]
-    known = {block.id: block for block in blocks}
-    counting = [BlockPart(known[one.id], *ends) for one, *ends in parts([block.document for block in blocks])]
+    counting = parts(blocks)
     groups: list[tuple[int, int, list[int]]] = []
     for number in sorted(range(len(counting)), key=lambda number: counting[number].first):
         _, first, last = counting[number]

@@ -21,7 +21,7 @@ from functools import partial
 from apiserver.events.model import EventType, Owner
 from apiserver.events.queries import Range, SeriesQuery
 from apiserver.off_loop import off_loop
-from apiserver.stores.events.columnar.blocks import NO_SERIES
+from apiserver.stores.events.columnar.blocks import NO_SERIES, NOTHING
 from apiserver.stores.events.columnar.loading import Loaded, begins_again
 from apiserver.stores.events.columnar.log_batches import Batches
 from apiserver.stores.events.columnar.log_blocks import LINES, NO_LINES, chunks_of, place_of, position_at
@@ -30,9 +30,6 @@ from apiserver.stores.events.columnar.stretches import Stretch, size_of, stretch
 from apiserver.stores.events.columnar.whole_points import ended
 from apiserver.stores.events.columns.lines import Lines
 from apiserver.stores.events.columns.lines import joined as lines_of_all
-
-#: The place of a statement that no write comes before.
-NOTHING = -1
 
 
 async def whole_lines(loader: LogLoader, owner: Owner) -> AsyncIterator[Lines]:

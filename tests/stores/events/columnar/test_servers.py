@@ -19,8 +19,8 @@ from apiserver.events.queries import PageQuery
 from apiserver.stores.events.columnar import whole_points
 from apiserver.stores.events.columnar.blocks import Version
 from apiserver.stores.events.columnar.encoding import curve_of
+from apiserver.stores.events.columnar.precedence import BlockPart
 from apiserver.stores.events.columnar.scalars import ColumnarScalars
-from apiserver.stores.events.columnar.stretches import BlockPart
 from apiserver.stores.events.columns.points import Points as Columns
 from apiserver.stores.events.columns.whole import WholePoints
 from tests.chance import examples
