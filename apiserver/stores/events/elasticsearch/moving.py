@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from apiserver.events.model import EventType, Owner
+from apiserver.events.model import Owner
 from apiserver.off_loop import together
 from apiserver.stores.events.base import EventStoreBusy, EventStoreError
 from apiserver.stores.events.columnar.compaction import LEASE
@@ -23,7 +23,6 @@ from apiserver.stores.events.columnar.logs import ColumnarLogs
 from apiserver.stores.events.columnar.scalars import ColumnarScalars
 from apiserver.stores.events.elasticsearch import names
 from apiserver.stores.events.elasticsearch.address import ElasticsearchAddress
-from apiserver.stores.events.elasticsearch.blocks import ElasticsearchBlocks
 from apiserver.stores.events.elasticsearch.cluster import Cluster
 from apiserver.stores.events.elasticsearch.old_documents import LogsWithOldDocuments, WithOldDocuments
 from apiserver.stores.events.elasticsearch.old_owners import owners_in
@@ -79,9 +78,9 @@ class Moving:
                 await _OfCompany(company, store, compact, owners, self._say).run()
 
     def _types(self) -> Iterator[tuple[WithOldDocuments, Compact]]:
-        points = WithOldDocuments(ElasticsearchBlocks(self._cluster), OldScalars(self._cluster), self._cluster)
+        points = WithOldDocuments(self._cluster, OldScalars(self._cluster))
         yield points, ColumnarScalars(points).compact
-        lines = LogsWithOldDocuments(ElasticsearchBlocks(self._cluster, EventType.LOG), self._cluster)
+        lines = LogsWithOldDocuments(self._cluster)
         yield lines, ColumnarLogs(lines).compact
 
 

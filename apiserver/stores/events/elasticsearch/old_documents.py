@@ -23,16 +23,17 @@ everything up to place 0 at least, as whoever compacts has written a lease befor
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from dataclasses import replace
 from typing import NamedTuple, Protocol, TypeVar
 
 from apiserver.events.model import EventBatch, EventType, LogColumns, Owner, Selection
 from apiserver.events.queries import EVERYWHERE, GREATEST, LEAST, Range, SeriesQuery
-from apiserver.stores.events.columnar.blocks import OLD, Block, BlockStore, Columns, Found, Gone, Near, NewBlock, near
+from apiserver.stores.events.columnar.blocks import OLD, Block, Columns, Found, Gone, Near, near
 from apiserver.stores.events.columnar.log_blocks import on_axis
 from apiserver.stores.events.columnar.stretches import stretches
 from apiserver.stores.events.columns.names import matcher
+from apiserver.stores.events.elasticsearch.blocks import ElasticsearchBlocks
 from apiserver.stores.events.elasticsearch.cluster import Cluster
 from apiserver.stores.events.elasticsearch.old_indices import OldIndices, State
 from apiserver.stores.events.elasticsearch.old_logs import OldLogs
@@ -63,13 +64,11 @@ class _Left(NamedTuple):
     some_are_gone: bool
 
 
-class WithOldDocuments:
-    """A BlockStore with the old documents of its type."""
+class WithOldDocuments(ElasticsearchBlocks):
+    """The blocks of events of one type, and the old documents of this type."""
 
-    def __init__(self, blocks: BlockStore, old: OldEvents, cluster: Cluster) -> None:
-        self.type = old.type
-        self._cluster = cluster
-        self._blocks = blocks
+    def __init__(self, cluster: Cluster, old: OldEvents) -> None:
+        super().__init__(cluster, old.type)
         self._old = old
         self.indices = OldIndices(cluster, old.type)
         self._old_owners = OldOwners(cluster, old.type, self.indices, self.left)
@@ -115,7 +114,7 @@ class WithOldDocuments:
         """How many events are in old blocks of the owner that count: 0 if all have been moved, or deleted."""
         if not (await self._old_blocks([owner]))[owner]:
             return 0
-        await self._blocks.ended(owner)
+        await self.ended(owner)
         found = await self.find(SeriesQuery(owner, self.type))
         of_series = stretches(found._replace(blocks=[self._in_order(block) for block in found.blocks]))
         parts = [part for some in of_series.values() for one in some for part in one.parts]
@@ -134,29 +133,25 @@ class WithOldDocuments:
 
     # --- the protocol ------------------------------------------------------------------------------
 
-    async def put(self, blocks: Sequence[NewBlock]) -> None:
-        """Keep the blocks. All of these writes have ended once this returns."""
-        await self._blocks.put(blocks)
-
     async def find(
         self, series: SeriesQuery, range: Range = EVERYWHERE, since: int | None = None, place: int = 0
     ) -> Found:
         """The blocks of the series with iterations in the range. Old documents have not changed since any place."""
         if since is not None or place:
-            return await self._blocks.find(series, range, since, place)
+            return await super().find(series, range, since, place)
         old = await self._old_blocks([series.owner])  # before others, as they may be moved meanwhile
-        return _with(await self._blocks.find(series, range), old[series.owner], series.selection, range)
+        return _with(await super().find(series, range), old[series.owner], series.selection, range)
 
     async def find_of_each(self, queries: Sequence[SeriesQuery]) -> list[Found]:
         """As `find` of each query, in order."""
         old = await self._old_blocks({series.owner for series in queries})
-        found = await self._blocks.find_of_each(queries)
+        found = await super().find_of_each(queries)
         return [_with(one, old[series.owner], series.selection) for one, series in zip(found, queries, strict=True)]
 
     async def near(self, owner: Owner, range: Range, most: int, *, descending: bool) -> Near:
         """Up to `most` blocks with something in the range: those of least `first`, or else of greatest `last`."""
         old = (await self._old_blocks([owner]))[owner]
-        new = await self._blocks.near(owner, range, most, descending=descending)
+        new = await super().near(owner, range, most, descending=descending)
         if not old or new.known is None:
             return new
         both = _with(new.found, old, (), new.known)
@@ -166,7 +161,7 @@ class WithOldDocuments:
     async def fetch(self, wanted: Sequence[tuple[Block, Sequence[str]]]) -> list[Columns]:
         """The named columns of each block. Gone: one of them is no longer there, or was put again."""
         is_old = [block.version == OLD for block, _ in wanted]
-        new = iter(await self._blocks.fetch([one for one, old in zip(wanted, is_old, strict=True) if not old]))
+        new = iter(await super().fetch([one for one, old in zip(wanted, is_old, strict=True) if not old]))
         old = iter(await self._old_columns([one for one, old in zip(wanted, is_old, strict=True) if old]))
         return [next(old) if one else next(new) for one in is_old]
 
@@ -184,45 +179,25 @@ class WithOldDocuments:
         if owner in self._known and useless:
             left = [block for block in self._known[owner].blocks if block.id not in useless]
             self._remember(owner, _Left(left, some_are_gone=True))
-        await self._blocks.remove(owner, [block for block in blocks if block.version != OLD])
+        await super().remove(owner, [block for block in blocks if block.version != OLD])
 
-    async def delete(self, owners: Sequence[Owner]) -> Mapping[Owner, int]:
+    async def delete(self, owners: Sequence[Owner]) -> dict[Owner, int]:
         """Note that nothing counts any more that the owners have."""
-        places = await self._blocks.delete(owners)
+        places = await super().delete(owners)
         again = [owner for owner in owners if not places[owner] and await self._has_old(owner.company)]
-        return {**places, **await self._blocks.delete(again)} if again else places
+        return {**places, **await super().delete(again)} if again else places
 
-    async def delete_before(self, owner: Owner, place: int) -> None:
-        """Note that nothing counts any more that lies before a place, as all old documents do."""
-        await self._blocks.delete_before(owner, place)
-
-    async def remove_before(self, places: Mapping[Owner, int]) -> None:
-        """Remove the blocks that lie before these places of deletions that have ended."""
-        await self._blocks.remove_before(places)
-
-    async def crowded(self, fragments: int) -> Mapping[Owner, int]:
+    async def crowded(self, fragments: int) -> dict[Owner, int]:
         """Owners that have a series with so many fragments, and some that have old documents."""
-        return {**dict.fromkeys(await self._old_owners.next(), OLD.place), **await self._blocks.crowded(fragments)}
-
-    async def ended(self, owner: Owner) -> int:
-        """A place up to which all writes of the owner have ended. A `find` after this sees them."""
-        return await self._blocks.ended(owner)
-
-    async def until_ended(self, owner: Owner, place: int) -> int:
-        """Wait until all writes up to this place have ended; return what `ended` does then."""
-        return await self._blocks.until_ended(owner, place)
-
-    async def lease(self, owner: Owner, holder: str, seconds: float) -> bool:
-        """Whether the holder may compact the owner for so long. 0 gives the lease back."""
-        return await self._blocks.lease(owner, holder, seconds)
+        return {**dict.fromkeys(await self._old_owners.next(), OLD.place), **await super().crowded(fragments)}
 
 
 class LogsWithOldDocuments(WithOldDocuments):
     """Log lines, of which the same batch may come again that an older version kept, or a part of it."""
 
-    def __init__(self, blocks: BlockStore, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster) -> None:
         self._lines = OldLogs(cluster)
-        super().__init__(blocks, self._lines, cluster)
+        super().__init__(cluster, self._lines)
 
     def _in_order(self, block: Block) -> Block:
         return on_axis(block)
@@ -253,7 +228,7 @@ class LogsWithOldDocuments(WithOldDocuments):
         return has_some or (owner in self._known and self._known[owner].some_are_gone)
 
     async def _is_deleted(self, owner: Owner) -> bool:
-        return (await self._blocks.find(SeriesQuery(owner, EventType.LOG), Range(GREATEST, LEAST))).deleted > 0
+        return (await super().find(SeriesQuery(owner, EventType.LOG), Range(GREATEST, LEAST))).deleted > 0
 
 
 def _take(columns: LogColumns, which: Sequence[int]) -> LogColumns:

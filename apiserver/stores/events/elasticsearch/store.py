@@ -43,7 +43,6 @@ from apiserver.stores.events.columns.lines import Lines
 from apiserver.stores.events.columns.whole import WholePoints
 from apiserver.stores.events.elasticsearch import bulk, names
 from apiserver.stores.events.elasticsearch.address import ElasticsearchAddress
-from apiserver.stores.events.elasticsearch.blocks import ElasticsearchBlocks
 from apiserver.stores.events.elasticsearch.changes import POLL, Deletions, changes_since, place_at
 from apiserver.stores.events.elasticsearch.cluster import Cluster
 from apiserver.stores.events.elasticsearch.marks import ABANDONED, Marks
@@ -121,8 +120,8 @@ class ElasticsearchEventStore(ScalarReads, LogReads):
         marks = Marks(cluster, abandoned=self._abandoned)
         deletions = Deletions(cluster)
         await cluster.ensure([marks.index, deletions.index])
-        points = WithOldDocuments(ElasticsearchBlocks(cluster), OldScalars(cluster), cluster)
-        lines = LogsWithOldDocuments(ElasticsearchBlocks(cluster, EventType.LOG), cluster)
+        points = WithOldDocuments(cluster, OldScalars(cluster))
+        lines = LogsWithOldDocuments(cluster)
         scalars, logs = ColumnarScalars(points), ColumnarLogs(lines)
         compactor = Compactor(
             {

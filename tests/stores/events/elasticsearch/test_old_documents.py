@@ -53,8 +53,8 @@ class Server:
     """What a server does with scalars and log lines."""
 
     def __init__(self, cluster: Cluster) -> None:
-        self.points = WithOldDocuments(ElasticsearchBlocks(cluster), OldScalars(cluster), cluster)
-        self.lines = LogsWithOldDocuments(ElasticsearchBlocks(cluster, EventType.LOG), cluster)
+        self.points = WithOldDocuments(cluster, OldScalars(cluster))
+        self.lines = LogsWithOldDocuments(cluster)
         self.scalars, self.logs = ColumnarScalars(self.points), ColumnarLogs(self.lines)
         self.stores: Sequence[WithOldDocuments] = (self.points, self.lines)
 
