@@ -30,12 +30,12 @@ it again. What is remembered is bounded, however many queries there are and howe
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from apiserver.events.model import EventType, Owner
 from apiserver.events.queries import EVERYWHERE, Range, SeriesQuery
+from apiserver.stores.events.bounded import Bounded
 from apiserver.stores.events.columnar.blocks import OLD, Block, BlockStore, Found
 from apiserver.stores.events.columns.names import Name
 
@@ -66,8 +66,7 @@ class Finder:
 
     def __init__(self, store: BlockStore, remembered: int = REMEMBERED) -> None:
         self._store = store
-        self._room = remembered
-        self._known: OrderedDict[_Key, _Known] = OrderedDict()
+        self._known = Bounded(remembered, _size)
         """The queries that were asked last."""
 
     async def find(self, series: SeriesQuery, range: Range = EVERYWHERE) -> Found:
@@ -78,16 +77,15 @@ class Finder:
         known = self._known.get(key)
         if known is None:
             found = await self._store.find(series)
-            if len(found.blocks) >= MANY and key not in self._known:
-                self._remember(key, _MANY)
+            if len(found.blocks) >= MANY and self._known.get(key) is None:
+                self._known.put(key, _MANY)
             return found
-        self._known.move_to_end(key)
         if known.last is not None:
             place = known.last.version.place
             newer = await self._store.find(series, place=place)
             if any(one.id == known.last.id and one.version == known.last.version for one in newer.blocks):
                 if len(newer.blocks) > MANY + len(known.blocks) // 4:
-                    self._remember(key, _MANY)
+                    self._known.put(key, _MANY)
                 return newer._replace(blocks=[*(known.blocks | {one.key: one for one in newer.blocks}).values()])
         ended = await self._store.ended(series.owner)
         found = await self._store.find(series)
@@ -108,27 +106,14 @@ class Finder:
 
     def forget(self) -> None:
         """Remember nothing any more: a block that counts is not there."""
-        while self._known:
-            self._forget(next(iter(self._known)))
+        self._known.clear()
 
     def _remember_lasting(self, key: _Key, lasting: Sequence[Block]) -> None:
         last = max(lasting, key=lambda one: one.version, default=None)
         if last is not None and last.version != OLD:
-            self._remember(key, _Known({one.key: one for one in lasting}, last))
+            self._known.put(key, _Known({one.key: one for one in lasting}, last))
         else:
-            self._forget(key)
-
-    def _forget(self, key: _Key) -> None:
-        known = self._known.pop(key, None)
-        if known is not None:
-            self._room += _size(key, known)
-
-    def _remember(self, key: _Key, known: _Known) -> None:
-        self._forget(key)
-        self._known[key] = known
-        self._room -= _size(key, known)
-        while self._room < 0:
-            self._forget(next(iter(self._known)))
+            self._known.drop(key)
 
 
 def _key(series: SeriesQuery) -> _Key:

@@ -8,7 +8,7 @@ place of the columns of the blocks that they replace. So it need not fetch what 
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
 from functools import partial, wraps
 from typing import Any, ParamSpec, TypeVar
@@ -20,6 +20,7 @@ from apiserver.events.model import Int64Array
 from apiserver.events.queries import EVERYWHERE, Range
 from apiserver.off_loop import off_loop
 from apiserver.stores.events.base import EventStoreBusy
+from apiserver.stores.events.bounded import Bounded
 from apiserver.stores.events.columnar.blocks import Block, BlockStore, Columns, Gone, NewBlock
 from apiserver.stores.events.columnar.encoding import (
     COLUMNS,
@@ -83,50 +84,21 @@ class Loaded(dict[str, Columns]):
         return points_of(part, self[part.block.id], workers, self._points)
 
 
-class Cache:
-    """The columns of chunks that were used last, of up to `most` bytes together."""
-
-    def __init__(self, most: int) -> None:
-        self._left = most
-        self._known: OrderedDict[tuple[str, str], bytes] = OrderedDict()
-
-    def get(self, id: str, names: Sequence[str]) -> Columns | None:
-        """The named columns of a chunk if all of them are kept, else None."""
-        if any((id, name) not in self._known for name in names):
-            return None
-        for name in names:
-            self._known.move_to_end((id, name))
-        return {name: self._known[id, name] for name in names}
-
-    def put(self, id: str, columns: Columns) -> None:
-        """Keep columns of a chunk."""
-        for name, column in columns.items():
-            if (id, name) not in self._known:
-                self._known[id, name] = column
-                self._left -= len(column)
-        while self._left < 0:
-            self._left += len(self._known.popitem(last=False)[1])
-
-    def drop(self, id: str, names: Sequence[str]) -> None:
-        """Keep these columns of a chunk no longer, if they are kept."""
-        for name in names:
-            self._left += len(self._known.pop((id, name), b""))
-
-
 class Loader:
     """Finds the blocks of a store, fetches their columns, and caches those of chunks, up to `most` bytes."""
 
     def __init__(self, store: BlockStore, most: int) -> None:
         self.store = store
         self.finder = Finder(store)
-        self._cache = Cache(most)
+        self._cached: Bounded[tuple[str, str], bytes] = Bounded(most, lambda _, column: len(column))
+        """By the ids of chunks and the names of columns."""
 
     async def load(self, wanted: Iterable[Wanted]) -> Loaded:
         """The named columns of each block, which may be named several times. Gone is raised if a block is not there."""
         loaded = Loaded()
         missing: dict[str, Wanted] = {}
         for block, names in wanted:
-            if block.lasts and (known := self._cache.get(block.id, names)) is not None:
+            if block.lasts and (known := self._known(block.id, names)) is not None:
                 loaded[block.id] = known
             else:
                 missing[block.id] = (block, names)
@@ -134,16 +106,26 @@ class Loader:
         for (block, _), columns in zip(missing.values(), fetched, strict=True):
             loaded[block.id] = columns
             if block.lasts:
-                self._cache.put(block.id, columns)
+                self._keep(block.id, columns)
         return loaded
+
+    def _known(self, id: str, names: Sequence[str]) -> Columns | None:
+        """The named columns of a chunk if all of them are cached."""
+        found = {name: column for name in names if (column := self._cached.get((id, name))) is not None}
+        return found if len(found) == len(names) else None
+
+    def _keep(self, id: str, columns: Columns) -> None:
+        for name, column in columns.items():
+            self._cached.put((id, name), column)
 
     def replaced(self, blocks: Iterable[Block], chunks: Iterable[NewBlock]) -> None:
         """Cache columns of chunks that were just made, and none of the blocks that they are made of."""
         for block in blocks:
             if block.lasts:
-                self._cache.drop(block.id, COLUMNS)
+                for name in COLUMNS:
+                    self._cached.drop((block.id, name))
         for chunk in chunks:
-            self._cache.put(chunk.id, {name: chunk.columns[name] for name in OF_CHARTS})
+            self._keep(chunk.id, {name: chunk.columns[name] for name in OF_CHARTS})
 
     async def curves(self, some: Iterable[Stretch]) -> Loaded:
         """The columns that have iterations and values, of all blocks of the stretches."""

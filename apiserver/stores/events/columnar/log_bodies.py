@@ -10,12 +10,12 @@ and then the body is new.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Collection
 from dataclasses import replace
 
 from apiserver.events.model import EventBatch, EventType, LogColumns, MetricSelection, Owner
 from apiserver.events.queries import SeriesQuery
+from apiserver.stores.events.bounded import Bounded
 from apiserver.stores.events.columnar.blocks import NO_SERIES
 from apiserver.stores.events.columnar.loading import begins_again
 from apiserver.stores.events.columnar.log_batches import whole_bodies
@@ -41,8 +41,7 @@ class KnownBodies:
 
     def __init__(self, loader: LogLoader) -> None:
         self._loader = loader
-        self._known: OrderedDict[Owner, frozenset[bytes]] = OrderedDict()
-        self._room = _REMEMBERED
+        self._known: Bounded[Owner, frozenset[bytes]] = Bounded(_REMEMBERED, lambda _, ids: 1 + len(ids))
 
     async def without(self, batch: EventBatch) -> EventBatch:
         """The batch without lines of known bodies."""
@@ -60,17 +59,12 @@ class KnownBodies:
         known = self._known.get(owner)
         if known is None:
             known = await _brought(self._loader, owner)
-            self.forget(owner)
-            self._known[owner] = known
-            self._room -= 1 + len(known)
-            while self._room < 0:
-                self.forget(next(iter(self._known)))
+            self._known.put(owner, known)
         return body_id(columns.digest) in known
 
     def forget(self, owner: Owner) -> None:
         """Ask again next time."""
-        known = self._known.pop(owner, None)
-        self._room += 0 if known is None else 1 + len(known)
+        self._known.drop(owner)
 
 
 @begins_again()

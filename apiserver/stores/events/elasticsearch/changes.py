@@ -39,6 +39,7 @@ from apiserver.stores.events.columnar.log_blocks import NOTE
 from apiserver.stores.events.elasticsearch import bulk, names
 from apiserver.stores.events.elasticsearch.block_documents import told_of
 from apiserver.stores.events.elasticsearch.cluster import Cluster
+from apiserver.stores.events.elasticsearch.leases import Seen
 from apiserver.stores.events.elasticsearch.queries import BARE, all_of, any_of, between, blocks_since, terms
 
 #: Seconds between two looks of a reader who waits for changes.
@@ -47,8 +48,6 @@ POLL = 1.0
 NOTED_EVERY, ENDED_AFTER = 15.0, 60.0
 #: A deletion that began so many seconds ago has ended, if this server sees its note for the first time.
 LONGEST_DELETION = 3600
-#: So many notes of deletions are remembered.
-_SEEN = 10_000
 
 #: What a cursor begins with. Cursors of releases that kept no blocks begin with another word.
 _ENGINE = "elasticsearch blocks"
@@ -101,8 +100,8 @@ class Deletions:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._seen: dict[str, tuple[int, float]] = {}
-        """By owner, the place of the note of a deletion that went on, and when (monotonic) it was seen first."""
+        self._seen = Seen()
+        """The notes of deletions that went on, by owners."""
 
     @property
     def index(self) -> str:
@@ -132,14 +131,7 @@ class Deletions:
 
     def goes_on(self, owner: str, place: int) -> bool:
         """Whether a deletion that noted at this place that it goes on may do so still."""
-        now = time.monotonic()
-        known, since = self._seen.get(owner, (place, now))
-        if known != place:
-            since = now
-        if len(self._seen) >= _SEEN:
-            self._seen.clear()
-        self._seen[owner] = place, since
-        return now - since < ENDED_AFTER
+        return self._seen.seconds(owner, place) < ENDED_AFTER
 
     async def _note(self, owners: Iterable[Owner], begun: int, *, done: bool) -> None:
         await self._cluster.ensure([self.index])

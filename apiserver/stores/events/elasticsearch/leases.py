@@ -7,7 +7,7 @@ died. So a lease also ends when a server has seen it unchanged for so long.
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Hashable
 from typing import Any
 
 from elasticsearch import ConflictError, NotFoundError
@@ -17,8 +17,27 @@ from apiserver.stores.events.elasticsearch import names
 from apiserver.stores.events.elasticsearch.cluster import Cluster
 from apiserver.stores.events.elasticsearch.errors import errors
 
-#: So many leases of others are remembered.
+#: So many places are remembered.
 _MOST_SEEN = 10_000
+
+
+class Seen:
+    """For how long this server has seen documents of others unchanged. No clock of others is asked for that."""
+
+    def __init__(self) -> None:
+        self._seen: dict[Hashable, tuple[int, float]] = {}
+        """The place of each document, and when (monotonic) it was seen there first."""
+
+    def seconds(self, key: Hashable, place: int) -> float:
+        """How many seconds ago the document with this key was first seen at this place."""
+        now = time.monotonic()
+        known, since = self._seen.get(key, (place, now))
+        if known != place:
+            since = now
+        if len(self._seen) >= _MOST_SEEN:
+            self._seen.clear()
+        self._seen[key] = place, since
+        return now - since
 
 
 class Leases:
@@ -26,8 +45,8 @@ class Leases:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._seen: dict[Owner, tuple[int, float]] = {}
-        """Leases of others: the place of each, and when (monotonic) it was seen first."""
+        self._seen = Seen()
+        """The leases of others."""
 
     async def take(self, index: str, owner: Owner, holder: str, seconds: float) -> bool:
         """Whether the holder may compact the owner, whose blocks are in this index, for so long. 0 gives it back.
@@ -47,21 +66,10 @@ class Leases:
             except NotFoundError:
                 return not seconds
             others = found["fields"]["holder"] != [holder] and found["fields"]["until"][0] > now
-            if others and not self._is_seen_for(owner, found["_seq_no"], seconds):
+            if others and not 0 < seconds <= self._seen.seconds(owner, found["_seq_no"]):
                 return False
             place |= {"if_seq_no": found["_seq_no"], "if_primary_term": found["_primary_term"]}
             return await _done(client.index(**place, document=document) if seconds else client.delete(**place))
-
-    def _is_seen_for(self, owner: Owner, place: int, seconds: float) -> bool:
-        """Whether the same lease, which has this place, was seen so many seconds ago."""
-        now = time.monotonic()
-        known, since = self._seen.get(owner, (place, now))
-        if known != place:
-            since = now
-        if len(self._seen) >= _MOST_SEEN:
-            self._seen.clear()
-        self._seen[owner] = place, since
-        return bool(seconds) and now - since >= seconds
 
 
 async def _done(write: Awaitable[Any]) -> bool:

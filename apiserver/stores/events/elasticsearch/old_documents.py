@@ -22,13 +22,14 @@ everything up to place 0 at least, as whoever compacts has written a lease befor
 
 from __future__ import annotations
 
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import AsyncIterator, Collection, Sequence
 from dataclasses import replace
 from typing import NamedTuple, Protocol, TypeVar
 
 from apiserver.events.model import EventBatch, EventType, LogColumns, Owner, Selection
 from apiserver.events.queries import EVERYWHERE, GREATEST, LEAST, Range, SeriesQuery
+from apiserver.stores.events.bounded import Bounded
 from apiserver.stores.events.columnar.blocks import OLD, Block, Columns, Found, Gone, Near, near
 from apiserver.stores.events.columnar.log_blocks import on_axis
 from apiserver.stores.events.columnar.stretches import stretches
@@ -72,9 +73,7 @@ class WithOldDocuments(ElasticsearchBlocks):
         self._old = old
         self.indices = OldIndices(cluster, old.type)
         self._old_owners = OldOwners(cluster, old.type, self.indices, self.left)
-        self._known: OrderedDict[Owner, _Left] = OrderedDict()
-        """Those of the owners that were asked for last."""
-        self._room = _REMEMBERED
+        self._known: Bounded[Owner, _Left] = Bounded(_REMEMBERED, lambda _, left: 1 + len(left.blocks))
 
     # --- old documents -----------------------------------------------------------------------------
 
@@ -88,9 +87,8 @@ class WithOldDocuments(ElasticsearchBlocks):
         for owner in owners:
             if not await self._has_old(owner.company):
                 found[owner] = []
-            elif owner in self._known:
-                self._known.move_to_end(owner)
-                found[owner] = self._known[owner].blocks
+            elif (known := self._known.get(owner)) is not None:
+                found[owner] = known.blocks
             else:
                 unknown.setdefault(owner.company, []).append(owner)
         for some in unknown.values():
@@ -98,17 +96,9 @@ class WithOldDocuments(ElasticsearchBlocks):
             for block in await self._old.blocks(some):
                 of_each[block.owner].append(block)
             for owner, blocks in of_each.items():
-                self._remember(owner, _Left(blocks, some_are_gone=False))
+                self._known.put(owner, _Left(blocks, some_are_gone=False))
             found |= of_each
         return found
-
-    def _remember(self, owner: Owner, left: _Left) -> None:
-        if owner in self._known:
-            self._room += 1 + len(self._known.pop(owner).blocks)
-        self._known[owner] = left
-        self._room -= 1 + len(left.blocks)
-        while self._room < 0:
-            self._room += 1 + len(self._known.popitem(last=False)[1].blocks)
 
     async def left(self, owner: Owner) -> int:
         """How many events are in old blocks of the owner that count: 0 if all have been moved, or deleted."""
@@ -176,9 +166,10 @@ class WithOldDocuments(ElasticsearchBlocks):
     async def remove(self, owner: Owner, blocks: Sequence[Block]) -> None:
         """Remove the blocks. Old ones count nowhere: they need not be found again."""
         useless = {block.id for block in blocks if block.version == OLD}
-        if owner in self._known and useless:
-            left = [block for block in self._known[owner].blocks if block.id not in useless]
-            self._remember(owner, _Left(left, some_are_gone=True))
+        known = self._known.get(owner)
+        if known is not None and useless:
+            left = [block for block in known.blocks if block.id not in useless]
+            self._known.put(owner, _Left(left, some_are_gone=True))
         await super().remove(owner, [block for block in blocks if block.version != OLD])
 
     async def delete(self, owners: Sequence[Owner]) -> dict[Owner, int]:
@@ -225,7 +216,8 @@ class LogsWithOldDocuments(WithOldDocuments):
         if await self.indices.state(owner.company) is State.IDS:
             return True
         has_some = bool((await self._old_blocks([owner]))[owner])
-        return has_some or (owner in self._known and self._known[owner].some_are_gone)
+        known = self._known.get(owner)
+        return has_some or (known is not None and known.some_are_gone)
 
     async def _is_deleted(self, owner: Owner) -> bool:
         return (await super().find(SeriesQuery(owner, EventType.LOG), Range(GREATEST, LEAST))).deleted > 0

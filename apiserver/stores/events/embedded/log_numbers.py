@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-from collections import OrderedDict
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -23,6 +22,7 @@ import numpy as np
 
 from apiserver.events.model import EventType, Int64Array, LogLine, LogPosition, Owner
 from apiserver.stores.events.base import page_of
+from apiserver.stores.events.bounded import Bounded
 from apiserver.stores.events.columns.lines import Lines, Positions, joined
 from apiserver.stores.events.columns.log_pages import of_parts
 from apiserver.stores.events.embedded.log_walk import Log
@@ -35,9 +35,8 @@ _VERSION = (
     " WHERE owner = owners.id AND type = ?) FROM owners WHERE company = ? AND name = ? AND is_model = ?"
 )
 _Version = tuple[int, int, int, int | None] | None
-#: Each takes 32 bytes.
-MOST_BLOCKS = 500_000
-MOST_LOGS = 1000
+#: Each takes 32 bytes. A log counts as so many at least.
+MOST_BLOCKS, FEWEST = 500_000, 500
 
 
 class _Blocks(NamedTuple):
@@ -57,9 +56,10 @@ class BlockEnds:
     """
 
     def __init__(self) -> None:
-        self._known: OrderedDict[Owner, tuple[_Version, _Blocks]] = OrderedDict()
+        self._known: Bounded[Owner, tuple[_Version, _Blocks]] = Bounded(
+            MOST_BLOCKS, lambda _, known: max(len(known[1].ids), FEWEST)
+        )
         self._lock = threading.Lock()
-        self._count = 0
 
     def of(self, conn: sqlite3.Connection, owner: Owner) -> _Blocks:
         """The blocks of the owner's log, as the connection sees them."""
@@ -69,25 +69,13 @@ class BlockEnds:
         with self._lock:
             known = self._known.get(owner)
             if known is not None and known[0] == version:
-                self._known.move_to_end(owner)
                 return known[1]
         rows = conn.execute(_ENDS, (version and version[0],)).fetchall()
         ids, times, sequences, counts = np.array(rows, np.int64).reshape(-1, 4).T.copy()
         blocks = _Blocks(ids, Positions(times, sequences), np.concatenate([[0], np.cumsum(counts), [np.sum(counts)]]))
         with self._lock:
-            self._keep(owner, version, blocks)
+            self._known.put(owner, (version, blocks))
         return blocks
-
-    def _keep(self, owner: Owner, version: _Version, blocks: _Blocks) -> None:
-        self._forget(owner)
-        self._known[owner] = version, blocks
-        self._count += len(blocks.ids)
-        while self._count > MOST_BLOCKS or len(self._known) > MOST_LOGS:
-            self._forget(next(iter(self._known)))
-
-    def _forget(self, owner: Owner) -> None:
-        known = self._known.pop(owner, None)
-        self._count -= 0 if known is None else len(known[1].ids)
 
 
 class NumberedLog:

@@ -48,4 +48,4 @@ def make_small(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(log_merge, "LARGEST", 5)
     patch.setattr(log_hits, "AT_ONCE", 7)
     patch.setattr(log_numbers, "MOST_BLOCKS", 12)
-    patch.setattr(log_numbers, "MOST_LOGS", 2)
+    patch.setattr(log_numbers, "FEWEST", 6)
