@@ -4,18 +4,29 @@ from __future__ import annotations
 
 from base64 import b64decode
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 
 from apiserver.events.model import JsonObject, Sample, SamplePosition, SampleSeries
 from apiserver.events.queries import PageQuery, Range, SeriesQuery
 from apiserver.stores.events.base import may_go_on, page_of
+from apiserver.stores.events.columns.names import Name
 from apiserver.stores.events.elasticsearch import names, paging
-from apiserver.stores.events.elasticsearch.aggregating import SeriesAggs, aggregate, exact, extent
 from apiserver.stores.events.elasticsearch.cluster import Cluster
-from apiserver.stores.events.elasticsearch.queries import any_of, between, inside, of, of_series, ordered
-from apiserver.stores.events.elasticsearch.series import MOST_BUCKETS, Series, SeriesIndex
+from apiserver.stores.events.elasticsearch.queries import BARE, any_of, between, inside, of, of_series, ordered
 from apiserver.stores.events.elasticsearch.writing import LARGE_SAMPLE, unpacked
+from apiserver.stores.events.parts import in_parts
 
+#: Nodes refuse to make more than 65,536 buckets.
+MOST_BUCKETS = 60_000
+#: Aggregations count in doubles, which hold whole numbers exactly up to here.
+_EXACT = 2**53
+#: Series of one answer, and aggregations over each of them: the ends of its samples.
+_SERIES = 10_000
+_ENDS = {"min_iter": ("min", "iter"), "max_iter": ("max", "iter"), "max_timestamp": ("max", "timestamp")}
+#: Samples, or iterations to be answered, of a search. A series with more has a search of its own.
+_TOGETHER = 20_000
+#: Iterations of one answer. Reading a larger one would keep all other callers waiting.
+ITERATIONS_AN_ANSWER = 100_000
 _BY = ("iter", "metric", "variant", "key")
 _NEWEST_FIRST = [{"metric": "asc"}, {"variant": "asc"}, {"iter": "desc"}, {"key": "asc"}]
 #: Samples of one answer.
@@ -27,27 +38,41 @@ _PARTS = 300
 class Samples:
     """The samples of some series."""
 
-    def __init__(self, cluster: Cluster, known: SeriesIndex, asked: SeriesQuery) -> None:
+    def __init__(self, cluster: Cluster, asked: SeriesQuery) -> None:
         self._cluster = cluster
-        self._known = known
         self._asked = asked
         self._index = names.index_of(cluster.prefix, asked)
         self._routing = names.owner_key(asked.owner)
 
+    async def counts(self) -> dict[Name, int]:
+        """The number of samples of each series, sorted."""
+        return {name: bucket["doc_count"] async for name, bucket in self._by_series({})}
+
     async def series(self) -> list[SampleSeries]:
         """The number of samples and the ends of each series, sorted."""
-        aggs = {**extent("iter"), **extent("timestamp")}
-        found = await self._aggregated(await self._known.find(self._asked), aggs)
-        ends = ("min_iter", "max_iter", "max_timestamp")
+        aggs = {end: {extreme: {"field": field}} for end, (extreme, field) in _ENDS.items()}
         return [
-            SampleSeries(
-                one.metric,
-                one.variant,
-                of["doc_count"],
-                *[await exact(self._cluster, self._index, self._routing, one, of, name) for name in ends],
-            )
-            for one, of in found
+            SampleSeries(*name, bucket["doc_count"], *[await self._end(name, bucket, end) for end in _ENDS])
+            async for name, bucket in self._by_series(aggs)
         ]
+
+    async def _by_series(self, aggs: JsonObject) -> AsyncIterator[tuple[Name, JsonObject]]:
+        """Each series that has samples, in their order, and a bucket of these with the aggregations."""
+        by, routing = ("metric", "variant"), self._routing
+        walk = self._cluster.composite(self._index, of(self._asked), by, routing=routing, size=_SERIES, aggs=aggs)
+        async for bucket in walk:
+            yield (bucket["key"]["metric"], bucket["key"]["variant"]), bucket
+
+    async def _end(self, name: Name, bucket: JsonObject, end: str) -> int:
+        """One of a series' ends, which its bucket has, perhaps rounded."""
+        near = float(bucket[end]["value"])
+        if abs(near) < _EXACT:
+            return int(near)
+        extreme, field = _ENDS[end]
+        key, sort = names.series_of(self._routing, *name), ordered([field], descending=extreme == "max")
+        body = {**BARE, "size": 1, "query": of_series([key]), "sort": sort}
+        hits = (await self._cluster.search(self._index, body, routing=self._routing))["hits"]["hits"]
+        return int(hits[0]["sort"][0]) if hits else min(int(near), 2**63 - 1)  # none: they were deleted meanwhile
 
     async def page(self, wanted: PageQuery[SamplePosition], iterations: Range) -> list[Sample]:
         """A page, as `EventStore.samples` describes it."""
@@ -56,22 +81,37 @@ class Samples:
 
     async def latest(self, iterations: int, after: SamplePosition | None) -> list[Sample]:
         """A page of the samples of each series' newest iterations."""
-        most = min(iterations, MOST_BUCKETS)
-        newest = {"iters": {"terms": {"field": "iter", "size": most, "order": {"_key": "desc"}}}}
-        series = await self._known.find(self._asked)
-        if after is not None:
-            series = [one for one in series if (one.metric, one.variant) >= (after.metric, after.variant)]
-        least: list[tuple[Series, int | None]] = [
-            (one, min(bucket["key"] for bucket in of["iters"]["buckets"]) if of["doc_count"] > iterations else None)
-            for one, of in await self._aggregated(series, newest, most)
-        ]
+        first = ("", "") if after is None else (after.metric, after.variant)
+        series = {name: count for name, count in (await self.counts()).items() if name >= first}
+        counts = {names.series_of(self._routing, *name): count for name, count in series.items()}
+        least = await self._least({key: count for key, count in counts.items() if count > iterations}, iterations)
         behind = None if after is None else (after.metric, after.variant, after.iter, after.key)
         samples: list[Sample] = []
-        for query in _from_least(least):
+        for query in _from_least((key, least.get(key)) for key in counts):
             samples = page_of([*samples, *await self._read(query, _NEWEST_FIRST, behind, paging.ALL)])
             if may_go_on(samples, paging.ALL):
                 break
         return samples
+
+    async def _least(self, counts: Mapping[str, int], iterations: int) -> dict[str, int]:
+        """The last one of the newest iterations of each of these series, by keys.
+
+        Series with few samples share searches, as each search has a fixed cost.
+        """
+        most = min(iterations, MOST_BUCKETS)
+        newest = {"iters": {"terms": {"field": "iter", "size": most, "order": {"_key": "desc"}}}}
+        searches = []
+        for some in in_parts(counts, lambda key: max(counts[key], most), _TOGETHER):
+            by_series = {"series": {"terms": {"field": "series", "size": len(some)}, "aggs": newest}}
+            body = {"size": 0, "track_total_hits": False, "query": of_series(some), "aggs": by_series}
+            searches.append((len(some) * most, body))
+        found: dict[str, int] = {}
+        for part in in_parts(searches, lambda search: search[0], ITERATIONS_AN_ANSWER):
+            bodies = [body for _, body in part]
+            for answer in await self._cluster.searches(self._index, bodies, routing=self._routing):
+                for bucket in answer.get("aggregations", {}).get("series", {}).get("buckets", ()):
+                    found[bucket["key"]] = min(one["key"] for one in bucket["iters"]["buckets"])
+        return found
 
     async def iterations(self, wanted: PageQuery[int]) -> list[int]:
         """A page of the distinct iterations."""
@@ -90,13 +130,6 @@ class Samples:
             if len(found) == wanted.limit:
                 break
         return found
-
-    async def _aggregated(
-        self, series: Sequence[Series], aggs: JsonObject, buckets: int = 1
-    ) -> list[tuple[Series, JsonObject]]:
-        wanted = [SeriesAggs(one, aggs, buckets) for one in series]
-        found = await aggregate(self._cluster, self._index, self._routing, wanted)
-        return [(one, found[one.key]) for one in series if one.key in found]
 
     async def _read(
         self, query: JsonObject, sort: Sequence[JsonObject], after: Sequence[object] | None, limit: int
@@ -128,14 +161,14 @@ class Samples:
         )
 
 
-def _from_least(series: Iterable[tuple[Series, int | None]]) -> Iterator[JsonObject]:
+def _from_least(series: Iterable[tuple[str, int | None]]) -> Iterator[JsonObject]:
     """Queries for each series' samples from an iteration on (None: all), for some series at a time, in their order."""
     keys: defaultdict[int | None, list[str]] = defaultdict(list)
-    for one, least in series:
+    for key, least in series:
         if least not in keys and len(keys) == _PARTS:
             yield _any_of(keys)
             keys.clear()
-        keys[least].append(one.key)
+        keys[least].append(key)
     if keys:
         yield _any_of(keys)
 

@@ -51,7 +51,6 @@ from apiserver.stores.events.elasticsearch.old_documents import LogsWithOldDocum
 from apiserver.stores.events.elasticsearch.old_scalars import OldScalars
 from apiserver.stores.events.elasticsearch.queries import between, inside, of, of_owners
 from apiserver.stores.events.elasticsearch.samples import Samples
-from apiserver.stores.events.elasticsearch.series import SeriesIndex
 from apiserver.stores.events.elasticsearch.usage import usage_in_time
 from apiserver.stores.events.elasticsearch.writing import index_of, items, repeats
 from apiserver.stores.events.parts import in_parts
@@ -73,7 +72,6 @@ class _Parts:
     points: WithOldDocuments
     lines: LogsWithOldDocuments
     compactor: Compactor
-    series: SeriesIndex
     marks: Marks
     deletions: Deletions
 
@@ -137,7 +135,6 @@ class ElasticsearchEventStore(ScalarReads, LogReads):
             points,
             lines,
             compactor,
-            SeriesIndex(cluster),
             marks,
             deletions,
         )
@@ -312,8 +309,7 @@ class ElasticsearchEventStore(ScalarReads, LogReads):
             return await self._opened.scalars.series(owner)
         if type is EventType.LOG:
             return await self._opened.logs.series(owner)
-        found = await self._opened.series.find(SeriesQuery(owner, type))
-        return [SeriesName(type, one.metric, one.variant) for one in found]
+        return [SeriesName(type, *name) for name in await self._samples(SeriesQuery(owner, type)).counts()]
 
     async def sample_series(self, series: SeriesQuery) -> list[SampleSeries]:
         """What is known of each series of samples."""
@@ -427,7 +423,7 @@ class ElasticsearchEventStore(ScalarReads, LogReads):
         return self._opened.cluster
 
     def _samples(self, series: SeriesQuery) -> Samples:
-        return Samples(self._cluster, self._opened.series, series)
+        return Samples(self._cluster, series)
 
 
 async def _refused(adding: Awaitable[None]) -> Mapping[str, int]:

@@ -92,11 +92,11 @@ async def test_two_deletions_at_once_leave_the_one_that_says_more(
     assert await one.scalar_stats(SCALARS) == []
 
 
-async def test_a_series_that_is_deleted_while_its_name_is_looked_up_is_not_there(
+async def test_a_series_that_is_deleted_while_its_newest_samples_are_looked_for_is_not_there(
     stores: Stores, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one, other = stores
-    await one.add(batch(sample(1)))
+    await one.add(batch(sample(1), sample(2)))
     searches = Cluster.searches
 
     async def delete_first(self: Cluster, *asked: Any, **how: Any) -> Any:
@@ -105,7 +105,7 @@ async def test_a_series_that_is_deleted_while_its_name_is_looked_up_is_not_there
         return await searches(self, *asked, **how)
 
     monkeypatch.setattr(Cluster, "searches", delete_first)
-    assert await one.series(OWNER, [EventType.PLOT]) == []
+    assert await one.latest_samples(PLOTS, 1) == []
 
 
 async def test_what_is_compacted_while_it_is_read_is_read_as_it_is_then(
