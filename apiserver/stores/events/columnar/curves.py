@@ -24,12 +24,11 @@ from apiserver.stores.events.columns.bucketing import nearest_bucket, put_into
 from apiserver.stores.events.columns.chunks import POINTS_AT_A_TIME
 from apiserver.stores.events.columns.extremes import Extremes
 from apiserver.stores.events.columns.points import Points, concat, ends_of_all, without_single_value
+from apiserver.stores.events.columns.reports import Span, joined
 from apiserver.stores.events.parts import in_parts
 
 #: The place of an owner in the query, and the stretches of its series.
 _Curve = tuple[int, Sequence[Stretch]]
-#: The least and the greatest x.
-_Ends = tuple[int, int]
 
 
 def _curves(found: Sequence[OfSeries]) -> list[_Curve]:
@@ -58,50 +57,41 @@ async def in_buckets(
 # --- ends -------------------------------------------------------------------------------------------
 
 
-async def ends(loader: Loader, found: Sequence[OfSeries], axis: BucketAxis) -> _Ends | None:
+async def ends(loader: Loader, found: Sequence[OfSeries], axis: BucketAxis) -> tuple[int, int] | None:
     """The least and the greatest x of all series together, without single values."""
     stretches = numbered(some for _, some in _curves(found))
     spans = {} if axis is BucketAxis.ITER else await loader.spans(one for _, one in stretches)
-    each: list[tuple[int, _Ends]] = []
+    each: list[tuple[int, Span]] = []
     unknown: list[Numbered] = []
     for number, one in stretches:
-        known = _known_ends(one, axis, spans)
+        known = _known_span(one, axis, spans)
         if known is None:
             unknown.append(Numbered(number, one))
         else:
             each.append((number, known))
-    for some in await loader.read(unknown, lambda part: list(_ends_of_points(part, axis)), Workers()):
+    for some in await loader.read(unknown, lambda part: list(_spans_of_points(part, axis)), Workers()):
         each += some
-    return ends_of_all(_joined(each), axis)
+    return ends_of_all([(first, last) for _, first, last in joined(each).values()], axis)
 
 
-def _known_ends(stretch: Stretch, axis: BucketAxis, spans: Spans) -> _Ends | None:
-    """The ends of a stretch, if they can be told without its points. Durations have those of their timestamps."""
+def _known_span(stretch: Stretch, axis: BucketAxis, spans: Spans) -> Span | None:
+    """The span of a stretch, if it can be told without its points. Durations have that of their timestamps."""
     if stretch.may_have_single_value:
         return None
     if axis is BucketAxis.ITER:
-        return stretch.first, stretch.last
+        return Span(stretch.size, stretch.first, stretch.last)
     if stretch.chunk is None:
         return None
     times = times_of(spans[stretch.chunk.id])
-    return times.least, times.greatest
+    return Span(stretch.size, times.least, times.greatest)
 
 
-def _ends_of_points(stretches: Iterable[tuple[int, Points]], axis: BucketAxis) -> Iterator[tuple[int, _Ends]]:
+def _spans_of_points(stretches: Iterable[tuple[int, Points]], axis: BucketAxis) -> Iterator[tuple[int, Span]]:
     for number, points in stretches:
         points = without_single_value(points)
         x = points.iters if axis is BucketAxis.ITER else points.timestamps
         if len(x):
-            yield number, (int(x.min()), int(x.max()))
-
-
-def _joined(ends: Iterable[tuple[int, _Ends]]) -> list[_Ends]:
-    """The ends of each curve, of those of its parts."""
-    whole: dict[int, _Ends] = {}
-    for number, (first, last) in ends:
-        least, greatest = whole.get(number, (first, last))
-        whole[number] = min(first, least), max(last, greatest)
-    return list(whole.values())
+            yield number, Span(len(x), int(x.min()), int(x.max()))
 
 
 # --- neighbours -------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ import hashlib
 import os
 from base64 import urlsafe_b64encode
 from collections.abc import Callable, Iterator, Sequence
-from itertools import groupby, pairwise
+from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
@@ -31,11 +31,20 @@ from apiserver.events.model import Int64Array, Owner, Scalars
 from apiserver.stores.events.columnar.blocks import NO_SERIES, Block, Columns, Member, NewBlock, Statement
 from apiserver.stores.events.columnar.precedence import BlockPart
 from apiserver.stores.events.columns import chunks, pieces, reports, stats
-from apiserver.stores.events.columns.checked import Kind, Place, decoder, unwrap, wrap
+from apiserver.stores.events.columns.checked import Place, decoder, unwrap, wrap
 from apiserver.stores.events.columns.names import Name
 from apiserver.stores.events.columns.pieces import ColumnNames, Pieces
 from apiserver.stores.events.columns.points import Columns as Made
-from apiserver.stores.events.columns.points import Curve, Points, TimedCurve, by_series, concat, take, within
+from apiserver.stores.events.columns.points import (
+    Curve,
+    Points,
+    TimedCurve,
+    by_series,
+    concat,
+    even_parts,
+    take,
+    within,
+)
 from apiserver.stores.events.columns.points import curve_of as curve_of_points
 from apiserver.stores.events.columns.reports import Span
 from apiserver.stores.events.columns.stats import StatsArray
@@ -112,7 +121,7 @@ def fragments(scalars: Scalars, received: int, *, most_series: int = MOST_SERIES
 
 def fragments_of(owner: Owner, some: WholePoints) -> list[NewBlock]:
     """Fragments with points of a series."""
-    return [_fragment(owner, some.series, part, some.workers) for part in _even_parts(some.points)]
+    return [_fragment(owner, some.series, part, some.workers) for part in even_parts(some.points, LARGEST)]
 
 
 def _together(owners: Sequence[int], counts: Sequence[int], most_series: int) -> Iterator[tuple[int, int]]:
@@ -131,15 +140,6 @@ def _together(owners: Sequence[int], counts: Sequence[int], most_series: int) ->
             yield begin, number
             begin, size = number, count
     yield begin, len(counts)
-
-
-def _even_parts(points: Points) -> Iterator[Points]:
-    """Parts of like size, of up to LARGEST points."""
-    count = len(points.iters)
-    if count <= LARGEST:
-        return iter([points])
-    edges = np.linspace(0, count, -(-count // LARGEST) + 1).astype(int).tolist()
-    return (take(points, slice(*ends)) for ends in pairwise(edges))
 
 
 def _fragment(owner: Owner, series: Name, points: Points, workers: Sequence[str]) -> NewBlock:
@@ -167,7 +167,7 @@ def _digest(points: Points, workers: Sequence[str]) -> str:
 
 def chunks_of(owner: Owner, some: WholePoints, ends: tuple[int, int], up_to: int, newest: int | None) -> list[NewBlock]:
     """Chunks of like size with these points. Together they cover all iterations from ends[0] to ends[1]."""
-    parts = list(_even_parts(some.points))
+    parts = even_parts(some.points, LARGEST)
     firsts = [ends[0], *(int(part.iters[0]) for part in parts[1:])]
     lasts = [*(first - 1 for first in firsts[1:]), ends[1]]
     return [
@@ -186,9 +186,9 @@ def _chunk(
     (sums,) = pieces.blocks_of(iters, values, np.zeros(1, np.intp), [shift])
     columns = {
         **_columns(id, points, workers, sealed=len(iters) >= SEALED),
-        SUMS: wrap(pieces.encode_blocks(sums), _place(id)),
-        SPANS: wrap(_encoded_spans(points, workers), _place(id)),
-        STATS: wrap(stats.of_points(points).tobytes(), _place(id)),
+        SUMS: wrap(pieces.encode_blocks(sums), Place.of(id)),
+        SPANS: wrap(_encoded_spans(points, workers), Place.of(id)),
+        STATS: wrap(stats.of_points(points).tobytes(), Place.of(id)),
     }
     return NewBlock(owner, series, id, first, last, len(iters), columns, statement._replace(shift=shift))
 
@@ -223,19 +223,13 @@ def _columns(id: str, points: Points, workers: Sequence[str], *, sealed: bool) -
 
 def curve_column(id: str, curve: Curve, *, sealed: bool = False) -> bytes:
     """Iterations and values as a column of the block with this id."""
-    return wrap(chunks.encode_curve(*curve, sealed=sealed), _place(id))
+    return wrap(chunks.encode_curve(*curve, sealed=sealed), Place.of(id))
 
 
 def details_column(id: str, points: Points, workers: Sequence[str], *, sealed: bool = False) -> bytes:
     """What else there is of points as a column of the block with this id; `workers` are the names of all workers."""
     names, details = orjson.dumps(workers), chunks.encode_details(*points[2:], sealed=sealed)
-    return len(names).to_bytes(_LENGTH, "big") + names + wrap(details, _place(id))
-
-
-def _place(id: str) -> Place:
-    """What a checksum belongs to: the block with this id, which is said in eight bytes."""
-    hashed = hashlib.blake2b(id.encode(), digest_size=8).digest()
-    return Place(Kind.CHUNK, int.from_bytes(hashed, "big", signed=True))
+    return len(names).to_bytes(_LENGTH, "big") + names + wrap(details, Place.of(id))
 
 
 @decoder

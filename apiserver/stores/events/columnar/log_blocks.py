@@ -38,7 +38,7 @@ from apiserver.stores.events.columnar.log_batches import BATCH_ID, Batches, batc
 from apiserver.stores.events.columns import lines as codec
 from apiserver.stores.events.columns import worker_sizes
 from apiserver.stores.events.columns.bodies import BODY_ID
-from apiserver.stores.events.columns.checked import Kind, Place, decoder, unwrap, wrap
+from apiserver.stores.events.columns.checked import Place, decoder, unwrap, wrap
 from apiserver.stores.events.columns.lines import Column, Lines, LogPart, Texts
 from apiserver.stores.events.columns.names import Name
 from apiserver.stores.events.columns.worker_sizes import Sizes
@@ -184,7 +184,7 @@ def _chunk(
         first.timestamp,
         last.timestamp,
         len(lines),
-        {**columns_of(id, lines), BATCHES: wrap(of_lines.encode(), _named(id))},
+        {**columns_of(id, lines), BATCHES: wrap(of_lines.encode(), Place.of(id))},
         statement,
         begin=first.sequence,
         end=last.sequence,
@@ -210,8 +210,8 @@ def columns_of(id: str, lines: Lines) -> dict[str, bytes]:
     counts = zip(names.table, np.bincount(names.places).tolist(), strict=True)
     about = [(*name, count) for name, count in counts], worker_sizes.of_lines(lines)
     return {
-        LINES: wrap(msgspec.msgpack.encode((names.table, body)), _named(id)),
-        ABOUT: wrap(msgspec.msgpack.encode(about), _named(id)),
+        LINES: wrap(msgspec.msgpack.encode((names.table, body)), Place.of(id)),
+        ABOUT: wrap(msgspec.msgpack.encode(about), Place.of(id)),
     }
 
 
@@ -243,7 +243,7 @@ def bodies(owner: Owner, ids: Collection[bytes], up_to: int) -> NewBlock:
     content = b"".join(sorted(ids))
     id = _id(owner, hashlib.blake2b(content, digest_size=BATCH_ID).digest())
     statement = Statement(up_to, None, 0)
-    column = {BATCHES: wrap(content, _named(id))}
+    column = {BATCHES: wrap(content, Place.of(id))}
     return NewBlock(owner, OF_BODIES, id, 0, 0, 0, column, statement, size=len(content))
 
 
@@ -252,12 +252,6 @@ def bodies_of(columns: Columns) -> list[bytes]:
     """The ids of bodies that such a block names."""
     content = bytes(unwrap(columns[BATCHES]))
     return [content[at : at + BODY_ID] for at in range(0, len(content), BODY_ID)]
-
-
-def _named(id: str) -> Place:
-    """What a checksum belongs to: the block with this id, which is said in eight bytes."""
-    hashed = hashlib.blake2b(id.encode(), digest_size=8).digest()
-    return Place(Kind.CHUNK, int.from_bytes(hashed, "big", signed=True))
 
 
 # --- lines of blocks -------------------------------------------------------------------------------

@@ -9,12 +9,13 @@ Before the content stand:
 
 from __future__ import annotations
 
+import hashlib
 import struct
 import zlib
 from collections.abc import Callable
 from enum import IntEnum
 from functools import wraps
-from typing import NamedTuple, ParamSpec, TypeVar
+from typing import NamedTuple, ParamSpec, Self, TypeVar
 
 import zstandard
 
@@ -41,6 +42,12 @@ class Place(NamedTuple):
 
     kind: Kind
     id: int
+
+    @classmethod
+    def of(cls, id: str) -> Self:
+        """The chunk or fragment whose id is this text, of which eight bytes are made."""
+        hashed = hashlib.blake2b(id.encode(), digest_size=8).digest()
+        return cls(Kind.CHUNK, int.from_bytes(hashed, "big", signed=True))
 
     def __str__(self) -> str:
         return f"{self.kind.name.lower().replace('_', ' ')} {self.id}"

@@ -7,6 +7,7 @@ A `Curve` has what histograms need, a `TimedCurve` what stats need, `Points` hav
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -100,6 +101,13 @@ def ends_of_all(ends: Sequence[tuple[int, int]], axis: BucketAxis) -> tuple[int,
 def take(points: Columns, which: slice | npt.NDArray[Any]) -> Columns:
     """The points at `which`: a slice, a mask or indices."""
     return type(points)._make([column[which] for column in points])
+
+
+def even_parts(points: Columns, largest: int) -> list[Columns]:
+    """Parts of like size, of up to so many points; there must be at least one point."""
+    length = len(points.iters)
+    count = -(-length // largest)
+    return [take(points, slice(*ends)) for ends in pairwise(length * n // count for n in range(count + 1))]
 
 
 def concat(parts: Sequence[Columns]) -> Columns:

@@ -6,7 +6,6 @@ to the table `damaged_chunks`, the log names it, and merging goes on.
 
 from __future__ import annotations
 
-import itertools
 import logging
 import sqlite3
 from collections.abc import Sequence
@@ -17,7 +16,7 @@ import numpy as np
 from apiserver.stores.events.columns import chunks, pieces, stats
 from apiserver.stores.events.columns.checked import Damaged, Kind, Place, wrap
 from apiserver.stores.events.columns.chunks import WholeBody
-from apiserver.stores.events.columns.points import NO_POINTS, Points, concat, take
+from apiserver.stores.events.columns.points import NO_POINTS, Points, concat, even_parts
 
 _SERIES_BITS = 24
 _FIRST_SEALED = 2**62
@@ -82,7 +81,7 @@ class ChunkWriter:
 
         `numbered` chunks of the series got numbers so far. Returns the last chunk, and how many got numbers now.
         """
-        parts = _even_parts(points, chunks.LARGEST_SEALED if self._seals else chunks.LARGEST)
+        parts = even_parts(points, chunks.LARGEST_SEALED if self._seals else chunks.LARGEST)
         ids = [] if replaced is None else [replaced]
         while len(ids) < len(parts):
             if self._seals or ids[:1] >= [_FIRST_SEALED] or numbered == 1 << _SERIES_BITS:
@@ -161,10 +160,3 @@ class ChunkWriter:
             )
         self._pending.clear()
         self._points = 0
-
-
-def _even_parts(points: Points, largest: int) -> list[Points]:
-    length = len(points.iters)
-    count = -(-length // largest)
-    edges = [length * n // count for n in range(count + 1)]
-    return [take(points, slice(a, b)) for a, b in itertools.pairwise(edges)]
