@@ -14,6 +14,7 @@ from apiserver.cli import main
 from apiserver.events.model import EventType, Owner
 from apiserver.operating.doctor.saying import numbers_of
 from apiserver.operating.escaping import shown
+from apiserver.stores.events.embedded.journal import MAGIC
 from tests.contract.event_stores import batch, scalars
 from tests.harness import running_api
 from tests.operating.doctor.filled import BATCHES, COMPANY, PLOTS, POINTS, examined, filled, killed
@@ -147,15 +148,19 @@ async def test_a_file_that_did_not_come_is_noted_and_no_finding(tmp_path: Path) 
     assert any("2 files of models, or" in note for note in found.notes)
 
 
-@pytest.mark.parametrize("made", [False, True])
+@pytest.mark.parametrize("files", [None, {}, {"journal-0000000007.log": MAGIC}])
 async def test_where_nothing_is_nothing_can_be_looked_at(
-    tmp_path: Path, made: bool, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, files: dict[str, bytes] | None, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    if made:
+    """A journal without its database is nothing, too."""
+    if files is not None:
         (tmp_path / "events").mkdir()
+        for name, content in files.items():
+            (tmp_path / "events" / name).write_bytes(content)
+    before = sorted(tmp_path.rglob("*"))  # noqa: ASYNC240
     assert await asyncio.to_thread(main, ["doctor", "--data", str(tmp_path)]) == 2
     assert "cannot be looked at" in (said := capsys.readouterr().err) or "there is no folder" in said
-    assert list(tmp_path.rglob("*")) == ([tmp_path / "events"] if made else [])  # noqa: ASYNC240
+    assert sorted(tmp_path.rglob("*")) == before  # noqa: ASYNC240
 
 
 async def test_the_command_answers_programs_and_people(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -20,7 +20,7 @@ from apiserver.stores.events.columnar.encoding import Workers
 from apiserver.stores.events.columnar.loading import Loader, points_in
 from apiserver.stores.events.columnar.stretches import Numbered, OfSeries, numbered
 from apiserver.stores.events.columns.names import Name
-from apiserver.stores.events.columns.points import NO_POINTS, Points, concat, page_end, scalar_points, take
+from apiserver.stores.events.columns.points import NO_POINTS, Points, concat, first_of, scalar_points, take
 
 
 class _Rows(NamedTuple):
@@ -45,13 +45,9 @@ async def page(loader: Loader, found: OfSeries, wanted: PageQuery[ScalarPosition
     while len(rows.series) < wanted.limit and (left := [one for one in left if one.stretch.meets(rest)]):
         window, rest = _window(left, rest, wanted.limit - len(rows.series), descending=wanted.descending)
         inside = [one for one in left if one.stretch.meets(window)]
-        more = await _read(loader, inside, window, workers)
-        more = _behind(more, names, wanted)
+        more = _behind(await _read(loader, inside, window, workers), names, wanted)
         rows = _Rows(concat([rows.points, more.points]), np.concatenate([rows.series, more.series]))
-    points, series = rows
-    order = np.lexsort((~series, ~points.iters) if wanted.descending else (series, points.iters))
-    order = order[: page_end(points.iters[order], wanted.limit, whole=wanted.whole)]
-    return scalar_points(take(points, order), series[order], names, workers.names)
+    return scalar_points(*first_of(*rows, wanted), names, workers.names)
 
 
 def _window(left: Sequence[Numbered], rest: Range, missing: int, *, descending: bool) -> tuple[Range, Range]:

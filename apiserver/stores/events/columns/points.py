@@ -13,8 +13,15 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from apiserver.events.model import SINGLE_VALUE_ITERATION, BucketAxis, Float64Array, Int64Array, ScalarPoints
-from apiserver.events.queries import GREATEST
+from apiserver.events.model import (
+    SINGLE_VALUE_ITERATION,
+    BucketAxis,
+    Float64Array,
+    Int64Array,
+    ScalarPoints,
+    ScalarPosition,
+)
+from apiserver.events.queries import GREATEST, PageQuery
 
 
 class Curve(NamedTuple):
@@ -179,6 +186,21 @@ def page_end(column: Int64Array, limit: int, *, whole: bool) -> int:
         return min(limit, len(column))
     beyond = np.flatnonzero(column[limit:] != column[limit - 1])
     return limit + int(beyond[0]) if len(beyond) else len(column)
+
+
+def first_of(
+    points: Points, numbers: npt.NDArray[np.int32], wanted: PageQuery[ScalarPosition]
+) -> tuple[Points, npt.NDArray[np.int32]]:
+    """The first page of these points in (iteration, series) order; `numbers` has the number of each point's series."""
+    ahead = in_walking_order(wanted.descending)
+    order = np.lexsort((ahead(numbers), ahead(points.iters)))
+    order = order[: page_end(points.iters[order], wanted.limit, whole=wanted.whole)]
+    return take(points, order), numbers[order]
+
+
+def in_walking_order(descending: bool) -> np.ufunc:
+    """Makes numbers that ascend in walking order."""
+    return np.invert if descending else np.positive
 
 
 def as_bytes(rows: npt.NDArray[Any]) -> list[bytes]:

@@ -17,7 +17,7 @@ from apiserver.stores.events.columns.names import Name, matcher
 from apiserver.stores.events.embedded import tail
 from apiserver.stores.events.embedded.log_merge import BlockWriter
 from apiserver.stores.events.embedded.names import CODES, TYPES, owner_id, series_ids
-from apiserver.stores.events.embedded.series import MergedSeries, merged_series, merged_stats
+from apiserver.stores.events.embedded.series import merged_series, merged_stats
 
 _OF_OWNER = "IN (SELECT id FROM series WHERE owner = ? AND type = ?)"
 _CHUNKS = f"IN (SELECT id FROM chunk_index WHERE series {_OF_OWNER})"
@@ -82,8 +82,9 @@ def delete_samples(conn: sqlite3.Connection, series: SeriesQuery, iterations: Ra
     return deleted
 
 
-def delete_points(conn: sqlite3.Connection, series: Sequence[MergedSeries]) -> None:
+def delete_points(conn: sqlite3.Connection, wanted: SeriesQuery) -> None:
     """Delete all merged points of the series, which keep their ids."""
+    series = merged_series(conn, wanted).values()
     tails = tail.TailWriter(conn)
     tails.remove([one.runs for one in series])
     tails.write()

@@ -9,18 +9,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from apiserver.events.model import Int64Array
+from apiserver.events.model import ScalarPoints
 from apiserver.stores.events.columns.first_points import FirstPoints
-from apiserver.stores.events.columns.points import Points
+from apiserver.stores.events.columns.points import scalar_points
 from apiserver.stores.events.embedded.series import Series
 from apiserver.stores.events.embedded.unsettled import in_parts
 
 
-def earliest(series: Sequence[Series], after: int | None, limit: int) -> tuple[Points, Int64Array]:
-    """The first `limit` points beyond a timestamp and all that share the last one's; and the number of their series.
-
-    They are in (timestamp, iteration, series) order.
-    """
+def earliest(series: Sequence[Series], limit: int, after: int | None, worker_names: Sequence[str]) -> ScalarPoints:
+    """The first `limit` points beyond a timestamp, and all others that share the last one's timestamp."""
     found = FirstPoints(limit, after)
     for which in in_parts(series):
         for number in which.tolist():
@@ -33,7 +30,8 @@ def earliest(series: Sequence[Series], after: int | None, limit: int) -> tuple[P
             found.add(number, series[number].settled_points(first, end))
         found.cut()
         read = stop
-    return found.page()
+    points, numbers = found.page()
+    return scalar_points(points, numbers.astype(np.int32), [one.name for one in series], worker_names)
 
 
 _CHUNK = np.dtype([(name, np.int64) for name in ("least", "count", "series", "first", "last")])

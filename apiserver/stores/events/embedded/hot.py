@@ -238,16 +238,6 @@ class HotOwner:
         """The samples of each matching series; a copy."""
         return {name: found.copy() for name, found in self.samples.get(type, {}).items() if matches(*name)}
 
-    def everything(self) -> HotOwner:
-        """A copy of everything."""
-        return HotOwner(
-            self.columns,
-            {name: HotSeries(series.index, series.numbers.copy()) for name, series in self.scalars.items()},
-            self.logs.copy(),
-            self.digests.copy(),
-            {type: self.samples_of(type, lambda *name: True) for type in self.samples},
-        )
-
     def names(self) -> tuple[set[SeriesName], list[LogPart]]:
         """Every series of scalars and samples, and the log lines, which name their series; a copy."""
         scalars = {SeriesName(EventType.SCALAR, *name) for name in self.scalars}

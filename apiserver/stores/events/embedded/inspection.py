@@ -7,7 +7,6 @@ and segments up to that one do not count.
 from __future__ import annotations
 
 import asyncio
-import sqlite3
 import time
 from collections.abc import AsyncIterator, Collection, Iterator
 from contextlib import ExitStack, asynccontextmanager
@@ -38,12 +37,11 @@ _WRITTEN = 0.5
 @asynccontextmanager
 async def looking_at(folder: Path) -> AsyncIterator[FolderInspection]:
     """A look at a folder while the block is open; EventStoreError: there is nothing to look at."""
-    inspection = FolderInspection(folder)
-    await inspection.open()
+    stack = ExitStack()
     try:
-        yield inspection
+        yield await asyncio.to_thread(FolderInspection, folder, stack)
     finally:
-        await inspection.close()
+        await asyncio.to_thread(stack.close)
 
 
 class _Segment(NamedTuple):
@@ -55,39 +53,19 @@ class _Segment(NamedTuple):
 
 
 class FolderInspection(EventInspection):
-    """One look at a folder; call `open` first, and `close` in the end."""
+    """One look at a folder: it has read the journal, and begun a snapshot, which ends with the stack."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, stack: ExitStack) -> None:
         self._folder = folder
-        self._stack = ExitStack()
-        self._segments: list[_Segment] = []
-        self._conn: sqlite3.Connection | None = None
-
-    async def open(self) -> None:
-        """Read the journal, and begin a snapshot; EventStoreError: there is nothing to look at."""
-        await asyncio.to_thread(self._open)
-
-    def _open(self) -> None:
-        if not self._folder.is_dir():
-            raise EventStoreError(f"there is no folder {self._folder}")
+        if not folder.is_dir():
+            raise EventStoreError(f"there is no folder {folder}")
         try:
-            segments = [one for one in map(_segment, journal.segments(self._folder)) if one is not None]
-            path = self._folder / "events.db"
-            if path.exists() or not segments:
-                self._conn = self._stack.enter_context(sqlite_files.opened_to_read(path))
-            merged = state(self._conn, "merged_journal") if self._conn else 0
+            segments = [one for one in map(_segment, journal.segments(folder)) if one is not None]
+            self._snapshot = stack.enter_context(sqlite_files.opened_to_read(folder / "events.db"))
+            merged = state(self._snapshot, "merged_journal")
         except (OSError, *sqlite_files.ERRORS) as error:
-            raise EventStoreError(f"{self._folder} cannot be looked at: {error}") from error
+            raise EventStoreError(f"{folder} cannot be looked at: {error}") from error
         self._segments = [one for one in segments if one.number > merged]
-
-    async def close(self) -> None:
-        """End the snapshot."""
-        await asyncio.to_thread(self._stack.close)
-
-    @property
-    def _snapshot(self) -> sqlite3.Connection:
-        assert self._conn is not None
-        return self._conn
 
     async def usage(self) -> Usage:
         """How much is kept of each owner; EventStoreError if the database is too damaged to tell."""

@@ -11,7 +11,6 @@ from apiserver import answers
 from apiserver.events.aggregates import Buckets, CurvesInBuckets, Neighbours
 from apiserver.events.log_filter import LineFilter, LogHits
 from apiserver.events.model import (
-    SAMPLE_TYPES,
     EventType,
     LogLine,
     LogPosition,
@@ -46,6 +45,7 @@ from apiserver.stores.events.columns.names import Name, matcher
 from apiserver.stores.events.embedded import by_worker, log_hits, log_sizes, logs, scalars
 from apiserver.stores.events.embedded.buckets import all_buckets
 from apiserver.stores.events.embedded.curves import ends, in_buckets, neighbours, views_of
+from apiserver.stores.events.embedded.earliest import earliest
 from apiserver.stores.events.embedded.hot import HotOwner, HotPoints, Memtable
 from apiserver.stores.events.embedded.log_numbers import NumberedLog
 from apiserver.stores.events.embedded.log_walk import Log
@@ -202,7 +202,7 @@ class EmbeddedReads:
     async def earliest_points(self, series: SeriesQuery, limit: int, after: int | None = None) -> ScalarPoints:
         """The first points beyond a timestamp."""
         workers = self._parts.live.workers.names
-        return await self._read_scalars(series, lambda found: scalars.earliest_page(found, after, limit, workers))
+        return await self._read_scalars(series, lambda found: earliest(found, limit, after, workers))
 
     async def last_values(self, series: SeriesQuery, n: int) -> dict[tuple[str, str], list[float]]:
         """The last values of each series."""
@@ -292,22 +292,14 @@ class EmbeddedReads:
 
     async def events_count(self, owner: Owner, types: Sequence[EventType] | None = None) -> int:
         """How many events the owner has."""
-        wanted = set(EventType) if types is None else set(types)
+        return sum([await self._count(SeriesQuery(owner, type)) for type in set(EventType if types is None else types)])
 
-        def work(conn: sqlite3.Connection, hot: list[HotOwner]) -> int:
-            count = 0
-            if EventType.SCALAR in wanted:
-                points = [table.points(matcher(())) for table in hot]
-                series = views(conn, SeriesQuery(owner, EventType.SCALAR), points)
-                count += int(scalars.stats_of(series)["count"].sum())
-            if EventType.LOG in wanted:
-                count += logs.count(Log(conn, owner, [table.logs for table in hot]))
-            for type in wanted.intersection(SAMPLE_TYPES):
-                recent = [table.samples.get(type, {}) for table in hot]
-                count += Samples.view(conn, SeriesQuery(owner, type), recent).count()
-            return count
-
-        return await self._read(owner, HotOwner.everything, work)
+    async def _count(self, series: SeriesQuery) -> int:
+        if series.type is EventType.SCALAR:
+            return await self._read_scalars(series, lambda found: int(scalars.stats_of(found)["count"].sum()))
+        if series.type is EventType.LOG:
+            return await self.log_count(series)
+        return await self._read_samples(series, Samples.count)
 
 
 def _where(conn: sqlite3.Connection, place: Place | None) -> str:

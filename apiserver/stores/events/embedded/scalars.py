@@ -11,13 +11,12 @@ from apiserver.events.queries import GREATEST, LEAST, PageQuery
 from apiserver.stores.events.columns import stats
 from apiserver.stores.events.columns.chunks import POINTS_AT_A_TIME
 from apiserver.stores.events.columns.names import Name
-from apiserver.stores.events.columns.points import NO_POINTS, concat, scalar_points
+from apiserver.stores.events.columns.points import NO_POINTS, concat, first_of, scalar_points
 from apiserver.stores.events.columns.stats import EMPTY, StatsArray
-from apiserver.stores.events.embedded.earliest import earliest
 from apiserver.stores.events.embedded.hot import points_by_series
 from apiserver.stores.events.embedded.series import Series, merged_stats
 from apiserver.stores.events.embedded.unsettled import in_parts
-from apiserver.stores.events.embedded.walks import SeriesWalk, first_of, walk_together
+from apiserver.stores.events.embedded.walks import SeriesWalk, walk_together
 
 # --- stats -----------------------------------------------------------------------------------------
 
@@ -81,12 +80,6 @@ def page(series: Sequence[Series], wanted: PageQuery[ScalarPosition], worker_nam
 def _first_iterations(series: Sequence[Series]) -> list[int]:
     rows = zip(series, merged_stats(one.merged for one in series)["min_iter"].tolist(), strict=True)
     return [min(first, int(one.hot.iters[0])) if one.recent else first for one, first in rows]
-
-
-def earliest_page(series: Sequence[Series], after: int | None, limit: int, worker_names: Sequence[str]) -> ScalarPoints:
-    """The first points beyond a timestamp."""
-    points, numbers = earliest(series, after, limit)
-    return scalar_points(points, numbers.astype(np.int32), [one.name for one in series], worker_names)
 
 
 def _walk_beyond(series: Series, after: ScalarPosition | None, descending: bool) -> SeriesWalk:

@@ -33,13 +33,7 @@ from apiserver.stores.events.columns.bodies import BODY_ID, body_id
 from apiserver.stores.events.columns.chunks import POINTS_AT_A_TIME
 from apiserver.stores.events.columns.lines import Lines
 from apiserver.stores.events.columns.whole import WholePoints
-from apiserver.stores.events.embedded import (
-    deletion,
-    log_merge,
-    records,
-    thinning,
-    whole,
-)
+from apiserver.stores.events.embedded import deletion, log_merge, records, whole
 from apiserver.stores.events.embedded.commit import GroupCommit
 from apiserver.stores.events.embedded.database import Database
 from apiserver.stores.events.embedded.known import KnownCurves
@@ -227,7 +221,11 @@ class EmbeddedEventStore(EmbeddedReads):
     async def thin_scalars(
         self, series: SeriesQuery, points: int, checksums: Mapping[tuple[str, str], int] | None = None
     ) -> int:
-        """Thin the series, some in a transaction."""
+        """Thin the series, some in a transaction.
+
+        They are read while others merge, and only what stays is written while others wait: to read 15 million points
+        takes some seconds, to replace them some ten milliseconds.
+        """
         long = [one for one in await self.scalar_stats(series) if one.count > points]
         gone = 0
         for some in in_parts(long, lambda one: one.count, POINTS_AT_A_TIME):
@@ -259,7 +257,11 @@ class EmbeddedEventStore(EmbeddedReads):
             changed = live.look(since).changes(conn).owners.get(owner)
             names = {SeriesName(EventType.SCALAR, *one.series) for one in kept}
             is_same = changed is None or not (changed.everything or names & changed.series.keys())
-            return thinning.replace(conn, owner, kept, registrar, live.worker) if is_same else []
+            if not is_same:
+                return []
+            wanted = SeriesQuery(owner, EventType.SCALAR, selection_of(one.series for one in kept))
+            deletion.delete_points(conn, wanted)
+            return merge_whole(conn, owner, kept, registrar, live.worker)
 
         await self._put(owner, work, are_new=False)
         return is_same

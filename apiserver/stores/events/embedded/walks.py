@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from apiserver.events.model import ScalarPosition
 from apiserver.events.queries import GREATEST, LEAST, PageQuery
-from apiserver.stores.events.columns.points import NO_POINTS, Points, concat, page_end, take
+from apiserver.stores.events.columns.points import NO_POINTS, Points, concat, first_of, in_walking_order, take
 from apiserver.stores.events.embedded.series import Series
 
 _SPARE = 16
@@ -100,7 +100,7 @@ def walk_together(
         walks[0].fill(*((1, limit) if wanted.may_be_shorter else (limit,)))
         points = take(walks[0].points(), slice(0, limit))
         return points, np.zeros(len(points.iters), np.int32)
-    ahead = _ahead(wanted.descending)
+    ahead = in_walking_order(wanted.descending)
     want = limit // len(walks) + _SPARE
     for walk in walks:
         walk.fill(want)
@@ -119,18 +119,3 @@ def walk_together(
     points = concat([take(walk.points(), slice(0, count)) for walk, count in zip(walks, counts, strict=True)])
     numbers = np.repeat(np.arange(len(walks), dtype=np.int32), counts)
     return first_of(points, numbers, wanted)
-
-
-def first_of(
-    points: Points, numbers: npt.NDArray[np.int32], wanted: PageQuery[ScalarPosition]
-) -> tuple[Points, npt.NDArray[np.int32]]:
-    """The first page of these points, as `walk_together` returns it; `numbers` has the number of each point's walk."""
-    ahead = _ahead(wanted.descending)
-    order = np.lexsort((ahead(numbers), ahead(points.iters)))
-    order = order[: page_end(points.iters[order], wanted.limit, whole=wanted.whole)]
-    return take(points, order), numbers[order]
-
-
-def _ahead(descending: bool) -> np.ufunc:
-    """Makes numbers that ascend in walking order."""
-    return np.invert if descending else np.positive
