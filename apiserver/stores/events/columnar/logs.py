@@ -93,7 +93,6 @@ class LogReads:
     async def log_lines(
         self, series: SeriesQuery, page: PageQuery[LogPosition], workers: Collection[str] | None = None
     ) -> list[LogLine]:
-        """A page of lines in (timestamp, sequence) order, of these workers (None: all)."""
         return await self._lines_of(series.owner, WantedLines.of(series, page, workers))
 
     async def _lines_of(
@@ -133,18 +132,15 @@ class LogReads:
         ), total
 
     def whole_lines(self, owner: Owner) -> AsyncIterator[Lines]:
-        """All lines of the owner in their order, some at a time."""
         return whole_lines(self._log, owner)
 
     async def known_bodies(self, owner: Owner) -> Collection[bytes]:
-        """The ids of all bodies that add nothing if they are sent again."""
         return await known_bodies(self._log, owner)
 
     # --- what there is -----------------------------------------------------------------------------
 
     @answers.counted
     async def log_count(self, series: SeriesQuery) -> int:
-        """How many lines there are, exactly."""
         if not series.selection:
             return sum([count for _, count in await self._counted(series.owner)])
         counts, _ = await self._about(series.owner)
@@ -153,7 +149,6 @@ class LogReads:
 
     @answers.counted
     async def log_sizes(self, owner: Owner) -> dict[str, LogSize]:
-        """How much each worker logged, exactly."""
         _, sizes = await self._about(owner)
         return sizes
 
@@ -191,7 +186,6 @@ class LogReads:
     @answers.counted
     @_begins_again
     async def log_numbered(self, owner: Owner, numbers: Sequence[int]) -> tuple[list[LogLine], int]:
-        """The lines with these numbers, and how many lines there are."""
         counted = await self._counted(owner)
         firsts = np.array([0, *accumulate(count for _, count in counted)], np.int64)
         found: list[LogLine] = []
@@ -206,7 +200,6 @@ class LogReads:
     @answers.counted
     @_begins_again
     async def log_number(self, owner: Owner, position: LogPosition) -> int:
-        """How many lines lie before the position."""
         place, before = place_of(position), 0
         for one, count in await self._counted(owner):
             if one.last < place:
@@ -220,7 +213,6 @@ class LogReads:
 
     @answers.counted
     async def log_hits(self, owner: Owner, wanted: LineFilter, after: LogPosition | None) -> LogHits:
-        """Search the next part of the log behind `after` (None: from its beginning), for some milliseconds."""
         places: list[int] = []
         searched = size = 0
         async for some, loaded in self._log.walk(owner, after, lines=SEARCHED):
@@ -256,11 +248,9 @@ class ColumnarLogs(LogReads):
             await self.loader.store.put(blocks)
 
     async def put_lines(self, owner: Owner, lines: Lines) -> None:
-        """Keep lines at their positions."""
         await put_lines(self.loader, self._name, owner, lines)
 
     async def know_bodies(self, owner: Owner, ids: Collection[bytes]) -> None:
-        """Take no lines of these bodies if they are sent from now on."""
         await know_bodies(self.loader, self._name, owner, ids)
         self._bodies.forget(owner)
 
@@ -289,7 +279,6 @@ class ColumnarLogs(LogReads):
     # --- what there is, and what changed ---------------------------------------------------------------
 
     async def series(self, owner: Owner) -> list[SeriesName]:
-        """Every series of the owner, sorted."""
         counts, _ = await self._about(owner)
         return sorted(SeriesName(EventType.LOG, *name) for name in counts)
 

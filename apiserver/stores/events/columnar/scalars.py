@@ -65,12 +65,10 @@ class ScalarReads:
         return await work(self._points, [stretches(one) for one in found])
 
     async def scalar_stats(self, series: SeriesQuery, *, spread: bool = False) -> list[ScalarStats]:
-        """Stats of each series, sorted by metric and variant; with `spread`, all of them."""
         (found,) = await self._stats([series], spread=spread)
         return found
 
     async def scalar_stats_of_each(self, queries: Sequence[SeriesQuery]) -> list[list[ScalarStats]]:
-        """Stats of each query's series, in order."""
         return await self._stats(queries, spread=False)
 
     async def _stats(self, queries: Sequence[SeriesQuery], *, spread: bool) -> list[list[ScalarStats]]:
@@ -80,24 +78,19 @@ class ScalarReads:
         )
 
     async def scalar_buckets(self, series: SeriesQuery, buckets: BucketQuery) -> list[Buckets]:
-        """The buckets of each series, sorted by metric and variant; iteration −2³¹ is left out."""
         (found,) = await self.scalar_buckets_of_each([series], buckets)
         return found
 
     async def scalar_buckets_of_each(self, queries: Sequence[SeriesQuery], buckets: BucketQuery) -> list[list[Buckets]]:
-        """The buckets of each query's series, in order."""
         return await self._read(queries, lambda loader, found: bucketing.buckets(loader, found, buckets))
 
     async def curve_ends(self, asked: CurvesQuery) -> tuple[int, int] | None:
-        """The least and the greatest x of all curves together; iteration −2³¹ is left out."""
         return await self._read_curves(asked, lambda loader, found: curves.ends(loader, found, asked.axis))
 
     async def curve_buckets(self, asked: CurvesQuery, buckets: CommonBuckets) -> CurvesInBuckets:
-        """Each owner's mean in each bucket, and the extremes of all points of all owners there."""
         return await self._read_curves(asked, lambda loader, found: curves.in_buckets(loader, found, asked, buckets))
 
     async def curve_neighbours(self, asked: CurvesQuery, buckets: CommonBuckets, *, before: bool) -> Neighbours:
-        """The nearest bucket of each owner before (or behind) all these buckets that has a finite value."""
         return await self._read_curves(
             asked, lambda loader, found: curves.neighbours(loader, found, asked, buckets, before=before)
         )
@@ -105,24 +98,19 @@ class ScalarReads:
     @answers.counted
     @begins_again(lambda reads: reads._points)
     async def scalar_points(self, series: SeriesQuery, page: PageQuery[ScalarPosition]) -> ScalarPoints:
-        """A page of points in (iter, metric, variant) order. A `whole` page never ends inside an iteration."""
         found = await self._points.finder.find(series, pages.range_of(page))
         return await pages.page(self._points, stretches(found), page)
 
     async def last_values(self, series: SeriesQuery, n: int) -> dict[Name, list[float]]:
-        """The last `n` values by iteration of each series, oldest first."""
         return await self._read_one(series, lambda loader, found: last_values.last_values(loader, found, n))
 
     async def earliest_points(self, series: SeriesQuery, limit: int, after: int | None = None) -> ScalarPoints:
-        """The first `limit` points beyond timestamp `after`, and all others that share the last one's timestamp."""
         return await self._read_one(series, lambda loader, found: earliest(loader, found, limit, after))
 
     async def worker_spans(self, series: SeriesQuery) -> list[WorkerSpan]:
-        """How many points each worker reported of each series, and when, sorted."""
         return await self._read_one(series, lambda loader, found: by_worker.spans(loader, found))
 
     async def worker_means(self, series: SeriesQuery, grid: Grid) -> list[WorkerMeans]:
-        """The means of the points that each worker reported of each series in each step of the grid."""
         return await self._read_one(series, lambda loader, found: by_worker.means(loader, found, grid))
 
     async def _read_one(self, series: SeriesQuery, work: Callable[[Loader, OfSeries], Awaitable[Result]]) -> Result:
@@ -134,7 +122,6 @@ class ScalarReads:
         return await self._read([asked.of(owner) for owner in asked.owners], work)
 
     def whole_points(self, series: SeriesQuery) -> AsyncIterator[list[WholePoints]]:
-        """All points of the series, some at a time."""
         return whole_points(self._points, series)
 
 
@@ -168,11 +155,9 @@ class ColumnarScalars(ScalarReads):
             await self.loader.store.put([block for block in alone if (block.owner, block.series) in refused])
 
     async def put_points(self, owner: Owner, some: Sequence[WholePoints]) -> None:
-        """Keep points of whole series."""
         await put_points(self.loader.store, self._name, owner, some)
 
     async def delete(self, owners: Sequence[Owner]) -> None:
-        """Delete the owners' points."""
         await self.loader.store.remove_before(await self.loader.store.delete(owners))
 
     async def delete_known(self, owner: Owner, known: int) -> int:
@@ -182,7 +167,6 @@ class ColumnarScalars(ScalarReads):
     async def thin_scalars(
         self, series: SeriesQuery, points: int, checksums: Mapping[tuple[str, str], int] | None = None
     ) -> int:
-        """Thin those of the series that have more points to at most so many; return how many points are gone."""
         return await thin(self.loader, series, points, checksums)
 
     async def compact(self, owner: Owner, *, fewest: int = FEWEST) -> bool:
@@ -195,7 +179,6 @@ class ColumnarScalars(ScalarReads):
     # --- what there is, and what changed ---------------------------------------------------------------
 
     async def series(self, owner: Owner) -> list[SeriesName]:
-        """Every series of the owner, sorted."""
         found = stretches(await self.loader.finder.find(SeriesQuery(owner, EventType.SCALAR)))
         return [SeriesName(EventType.SCALAR, *name) for name in found]
 

@@ -90,7 +90,6 @@ class ElasticsearchBlocks:
     # --- writing -----------------------------------------------------------------------------------
 
     async def put(self, blocks: Sequence[NewBlock]) -> None:
-        """Keep the blocks. All of these writes have ended once this returns."""
         by_index: dict[str, list[NewBlock]] = {}
         for block in blocks:
             by_index.setdefault(self._index(block.owner), []).append(block)
@@ -168,7 +167,6 @@ class ElasticsearchBlocks:
         raise EventStoreBusy("these events are deleted again and again", overloaded=False)
 
     async def remove_before(self, places: Mapping[Owner, int]) -> None:
-        """Remove the blocks that lie before these places of deletions."""
         by_index: dict[str, list[Owner]] = {}
         for owner in places:
             by_index.setdefault(self._index(owner), []).append(owner)
@@ -198,7 +196,6 @@ class ElasticsearchBlocks:
         return {*map(id_of, known)}
 
     async def remove(self, owner: Owner, blocks: Sequence[Block]) -> None:
-        """Remove the blocks, but none that was put again since."""
         for some in in_parts({block.id: block for block in blocks}.values(), lambda block: 1, _PAGE):
             lines = (
                 action("delete", one.id, owner, if_seq_no=one.version.place, if_primary_term=one.version.term)
@@ -207,7 +204,6 @@ class ElasticsearchBlocks:
             await self._cluster.bulk(self._index(owner), "".join(lines).encode())
 
     async def lease(self, owner: Owner, holder: str, seconds: float) -> bool:
-        """Whether the holder may compact the owner for so long."""
         return await self._leases.take(self._index(owner), owner, holder, seconds)
 
     # --- reading -----------------------------------------------------------------------------------
@@ -215,7 +211,6 @@ class ElasticsearchBlocks:
     async def find(
         self, series: SeriesQuery, range: Range = EVERYWHERE, since: int | None = None, place: int = 0
     ) -> Found:
-        """The blocks of the series with iterations in the range that were put at a place or behind it."""
         conditions = [*_with_something_in(range), *(between("_seq_no", place, None) if place else ())]
         if since is not None:
             conditions.append(blocks_since(since))
@@ -250,7 +245,6 @@ class ElasticsearchBlocks:
         return found
 
     async def near(self, owner: Owner, range: Range, most: int, *, descending: bool) -> Near:
-        """Up to `most` blocks with something in the range: those of least `first`, or else of greatest `last`."""
         blocks = of(SeriesQuery(owner, self.type), *_with_something_in(range))
         end = "last" if descending else "first"
         ids = deletion_ids(owner)
@@ -363,7 +357,6 @@ class ElasticsearchBlocks:
         return max(ended, default=-1)
 
     async def until_ended(self, owner: Owner, place: int) -> int:
-        """Wait until all writes up to this place have ended; return what `ended` does then."""
         for _ in range(_QUESTIONS):
             if (ended := await self.ended(owner)) >= place:
                 return ended

@@ -133,13 +133,11 @@ class WithOldDocuments(ElasticsearchBlocks):
         return _with(await super().find(series, range), old[series.owner], series.selection, range)
 
     async def find_of_each(self, queries: Sequence[SeriesQuery]) -> list[Found]:
-        """As `find` of each query, in order."""
         old = await self._old_blocks({series.owner for series in queries})
         found = await super().find_of_each(queries)
         return [_with(one, old[series.owner], series.selection) for one, series in zip(found, queries, strict=True)]
 
     async def near(self, owner: Owner, range: Range, most: int, *, descending: bool) -> Near:
-        """Up to `most` blocks with something in the range: those of least `first`, or else of greatest `last`."""
         old = (await self._old_blocks([owner]))[owner]
         new = await super().near(owner, range, most, descending=descending)
         if not old or new.known is None:
@@ -149,7 +147,6 @@ class WithOldDocuments(ElasticsearchBlocks):
         return near(both._replace(blocks=both.blocks[:most]), new.known, most, descending=descending)
 
     async def fetch(self, wanted: Sequence[tuple[Block, Sequence[str]]]) -> list[Columns]:
-        """The named columns of each block. Gone: one of them is no longer there, or was put again."""
         is_old = [block.version == OLD for block, _ in wanted]
         new = iter(await super().fetch([one for one, old in zip(wanted, is_old, strict=True) if not old]))
         old = iter(await self._old_columns([one for one, old in zip(wanted, is_old, strict=True) if old]))

@@ -213,7 +213,6 @@ class ElasticsearchEventStore(ScalarReads, LogReads):
         return sum(await together(*work))
 
     async def delete_scalars(self, owner: Owner, up_to: Cursor) -> int:
-        """Delete the owner's scalars, or none if some came since."""
         opened, type = self._opened, EventType.SCALAR
         known = await place_at(self._cluster, up_to, names.blocks(self._cluster.prefix, type, owner.company), owner)
         deleted = await opened.scalars.delete_known(owner, known)
@@ -246,7 +245,6 @@ class ElasticsearchEventStore(ScalarReads, LogReads):
     async def delete_logs(
         self, series: SeriesQuery, before: int | None, exclude: Selection = (), up_to: Cursor | None = None
     ) -> int:
-        """Delete log lines by age and series, or none if lines of the owner came since."""
         known = None
         if up_to is not None:
             index = names.blocks(self._cluster.prefix, EventType.LOG, series.owner.company)
@@ -299,7 +297,6 @@ class ElasticsearchEventStore(ScalarReads, LogReads):
                 yield names.owner_of(company, key)
 
     async def series(self, owner: Owner, types: Sequence[EventType] | None = None) -> list[SeriesName]:
-        """Every series of the owner, sorted."""
         asked = set(EventType if types is None else types)
         found = await together(*(self._series_of(owner, type) for type in asked))
         return sorted(chain.from_iterable(found))
@@ -312,27 +309,22 @@ class ElasticsearchEventStore(ScalarReads, LogReads):
         return [SeriesName(type, *name) for name in await self._samples(SeriesQuery(owner, type)).counts()]
 
     async def sample_series(self, series: SeriesQuery) -> list[SampleSeries]:
-        """What is known of each series of samples."""
         return await self._samples(series).series()
 
     async def samples(
         self, series: SeriesQuery, page: PageQuery[SamplePosition], iterations: Range = EVERYWHERE
     ) -> list[Sample]:
-        """A page of samples."""
         return await self._samples(series).page(page, iterations)
 
     async def latest_samples(
         self, series: SeriesQuery, iterations: int, after: SamplePosition | None = None
     ) -> list[Sample]:
-        """A page of the samples of each series' newest iterations."""
         return await self._samples(series).latest(iterations, after)
 
     async def sample_iterations(self, series: SeriesQuery, page: PageQuery[int]) -> list[int]:
-        """Distinct iterations in walk order."""
         return await self._samples(series).iterations(page)
 
     async def events_count(self, owner: Owner, types: Sequence[EventType] | None = None) -> int:
-        """How many events the owner has."""
         asked = set(EventType if types is None else types)
         return sum(await together(*(self._count(SeriesQuery(owner, type)) for type in asked)))
 
@@ -358,7 +350,6 @@ class ElasticsearchEventStore(ScalarReads, LogReads):
         await self._opened.logs.put_lines(owner, lines)
 
     async def know_bodies(self, owner: Owner, ids: Collection[bytes]) -> None:
-        """Take no lines of these bodies if they are sent from now on."""
         await self._opened.logs.know_bodies(owner, ids)
 
     # --- about the store itself --------------------------------------------------------------------
@@ -372,7 +363,6 @@ class ElasticsearchEventStore(ScalarReads, LogReads):
         return {"owners_to_compact": self._opened.compactor.waiting}
 
     async def changes(self, query: ChangesQuery) -> Changes:
-        """What changed since a cursor."""
         return await changes_since(self._cluster, self._opened.deletions, query)
 
     async def watch(self, query: ChangesQuery) -> AsyncGenerator[Changes, None]:

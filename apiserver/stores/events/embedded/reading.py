@@ -107,8 +107,6 @@ class EmbeddedReads:
             yield owner
 
     async def series(self, owner: Owner, types: Sequence[EventType] | None = None) -> list[SeriesName]:
-        """Every series of the owner."""
-
         def work(conn: sqlite3.Connection, hot: list[tuple[set[SeriesName], list[LogPart]]]) -> list[SeriesName]:
             rows = conn.execute("SELECT type, metric, variant FROM series WHERE owner = ?", (owner_id(conn, owner),))
             found = {SeriesName(TYPES[code], metric, variant) for code, metric, variant in rows}
@@ -126,7 +124,6 @@ class EmbeddedReads:
         )
 
     async def scalar_stats(self, series: SeriesQuery, *, spread: bool = False) -> list[ScalarStats]:
-        """Stats of each series."""
         return await self._read_scalars(series, lambda found: scalars.scalar_stats(series.owner, found, spread=spread))
 
     async def _read_many(self, queries: Sequence[SeriesQuery], work: Callable[[list[list[Series]]], Result]) -> Result:
@@ -167,7 +164,6 @@ class EmbeddedReads:
         return await self._read_many(queries, work)
 
     async def scalar_buckets(self, series: SeriesQuery, buckets: BucketQuery) -> list[Buckets]:
-        """Buckets of each series that has a curve."""
         curves = self._parts.curves
         return await self._read_scalars(series, lambda found: all_buckets([found], buckets, curves)[0])
 
@@ -183,7 +179,6 @@ class EmbeddedReads:
         )
 
     async def curve_ends(self, asked: CurvesQuery) -> tuple[int, int] | None:
-        """The ends of all curves together."""
         return await self._read_curves(asked, lambda found: ends(found, asked.axis))
 
     async def curve_buckets(self, asked: CurvesQuery, buckets: CommonBuckets) -> CurvesInBuckets:
@@ -195,26 +190,21 @@ class EmbeddedReads:
         return await self._read_curves(asked, lambda found: neighbours(found, asked, buckets, before=before))
 
     async def scalar_points(self, series: SeriesQuery, page: PageQuery[ScalarPosition]) -> ScalarPoints:
-        """A page of points."""
         workers = self._parts.live.workers.names
         return await self._read_scalars(series, lambda found: scalars.page(found, page, workers))
 
     async def earliest_points(self, series: SeriesQuery, limit: int, after: int | None = None) -> ScalarPoints:
-        """The first points beyond a timestamp."""
         workers = self._parts.live.workers.names
         return await self._read_scalars(series, lambda found: earliest(found, limit, after, workers))
 
     async def last_values(self, series: SeriesQuery, n: int) -> dict[tuple[str, str], list[float]]:
-        """The last values of each series."""
         return await self._read_scalars(series, lambda found: scalars.last_values(found, n))
 
     async def worker_spans(self, series: SeriesQuery) -> list[WorkerSpan]:
-        """What each worker reported of each series."""
         workers = self._parts.live.workers.names
         return await self._read_scalars(series, lambda found: by_worker.spans(found, workers))
 
     async def worker_means(self, series: SeriesQuery, grid: Grid) -> list[WorkerMeans]:
-        """Means by worker and step."""
         workers = self._parts.live.workers.names
         return await self._read_scalars(series, lambda found: by_worker.means(found, workers, grid))
 
@@ -224,23 +214,19 @@ class EmbeddedReads:
     async def log_lines(
         self, series: SeriesQuery, page: PageQuery[LogPosition], workers: Collection[str] | None = None
     ) -> list[LogLine]:
-        """A page of log lines."""
         wanted = WantedLines.of(series, page, workers)
         return await self._read_log(series.owner, lambda log: logs.page(log, wanted))
 
     async def log_count(self, series: SeriesQuery) -> int:
-        """How many log lines there are."""
         return await self._read_log(series.owner, lambda log: logs.count(log, series.selection))
 
     async def log_page(self, series: SeriesQuery, page: PageQuery[LogPosition]) -> tuple[list[LogLine], int]:
-        """A page of log lines, and how many there are."""
         wanted = WantedLines.of(series, page, None)
         return await self._read_log(
             series.owner, lambda log: (logs.page(log, wanted), logs.count(log, series.selection))
         )
 
     async def log_numbered(self, owner: Owner, numbers: Sequence[int]) -> tuple[list[LogLine], int]:
-        """Lines by their numbers, and how many there are."""
         known = self._parts.block_ends
 
         def work(log: Log) -> tuple[list[LogLine], int]:
@@ -250,16 +236,13 @@ class EmbeddedReads:
         return await self._read_log(owner, work)
 
     async def log_number(self, owner: Owner, position: LogPosition) -> int:
-        """How many lines lie before a position."""
         known = self._parts.block_ends
         return await self._read_log(owner, lambda log: NumberedLog(log, known).number(position))
 
     async def log_hits(self, owner: Owner, wanted: LineFilter, after: LogPosition | None) -> LogHits:
-        """Search the next part of a log."""
         return await self._read_log(owner, lambda log: log_hits.hits(log, wanted, after))
 
     async def log_sizes(self, owner: Owner) -> dict[str, LogSize]:
-        """How much each worker logged."""
         return await self._read_log(owner, log_sizes.sizes)
 
     async def _read_samples(self, series: SeriesQuery, work: Callable[[Samples], Result]) -> Result:
@@ -271,27 +254,22 @@ class EmbeddedReads:
         )
 
     async def sample_series(self, series: SeriesQuery) -> list[SampleSeries]:
-        """What is known of each series of samples."""
         return await self._read_samples(series, Samples.series)
 
     async def samples(
         self, series: SeriesQuery, page: PageQuery[SamplePosition], iterations: Range = EVERYWHERE
     ) -> list[Sample]:
-        """A page of samples."""
         return await self._read_samples(series, lambda view: view.page(page, iterations))
 
     async def latest_samples(
         self, series: SeriesQuery, iterations: int, after: SamplePosition | None = None
     ) -> list[Sample]:
-        """A page of the newest samples of each series."""
         return await self._read_samples(series, lambda view: view.latest(iterations, after))
 
     async def sample_iterations(self, series: SeriesQuery, page: PageQuery[int]) -> list[int]:
-        """Iterations that hold a sample."""
         return await self._read_samples(series, lambda view: view.iterations(page))
 
     async def events_count(self, owner: Owner, types: Sequence[EventType] | None = None) -> int:
-        """How many events the owner has."""
         return sum([await self._count(SeriesQuery(owner, type)) for type in set(EventType if types is None else types)])
 
     async def _count(self, series: SeriesQuery) -> int:

@@ -192,7 +192,6 @@ class EmbeddedEventStore(EmbeddedReads):
         return await self._delete(owners, lambda conn: sum(deletion.delete_owner(conn, one, types) for one in each))
 
     async def delete_scalars(self, owner: Owner, up_to: Cursor) -> int:
-        """Delete the owner's scalars, or none if some came since."""
         types = [EventType.SCALAR]
         return await self._delete_up_to(
             up_to, SeriesQuery(owner, EventType.SCALAR), lambda conn: deletion.delete_owner(conn, owner, types)
@@ -201,7 +200,6 @@ class EmbeddedEventStore(EmbeddedReads):
     async def delete_logs(
         self, series: SeriesQuery, before: int | None, exclude: Selection = (), up_to: Cursor | None = None
     ) -> int:
-        """Delete log lines by age and series, or none if lines of the owner came since."""
         return await self._delete_up_to(
             up_to, series, lambda conn: deletion.delete_lines(conn, series, before, exclude)
         )
@@ -213,7 +211,6 @@ class EmbeddedEventStore(EmbeddedReads):
         before: int | None = None,
         up_to: Cursor | None = None,
     ) -> int:
-        """Delete samples by iteration and age, or none if samples of the owner and type came since."""
         return await self._delete_up_to(
             up_to, series, lambda conn: deletion.delete_samples(conn, series, iterations, before)
         )
@@ -303,7 +300,6 @@ class EmbeddedEventStore(EmbeddedReads):
     # --- copies ------------------------------------------------------------------------------------
 
     async def whole_points(self, series: SeriesQuery) -> AsyncIterator[Sequence[WholePoints]]:
-        """All points of the series, some at a time."""
         workers = self._parts.live.workers.names
         for names in await self._read_scalars(series, whole.parts):
             part, place = replace(series, selection=selection_of(names)), None
@@ -321,7 +317,6 @@ class EmbeddedEventStore(EmbeddedReads):
         await self._put(owner, lambda conn, registrar: merge_whole(conn, owner, some, registrar, parts.live.worker))
 
     async def whole_lines(self, owner: Owner) -> AsyncIterator[Lines]:
-        """All log lines of the owner in their order, some at a time."""
         after: LogPosition | None = None
         while True:
             lines = await self._read_log(owner, partial(whole.read_lines, after=after))
@@ -341,8 +336,6 @@ class EmbeddedEventStore(EmbeddedReads):
         await self._put(owner, work)
 
     async def known_bodies(self, owner: Owner) -> Collection[bytes]:
-        """The ids of all bodies of log lines that add nothing if they are sent again."""
-
         def work(conn: sqlite3.Connection, hot: list[set[bytes]]) -> set[bytes]:
             rows = conn.execute("SELECT digest FROM log_digests WHERE owner = ?", (owner_id(conn, owner),))
             digests = {digest for (digest,) in rows}.union(*hot)
@@ -377,7 +370,6 @@ class EmbeddedEventStore(EmbeddedReads):
     # --- about the store itself --------------------------------------------------------------------
 
     async def usage(self, company: str) -> Usage:
-        """How much is kept of each owner of a company."""
         return await self._read_tables(lambda table: table, lambda conn, hot: usage_in_time(conn, hot, company))
 
     def gauges(self) -> Mapping[str, float]:
@@ -419,5 +411,4 @@ class EmbeddedEventStore(EmbeddedReads):
             yield owner
 
     async def restated(self, owners: Collection[Owner]) -> None:
-        """Note that these owners' documents are up to date."""
         self._parts.live.restated(owners)
