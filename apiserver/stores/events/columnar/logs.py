@@ -254,11 +254,8 @@ class ColumnarLogs(LogReads):
         await know_bodies(self.loader, self._name, owner, ids)
         self._bodies.forget(owner)
 
-    async def delete(self, owners: Sequence[Owner]) -> int:
-        """Delete the owners' lines; return how many there were."""
-        counts = [await self.log_count(SeriesQuery(owner, EventType.LOG)) for owner in dict.fromkeys(owners)]
+    async def delete(self, owners: Sequence[Owner]) -> None:
         await self.loader.store.remove_before(await self.loader.store.delete(owners))
-        return sum(counts)
 
     async def delete_logs(
         self, series: SeriesQuery, before: int | None, exclude: Selection = (), known: int | None = None

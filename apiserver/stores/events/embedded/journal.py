@@ -53,12 +53,11 @@ def segment_path(folder: Path, number: int) -> Path:
 def replay(path: Path) -> Iterator[Record]:
     """The whole records of a segment, in order; raise EventStoreError for a whole one of a form that is not known."""
     content = memoryview(path.read_bytes())
-    at = len(MAGIC)
-    if content[:at] != MAGIC:
-        if content:
-            logger.warning("%s is not a journal: its %d bytes are not read", path, len(content))
+    end = len(MAGIC)
+    if content and content[:end] != MAGIC:
+        logger.warning("%s is not a journal: its %d bytes are not read", path, len(content))
         return
-    while (end := end_of_whole(content, at)) is not None:
+    for at, end in whole_records(content):
         try:
             record = parsed(content, at, end)
         except (ValueError, IndexError) as error:  # msgspec's errors are ValueErrors
@@ -66,11 +65,18 @@ def replay(path: Path) -> Iterator[Record]:
                 f"the journal {path} has a record at byte {at} that this version cannot read: {error}"
             ) from error
         yield record
-        at = end
-    if at < len(content):
+    if end < len(content):
         logger.warning(
-            "journal %s is read up to byte %d of %d, the end of its last whole record", path, at, len(content)
+            "journal %s is read up to byte %d of %d, the end of its last whole record", path, end, len(content)
         )
+
+
+def whole_records(content: memoryview) -> Iterator[tuple[int, int]]:
+    """Where each record of a segment begins and ends, up to the first that is torn or has a wrong checksum."""
+    at = len(MAGIC)
+    while content[: len(MAGIC)] == MAGIC and (end := end_of_whole(content, at)) is not None:
+        yield at, end
+        at = end
 
 
 def end_of_whole(content: memoryview, at: int) -> int | None:

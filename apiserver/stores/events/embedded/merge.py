@@ -200,18 +200,12 @@ class Merger:
 
     def _must_merge(self) -> bool:
         """Whether so much is in memory that a merge must begin now. After a failure, it begins no sooner for that."""
-        return not self._failures and self._is_full(self._live.active)
-
-    def _is_full(self, table: Memtable) -> bool:
-        return self._fullness(table) >= 1
-
-    def _fullness(self, table: Memtable) -> float:
-        """How much there is of what begins a merge: 0 nothing, from 1 on enough."""
-        return max(table.events / self._points, table.size / self._size)
+        return not self._failures and self._due() >= 1
 
     def _due(self) -> float:
-        """How much of the next merge has come."""
-        return self._fullness(self._live.active)
+        """How much of the next merge has come: 0 nothing, from 1 on all that it takes to begin."""
+        table = self._live.active
+        return max(table.events / self._points, table.size / self._size)
 
     def _try_to_merge(self) -> None:
         try:
@@ -232,7 +226,7 @@ class Merger:
         self._merge_frozen()
         self._live.freeze()
         self._merge_frozen()
-        if self._live.active.events and self._is_full(self._live.active):
+        if self._due() >= 1:
             self._wake.set()
 
     def _merge_frozen(self) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterator
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -75,7 +74,7 @@ class EventsSnapshot(Snapshot):
             for path, (descriptor, size) in self._segments.items():
                 content, end = memoryview(_read(descriptor, 0, size)), 0
                 with reading(path):
-                    for start, end in _whole(content):
+                    for start, end in journal.whole_records(content):
                         record = journal.parsed(content, start, end)
                         counts["points in the journal"] += sum(record.scalars.lengths)
                         counts["log lines in the journal"] += record.lines
@@ -94,11 +93,3 @@ class EventsSnapshot(Snapshot):
 
 def _read(descriptor: int, start: int, size: int) -> bytes:
     return os.pread(descriptor, size, start)
-
-
-def _whole(content: memoryview) -> Iterator[tuple[int, int]]:
-    """Where each whole record of a segment begins and ends."""
-    at = len(journal.MAGIC)
-    while content[: len(journal.MAGIC)] == journal.MAGIC and (end := journal.end_of_whole(content, at)) is not None:
-        yield at, end
-        at = end
