@@ -21,7 +21,7 @@ from apiserver.events.queries import EVERYWHERE, BucketQuery, Range
 from apiserver.events.smoothing import Smoothing
 from apiserver.off_loop import off_loop
 from apiserver.stores.events.columnar.blocks import Block
-from apiserver.stores.events.columnar.encoding import CURVE, SUMS, Workers, sums_of
+from apiserver.stores.events.columnar.encoding import CURVE, SUMS, sums_of
 from apiserver.stores.events.columnar.loading import Loaded, Loader, Wanted, curve_in, points_in
 from apiserver.stores.events.columnar.stretches import OfSeries, Stretch, size_of
 from apiserver.stores.events.columns.bucketing import (
@@ -36,7 +36,7 @@ from apiserver.stores.events.columns.bucketing import (
 from apiserver.stores.events.columns.chunks import POINTS_AT_A_TIME, Room
 from apiserver.stores.events.columns.extremes import Extremes
 from apiserver.stores.events.columns.pieces import POINTS_A_BLOCK, ColumnNames, sum_up_points
-from apiserver.stores.events.columns.points import Curve, concat, curve_over_time, within, without_single_value
+from apiserver.stores.events.columns.points import Curve, Workers, concat, curve_over_time, within, without_single_value
 from apiserver.stores.events.parts import in_parts
 
 #: The columns of about so many points are fetched together. Each request costs as much as decoding 100,000 points.

@@ -11,11 +11,10 @@ from collections.abc import Iterable, Iterator
 from apiserver.events.model import WorkerMeans, WorkerSpan
 from apiserver.events.queries import Grid
 from apiserver.off_loop import off_loop
-from apiserver.stores.events.columnar.encoding import Workers
 from apiserver.stores.events.columnar.loading import Loader, times_of
 from apiserver.stores.events.columnar.stretches import OfSeries, Stretch, numbered
 from apiserver.stores.events.columns import reports
-from apiserver.stores.events.columns.points import Points
+from apiserver.stores.events.columns.points import Points, Workers
 from apiserver.stores.events.columns.reports import Reports, Span
 
 #: The number of a series, and one of its workers.

@@ -39,13 +39,12 @@ from apiserver.off_loop import off_loop
 from apiserver.stores.events.base import EventStoreBusy
 from apiserver.stores.events.columnar import encoding
 from apiserver.stores.events.columnar.blocks import OLD, Block, BlockStore, Found, Gone, NewBlock, Version
-from apiserver.stores.events.columnar.encoding import Workers
 from apiserver.stores.events.columnar.loading import Loaded, Loader, points_in
 from apiserver.stores.events.columnar.precedence import BlockPart, superseded
 from apiserver.stores.events.columnar.stretches import Stretch, stretches
 from apiserver.stores.events.columns.chunks import POINTS_AT_A_TIME
 from apiserver.stores.events.columns.names import Name
-from apiserver.stores.events.columns.points import concat
+from apiserver.stores.events.columns.points import Workers, concat
 from apiserver.stores.events.columns.whole import WholePoints
 from apiserver.stores.events.parts import in_parts
 

@@ -17,13 +17,12 @@ from apiserver.events.model import BucketAxis
 from apiserver.events.queries import GREATEST, LEAST, CommonBuckets, CurvesQuery, Range
 from apiserver.off_loop import off_loop
 from apiserver.stores.events.columnar.buckets import curve_over, load_curves, some_buckets
-from apiserver.stores.events.columnar.encoding import Workers
 from apiserver.stores.events.columnar.loading import Loaded, Loader, Spans, curve_in, times_of
 from apiserver.stores.events.columnar.stretches import Numbered, OfSeries, Stretch, numbered, size_of
 from apiserver.stores.events.columns.bucketing import nearest_bucket, put_into
 from apiserver.stores.events.columns.chunks import POINTS_AT_A_TIME
 from apiserver.stores.events.columns.extremes import Extremes
-from apiserver.stores.events.columns.points import Points, concat, ends_of_all, without_single_value
+from apiserver.stores.events.columns.points import Points, Workers, concat, ends_of_all, without_single_value
 from apiserver.stores.events.columns.reports import Span, joined
 from apiserver.stores.events.parts import in_parts
 

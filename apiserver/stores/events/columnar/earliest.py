@@ -12,11 +12,10 @@ import numpy as np
 
 from apiserver.events.model import ScalarPoints
 from apiserver.off_loop import off_loop
-from apiserver.stores.events.columnar.encoding import Workers
 from apiserver.stores.events.columnar.loading import Loader, times_of
 from apiserver.stores.events.columnar.stretches import Numbered, OfSeries, numbered
 from apiserver.stores.events.columns.first_points import FirstPoints
-from apiserver.stores.events.columns.points import Points, scalar_points
+from apiserver.stores.events.columns.points import Points, Workers, scalar_points
 
 
 async def earliest(loader: Loader, found: OfSeries, limit: int, after: int | None) -> ScalarPoints:

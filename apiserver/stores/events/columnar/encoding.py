@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 import orjson
 
-from apiserver.events.model import Int64Array, Owner, Scalars
+from apiserver.events.model import Owner, Scalars
 from apiserver.stores.events.columnar.blocks import NO_SERIES, Block, Columns, Member, NewBlock, Statement
 from apiserver.stores.events.columnar.precedence import BlockPart
 from apiserver.stores.events.columns import chunks, pieces, reports, stats
@@ -39,6 +39,7 @@ from apiserver.stores.events.columns.points import (
     Curve,
     Points,
     TimedCurve,
+    Workers,
     by_series,
     concat,
     even_parts,
@@ -66,22 +67,6 @@ SHORT, LARGEST_BUNDLE, MOST_SERIES = 256, 4096, 64
 
 _HASH, _DIGEST = 12, 12
 _LENGTH = 4
-
-
-class Workers:
-    """Numbers for names of workers, the same for all blocks of a read."""
-
-    def __init__(self) -> None:
-        self.names: list[str] = []
-        self._numbers: dict[str, int] = {}
-
-    def numbers(self, names: Sequence[str]) -> Int64Array:
-        """The number of each name."""
-        for name in names:
-            if name not in self._numbers:
-                self._numbers[name] = len(self.names)
-                self.names.append(name)
-        return np.array([self._numbers[name] for name in names], np.int64)
 
 
 def fragments(scalars: Scalars, received: int, *, most_series: int = MOST_SERIES) -> list[NewBlock]:

@@ -80,7 +80,7 @@ _begins_again = begins_again(lambda reads: reads._log)
 
 
 class LogReads:
-    """The methods of `EventStore` that read log lines."""
+    """The methods of `EventStore` that read log lines; it says what each of them answers."""
 
     @property
     def _log(self) -> LogLoader:
@@ -126,10 +126,8 @@ class LogReads:
         if series.selection:
             return await self.log_lines(series, page), await self.log_count(series)
         counted = await self._counted(series.owner)
-        total = sum([count for _, count in counted])
-        return await self._lines_of(
-            series.owner, WantedLines.of(series, page, None), [one for one, _ in counted]
-        ), total
+        wanted, whole = WantedLines.of(series, page, None), [one for one, _ in counted]
+        return await self._lines_of(series.owner, wanted, whole), sum([count for _, count in counted])
 
     def whole_lines(self, owner: Owner) -> AsyncIterator[Lines]:
         return whole_lines(self._log, owner)

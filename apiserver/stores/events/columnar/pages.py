@@ -16,11 +16,10 @@ import numpy.typing as npt
 from apiserver.events.model import ScalarPoints, ScalarPosition
 from apiserver.events.queries import EVERYWHERE, GREATEST, LEAST, PageQuery, Range
 from apiserver.off_loop import off_loop
-from apiserver.stores.events.columnar.encoding import Workers
 from apiserver.stores.events.columnar.loading import Loader, points_in
 from apiserver.stores.events.columnar.stretches import Numbered, OfSeries, numbered
 from apiserver.stores.events.columns.names import Name
-from apiserver.stores.events.columns.points import NO_POINTS, Points, concat, first_of, scalar_points, take
+from apiserver.stores.events.columns.points import NO_POINTS, Points, Workers, concat, first_of, scalar_points, take
 
 
 class _Rows(NamedTuple):

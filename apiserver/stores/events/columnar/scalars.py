@@ -48,7 +48,7 @@ Result = TypeVar("Result")
 
 
 class ScalarReads:
-    """The methods of `EventStore` that read points."""
+    """The methods of `EventStore` that read points; it says what each of them answers."""
 
     @property
     def _points(self) -> Loader:

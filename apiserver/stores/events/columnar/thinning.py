@@ -24,12 +24,13 @@ from apiserver.off_loop import off_loop
 from apiserver.stores.events.columnar.blocks import Block, NewBlock
 from apiserver.stores.events.columnar.compaction import LEASE, NO_VERSION, found_up_to, leased, superseded_blocks
 from apiserver.stores.events.columnar.curves import ends
-from apiserver.stores.events.columnar.encoding import Workers, chunks_of
+from apiserver.stores.events.columnar.encoding import chunks_of
 from apiserver.stores.events.columnar.loading import Loaded, Loader, begins_again, points_in
 from apiserver.stores.events.columnar.statistics import scalar_stats
 from apiserver.stores.events.columnar.stretches import Numbered, OfSeries, numbered, stretches
 from apiserver.stores.events.columns.chunks import POINTS_AT_A_TIME
 from apiserver.stores.events.columns.names import Name
+from apiserver.stores.events.columns.points import Workers
 from apiserver.stores.events.columns.thinning import Thinning, known_ends
 from apiserver.stores.events.columns.whole import WholePoints
 from apiserver.stores.events.parts import in_parts

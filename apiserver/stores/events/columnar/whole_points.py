@@ -22,12 +22,12 @@ from apiserver.off_loop import off_loop
 from apiserver.stores.events.base import EventStoreBusy
 from apiserver.stores.events.columnar.blocks import BlockStore, Gone, NewBlock
 from apiserver.stores.events.columnar.compaction import LEASE
-from apiserver.stores.events.columnar.encoding import LARGEST, Workers, chunks_of, fragments_of
+from apiserver.stores.events.columnar.encoding import LARGEST, chunks_of, fragments_of
 from apiserver.stores.events.columnar.loading import TRIES, Loaded, Loader, points_in, whole_of
 from apiserver.stores.events.columnar.stretches import Stretch, stretches
 from apiserver.stores.events.columns.chunks import POINTS_AT_A_TIME
 from apiserver.stores.events.columns.names import Name
-from apiserver.stores.events.columns.points import concat
+from apiserver.stores.events.columns.points import Workers, concat
 from apiserver.stores.events.columns.whole import WholePoints
 from apiserver.stores.events.parts import in_parts
 

@@ -6,7 +6,7 @@ A `Curve` has what histograms need, a `TimedCurve` what stats need, `Points` hav
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple, TypeVar
 
@@ -47,6 +47,26 @@ class Points(NamedTuple):
     timestamps: Int64Array
     workers: Int64Array
     received: Int64Array
+
+
+class Workers:
+    """Numbers the names of workers. No number is used for two names."""
+
+    def __init__(self, names: Iterable[str] = ()) -> None:
+        self.names = list(names)
+        self._numbers = {name: number for number, name in enumerate(self.names)}
+
+    def number(self, name: str) -> int:
+        """The number of `name`; a new one if it has none. Only one thread at a time may call this."""
+        found = self._numbers.get(name)
+        if found is None:
+            found = self._numbers[name] = len(self.names)
+            self.names.append(name)
+        return found
+
+    def numbers(self, names: Iterable[str]) -> Int64Array:
+        """The number of each name."""
+        return np.array([self.number(name) for name in names], np.int64)
 
 
 Columns = TypeVar("Columns", Curve, TimedCurve, Points)

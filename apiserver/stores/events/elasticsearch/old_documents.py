@@ -217,7 +217,7 @@ class LogsWithOldDocuments(WithOldDocuments):
         return has_some or (known is not None and known.some_are_gone)
 
     async def _is_deleted(self, owner: Owner) -> bool:
-        return (await super().find(SeriesQuery(owner, EventType.LOG), Range(GREATEST, LEAST))).deleted > 0
+        return (await self.find(SeriesQuery(owner, EventType.LOG), Range(GREATEST, LEAST))).deleted > 0
 
 
 def _take(columns: LogColumns, which: Sequence[int]) -> LogColumns:

@@ -12,9 +12,9 @@ import numpy as np
 from apiserver.events.model import EventType, JsonObject, Owner
 from apiserver.off_loop import off_loop
 from apiserver.stores.events.columnar.blocks import OLD, Block, Columns, Gone
-from apiserver.stores.events.columnar.encoding import CURVE, DETAILS, Workers, curve_column, details_column
+from apiserver.stores.events.columnar.encoding import CURVE, DETAILS, curve_column, details_column
 from apiserver.stores.events.columns.names import Name
-from apiserver.stores.events.columns.points import Curve, Points, take
+from apiserver.stores.events.columns.points import Curve, Points, Workers, take
 from apiserver.stores.events.elasticsearch import names
 from apiserver.stores.events.elasticsearch.cluster import Cluster
 from apiserver.stores.events.elasticsearch.old_parts import MOST, Part, cut, far, measures, near, part

@@ -21,7 +21,7 @@ from apiserver.events.model import EventType, Float64Array, Int64Array, Owner, S
 from apiserver.events.queries import GREATEST, LEAST
 from apiserver.stores.events.columns.lines import LogPart
 from apiserver.stores.events.columns.names import Matcher, Name
-from apiserver.stores.events.columns.points import Points, by_series, concat, spread
+from apiserver.stores.events.columns.points import Points, Workers, by_series, concat, spread
 from apiserver.stores.events.embedded.records import Record
 
 SampleKey = tuple[int, str]  # iteration, key
@@ -243,22 +243,6 @@ class HotOwner:
         scalars = {SeriesName(EventType.SCALAR, *name) for name in self.scalars}
         samples = {SeriesName(type, *name) for type, found in self.samples.items() for name in found}
         return scalars | samples, self.logs.copy()
-
-
-class Workers:
-    """Numbers the names of workers, the same in memory and on disk. No number is used for two names."""
-
-    def __init__(self, names: Iterable[str] = ()) -> None:
-        self.names = list(names)
-        self._numbers = {name: number for number, name in enumerate(self.names)}
-
-    def number(self, name: str) -> int:
-        """The number of `name`; a new one if it has none. Only one thread at a time may call this."""
-        found = self._numbers.get(name)
-        if found is None:
-            found = self._numbers[name] = len(self.names)
-            self.names.append(name)
-        return found
 
 
 class Memtable:

@@ -19,9 +19,10 @@ from apiserver.stores import sqlite_files
 from apiserver.stores.events.base import EventStoreError
 from apiserver.stores.events.columns import compression
 from apiserver.stores.events.columns.checked import Damaged
+from apiserver.stores.events.columns.points import Workers
 from apiserver.stores.events.embedded import journal, references
 from apiserver.stores.events.embedded.checking import PARTS
-from apiserver.stores.events.embedded.hot import Memtable, Workers
+from apiserver.stores.events.embedded.hot import Memtable
 from apiserver.stores.events.embedded.journal_gaps import Contents, contents_of
 from apiserver.stores.events.embedded.names import state
 from apiserver.stores.events.embedded.repair import Repair

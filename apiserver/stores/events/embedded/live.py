@@ -29,10 +29,11 @@ from apiserver.events.changes import ChangesQuery, Cursor
 from apiserver.events.model import Owner
 from apiserver.stores.events.base import EventStoreBusy
 from apiserver.stores.events.columns.bodies import body_id
+from apiserver.stores.events.columns.points import Workers
 from apiserver.stores.events.embedded import journal, records
 from apiserver.stores.events.embedded.database import Database
 from apiserver.stores.events.embedded.feed import Feed, Look
-from apiserver.stores.events.embedded.hot import Memtable, Workers
+from apiserver.stores.events.embedded.hot import Memtable
 from apiserver.stores.events.embedded.names import state
 from apiserver.stores.events.embedded.records import Record
 from apiserver.stores.events.embedded.summaries import Summaries

@@ -60,7 +60,7 @@ Some = TypeVar("Some", bound=Sized)
 
 
 class EmbeddedReads:
-    """The methods of EventStore that read what is kept."""
+    """The methods of `EventStore` that read what is kept; it says what each of them answers."""
 
     @property
     def _parts(self) -> Parts:

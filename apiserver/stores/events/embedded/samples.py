@@ -95,11 +95,11 @@ class Samples:
             walk = heapq.merge(*walks, key=_position, reverse=descending)
         if after is not None:
             walk = (one for one in walk if (_position(one) < after if descending else _position(one) > after))
-        return page_of(map(self._sample, islice(walk, max(wanted.limit, 0))))
+        return page_of(map(self._sample, islice(walk, wanted.limit)))
 
     def latest(self, iterations: int, after: SamplePosition | None) -> list[Sample]:
         """A page of the samples of each series' newest iterations, newest first."""
-        return page_of(map(self._sample, self._latest(max(iterations, 0), after)))
+        return page_of(map(self._sample, self._latest(iterations, after)))
 
     def _latest(self, iterations: int, after: SamplePosition | None) -> Iterator[Sample | _Row]:
         for name in self.names:
@@ -126,7 +126,7 @@ class Samples:
             return sorted(found, reverse=descending)[: wanted.limit]
         walks = [self._iterations(name, low, high, descending) for name in self.names]
         merged = heapq.merge(*walks, reverse=descending)
-        return [iter for iter, _ in islice(groupby(merged), max(wanted.limit, 0))]
+        return [iter for iter, _ in islice(groupby(merged), wanted.limit)]
 
     def _iterations(self, name: Name, low: int, high: int, descending: bool) -> Iterator[int]:
         hot = {iter for iter, _ in self.hot.get(name, ()) if low <= iter <= high}

@@ -94,7 +94,7 @@ def walk_together(
 ) -> tuple[Points, npt.NDArray[np.int32]]:
     """A page of points in (iteration, walk) order, reversed if descending, and the number of each point's walk."""
     limit = wanted.limit
-    if not walks or limit < 1:
+    if not walks:
         return NO_POINTS, np.empty(0, np.int32)
     if len(walks) == 1:
         walks[0].fill(*((1, limit) if wanted.may_be_shorter else (limit,)))

@@ -13,11 +13,12 @@ from apiserver.events.model import BucketAxis, Owner
 from apiserver.events.queries import EVERYWHERE, BucketQuery, Range
 from apiserver.stores.events.columnar.blocks import Block, Gone
 from apiserver.stores.events.columnar.compactor import FEW
-from apiserver.stores.events.columnar.encoding import CURVE, Workers
+from apiserver.stores.events.columnar.encoding import CURVE
 from apiserver.stores.events.columnar.loading import AHEAD, Loader, Wanted, curve_in, points_in
 from apiserver.stores.events.columnar.scalars import ColumnarScalars
 from apiserver.stores.events.columnar.stretches import stretches
 from apiserver.stores.events.columns import chunks
+from apiserver.stores.events.columns.points import Workers
 from tests.contract.event_stores import OWNER, SCALARS, batch, scalars
 from tests.stores.events.columnar.watched_blocks import WatchedBlocks
 
