@@ -12,14 +12,11 @@ read refreshes, and so sees what other servers acknowledged, too. For example:
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Collection, Sequence
-from contextlib import asynccontextmanager
 from typing import Any, cast
 
 import orjson
-from elastic_transport import TransportError
 from elasticsearch import ApiError
 
 from apiserver.events.model import JsonObject
@@ -28,8 +25,6 @@ from apiserver.stores.events.base import EventStoreBusy, EventStoreError
 from apiserver.stores.events.elasticsearch.address import ElasticsearchAddress
 from apiserver.stores.events.elasticsearch.errors import AWAY_AGAIN, BY_HAND_AGAIN, MISSING, busy, errors, no_index
 from apiserver.stores.events.elasticsearch.node import CBOR, client_of
-
-log = logging.getLogger(__name__)
 
 #: Seconds for the answer of a deletion.
 _LONG_TIMEOUT = 600.0
@@ -41,8 +36,6 @@ _VISIBLE = "hits.hits._seq_no,hits.hits.fields"
 _SEARCHES_AT_ONCE = 200
 #: Seconds between attempts to refresh all copies of shards, one of which may be at a node that has just gone.
 _REFRESH_PAUSES = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6)
-#: A point in time is kept for so long after each use of it.
-_KEEP_ALIVE = "1m"
 
 
 class Cluster:
@@ -302,17 +295,6 @@ class Cluster:
                 found.append(_NOTHING if error is not None else one)
         return found
 
-    async def count(self, index: str, query: JsonObject, *, routing: str) -> int:
-        """How many documents match, exactly."""
-        await self.make_visible([index])
-        with errors(), no_index() as missing:
-            answer = await self.client.count(index=index, query=query, routing=routing, preference=routing)
-        if missing:
-            return 0
-        if answer["_shards"]["failed"]:
-            raise EventStoreBusy("part of the events cannot be read now", retry_after=AWAY_AGAIN, overloaded=False)
-        return int(answer["count"])
-
     async def composite(
         self,
         index: str,
@@ -344,29 +326,3 @@ class Cluster:
             if "after_key" not in found["group"] or len(found["group"]["buckets"]) < size:
                 return
             after = found["group"]["after_key"]
-
-    @asynccontextmanager
-    async def point_in_time(self, index: str, *, routing: str | None = None) -> AsyncIterator[str | None]:
-        """An id with which several searches see the same state of the index; None if there is no index."""
-        await self.make_visible([index])
-        with errors(), no_index() as missing:
-            opened = await self.client.open_point_in_time(index=index, keep_alive=_KEEP_ALIVE, routing=routing)
-        if missing:
-            yield None
-            return
-        try:
-            yield opened["id"]
-        finally:
-            try:
-                await self.client.close_point_in_time(id=opened["id"])
-            except (ApiError, TransportError) as error:
-                log.warning("a point in time could not be closed, and expires in a minute: %s", error)
-
-    async def search_at(self, point: str | None, body: JsonObject) -> JsonObject:
-        """The answer to a search at a point in time."""
-        if point is None:
-            return _NOTHING
-        pit = {"id": point, "keep_alive": _KEEP_ALIVE}
-        with errors():
-            answer = await self.client.search(body={**body, "pit": pit}, allow_partial_search_results=False)
-        return dict(answer.body)

@@ -83,23 +83,21 @@ class Marks:
 
     async def owners(self) -> AsyncIterator[Owner]:
         """The owners with an expired mark, sorted."""
-        told: dict[Owner, list[tuple[str, int, int]]] = {}
+        told: dict[Owner, dict[str, tuple[str, int, int]]] = {}
         now = time.time()
         expired = between("at", None, int((now - self._abandoned) * 1000))
         query = any_of([*expired, *between("at", int((now + AHEAD) * 1000), None)])
-        async with self._cluster.point_in_time(self.index) as point:
-            after: JsonObject = {}
-            while True:
-                body = {"size": _PAGE, "query": query, "sort": ["_shard_doc"], "seq_no_primary_term": True, **after}
-                hits = (await self._cluster.search_at(point, body))["hits"]["hits"]
-                for hit in hits:
-                    source = hit["_source"]
-                    owner = Owner(source["company"], source["task"], source["is_model"])
-                    told.setdefault(owner, []).append((hit["_id"], hit["_seq_no"], hit["_primary_term"]))
-                if len(hits) < _PAGE:
-                    break
-                after = {"search_after": hits[-1]["sort"]}
-        self._found = told  # only after all were read, as marks that are not returned must not be deleted
+        body: JsonObject = {"size": _PAGE, "query": query, "sort": [{"_seq_no": "asc"}], "seq_no_primary_term": True}
+        while True:
+            hits = (await self._cluster.search(self.index, body))["hits"]["hits"]
+            for hit in hits:
+                source, mark = hit["_source"], (hit["_id"], hit["_seq_no"], hit["_primary_term"])
+                told.setdefault(Owner(source["company"], source["task"], source["is_model"]), {})[mark[0]] = mark
+            if len(hits) < _PAGE:
+                break
+            body["search_after"] = [hits[-1]["sort"][0] - 1]  # another shard may have this number, too
+        # Only after all were read, as marks that are not returned must not be deleted.
+        self._found = {owner: [*marks.values()] for owner, marks in told.items()}
         for owner in sorted(told):
             yield owner
 

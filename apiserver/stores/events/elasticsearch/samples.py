@@ -44,6 +44,12 @@ class Samples:
         self._index = names.index_of(cluster.prefix, asked)
         self._routing = names.owner_key(asked.owner)
 
+    async def count(self) -> int:
+        """The number of samples, exactly."""
+        body = {"size": 0, "track_total_hits": True, "query": of(self._asked)}
+        total: int = (await self._cluster.search(self._index, body, routing=self._routing))["hits"]["total"]["value"]
+        return total
+
     async def counts(self) -> dict[Name, int]:
         """The number of samples of each series, sorted."""
         return {name: bucket["doc_count"] async for name, bucket in self._by_series({})}

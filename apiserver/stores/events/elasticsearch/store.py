@@ -333,9 +333,7 @@ class ElasticsearchEventStore(ScalarReads, LogReads):
             return await self._opened.scalars.count(series)
         if series.type is EventType.LOG:
             return await self.log_count(series)
-        return await self._cluster.count(
-            names.index_of(self._cluster.prefix, series), of(series), routing=names.owner_key(series.owner)
-        )
+        return await self._samples(series).count()
 
     # --- copies ------------------------------------------------------------------------------------
 
