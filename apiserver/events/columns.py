@@ -177,8 +177,9 @@ class Grouping:
 
     def _without_gaps(self, given: Int64Array) -> Int64Array:
         """The timestamps, with that of receipt where there is none."""
-        missing = given == NO_TIMESTAMP
-        return np.where(missing, self.received, given) if missing.any() else given
+        if given.min() > NO_TIMESTAMP:
+            return given
+        return np.where(given == NO_TIMESTAMP, self.received, given)
 
     def _timestamps(self, given: list[int | None]) -> Int64Array:
         if None in given:
@@ -200,7 +201,7 @@ class Grouping:
             field = "model" if model else "task"
             raise Reject(f"field '{field}' is longer than {MAX_ID_BYTES} bytes", field=field)
         owner = Owner(self.company, id, model_event or bool(model))
-        if owner._replace(is_model=not owner.is_model) in self.locked_allowed:
+        if Owner(self.company, id, not owner.is_model) in self.locked_allowed:
             raise Contradiction(f"Inconsistent model_event setting in the passed events for {id}")
         if self.locked_allowed.setdefault(owner, allow_locked) != allow_locked:
             raise Contradiction(f"Inconsistent allow_locked setting in the passed events for {id}")

@@ -12,7 +12,7 @@ import numpy as np
 from apiserver.events.event_types import SentEvent, SentScalar
 from apiserver.events.model import Float64Array, Int64Array
 
-#: Stands for a missing timestamp. No client can send it.
+#: Stands for a missing timestamp. No client can send it, and all timestamps are greater.
 NO_TIMESTAMP = -(2**63)
 
 

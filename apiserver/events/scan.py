@@ -56,9 +56,12 @@ def _scanned(body: bytes, stop: Stop = never) -> Read | None:
         return None
     if len(left) > _MOST_ODD * (len(iters) // 8) or has_mixed_series(keys):
         return None
+    columns = np.frombuffer(iters, np.int64), np.frombuffer(timestamps, np.int64), np.frombuffer(values, np.float64)
+    gathered = Gathered(keys, lengths, *columns)
+    if not left:
+        return gathered, [], Rejects()
     others, rejects = lines.decode(b"\n".join(body[start:end] for _, start, end in left), stop)
     if any(type(line) is SentScalar for line in others):
         return None  # a point among the others may have to come before one that was scanned
     rejects.lines = [left[n - 1][0] for n in rejects.lines]
-    columns = np.frombuffer(iters, np.int64), np.frombuffer(timestamps, np.int64), np.frombuffer(values, np.float64)
-    return Gathered(keys, lengths, *columns), others, rejects
+    return gathered, others, rejects

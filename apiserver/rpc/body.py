@@ -253,9 +253,10 @@ class Body:
     @property
     def may_outlast_drain(self) -> bool:
         """Whether more of the body may come than `drain` reads."""
+        if self._complete:
+            return False
         length = _declared_length(self._headers)
-        may_be_long = "transfer-encoding" in self._headers if length is None else length > self._allowed.drain.size
-        return not self._complete and may_be_long
+        return "transfer-encoding" in self._headers if length is None else length > self._allowed.drain.size
 
     async def drain(self) -> None:
         """Free the body's room, and throw away what is still coming, up to a limit of bytes and time."""

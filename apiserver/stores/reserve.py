@@ -40,9 +40,11 @@ class Reserve:
         """Whether the room is held. If not, try to make the file again. Only one thread at a time may call this."""
         if not self._size:
             return True
-        with suppress(OSError):
+        try:
             if os.stat(self._name).st_size == self._size:
                 return True
+        except OSError:
+            pass
         if time.monotonic() < self._next_try:
             return False
         self._next_try = time.monotonic() + _AGAIN_SECONDS

@@ -71,7 +71,7 @@ def scanned(body: bytes) -> Gathered:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(lines, "decode", decode)
         gathered, _, _ = scan.read(body)
-    assert left == [b""]
+    assert not left
     return gathered
 
 

@@ -104,10 +104,12 @@ class Live:
                 self.check()
                 raise EventStoreBusy("events arrive faster than they can be merged", retry_after=1)
             fresh: list[Record] = []
+            next_sequence = self._next_sequence
             for record in group:
                 kept = self._without_known_logs(record, fresh)
                 if kept is not None:
-                    kept.sequence = self._next_sequence + sum(earlier.lines for earlier in fresh)
+                    kept.sequence = next_sequence
+                    next_sequence += kept.lines
                     fresh.append(kept)
             if not fresh:
                 return
@@ -115,9 +117,9 @@ class Live:
             with self.lock:
                 if not self.active.events:
                     self.active_since = time.monotonic()
+                self._next_sequence = next_sequence
                 for record in fresh:
                     self.active.add(record, self.workers)
-                    self._next_sequence += record.lines
                     self._note(record.owners)
                     self._watches.changed(record.owners)
 
