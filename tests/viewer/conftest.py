@@ -11,8 +11,10 @@ The server has the embedded stores. With VIEWER_STORES=engines in the environmen
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,10 +26,21 @@ from tests.harness import Served, kept_ports, served
 from tests.viewer.browser import DESKTOP, PHONE, Faults, KeptBrowser, opened_page, require_pages
 from tests.viewer.lab import Lab, fill
 
+ON_ENGINES = os.environ.get("VIEWER_STORES") == "engines"
+
 
 @pytest.fixture(scope="session")
 def ports() -> Sequence[int]:
     return kept_ports(2)
+
+
+@pytest.fixture(scope="session")
+def filled(tmp_path_factory: pytest.TempPathFactory, ports: Sequence[int]) -> tuple[Path, Lab]:
+    """The data folder of a server that has the runs of `lab`: to copy it takes less time than to post them again."""
+    data = tmp_path_factory.mktemp("lab") / "data"
+    with served(data, ports=ports) as server:
+        lab = fill(server)
+    return data, lab
 
 
 @pytest.fixture(scope="module")
@@ -35,17 +48,27 @@ def server(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, ports: Sequence[int]
 ) -> Iterator[Served]:
     require_pages()
+    data = tmp_path_factory.mktemp("viewer") / "data"
     with ExitStack() as stack:
         engines: dict[str, Any] = {}
-        if os.environ.get("VIEWER_STORES") == "engines":
+        if ON_ENGINES:
             urls = [request.getfixturevalue(name) for name in ("elasticsearch_url", "mongodb_url")]
             engines = stack.enter_context(own_engines(*urls))
-        yield stack.enter_context(served(tmp_path_factory.mktemp("viewer") / "data", ports=ports, **engines))
+        elif _uses_lab(request):
+            shutil.copytree(request.getfixturevalue("filled")[0], data)
+        yield stack.enter_context(served(data, ports=ports, **engines))
+
+
+def _uses_lab(request: pytest.FixtureRequest) -> bool:
+    """Whether a test of this module has the runs of `lab`."""
+    items = (item for item in request.session.items if isinstance(item, pytest.Function))
+    return any(item.module is request.module and "lab" in item.fixturenames for item in items)
 
 
 @pytest.fixture(scope="module")
-def lab(server: Served) -> Lab:
-    return fill(server)
+def lab(request: pytest.FixtureRequest, server: Served) -> Lab:
+    lab: Lab = fill(server) if ON_ENGINES else request.getfixturevalue("filled")[1]
+    return lab
 
 
 @pytest.fixture(scope="module")

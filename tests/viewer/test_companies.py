@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Iterator
+import shutil
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +16,7 @@ from playwright.sync_api import Browser, Page, expect
 from apiserver.services.access.credentials import create_user
 from tests.harness import Served, running_api, served
 from tests.viewer.browser import DESKTOP, Faults, opened_page, require_pages
-from tests.viewer.lab import Lab, fill
+from tests.viewer.lab import Lab
 
 #: What only the company of the lab may read.
 OURS = re.compile("resnet|vit-|Vision|Detection|Language|coco|nightly|Which model|Our view|tokenizer|adamw")
@@ -33,19 +34,22 @@ async def _stranger(data: Path) -> tuple[str, str]:
 
 
 @pytest.fixture(scope="module")
-def stranger(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Served, tuple[str, str]]]:
+def stranger(
+    tmp_path_factory: pytest.TempPathFactory, ports: Sequence[int], filled: tuple[Path, Lab]
+) -> Iterator[tuple[Served, tuple[str, str]]]:
     """A server, and the key of somebody of another company."""
     require_pages()
     data = tmp_path_factory.mktemp("companies") / "data"
+    shutil.copytree(filled[0], data)
     with ThreadPoolExecutor() as threads:  # this thread has the event loop of the browser
         key = threads.submit(lambda: asyncio.run(_stranger(data))).result()
-    with served(data) as server:
+    with served(data, ports=ports) as server:
         yield server, key
 
 
 @pytest.fixture(scope="module")
-def ours(stranger: tuple[Served, tuple[str, str]]) -> Lab:
-    return fill(stranger[0])
+def ours(filled: tuple[Path, Lab]) -> Lab:
+    return filled[1]
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,11 +20,12 @@ MANY = 400
 def many(server: Served) -> str:
     """A project of 400 runs, with learning rates of 0 to 9, and tags."""
     project = str(server.call("projects.create", {"name": "Many"})["id"])
-    for n in range(MANY):
-        lr = {"section": "Args", "name": "lr", "value": str(n % 10), "type": "int"}
-        tags = ["even"] if n % 2 == 0 else []
-        task = _draft(f"run {n:04d}", project=project, hyperparams={"Args": {"lr": lr}}, tags=tags)
-        server.call("tasks.create", task)
+    with server.client() as client:
+        for n in range(MANY):
+            lr = {"section": "Args", "name": "lr", "value": str(n % 10), "type": "int"}
+            tags = ["even"] if n % 2 == 0 else []
+            task = _draft(f"run {n:04d}", project=project, hyperparams={"Args": {"lr": lr}}, tags=tags)
+            client.post("/tasks.create", json=task).raise_for_status()
     return project
 
 
@@ -337,9 +338,10 @@ def test_what_the_server_refuses_to_delete_is_named(page: Page, server: Served, 
 
 def test_many_runs_are_counted_and_a_group_that_is_deleted_goes(page: Page, server: Served) -> None:
     project = str(server.call("projects.create", {"name": f"Groups {uuid4()}"})["id"])
-    for n in range(210):
-        tags = ["old"] if n < 205 else ["new"]
-        server.call("tasks.create", _draft(f"run {n:04d}", project=project, tags=tags))
+    with server.client() as client:
+        for n in range(210):
+            task = _draft(f"run {n:04d}", project=project, tags=["old"] if n < 205 else ["new"])
+            client.post("/tasks.create", json=task).raise_for_status()
     conditions = quote(json.dumps([["tags", "is", "old"]]))
     page.goto(f"/projects/{project}?sort=name&where={conditions}")
     page.get_by_role("checkbox", name="Select all runs that match").click()
