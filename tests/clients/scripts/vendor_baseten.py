@@ -1,4 +1,7 @@
-"""Baseten's own client: `vendor_baseten.py URL KEY PROJECT JOB` prints the answers to POST and GET, or the error."""
+"""Baseten's own client: `vendor_baseten.py QUESTION…` prints the answers to POST and GET, or the error, of each.
+
+A question is `[URL, KEY, PROJECT, JOB]`.
+"""
 
 import json
 import sys
@@ -10,17 +13,20 @@ from baseten.client.managementapi import (
     ResponseError,
 )
 
-url, key, project, job = sys.argv[1:]
-client = ManagementClient(api_key="", base_url_override=url, headers={"Authorization": f"Api-Key {key}"})
-place = {"training_project_id": project, "training_job_id": job}
-try:
-    posted = client.api.post_training_projects_jobs_metrics(
-        **place, request=GetTrainingJobMetricsRequest(start_epoch_millis=None, end_epoch_millis=None)
-    )
-    got = client.api.get_training_projects_jobs_metrics(
-        **place, params=GetTrainingProjectsJobsMetricsParams(step_seconds=60)
-    )
-    answer = {"posted": json.loads(posted.model_dump_json()), "got": json.loads(got.model_dump_json())}
-except ResponseError as error:
-    answer = {"status": error.status_code, "body": json.loads(error.body)}
-print(json.dumps(answer))
+
+def answer(url, key, project, job):
+    client = ManagementClient(api_key="", base_url_override=url, headers={"Authorization": f"Api-Key {key}"})
+    place = {"training_project_id": project, "training_job_id": job}
+    try:
+        posted = client.api.post_training_projects_jobs_metrics(
+            **place, request=GetTrainingJobMetricsRequest(start_epoch_millis=None, end_epoch_millis=None)
+        )
+        got = client.api.get_training_projects_jobs_metrics(
+            **place, params=GetTrainingProjectsJobsMetricsParams(step_seconds=60)
+        )
+    except ResponseError as error:
+        return {"status": error.status_code, "body": json.loads(error.body)}
+    return {"posted": json.loads(posted.model_dump_json()), "got": json.loads(got.model_dump_json())}
+
+
+print(json.dumps({"answers": [answer(*json.loads(question)) for question in sys.argv[1:]]}))

@@ -1,6 +1,7 @@
-"""Huawei Cloud's own client: `vendor_huawei.py URL TOKEN PROJECT JOB TASK` prints metrics and log, or the error.
+"""Huawei Cloud's own client: `vendor_huawei.py QUESTION…` prints metrics and log, or the error, of each.
 
-It signs each request with keys that nobody here can check, so the token goes along in a header.
+A question is `[URL, TOKEN, PROJECT, JOB, TASK]`. The client signs each request with keys that nobody here can check, so
+the token goes along in a header.
 """
 
 import json
@@ -14,16 +15,20 @@ from huaweicloudsdkmodelarts.v1 import (
     ShowTrainingJobMetricsRequest,
 )
 
-url, token, project, job, task = sys.argv[1:]
-credentials = BasicCredentials("unused", "unused", project)
-client = ModelArtsClient.new_builder().with_endpoint(url).with_credentials(credentials).build()
-metrics = client.show_training_job_metrics_invoker(ShowTrainingJobMetricsRequest(job, task))
-log = client.show_training_job_logs_preview_invoker(ShowTrainingJobLogsPreviewRequest(job, task))
-try:
-    answer = {
-        "metrics": metrics.add_header("X-Auth-Token", token).invoke().to_dict()["metrics"],
-        "log": log.add_header("X-Auth-Token", token).invoke().to_dict(),
-    }
-except ServiceResponseException as error:
-    answer = {"status": error.status_code, "code": error.error_code, "message": error.error_msg}
-print(json.dumps(answer, default=float))  # numbers with a fraction are Decimal there
+
+def answer(url, token, project, job, task):
+    credentials = BasicCredentials("unused", "unused", project)
+    client = ModelArtsClient.new_builder().with_endpoint(url).with_credentials(credentials).build()
+    metrics = client.show_training_job_metrics_invoker(ShowTrainingJobMetricsRequest(job, task))
+    log = client.show_training_job_logs_preview_invoker(ShowTrainingJobLogsPreviewRequest(job, task))
+    try:
+        return {
+            "metrics": metrics.add_header("X-Auth-Token", token).invoke().to_dict()["metrics"],
+            "log": log.add_header("X-Auth-Token", token).invoke().to_dict(),
+        }
+    except ServiceResponseException as error:
+        return {"status": error.status_code, "code": error.error_code, "message": error.error_msg}
+
+
+answers = [answer(*json.loads(question)) for question in sys.argv[1:]]
+print(json.dumps({"answers": answers}, default=float))  # numbers with a fraction are Decimal there
