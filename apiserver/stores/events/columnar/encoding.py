@@ -169,18 +169,14 @@ def _chunk(
     id = _hashed([*owner, *series]) + _text(os.urandom(_DIGEST))
     shift = pieces.shift_of(int(iters[0]), int(iters[-1]), len(iters), sealed=True)
     (sums,) = pieces.blocks_of(iters, values, np.zeros(1, np.intp), [shift])
+    spans = [(workers[number], *span) for number, span in reports.spans_of(points.timestamps, points.workers)]
     columns = {
         **_columns(id, points, workers, sealed=len(iters) >= SEALED),
         SUMS: wrap(pieces.encode_blocks(sums), Place.of(id)),
-        SPANS: wrap(_encoded_spans(points, workers), Place.of(id)),
+        SPANS: wrap(orjson.dumps(spans), Place.of(id)),
         STATS: wrap(stats.of_points(points).tobytes(), Place.of(id)),
     }
     return NewBlock(owner, series, id, first, last, len(iters), columns, statement._replace(shift=shift))
-
-
-def _encoded_spans(points: Points, workers: Sequence[str]) -> bytes:
-    spans = reports.spans_of(points.timestamps, points.workers)
-    return orjson.dumps([(workers[number], *span) for number, span in spans])
 
 
 def _own_workers(points: Points, workers: Sequence[str]) -> tuple[Points, Sequence[str]]:

@@ -34,7 +34,7 @@ async def scalar_stats(
 ) -> list[list[ScalarStats]]:
     """The stats of each owner's series, in their order."""
     series = [some for of_owner in found for some in of_owner.values()]
-    parts = in_parts(chain.from_iterable(series), _unknown, POINTS_AT_A_TIME)
+    parts = in_parts(chain.from_iterable(series), lambda one: one.size if one.chunk is None else 0, POINTS_AT_A_TIME)
     of_stretches = [await _rows(loader, some) for some in parts]
     if not of_stretches:
         return [[] for _ in owners]
@@ -44,11 +44,6 @@ async def scalar_stats(
         stats.to_models(owner, [*of_owner], some, spread=spread)
         for owner, of_owner, some in zip(owners, found, np.split(rows, ends), strict=True)
     ]
-
-
-def _unknown(stretch: Stretch) -> int:
-    """The number of points that have to be read for its stats."""
-    return stretch.size if stretch.chunk is None else 0
 
 
 async def _rows(loader: Loader, some: Sequence[Stretch]) -> StatsArray:

@@ -65,13 +65,10 @@ class Marks:
             if mark is None:  # with a new id, as the mark before may just be being deleted
                 mark = self._set[owner] = _Mark(f"{self._server}-{next(self._numbers)}")
             if abs(now - mark.at) >= RENEWED:  # the clock may have been set back
-                items[owner] = self._item(mark.id, owner, now)
+                action = {"index": {"_index": self.index, "_id": mark.id}}
+                said = {"company": owner.company, "task": owner.id, "is_model": owner.is_model, "at": int(now * 1000)}
+                items[owner] = f"{orjson.dumps(action).decode()}\n{orjson.dumps(said).decode()}\n"
         return items
-
-    def _item(self, id: str, owner: Owner, now: float) -> str:
-        action = {"index": {"_index": self.index, "_id": id}}
-        mark = {"company": owner.company, "task": owner.id, "is_model": owner.is_model, "at": int(now * 1000)}
-        return f"{orjson.dumps(action).decode()}\n{orjson.dumps(mark).decode()}\n"
 
     def are_set(self, owners: Iterable[Owner], at: float) -> None:
         """Note that the items of these owners were done. Other servers count the age of their marks from `at` on."""

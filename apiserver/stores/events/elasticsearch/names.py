@@ -11,7 +11,6 @@ import hashlib
 import re
 from base64 import urlsafe_b64encode
 from binascii import b2a_base64
-from collections.abc import Iterable
 from functools import lru_cache
 
 import numpy as np
@@ -79,7 +78,9 @@ def owner_of(company: str, key: str) -> Owner:
 
 def series_hash(*names: str) -> bytes:
     """16 bytes for a series of an owner, or for anything else that these names identify together."""
-    return hashlib.blake2b(b"".join(_counted(names)), digest_size=_HASH_BYTES).digest()
+    encoded = [name.encode() for name in names]
+    counted = [len(name).to_bytes(4, "big") + name for name in encoded]  # ("ab", "c") and ("a", "bc") differ
+    return hashlib.blake2b(b"".join(counted), digest_size=_HASH_BYTES).digest()
 
 
 def series_key(hashed: bytes) -> str:
@@ -101,11 +102,3 @@ def ids(hashed: bytes, numbers: Int64Array) -> list[str]:
     raw[:, _HASH_BYTES:] = ordered.astype(">u8").view(np.uint8).reshape(-1, 8)
     text = b2a_base64(raw.tobytes(), newline=False).translate(_URL_SAFE).decode()
     return [text[start : start + _ID_CHARACTERS] for start in range(0, len(text), _ID_CHARACTERS)]
-
-
-def _counted(names: Iterable[str]) -> Iterable[bytes]:
-    """The names, each behind its length, so that ("ab", "c") and ("a", "bc") differ."""
-    for name in names:
-        encoded = name.encode()
-        yield len(encoded).to_bytes(4, "big")
-        yield encoded

@@ -40,6 +40,8 @@ from apiserver.stores.events.elasticsearch.old_indices import OldIndices, State
 from apiserver.stores.events.elasticsearch.old_logs import OldLogs
 from apiserver.stores.events.elasticsearch.old_owners import OldOwners, owners_in
 
+#: A range without blocks: only deletions are looked for.
+NOWHERE = Range(GREATEST, LEAST)
 #: Owners and blocks of owners that a server remembers.
 _REMEMBERED = 200_000
 
@@ -201,7 +203,7 @@ class LogsWithOldDocuments(WithOldDocuments):
                 numbers = range(sent[body], sent[body] + len(columns.messages))
                 sent[body] = numbers.stop
                 known = await self._lines.known(*body, numbers)
-            if known and not await self._is_deleted(columns.owner):
+            if known and not (await self.find(SeriesQuery(columns.owner, EventType.LOG), NOWHERE)).deleted:
                 left = [at for at, number in enumerate(numbers) if number not in known]
                 logs += [_take(columns, left)] if left else []
             else:
@@ -215,9 +217,6 @@ class LogsWithOldDocuments(WithOldDocuments):
         has_some = bool((await self._old_blocks([owner]))[owner])
         known = self._known.get(owner)
         return has_some or (known is not None and known.some_are_gone)
-
-    async def _is_deleted(self, owner: Owner) -> bool:
-        return (await self.find(SeriesQuery(owner, EventType.LOG), Range(GREATEST, LEAST))).deleted > 0
 
 
 def _take(columns: LogColumns, which: Sequence[int]) -> LogColumns:

@@ -15,13 +15,13 @@ import zstandard
 
 from apiserver.answers import will_read
 from apiserver.events.model import JsonObject, Sample
+from apiserver.stores.events.columns import compression
 from apiserver.stores.events.elasticsearch import names
 
 #: A sample is large if its text in a node's answer has so many bytes.
 LARGE_SAMPLE = 64 * 2**10
 
 _LEAST_COMPRESSED = 256
-_ZSTD_LEVEL = 1
 
 
 def index_of(prefix: str, sample: Sample) -> str:
@@ -59,12 +59,12 @@ def repeats(samples: Sequence[Sample]) -> bool:
 
 def packed(document: bytes) -> bytes:
     """The document as it is stored: from 256 bytes up as a zstd frame, which never begins like JSON."""
-    return zstandard.compress(document, _ZSTD_LEVEL) if len(document) >= _LEAST_COMPRESSED else document
+    return compression.compress(document) if len(document) >= _LEAST_COMPRESSED else document
 
 
 def unpacked(stored: bytes) -> bytes:
     """The document from its stored form."""
     if not stored.startswith(zstandard.FRAME_HEADER):
         return stored
-    will_read(zstandard.frame_content_size(stored))
-    return zstandard.decompress(stored)
+    will_read(compression.size_of(stored))
+    return compression.decompress(stored)

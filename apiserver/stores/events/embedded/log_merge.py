@@ -25,7 +25,7 @@ from apiserver.stores.events.columns import lines as codec
 from apiserver.stores.events.columns.lines import Lines, Positions
 from apiserver.stores.events.columns.names import Name
 from apiserver.stores.events.embedded import log_sizes
-from apiserver.stores.events.embedded.hot import HotOwner, Memtable
+from apiserver.stores.events.embedded.hot import Memtable
 from apiserver.stores.events.embedded.names import Registrar, series_ids, set_state, state
 from apiserver.stores.events.embedded.pace import Pace
 
@@ -126,14 +126,10 @@ def merge_logs(conn: sqlite3.Connection, table: Memtable, registrar: Registrar, 
     """Write the memtable's lines and digests to the database, in the caller's transaction."""
     for owner, hot in table.owners.items():
         if hot.logs:
-            _merge_owner(conn, owner, hot, registrar)
+            digests = [(registrar.owner(owner), digest) for digest in hot.digests]
+            conn.executemany("INSERT OR IGNORE INTO log_digests VALUES (?, ?)", digests)
+            _lay_in(conn, owner, codec.of_parts(hot.logs), registrar)
             pace.rest()
-
-
-def _merge_owner(conn: sqlite3.Connection, owner: Owner, hot: HotOwner, registrar: Registrar) -> None:
-    number = registrar.owner(owner)
-    conn.executemany("INSERT OR IGNORE INTO log_digests VALUES (?, ?)", ((number, digest) for digest in hot.digests))
-    _lay_in(conn, owner, codec.of_parts(hot.logs), registrar)
 
 
 def merge_whole(conn: sqlite3.Connection, owner: Owner, lines: Lines, registrar: Registrar) -> None:
