@@ -19,7 +19,7 @@ from apiserver.events.model import EventBatch, EventType, Owner, SamplePosition,
 from apiserver.events.queries import PageQuery, SeriesQuery
 from apiserver.off_loop import while_more_come
 from apiserver.stores.events.base import EventStore
-from apiserver.stores.events.columns.whole import WholePoints
+from apiserver.stores.events.columns.points import WholePoints
 
 #: Owners whose events are counted, copied and counted again together: an engine makes new events visible for all of
 #: them at once, which takes time.

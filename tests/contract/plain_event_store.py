@@ -52,10 +52,8 @@ from apiserver.events.queries import (
     SeriesQuery,
 )
 from apiserver.stores.events.base import TIMESTAMP_BYTES, may_go_on, page_of, whole_timestamps_of
-from apiserver.stores.events.columns.bodies import BODY_ID, body_id
-from apiserver.stores.events.columns.lines import Column, Lines
-from apiserver.stores.events.columns.points import Points
-from apiserver.stores.events.columns.whole import WholePoints
+from apiserver.stores.events.columns.lines import BODY_ID, Column, Lines, body_id
+from apiserver.stores.events.columns.points import Points, WholePoints
 from apiserver.stores.events.usage import TYPES, Usage
 from tests.events.plain_smoothing import smoothed
 

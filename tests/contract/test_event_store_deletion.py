@@ -11,8 +11,7 @@ import pytest
 from apiserver.events.changes import ChangesQuery, Cursor
 from apiserver.events.model import SAMPLE_TYPES, EventType, MetricSelection, Owner
 from apiserver.events.queries import EVERYWHERE, Range, SeriesQuery
-from apiserver.stores.events.columns.points import Points
-from apiserver.stores.events.columns.whole import WholePoints
+from apiserver.stores.events.columns.points import Points, WholePoints
 from tests.contract.event_stores import LOGS, OWNER, PLOTS, SCALARS, Case, batch, case, lines, sample, scalars, select
 
 __all__ = ["case"]

@@ -19,7 +19,7 @@ from apiserver.events.queries import PageQuery, SeriesQuery
 from apiserver.stores.events.base import EventStore, EventStoreBusy
 from apiserver.stores.events.columnar import whole_points as columnar
 from apiserver.stores.events.columns.lines import Lines
-from apiserver.stores.events.columns.whole import WholePoints
+from apiserver.stores.events.columns.points import WholePoints
 from apiserver.stores.events.embedded import log_merge
 from apiserver.stores.events.embedded import whole as embedded
 from apiserver.stores.events.embedded.store import EmbeddedEventStore

@@ -17,8 +17,7 @@ from apiserver.events.queries import SeriesQuery
 from apiserver.stores.events.base import EventStore
 from apiserver.stores.events.columns.chunks import POINTS_AT_A_TIME
 from apiserver.stores.events.columns.names import Name
-from apiserver.stores.events.columns.points import take
-from apiserver.stores.events.columns.whole import WholePoints
+from apiserver.stores.events.columns.points import WholePoints, take
 from apiserver.stores.events.parts import in_parts
 from apiserver.stores.events.thinned import Thinned, long_series, read
 

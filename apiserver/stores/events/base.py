@@ -44,7 +44,7 @@ from apiserver.stores.events.usage import Usage
 
 if TYPE_CHECKING:
     from apiserver.stores.events.columns.lines import Lines
-    from apiserver.stores.events.columns.whole import WholePoints
+    from apiserver.stores.events.columns.points import WholePoints
 
 #: A page of samples or log lines ends with the event that brings it to so many bytes, however few events it has.
 PAGE_BYTES = 8 * 2**20

@@ -11,9 +11,8 @@ from apiserver.events.model import BucketAxis, EventType, Owner, ScalarStats, se
 from apiserver.events.queries import GREATEST, LEAST, CurvesQuery, SeriesQuery
 from apiserver.stores.events.base import EventStore
 from apiserver.stores.events.columns.names import Name
-from apiserver.stores.events.columns.points import Points, concat
+from apiserver.stores.events.columns.points import Points, WholePoints, concat
 from apiserver.stores.events.columns.thinning import Thinning, checksum, known_ends
-from apiserver.stores.events.columns.whole import WholePoints
 
 
 class Thinned:

@@ -44,8 +44,7 @@ from apiserver.stores.events.columnar.precedence import BlockPart, superseded
 from apiserver.stores.events.columnar.stretches import Stretch, stretches
 from apiserver.stores.events.columns.chunks import POINTS_AT_A_TIME
 from apiserver.stores.events.columns.names import Name
-from apiserver.stores.events.columns.points import Workers, concat
-from apiserver.stores.events.columns.whole import WholePoints
+from apiserver.stores.events.columns.points import WholePoints, Workers, concat
 from apiserver.stores.events.parts import in_parts
 
 #: A series is compacted if it has so many blocks that are not chunks alone in their stretch.

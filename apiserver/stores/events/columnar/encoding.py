@@ -39,6 +39,7 @@ from apiserver.stores.events.columns.points import (
     Curve,
     Points,
     TimedCurve,
+    WholePoints,
     Workers,
     by_series,
     concat,
@@ -49,7 +50,6 @@ from apiserver.stores.events.columns.points import (
 from apiserver.stores.events.columns.points import curve_of as curve_of_points
 from apiserver.stores.events.columns.reports import Span
 from apiserver.stores.events.columns.stats import StatsArray
-from apiserver.stores.events.columns.whole import WholePoints
 
 CURVE, DETAILS, SUMS, SPANS, STATS = COLUMNS = ("curve", "details", "sums", "spans", "stats")
 #: The columns that have whole points.

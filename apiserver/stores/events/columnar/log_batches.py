@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from apiserver.events.model import Int64Array
 from apiserver.stores.events.columns import integers
-from apiserver.stores.events.columns.bodies import BODY_ID, body_id
+from apiserver.stores.events.columns.lines import BODY_ID, body_id
 
 #: Bytes of the part of a fragment's id that says which batch it is of: the id of a body, and which part of the body.
 BATCH_ID = BODY_ID + 2

@@ -37,9 +37,8 @@ from apiserver.stores.events.columnar.blocks import NO_SERIES, Block, Columns, N
 from apiserver.stores.events.columnar.log_batches import BATCH_ID, Batches, batch_of
 from apiserver.stores.events.columns import lines as codec
 from apiserver.stores.events.columns import worker_sizes
-from apiserver.stores.events.columns.bodies import BODY_ID
 from apiserver.stores.events.columns.checked import Place, decoder, unwrap, wrap
-from apiserver.stores.events.columns.lines import Column, Lines, LogPart, Texts
+from apiserver.stores.events.columns.lines import BODY_ID, Column, Lines, LogPart, Texts
 from apiserver.stores.events.columns.names import Name
 from apiserver.stores.events.columns.worker_sizes import Sizes
 

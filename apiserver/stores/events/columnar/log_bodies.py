@@ -29,7 +29,7 @@ from apiserver.stores.events.columnar.log_blocks import (
 )
 from apiserver.stores.events.columnar.log_reading import LogLoader
 from apiserver.stores.events.columnar.whole_points import ended
-from apiserver.stores.events.columns.bodies import body_id
+from apiserver.stores.events.columns.lines import body_id
 from apiserver.stores.events.parts import in_parts
 
 #: Owners and ids that are remembered, ids in a block, and blocks whose ids are read at once.

@@ -39,7 +39,7 @@ from apiserver.stores.events.columnar.stretches import OfSeries, stretches
 from apiserver.stores.events.columnar.thinning import thin
 from apiserver.stores.events.columnar.whole_points import put_points, whole_points
 from apiserver.stores.events.columns.names import Name
-from apiserver.stores.events.columns.whole import WholePoints
+from apiserver.stores.events.columns.points import WholePoints
 
 #: Bytes of chunks that are kept in memory.
 CACHE = 32 * 2**20

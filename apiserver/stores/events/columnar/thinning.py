@@ -30,9 +30,8 @@ from apiserver.stores.events.columnar.statistics import scalar_stats
 from apiserver.stores.events.columnar.stretches import Numbered, OfSeries, numbered, stretches
 from apiserver.stores.events.columns.chunks import POINTS_AT_A_TIME
 from apiserver.stores.events.columns.names import Name
-from apiserver.stores.events.columns.points import Workers
+from apiserver.stores.events.columns.points import WholePoints, Workers
 from apiserver.stores.events.columns.thinning import Thinning, known_ends
-from apiserver.stores.events.columns.whole import WholePoints
 from apiserver.stores.events.parts import in_parts
 from apiserver.stores.events.thinned import Thinned
 

@@ -27,8 +27,7 @@ from apiserver.stores.events.columnar.loading import TRIES, Loaded, Loader, poin
 from apiserver.stores.events.columnar.stretches import Stretch, stretches
 from apiserver.stores.events.columns.chunks import POINTS_AT_A_TIME
 from apiserver.stores.events.columns.names import Name
-from apiserver.stores.events.columns.points import Workers, concat
-from apiserver.stores.events.columns.whole import WholePoints
+from apiserver.stores.events.columns.points import WholePoints, Workers, concat
 from apiserver.stores.events.parts import in_parts
 
 #: Fewer points become fragments: asking what there is would take longer than all else.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -25,6 +26,15 @@ Which = slice | npt.NDArray[np.intp]
 #: These make positions and lines in half the time that their classes take. Pages have many lines.
 _POSITION: Callable[[Iterable[int]], LogPosition] = partial(tuple.__new__, LogPosition)
 _LINE: Callable[[Iterable[Any]], LogLine] = partial(tuple.__new__, LogLine)
+
+
+#: Bytes of the id of a body.
+BODY_ID = 10
+
+
+def body_id(digest: bytes) -> bytes:
+    """The id of the body with this digest (`LogColumns.digest`), by which stores know that it is sent again."""
+    return hashlib.blake2b(digest, digest_size=BODY_ID).digest()
 
 
 class LogPart(NamedTuple):

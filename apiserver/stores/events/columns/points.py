@@ -1,7 +1,7 @@
 """Columns of points of one series, ascending by iteration, each iteration once.
 
 A `Curve` has what histograms need, a `TimedCurve` what stats need, `Points` have everything. All begin with `iters` and
-`values`.
+`values`. `WholePoints` are what copies move from one store to another.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from apiserver.events.model import (
     ScalarPosition,
 )
 from apiserver.events.queries import GREATEST, PageQuery
+from apiserver.stores.events.columns.names import Name
 
 
 class Curve(NamedTuple):
@@ -47,6 +48,14 @@ class Points(NamedTuple):
     timestamps: Int64Array
     workers: Int64Array
     received: Int64Array
+
+
+class WholePoints(NamedTuple):
+    """Points of one series, at least one. `workers` has the names that their numbers stand for, and perhaps others."""
+
+    series: Name
+    points: Points
+    workers: Sequence[str]
 
 
 class Workers:
@@ -81,7 +90,7 @@ def curve_of(points: Points) -> Curve:
 
 
 def scalar_points(
-    points: Points, series: npt.NDArray[np.int32], names: list[tuple[str, str]], workers: Sequence[str]
+    points: Points, series: npt.NDArray[np.int32], names: list[Name], workers: Sequence[str]
 ) -> ScalarPoints:
     """Points of several series as readers get them. `series` has the number of each point's name."""
     numbers = points.workers

@@ -40,7 +40,7 @@ from apiserver.stores.events.columnar.log_reading import LogLoader
 from apiserver.stores.events.columnar.logs import ColumnarLogs, LogReads
 from apiserver.stores.events.columnar.scalars import ColumnarScalars, ScalarReads
 from apiserver.stores.events.columns.lines import Lines
-from apiserver.stores.events.columns.whole import WholePoints
+from apiserver.stores.events.columns.points import WholePoints
 from apiserver.stores.events.elasticsearch import bulk, names
 from apiserver.stores.events.elasticsearch.address import ElasticsearchAddress
 from apiserver.stores.events.elasticsearch.changes import POLL, Deletions, changes_since, place_at

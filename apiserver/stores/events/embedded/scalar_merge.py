@@ -32,9 +32,17 @@ from apiserver.events.model import EventType, Int64Array, Owner
 from apiserver.events.queries import LEAST
 from apiserver.stores.events.columns import chunks, stats
 from apiserver.stores.events.columns.checked import Damaged, Kind, Place, unwrap, wrap
-from apiserver.stores.events.columns.points import Points, as_bytes, by_series, concat, overlay, spread, take
+from apiserver.stores.events.columns.points import (
+    Points,
+    WholePoints,
+    as_bytes,
+    by_series,
+    concat,
+    overlay,
+    spread,
+    take,
+)
 from apiserver.stores.events.columns.stats import EMPTY, StatsArray
-from apiserver.stores.events.columns.whole import WholePoints
 from apiserver.stores.events.embedded import tail
 from apiserver.stores.events.embedded.chunk_writer import ChunkWriter, LastChunk
 from apiserver.stores.events.embedded.hot import HotColumns, Memtable

@@ -29,10 +29,9 @@ from apiserver.events.model import (
 from apiserver.events.queries import EVERYWHERE, Range, SeriesQuery
 from apiserver.stores.events import thinned
 from apiserver.stores.events.base import EventStoreBusy, EventStoreError
-from apiserver.stores.events.columns.bodies import BODY_ID, body_id
 from apiserver.stores.events.columns.chunks import POINTS_AT_A_TIME
-from apiserver.stores.events.columns.lines import Lines
-from apiserver.stores.events.columns.whole import WholePoints
+from apiserver.stores.events.columns.lines import BODY_ID, Lines, body_id
+from apiserver.stores.events.columns.points import WholePoints
 from apiserver.stores.events.embedded import deletion, log_merge, records, whole
 from apiserver.stores.events.embedded.commit import GroupCommit
 from apiserver.stores.events.embedded.database import Database

@@ -15,10 +15,13 @@ from apiserver.events.queries import GREATEST, LEAST
 from apiserver.stores.events.columns.chunks import POINTS_AT_A_TIME
 from apiserver.stores.events.columns.lines import Lines, joined
 from apiserver.stores.events.columns.names import Name
-from apiserver.stores.events.columns.whole import LINES_AT_A_TIME, WholePoints
+from apiserver.stores.events.columns.points import WholePoints
 from apiserver.stores.events.embedded.log_walk import Log
 from apiserver.stores.events.embedded.series import Series
 from apiserver.stores.events.embedded.unsettled import hold, parts_of
+
+#: Bytes of memory that the log lines of a part take, about.
+LINES_AT_A_TIME = 16 * 2**20
 
 
 class Place(NamedTuple):

@@ -22,7 +22,7 @@ from apiserver.stores.events.columnar.encoding import curve_of
 from apiserver.stores.events.columnar.precedence import BlockPart
 from apiserver.stores.events.columnar.scalars import ColumnarScalars
 from apiserver.stores.events.columns.points import Points as Columns
-from apiserver.stores.events.columns.whole import WholePoints
+from apiserver.stores.events.columns.points import WholePoints
 from tests.chance import examples
 from tests.contract.event_stores import OWNER, SCALARS, batch, scalars
 from tests.stores.events.columnar.plain_blocks import PlainBlocks, Write

@@ -16,8 +16,7 @@ from apiserver.events.model import SINGLE_VALUE_ITERATION
 from apiserver.stores.events.columnar import encoding
 from apiserver.stores.events.columnar.blocks import NewBlock
 from apiserver.stores.events.columnar.scalars import ColumnarScalars
-from apiserver.stores.events.columns.points import Points
-from apiserver.stores.events.columns.whole import WholePoints
+from apiserver.stores.events.columns.points import Points, WholePoints
 from tests.contract.event_stores import OWNER, SCALARS, batch, scalars
 from tests.stores.events.columnar.plain_blocks import PlainBlocks
 from tests.stores.events.columnar.servers import Call, ShakyBlocks, finish
