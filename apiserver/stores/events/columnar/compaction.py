@@ -4,8 +4,8 @@
 2. Find what there is. Of each series with many blocks that are not chunks alone in their stretch, read such stretches,
    and small chunks beside them.
 3. Put chunks. They cover these stretches, and say that they have everything that was written up to that place.
-4. When these writes have ended, remove the blocks that count nowhere. This server remembers which points' blocks are
-   left (`finding.py`).
+4. When these writes have ended, remove the blocks that count nowhere. This server remembers which blocks there are
+   now (`finding.py`).
 
 A server may stop after each step, and several may do this at once: `precedence.py` says why nothing is lost or doubled.
 A write that has not ended may be undone. So nothing is removed because of such a write. Points of it may come into a
@@ -60,6 +60,7 @@ NO_VERSION = Version(0, 0)
 class Maker(ABC):
     """Makes chunks of events of one type."""
 
+    type: EventType
     at_a_time: int
     """The most that is made at once, as `size` counts it."""
     sealed: int
@@ -95,9 +96,6 @@ class Maker(ABC):
     @abstractmethod
     async def chunks(self, owner: Owner, runs: Sequence[Run], up_to: int) -> list[NewBlock]:
         """Chunks with everything of these runs."""
-
-    def compacted(self, owner: Owner, blocks: Sequence[Block]) -> None:  # noqa: B027
-        """Chunks were made: these blocks are left of those that were found, and whose writes had ended."""
 
 
 async def compact(maker: Maker, series: SeriesQuery, holder: str, fewest: int = FEWEST) -> bool:
@@ -147,6 +145,7 @@ async def make_chunks(maker: Maker, owner: Owner, found: Found, up_to: int, hold
     Returns whether all were made: another server may have compacted the same blocks meanwhile.
     """
     store = maker.loader.store
+    there = [block for block in found.blocks if block.version.place <= up_to]
     try:
         found, useless = await maker.seen(found, up_to)
     except Gone:
@@ -167,7 +166,8 @@ async def make_chunks(maker: Maker, owner: Owner, found: Found, up_to: int, hold
     removed = [*useless, *superseded_blocks(found, put, up_to)]
     await store.remove(owner, removed)
     removed_ids = {block.id for block in removed}
-    maker.compacted(owner, [one for one in found.blocks if one.version.place <= up_to and one.id not in removed_ids])
+    left = [block for block in there if block.id not in removed_ids]
+    await maker.loader.finder.compacted(SeriesQuery(owner, maker.type), left, len(put), up_to)
     return not is_gone
 
 
@@ -239,6 +239,7 @@ def _loose(maker: Maker, name: Name, some: Sequence[Stretch]) -> list[Run]:
 class PointsMaker(Maker):
     """Makes chunks of points. Points of a write that is undone may stay in a chunk."""
 
+    type = EventType.SCALAR
     at_a_time = POINTS_AT_A_TIME
     sealed = encoding.SEALED
 
@@ -251,10 +252,6 @@ class PointsMaker(Maker):
         )
         self.loader.replaced([part.block for run in runs for part in run.parts], made)
         return made
-
-    def compacted(self, owner: Owner, blocks: Sequence[Block]) -> None:
-        """Remember the blocks that are left, so that readers of the owner's points need not ask for them."""
-        self.loader.finder.compacted(SeriesQuery(owner, EventType.SCALAR), blocks)
 
 
 def _chunks_of(owner: Owner, run: Run, loaded: Loaded, up_to: int) -> list[NewBlock]:

@@ -17,8 +17,8 @@ a chunk d of all of them is put at place 12, and a and b are removed:
     c is removed
     asked from place 8        d: c is missing, so all blocks are asked for
 
-A server that compacts an owner remembers at once which blocks are left: compaction, too, asks first for a place up to
-which all writes have ended.
+A server that compacts an owner remembers at once which blocks are left, as compaction, too, asks first for a place up
+to which all writes have ended. Then it asks for what it has put itself. So who reads the owner first waits for neither.
 
 Blocks never change, and those that were removed do no harm beside those that replaced them. Blocks that replace others
 are put later, and so are deletions: the store tells of both when it is asked for what came since. A write that has not
@@ -26,89 +26,128 @@ ended may be undone, and other writes may come to lie before it. So it is not re
 
 Queries for a part of the iterations are not remembered: each page of a walk asks for another part, and nobody asks for
 it again. What is remembered is bounded, however many queries there are and however many series they name.
+
+What readers make of the blocks is remembered, too: if nothing has come since, it is what it was.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 from apiserver.events.model import EventType, Owner
 from apiserver.events.queries import EVERYWHERE, Range, SeriesQuery
 from apiserver.stores.events.bounded import Bounded
 from apiserver.stores.events.columnar.blocks import OLD, Block, BlockStore, Found
+from apiserver.stores.events.columnar.stretches import OfSeries
 from apiserver.stores.events.columns.names import Name
 
 #: Blocks that are many: asking the store for fewer takes no longer than asking it what has ended.
 MANY = 20
-#: Blocks that are remembered, of all queries together: about half a kilobyte each. A query counts as one
-#: block, each name in it as another one, and so does each such number of characters of its names.
-REMEMBERED, _CHARACTERS = 50_000, 128
+#: Blocks that are remembered, of all queries together: about a kilobyte each, with what is made of it. A query counts
+#: as one block, each name in it as another one, and so does each such number of characters of its names.
+REMEMBERED, _CHARACTERS = 25_000, 128
 
 #: A query of one owner: its type, and the series that it asks for.
-_Key = tuple[Owner, EventType, tuple[tuple[str, tuple[str, ...]], ...]]
+Key = tuple[Owner, EventType, tuple[tuple[str, tuple[str, ...]], ...]]
 
 
-class _Known(NamedTuple):
+@dataclass(slots=True)
+class _Known:
     """What is known of a query that found many blocks."""
 
-    blocks: dict[tuple[str, Name], Block]
+    blocks: Mapping[tuple[str, Name], Block]
     """By their keys."""
     last: Block | None
     """The one of the last place. None: nothing is remembered yet."""
-
-
-_MANY = _Known({}, None)
+    newer: Found | None = None
+    """What came since, when this was asked last."""
+    found: Found | None = None
+    """All that was answered then."""
+    series: OfSeries | None = None
+    """The series in that."""
 
 
 class Finder:
-    """Finds blocks of a store for readers."""
+    """Finds blocks of a store for readers, and the series in all blocks of a query, as `series_in` tells them.
 
-    def __init__(self, store: BlockStore, remembered: int = REMEMBERED) -> None:
+    Nobody may change what is answered.
+    """
+
+    def __init__(
+        self, store: BlockStore, series_in: Callable[[Found], Awaitable[OfSeries]], remembered: int = REMEMBERED
+    ) -> None:
         self._store = store
+        self._series_in = series_in
         self._known = Bounded(remembered, _size)
         """The queries that were asked last."""
 
+    async def series(self, query: SeriesQuery) -> OfSeries:
+        """The series that are found for a query."""
+        found = await self.find(query)
+        known = self._known.get(key_of(query))
+        if known is None or known.found is not found:
+            return await self._series_in(found)
+        if known.series is not None:
+            return known.series
+        series = await self._series_in(found)
+        if known.found is found:  # else more was found meanwhile
+            known.series = series
+        return series
+
+    async def series_of_each(self, queries: Sequence[SeriesQuery]) -> list[OfSeries]:
+        """The series of each query, in order. Only those of a single query are remembered."""
+        if len(queries) == 1:
+            return [await self.series(queries[0])]
+        return [await self._series_in(found) for found in await self._store.find_of_each(queries)]
+
     async def find(self, series: SeriesQuery, range: Range = EVERYWHERE) -> Found:
-        """As `BlockStore.find`. There may be blocks that were removed, beside those that replaced them."""
+        """As `BlockStore.find`. There may be blocks that were removed, beside those that replaced them.
+
+        What is remembered is the same object again if nothing has come since.
+        """
         if range != EVERYWHERE:
             return await self._store.find(series, range)
-        key = _key(series)
+        key = key_of(series)
         known = self._known.get(key)
         if known is None:
             found = await self._store.find(series)
             if len(found.blocks) >= MANY and self._known.get(key) is None:
-                self._known.put(key, _MANY)
+                self._known.put(key, _Known({}, None))
             return found
         if known.last is not None:
-            place = known.last.version.place
-            newer = await self._store.find(series, place=place)
+            newer = await self._store.find(series, place=known.last.version.place)
+            if known.found is not None and newer == known.newer:
+                return known.found
             if any(one.id == known.last.id and one.version == known.last.version for one in newer.blocks):
+                both = newer._replace(blocks=[*{**known.blocks, **{one.key: one for one in newer.blocks}}.values()])
                 if len(newer.blocks) > MANY + len(known.blocks) // 4:
-                    self._known.put(key, _MANY)
-                return newer._replace(blocks=[*(known.blocks | {one.key: one for one in newer.blocks}).values()])
+                    self._known.put(key, _Known({}, None))
+                else:
+                    known.newer, known.found, known.series = newer, both, None
+                return both
         ended = await self._store.ended(series.owner)
         found = await self._store.find(series)
         lasting = [one for one in found.blocks if one.version.place <= ended]
         self._remember_lasting(key, lasting)
         return found
 
-    def compacted(self, series: SeriesQuery, blocks: Sequence[Block]) -> None:
-        """Remember for a query the `blocks` that compaction has left. All writes up to their places have ended."""
-        if len(blocks) >= MANY:
-            self._remember_lasting(_key(series), blocks)
+    async def compacted(self, series: SeriesQuery, left: Sequence[Block], put: int, up_to: int) -> None:
+        """Remember for a query the blocks that compaction has `left`, and those that it has put, if they are many.
 
-    async def find_of_each(self, queries: Sequence[SeriesQuery]) -> list[Found]:
-        """As `BlockStore.find_of_each`. Only single queries are remembered."""
-        if len(queries) == 1:
-            return [await self.find(queries[0])]
-        return await self._store.find_of_each(queries)
+        All writes up to a place had ended before compaction put its blocks.
+        """
+        if len(left) + put < MANY:
+            return
+        ended = await self._store.ended(series.owner)
+        newer = await self._store.find(series, place=up_to + 1)
+        self._remember_lasting(key_of(series), [*left, *(one for one in newer.blocks if one.version.place <= ended)])
 
     def forget(self) -> None:
         """Remember nothing any more: a block that counts is not there."""
         self._known.clear()
 
-    def _remember_lasting(self, key: _Key, lasting: Sequence[Block]) -> None:
+    def _remember_lasting(self, key: Key, lasting: Sequence[Block]) -> None:
         last = max(lasting, key=lambda one: one.version, default=None)
         if last is not None and last.version != OLD:
             self._known.put(key, _Known({one.key: one for one in lasting}, last))
@@ -116,11 +155,17 @@ class Finder:
             self._known.drop(key)
 
 
-def _key(series: SeriesQuery) -> _Key:
+def key_of(series: SeriesQuery) -> Key:
+    """The query as a key."""
     return series.owner, series.type, tuple((one.metric, tuple(one.variants)) for one in series.selection)
 
 
-def _size(key: _Key, known: _Known) -> int:
+def size_of(key: Key) -> int:
+    """How many blocks a query counts as, which may have long names."""
     *_, selection = key
     names = [name for metric, variants in selection for name in (metric, *variants)]
-    return 1 + len(names) + sum(map(len, names)) // _CHARACTERS + len(known.blocks)
+    return 1 + len(names) + sum(map(len, names)) // _CHARACTERS
+
+
+def _size(key: Key, known: _Known) -> int:
+    return size_of(key) + len(known.blocks)

@@ -21,7 +21,7 @@ from apiserver.events.queries import EVERYWHERE, Range
 from apiserver.off_loop import off_loop
 from apiserver.stores.events.base import EventStoreBusy
 from apiserver.stores.events.bounded import Bounded
-from apiserver.stores.events.columnar.blocks import Block, BlockStore, Columns, Gone, NewBlock
+from apiserver.stores.events.columnar.blocks import Block, BlockStore, Columns, Found, Gone, NewBlock
 from apiserver.stores.events.columnar.encoding import (
     COLUMNS,
     CURVE,
@@ -36,7 +36,7 @@ from apiserver.stores.events.columnar.encoding import (
 )
 from apiserver.stores.events.columnar.finding import Finder
 from apiserver.stores.events.columnar.precedence import BlockPart
-from apiserver.stores.events.columnar.stretches import Numbered, Stretch
+from apiserver.stores.events.columnar.stretches import Numbered, OfSeries, Stretch, stretches
 from apiserver.stores.events.columns.chunks import POINTS_AT_A_TIME
 from apiserver.stores.events.columns.points import (
     NO_CURVE,
@@ -89,9 +89,13 @@ class Loader:
 
     def __init__(self, store: BlockStore, most: int) -> None:
         self.store = store
-        self.finder = Finder(store)
+        self.finder = Finder(store, self.series_in)
         self._cached: Bounded[tuple[str, str], bytes] = Bounded(most, lambda _, column: len(column))
         """By the ids of chunks and the names of columns."""
+
+    async def series_in(self, found: Found) -> OfSeries:
+        """The series of the blocks that were found."""
+        return stretches(found)
 
     async def load(self, wanted: Iterable[Wanted]) -> Loaded:
         """The named columns of each block, which may be named several times. Gone is raised if a block is not there."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-from apiserver.events.model import Owner
+from apiserver.events.model import EventType, Owner
 from apiserver.off_loop import off_loop
 from apiserver.stores.events.columnar.blocks import Block, Found, NewBlock
 from apiserver.stores.events.columnar.compaction import Maker, Run
@@ -41,6 +41,7 @@ _AT_A_TIME = 32 * 2**20
 class LinesMaker(Maker):
     """Makes chunks of log lines."""
 
+    type = EventType.LOG
     at_a_time = _AT_A_TIME
     sealed = SEALED
     loader: LogLoader

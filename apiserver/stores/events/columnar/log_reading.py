@@ -35,7 +35,7 @@ from apiserver.stores.events.columnar.log_blocks import (
     texts_of,
 )
 from apiserver.stores.events.columnar.precedence import BlockPart
-from apiserver.stores.events.columnar.stretches import Stretch, stretches
+from apiserver.stores.events.columnar.stretches import OfSeries, Stretch, stretches
 from apiserver.stores.events.columns.lines import Lines, Texts, joined
 from apiserver.stores.events.parts import in_parts
 
@@ -66,8 +66,12 @@ class LogLoader(Loader):
 
     async def stretches(self, owner: Owner) -> Sequence[Stretch]:
         """All stretches of the owner's log, ascending."""
-        found, _ = await self.seen(await self.finder.find(SeriesQuery(owner, EventType.LOG)))
-        return stretches(found).get(NO_SERIES, ())
+        return (await self.finder.series(SeriesQuery(owner, EventType.LOG))).get(NO_SERIES, ())
+
+    async def series_in(self, found: Found) -> OfSeries:
+        """The lines of the blocks that were found."""
+        seen, _ = await self.seen(found)
+        return stretches(seen)
 
     async def walk(
         self,

@@ -61,8 +61,7 @@ class ScalarReads:
         self, queries: Sequence[SeriesQuery], work: Callable[[Loader, list[OfSeries]], Awaitable[Result]]
     ) -> Result:
         """What `work` makes of each query's series, which are found by one request."""
-        found = await self._points.finder.find_of_each(queries)
-        return await work(self._points, [stretches(one) for one in found])
+        return await work(self._points, await self._points.finder.series_of_each(queries))
 
     async def scalar_stats(self, series: SeriesQuery, *, spread: bool = False) -> list[ScalarStats]:
         (found,) = await self._stats([series], spread=spread)
@@ -179,7 +178,7 @@ class ColumnarScalars(ScalarReads):
     # --- what there is, and what changed ---------------------------------------------------------------
 
     async def series(self, owner: Owner) -> list[SeriesName]:
-        found = stretches(await self.loader.finder.find(SeriesQuery(owner, EventType.SCALAR)))
+        found = await self.loader.finder.series(SeriesQuery(owner, EventType.SCALAR))
         return [SeriesName(EventType.SCALAR, *name) for name in found]
 
     async def count(self, series: SeriesQuery) -> int:

@@ -9,8 +9,10 @@ import pytest
 from apiserver.events.model import EventType, MetricSelection, Owner
 from apiserver.events.queries import PageQuery, Range, SeriesQuery
 from apiserver.stores.events.columnar import finding
+from apiserver.stores.events.columnar.blocks import Found
 from apiserver.stores.events.columnar.finding import MANY, Finder
 from apiserver.stores.events.columnar.scalars import ColumnarScalars
+from apiserver.stores.events.columnar.stretches import OfSeries, stretches
 from tests.contract.event_stores import OWNER, SCALARS, batch, scalars, select
 from tests.stores.events.columnar.plain_blocks import PlainBlocks
 from tests.stores.events.columnar.watched_blocks import WatchedBlocks
@@ -25,9 +27,13 @@ def blocks() -> WatchedBlocks:
     return WatchedBlocks()
 
 
+async def series_in(found: Found) -> OfSeries:
+    return stretches(found)
+
+
 @pytest.fixture
 def finder(blocks: WatchedBlocks) -> Finder:
-    return Finder(blocks)
+    return Finder(blocks, series_in)
 
 
 async def add(blocks: PlainBlocks, *iters: int, owner: Owner = OWNER) -> None:
@@ -57,6 +63,52 @@ async def test_asks_only_for_what_came_since(finder: Finder, blocks: WatchedBloc
     await add(blocks, 100, 101)
     assert await asked_again(finder, blocks) == [3]
     assert await asked_again(finder, blocks) == [3]
+
+
+async def test_the_series_are_remembered_until_something_comes(blocks: WatchedBlocks) -> None:
+    made: list[int] = []
+
+    async def noted(found: Found) -> OfSeries:
+        made.append(len(found.counting))
+        return stretches(found)
+
+    finder = Finder(blocks, noted)
+    await add(blocks, *range(MANY))
+    for _ in range(3):
+        await finder.series(SCALARS)
+    made.clear()
+    ((_, some),) = (await finder.series(SCALARS)).items()
+    assert [one.first for one in some] == [*range(MANY)]
+    assert made == []
+    await add(blocks, 100)
+    for _ in range(3):
+        ((_, some),) = (await finder.series(SCALARS)).items()
+        assert [one.first for one in some] == [*range(MANY), 100]
+    assert made == [MANY + 1]
+    await ColumnarScalars(blocks).delete([OWNER])
+    assert [await finder.series(SCALARS) for _ in range(2)] == [{}, {}]
+
+
+async def test_series_of_fewer_blocks_are_not_remembered_for_more(blocks: WatchedBlocks) -> None:
+    """While one reader makes series of the blocks, another one finds more."""
+    goes_on = asyncio.Event()
+
+    async def slow(found: Found) -> OfSeries:
+        if len(found.blocks) == MANY:
+            await goes_on.wait()
+        return stretches(found)
+
+    finder = Finder(blocks, slow)
+    await add(blocks, *range(MANY))
+    for _ in range(2):
+        await finder.find(SCALARS)
+    before = asyncio.create_task(finder.series(SCALARS))
+    await asyncio.sleep(0)
+    await add(blocks, 100)
+    assert [len(some) for some in (await finder.series(SCALARS)).values()] == [MANY + 1]
+    goes_on.set()
+    assert [len(some) for some in (await before).values()] == [MANY]
+    assert [len(some) for some in (await finder.series(SCALARS)).values()] == [MANY + 1]
 
 
 async def test_remembers_all_series_of_a_bundle(finder: Finder, blocks: WatchedBlocks) -> None:
@@ -146,7 +198,7 @@ async def test_a_block_that_is_not_there_lets_a_read_ask_for_everything(blocks: 
 
 
 async def test_reads_at_the_same_time_remember_together(monkeypatch: pytest.MonkeyPatch, blocks: WatchedBlocks) -> None:
-    finder = Finder(blocks)
+    finder = Finder(blocks, series_in)
 
     async def pause() -> None:
         await asyncio.sleep(0)
@@ -172,7 +224,7 @@ async def test_queries_are_remembered_apart(finder: Finder, blocks: WatchedBlock
 
 
 async def test_queries_that_were_asked_long_ago_are_forgotten(blocks: WatchedBlocks) -> None:
-    finder = Finder(blocks, remembered=MANY + 3)
+    finder = Finder(blocks, series_in, remembered=MANY + 3)
     other = SeriesQuery(OTHER, EventType.SCALAR)
     for owner in (OWNER, OTHER):
         await add(blocks, *range(MANY), owner=owner)
@@ -187,7 +239,7 @@ async def test_queries_that_were_asked_long_ago_are_forgotten(blocks: WatchedBlo
 
 @pytest.mark.parametrize("names", [("x" * 1000,), tuple("abcdefgh")])
 async def test_names_in_queries_take_room(blocks: WatchedBlocks, names: tuple[str, ...]) -> None:
-    finder = Finder(blocks, remembered=2 * (MANY + 4))
+    finder = Finder(blocks, series_in, remembered=2 * (MANY + 4))
     await add(blocks, *range(MANY))
     for query in (SCALARS, select(SCALARS, MetricSelection("loss", ("train", *names)))):
         for _ in range(3):
@@ -198,11 +250,11 @@ async def test_names_in_queries_take_room(blocks: WatchedBlocks, names: tuple[st
 
 async def test_several_owners_are_found_by_one_request(monkeypatch: pytest.MonkeyPatch, blocks: WatchedBlocks) -> None:
     monkeypatch.setattr(finding, "MANY", 1)
-    finder, queries = Finder(blocks), [SCALARS, SeriesQuery(OTHER, EventType.SCALAR)]
+    finder, queries = Finder(blocks, series_in), [SCALARS, SeriesQuery(OTHER, EventType.SCALAR)]
     await add(blocks, 1, 2)
     for _ in range(3):
         blocks.forget()
-        assert [len(found.blocks) for found in await finder.find_of_each(queries)] == [2, 0]
+        assert [len(series) for series in await finder.series_of_each(queries)] == [1, 0]
         assert blocks.searches == 1
 
 
@@ -217,6 +269,6 @@ async def test_what_compaction_leaves_is_remembered_and_later_writes_of_others_a
     assert await engine.count(SCALARS) == await ColumnarScalars(blocks).count(SCALARS) == 2 * (MANY + 5) + 3 + 1
     blocks.forget()
     assert len(await engine.series(OWNER)) == MANY + 6
-    assert [len(one.blocks) for one in blocks.found] == [1 + 3 + 1]
+    assert [len(one.blocks) for one in blocks.found] == [1 + 1]
     await other.delete([OWNER])
     assert await engine.series(OWNER) == []
