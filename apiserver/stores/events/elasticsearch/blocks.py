@@ -96,7 +96,7 @@ class ElasticsearchBlocks:
         refused: dict[str, str] = {}
         for index, some in by_index.items():
             items: list[str] = await off_loop(sum([one.count for one in some]), partial(list, map(item, some)))
-            known = await self._write(index, items, refused)
+            known = await self._write(index, {block.owner for block in some}, items, refused)
             again: dict[Owner, list[NewBlock]] = {}
             for block in some:
                 if block.id in known:
@@ -128,7 +128,7 @@ class ElasticsearchBlocks:
                 items.append(item(replace(block, once=False), **version))
         if items:
             await self.until_ended(owner, noted)
-            await self._write(index, items, refused)
+            await self._write(index, [owner], items, refused)
         await self.until_ended(owner, place)
 
     async def delete(self, owners: Sequence[Owner]) -> dict[Owner, int]:
@@ -140,7 +140,7 @@ class ElasticsearchBlocks:
         for index, some in notes.items():
             refused: dict[str, str] = {}
             places: dict[str, int] = {}
-            await self._write(index, some.values(), refused, places)
+            await self._write(index, some, some.values(), refused, places)
             if refused:
                 raise EventStoreError("; ".join({*refused.values()}))
             found |= {owner: places[one] for owner, one in some.items()}
@@ -150,14 +150,14 @@ class ElasticsearchBlocks:
         """Note that nothing counts any more that lies before a place, unless such a note says more."""
         index, id = self._index(owner), deletion_before_id(owner)
         for _ in range(_QUESTIONS):
-            self._cluster.wrote([index])
+            self._cluster.wrote([index], [owner])
             known = [hit async for hit in self._hits([owner], {"ids": {"values": [id]}})]
             if known and deleted_before(known[-1]) >= place:
                 await self.until_ended(owner, known[-1]["_seq_no"])
                 return
             version = {f"if{name}": known[-1][name] for name in ("_seq_no", "_primary_term")} if known else {}
             (outcome,) = await self._cluster.bulk(index, note_before(owner, place, **version).encode())
-            self._cluster.wrote([index])
+            self._cluster.wrote([index], [owner])
             if outcome["status"] < 300:
                 return
             if outcome["status"] != _CONFLICT:
@@ -180,9 +180,14 @@ class ElasticsearchBlocks:
                 await self._cluster.delete([index], any_of(before), routing=routing)
 
     async def _write(
-        self, index: str, items: Iterable[str], refused: dict[str, str], places: dict[str, int] | None = None
+        self,
+        index: str,
+        owners: Collection[Owner],
+        items: Iterable[str],
+        refused: dict[str, str],
+        places: dict[str, int] | None = None,
     ) -> set[str]:
-        """Send items; return the ids of those that were to be created, and were there already.
+        """Send items of these owners; return the ids of those that were to be created, and were there already.
 
         `refused` gets the reasons why the store will never take some of them, by ids; `places` those of the others.
         """
@@ -192,7 +197,7 @@ class ElasticsearchBlocks:
             for refusal in await bulk.send(self._cluster, index, items, in_order=False, known=known, places=places):
                 refused[id_of(refusal.item)] = refusal.reason
         finally:
-            self._cluster.wrote([index])
+            self._cluster.wrote([index], owners)
         return {*map(id_of, known)}
 
     async def remove(self, owner: Owner, blocks: Sequence[Block]) -> None:
@@ -214,8 +219,17 @@ class ElasticsearchBlocks:
         conditions = [*_with_something_in(range), *(between("_seq_no", place, None) if place else ())]
         if since is not None:
             conditions.append(blocks_since(since))
-        found = await self._found([series.owner], of(series, *conditions))
-        return _selected(found[series.owner], series.selection, range)
+        index = self._index(series.owner)
+
+        async def search(see_all: bool) -> Found:
+            if see_all:
+                self._cluster.is_behind([index])
+            found = await self._found([series.owner], of(series, *conditions))
+            return _selected(found[series.owner], series.selection, range)
+
+        if range != EVERYWHERE or since is not None:
+            return await search(False)
+        return await self._cluster.looks.find(series, place, index, search)
 
     async def find_of_each(self, queries: Sequence[SeriesQuery]) -> list[Found]:
         """As `find` of each query, in order. One search finds the blocks of all owners of a company."""
@@ -279,7 +293,7 @@ class ElasticsearchBlocks:
             if len(hits) < _PAGE:
                 return
             body["search_after"] = [hits[-1]["sort"][0] - 1]
-            self._cluster.wrote([index])
+            self._cluster.is_behind([index])
 
     async def crowded(self, fragments: int) -> dict[Owner, int]:
         """Owners that have a series with so many fragments; if there are many such series, those of long ago."""
@@ -337,6 +351,7 @@ class ElasticsearchBlocks:
             )
         hits = {hit["fields"]["id"][0]: hit for hit in answer["hits"]["hits"]}
         if {id: hit["_seq_no"] for id, hit in hits.items()} != places:
+            self._cluster.looks.changed({block.owner for block in blocks})
             raise Gone
         return {id: columns_of(hit, columns) for id, hit in hits.items()}
 
@@ -344,7 +359,7 @@ class ElasticsearchBlocks:
         """The global checkpoint of the owner's shard. A `find` after this sees all up to there."""
         index = self._index(owner)
         shards = (await self._cluster.shard_stats([index])).get(index, {"shards": {}})["shards"]
-        self._cluster.wrote([index])  # as other servers may have
+        self._cluster.wrote([index], [owner])  # as other servers may have
         if shards and not await self._cluster.has_one_shard(index):  # one that is away is not among these
             number = str(await self._cluster.shard_of(index, names.owner_key(owner)))
             shards = {number: shards.get(number, [])}

@@ -19,11 +19,12 @@ from typing import Any, cast
 import orjson
 from elasticsearch import ApiError
 
-from apiserver.events.model import JsonObject
+from apiserver.events.model import JsonObject, Owner
 from apiserver.off_loop import together
 from apiserver.stores.events.base import EventStoreBusy, EventStoreError
 from apiserver.stores.events.elasticsearch.address import ElasticsearchAddress
 from apiserver.stores.events.elasticsearch.errors import AWAY_AGAIN, BY_HAND_AGAIN, MISSING, busy, errors, no_index
+from apiserver.stores.events.elasticsearch.looks import Looks
 from apiserver.stores.events.elasticsearch.node import CBOR, client_of
 
 #: Seconds for the answer of a deletion.
@@ -51,6 +52,7 @@ class Cluster:
         """By index, why it could not be refreshed the last time that this failed."""
         self._known: set[str] = set()
         self._has_one_shard: dict[str, bool] = {}
+        self.looks = Looks()
         self.client = client_of(address)
 
     async def close(self) -> None:
@@ -136,8 +138,13 @@ class Cluster:
             if not answer["version_conflicts"]:  # documents that were written again meanwhile
                 return deleted
 
-    def wrote(self, indices: Collection[str]) -> None:
-        """Note that the indices have events that searches do not see yet."""
+    def wrote(self, indices: Collection[str], owners: Collection[Owner] = ()) -> None:
+        """Note that the indices have events of these owners, or else of any, that searches do not see yet."""
+        self.looks.changed(owners or indices)
+        self.is_behind(indices)
+
+    def is_behind(self, indices: Collection[str]) -> None:
+        """Note that other servers may have written what searches of the indices do not see yet."""
         for index in indices:
             self._written[index] += 1
 
