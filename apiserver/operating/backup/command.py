@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+from contextlib import suppress
 from typing import NamedTuple
 
 from apiserver.operating.backup.storage import TELLS
@@ -45,7 +46,8 @@ async def run(settings: Settings, *flags: str) -> Ended:
         said, errors = await process.communicate()
     except BaseException:  # the server stops; the next start goes on
         process.kill()
-        await asyncio.wait_for(process.wait(), _ENDING)
+        with suppress(TimeoutError):  # a destination that hangs may hold the process
+            await asyncio.wait_for(process.wait(), _ENDING)
         raise
     # Lines about the work come first, then the error. A process that was killed says no error.
     lines = errors.decode(errors="replace").splitlines() if process.returncode == 1 else []

@@ -65,6 +65,8 @@ def read_state(path: Path, destination: str) -> State:
 def read_on(storage: Storage, path: Path, hours: float, progress: Progress) -> State:
     """Go on to read all pieces, in half of these hours or sooner; what is wrong is in the state that is returned."""
     state = read_state(path, storage.address)
+    if state != State(storage.address):
+        _require_backups(storage)
     sizes, _ = pieces.listed(storage)
     left = sorted(sizes)
     left = left[bisect_right(left, state.place) :]
@@ -103,11 +105,20 @@ def _is_well(storage: Storage, sha256: str) -> bool:
             if size > pieces.LARGEST:
                 return False
     except Missing:  # it was deleted since
+        _require_backups(storage)
         return True
     except BackupError:
         storage.sizes(f"pieces/{sha256[:2]}")
         return False
     return digest.hexdigest() == sha256
+
+
+def _require_backups(storage: Storage) -> None:
+    """BackupError if there is no backup, where there was one: a folder that is not mounted now looks like that."""
+    if not manifests.names(storage):
+        raise BackupError(
+            f"there is no backup at {storage.address} any more", "there is no backup at the destination any more"
+        )
 
 
 def _what_is_wrong(storage: Storage, suspects: Collection[str]) -> tuple[list[str], list[str]]:

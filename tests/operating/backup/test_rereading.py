@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import logging
 import time
@@ -180,6 +181,33 @@ def test_a_piece_that_is_deleted_meanwhile_is_not_told_if_no_backup_needs_it(
     assert (state.suspects, state.wrong) == ([], [])
 
 
+def test_a_destination_that_is_not_mounted_is_not_taken_for_one_that_is_well(
+    destination: Path, noted: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rereading, "_NOTED_EVERY", 0.0)
+    flip(names_of(destination)[0])
+    names = [path.name for path in names_of(destination)]
+    found = read_on(Folder(destination), noted, HOURS, quiet()).wrong
+    assert len(found) == 1
+    folder, real = Watched(destination), Folder.stream
+
+    def stream(self: Folder, name: str) -> Iterator[bytes]:
+        if name.endswith(names[3]) and destination.exists():
+            destination.rename(tmp_path / "not mounted")
+        return real(self, name)
+
+    monkeypatch.setattr(Folder, "stream", stream)
+    for _ in range(2):  # it goes away, and is away
+        with pytest.raises(BackupError, match=r"there is no backup at .* any more"):
+            read_on(folder, noted, HOURS, quiet())
+        state = read_state(noted, folder.address)
+        assert (state.place, state.suspects, state.wrong) == (names[2], names[:1], found)
+    monkeypatch.undo()
+    (tmp_path / "not mounted").rename(destination)
+    state = read_on(folder, noted, HOURS, quiet())
+    assert (state.pieces, state.wrong) == (len(names), found)
+
+
 def test_no_more_is_read_in_a_second_than_it_may(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = [100.0]
     monkeypatch.setattr(time, "monotonic", lambda: clock[0])
@@ -250,6 +278,39 @@ async def test_a_server_tells_what_it_finds_until_a_backup_mends_it_also_after_a
     assert again.gauges()["backup_check_well"][1]() == 0
     await again._check_if_due()
     assert asked == [("--check", "--gently")]
+
+
+@pytest.mark.anyio
+async def test_a_server_stops_though_its_destination_holds_the_process(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process that waits for a disk of the network cannot be killed."""
+    waits = asyncio.Event()
+
+    class Held:
+        returncode = None
+
+        def kill(self) -> None:
+            pass
+
+        async def wait(self) -> None:
+            await asyncio.Event().wait()
+
+        async def communicate(self) -> None:
+            waits.set()
+            await self.wait()
+
+    async def started(*arguments: object, **options: object) -> Held:
+        return Held()
+
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", started)
+    monkeypatch.setattr(command, "_ENDING", 0.0)
+    checks = ScheduledChecks(Settings(data=data, backup_to=str(tmp_path / "backups")))
+    checks.job.start()
+    await waits.wait()
+    async with asyncio.timeout(30):
+        await checks.job.close()
+    assert checks.failure is None
 
 
 @pytest.mark.anyio
