@@ -154,7 +154,7 @@ async def test_hits_have_the_numbers_of_the_lines_that_match(
     end, after = 0, None
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(log_merge, "LARGEST", sizes[0])
-        patch.setattr("apiserver.stores.events.embedded.log_hits.AT_ONCE", sizes[1])
+        patch.setattr("apiserver.stores.events.embedded.logs.AT_ONCE", sizes[1])
         patch.setattr("apiserver.events.log_filter._TOGETHER", sizes[2])
         patch.setattr(log_search, "HIT_SECONDS", seconds)
         await store.delete([TASK])

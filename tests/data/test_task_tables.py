@@ -135,7 +135,7 @@ async def test_windows_of_a_log(data_anywhere: Data) -> None:
 
 
 async def test_hits_of_a_search(data_anywhere: Data, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("apiserver.stores.events.embedded.log_hits.AT_ONCE", 7)
+    monkeypatch.setattr("apiserver.stores.events.embedded.logs.AT_ONCE", 7)
     monkeypatch.setattr("apiserver.stores.events.columnar.logs.SEARCHED", 7)
     monkeypatch.setattr("apiserver.data.log_hits._MOST", 2)
     data = data_anywhere

@@ -88,7 +88,7 @@ async def known_bodies(loader: LogLoader, owner: Owner) -> set[bytes]:
     return ids | await _brought(loader, owner)
 
 
-async def know_bodies(loader: LogLoader, holder: str, owner: Owner, ids: Collection[bytes]) -> None:
+async def know_bodies(loader: LogLoader, owner: Owner, ids: Collection[bytes]) -> None:
     """Put blocks that name these bodies."""
-    up_to = await ended(loader.store, holder, owner)
+    up_to = await ended(loader.store, owner)
     await loader.store.put([bodies(owner, some, up_to) for some in in_parts(sorted(ids), lambda id: 1, _IDS)])

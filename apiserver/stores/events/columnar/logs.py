@@ -246,10 +246,10 @@ class ColumnarLogs(LogReads):
             await self.loader.store.put(blocks)
 
     async def put_lines(self, owner: Owner, lines: Lines) -> None:
-        await put_lines(self.loader, self._name, owner, lines)
+        await put_lines(self.loader, owner, lines)
 
     async def know_bodies(self, owner: Owner, ids: Collection[bytes]) -> None:
-        await know_bodies(self.loader, self._name, owner, ids)
+        await know_bodies(self.loader, owner, ids)
         self._bodies.forget(owner)
 
     async def delete(self, owners: Sequence[Owner]) -> None:

@@ -107,7 +107,7 @@ class ScalarReads:
         return await self._read_one(series, lambda loader, found: earliest(loader, found, limit, after))
 
     async def worker_spans(self, series: SeriesQuery) -> list[WorkerSpan]:
-        return await self._read_one(series, lambda loader, found: by_worker.spans(loader, found))
+        return await self._read_one(series, by_worker.spans)
 
     async def worker_means(self, series: SeriesQuery, grid: Grid) -> list[WorkerMeans]:
         return await self._read_one(series, lambda loader, found: by_worker.means(loader, found, grid))
@@ -154,7 +154,7 @@ class ColumnarScalars(ScalarReads):
             await self.loader.store.put([block for block in alone if (block.owner, block.series) in refused])
 
     async def put_points(self, owner: Owner, some: Sequence[WholePoints]) -> None:
-        await put_points(self.loader.store, self._name, owner, some)
+        await put_points(self.loader.store, owner, some)
 
     async def delete(self, owners: Sequence[Owner]) -> None:
         await self.loader.store.remove_before(await self.loader.store.delete(owners))
@@ -183,7 +183,7 @@ class ColumnarScalars(ScalarReads):
 
     async def count(self, series: SeriesQuery) -> int:
         """How many points the series have, exactly. Each iteration of a series counts once."""
-        return await self._read_one(series, lambda loader, found: statistics.count(loader, found))
+        return await self._read_one(series, statistics.count)
 
     async def changes(self, owner: Owner, since: int) -> tuple[int, OwnerChanges]:
         """What changed behind a place, perhaps with more, and the place to ask from next."""

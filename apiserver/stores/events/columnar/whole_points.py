@@ -12,6 +12,7 @@ rest. So it does no harm if a copy was interrupted, others write meanwhile, or t
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import AsyncIterator, Sequence
 from functools import partial
 from itertools import groupby
@@ -68,13 +69,13 @@ def _points(part: Sequence[_Named], loaded: Loaded, done: tuple[Name, int] | Non
     return found
 
 
-async def put_points(store: BlockStore, holder: str, owner: Owner, some: Sequence[WholePoints]) -> None:
+async def put_points(store: BlockStore, owner: Owner, some: Sequence[WholePoints]) -> None:
     """Keep points of series of the owner, as `EventStore.put_points` says."""
     count = sum([len(one.points.iters) for one in some])
     if count < MANY:
         await store.put([block for one in some for block in fragments_of(owner, one)])
         return
-    up_to = await ended(store, holder, owner)
+    up_to = await ended(store, owner)
     ends = {one.series: Range(int(one.points.iters[0]), int(one.points.iters[-1])) for one in some}
     all_of_them = Range(min(one.least for one in ends.values()), max(one.greatest for one in ends.values()))
     found = stretches(await store.find(SeriesQuery(owner, EventType.SCALAR, selection_of(ends)), all_of_them))
@@ -92,10 +93,11 @@ async def put_points(store: BlockStore, holder: str, owner: Owner, some: Sequenc
     await store.put(await off_loop(count, made))
 
 
-async def ended(store: BlockStore, holder: str, owner: Owner) -> int:
+async def ended(store: BlockStore, owner: Owner) -> int:
     """A place up to which all has ended, which no statement can do without: a store may have no write yet."""
     place = await store.ended(owner)
     if place < 0:
+        holder = uuid.uuid4().hex
         await store.lease(owner, holder, LEASE)
         await store.lease(owner, holder, 0)
         place = await store.ended(owner)

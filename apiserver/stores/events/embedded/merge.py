@@ -32,7 +32,7 @@ from apiserver.stores.events.embedded.live import Live
 from apiserver.stores.events.embedded.log_merge import merge_logs
 from apiserver.stores.events.embedded.names import Ids, Registrar, set_state, state
 from apiserver.stores.events.embedded.pace import Pace
-from apiserver.stores.events.embedded.sample_merge import merge_samples
+from apiserver.stores.events.embedded.samples import merge_samples
 from apiserver.stores.events.embedded.scalar_merge import merge_scalars
 from apiserver.stores.events.embedded.sealing import Sealer
 

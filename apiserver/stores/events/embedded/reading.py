@@ -42,7 +42,7 @@ from apiserver.stores.events.columns.checked import Damaged, Kind, Place
 from apiserver.stores.events.columns.lines import LogPart
 from apiserver.stores.events.columns.log_pages import WantedLines
 from apiserver.stores.events.columns.names import Name, matcher
-from apiserver.stores.events.embedded import by_worker, log_hits, log_sizes, logs, scalars
+from apiserver.stores.events.embedded import by_worker, log_sizes, logs, scalars
 from apiserver.stores.events.embedded.buckets import all_buckets
 from apiserver.stores.events.embedded.curves import ends, in_buckets, neighbours, views_of
 from apiserver.stores.events.embedded.earliest import earliest
@@ -240,7 +240,7 @@ class EmbeddedReads:
         return await self._read_log(owner, lambda log: NumberedLog(log, known).number(position))
 
     async def log_hits(self, owner: Owner, wanted: LineFilter, after: LogPosition | None) -> LogHits:
-        return await self._read_log(owner, lambda log: log_hits.hits(log, wanted, after))
+        return await self._read_log(owner, lambda log: logs.hits(log, wanted, after))
 
     async def log_sizes(self, owner: Owner) -> dict[str, LogSize]:
         return await self._read_log(owner, log_sizes.sizes)

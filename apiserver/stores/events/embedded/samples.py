@@ -1,4 +1,4 @@
-"""Reads vectors, plots and images from rows and memtables: pages by iteration, and the newest of each series."""
+"""Vectors, plots and images as rows: reads pages and the newest of each series, and merges those of memtables."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from apiserver.events.queries import GREATEST, LEAST, PageQuery, Range, SeriesQu
 from apiserver.stores.events.base import page_of
 from apiserver.stores.events.columns import compression
 from apiserver.stores.events.columns.names import Name
-from apiserver.stores.events.embedded.hot import SampleKey
-from apiserver.stores.events.embedded.names import series_ids
+from apiserver.stores.events.embedded.hot import Memtable, SampleKey
+from apiserver.stores.events.embedded.names import Registrar, series_ids
 
 #: The samples of more series than these are read by one statement.
 MANY = 500
@@ -209,3 +209,25 @@ def _position(one: Sample | _Row) -> SamplePosition:
 
 def _newest_first(at: SamplePosition) -> tuple[str, str, int, str]:
     return (at.metric, at.variant, -at.iter, at.key)
+
+
+def merge_samples(conn: sqlite3.Connection, table: Memtable, registrar: Registrar) -> None:
+    """Write the memtable's samples to the database, a row for each identity, in the caller's transaction."""
+    for owner, hot in table.owners.items():
+        for type, series in hot.samples.items():
+            for name, samples in series.items():
+                (id,) = registrar.series(type, [(owner, *name)])
+                for sample in samples.values():
+                    body = compression.compress(sample.document, checked=True)
+                    _put(conn, id, sample.iter, sample.key, sample.timestamp, body)
+
+
+def _put(conn: sqlite3.Connection, series: int, iter: int, key: str, timestamp: int, body: bytes) -> None:
+    identity = (series, iter, key)
+    row = conn.execute("SELECT document FROM samples WHERE series = ? AND iter = ? AND key = ?", identity).fetchone()
+    if row is None:
+        document = conn.execute("INSERT INTO sample_documents (body) VALUES (?)", (body,)).lastrowid
+    else:
+        document = row[0]
+        conn.execute("UPDATE sample_documents SET body = ? WHERE id = ?", (body, document))
+    conn.execute("REPLACE INTO samples VALUES (?, ?, ?, ?, ?)", (*identity, timestamp, document))

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from apiserver.stores.events.embedded import merge, sample_merge
+from apiserver.stores.events.embedded import merge, samples
 from apiserver.stores.events.embedded.store import EmbeddedEventStore
 from tests.stores.events.embedded.waiting import eventually
 
@@ -19,7 +19,7 @@ from tests.stores.events.embedded.waiting import eventually
 async def half_merged(store: EmbeddedEventStore) -> AsyncIterator[None]:
     """While inside, a merge of the store is half done, if there is anything to merge; it goes on afterwards."""
     halfway, go_on = threading.Event(), threading.Event()
-    real = sample_merge.merge_samples
+    real = samples.merge_samples
 
     def wait(*arguments: Any) -> None:
         halfway.set()

@@ -8,9 +8,9 @@ from apiserver.stores.events.columns import bucketing, chunks, pco, pieces, stat
 from apiserver.stores.events.embedded import (
     buckets,
     decoded,
-    log_hits,
     log_merge,
     log_numbers,
+    logs,
     scalar_merge,
     sealing,
     smoothed,
@@ -46,6 +46,6 @@ def make_small(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(smoothed, "POINTS", 10)
     patch.setattr(bucketing, "SHORT", 4)
     patch.setattr(log_merge, "LARGEST", 5)
-    patch.setattr(log_hits, "AT_ONCE", 7)
+    patch.setattr(logs, "AT_ONCE", 7)
     patch.setattr(log_numbers, "MOST_BLOCKS", 12)
     patch.setattr(log_numbers, "FEWEST", 6)
