@@ -72,18 +72,16 @@ class Grouping:
             self._add_sample(sample)
 
     def _add_scalars(self, gathered: Gathered) -> None:
-        columns = _columns(gathered.keys)
-        source = _only_source(columns)
-        if source is None or not self._takes(source) or not _are_short(columns):
+        source = _only_source(gathered.columns)
+        if source is None or not self._takes(source) or not _are_short(gathered.columns):
             refused = self._refused(gathered.keys)
             for n, reject in refused.items():
                 self.rejects.add(reject, gathered.lengths[n])
             if refused:
                 gathered = _without(gathered, refused)
-                columns = _columns(gathered.keys)
             if not gathered.keys:
                 return
-        *sources, metrics, variants, workers, labels = columns
+        *sources, metrics, variants, workers, labels = gathered.columns
         known = self._sources
         owners: dict[Owner, int] = {}
         if source is not None:
@@ -212,11 +210,6 @@ def _has_short_names(logs: LogColumns) -> bool:
     """Whether no name can be too long. Looking at the columns is quicker than at the lines."""
     names = {*logs.metrics, *logs.variants, *logs.workers, *logs.levels}
     return all(name is None or len(name) <= _SHORT_NAME for name in names)
-
-
-def _columns(keys: Sequence[SeriesKey]) -> list[list[Any]]:
-    """The columns of some keys."""
-    return list(map(list, zip(*keys, strict=True)))
 
 
 def _only_source(columns: Sequence[list[Any]]) -> Source | None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -35,6 +35,16 @@ class Gathered:
     iters: Int64Array
     timestamps: Int64Array
     values: Float64Array
+    columns: list[list[Any]] = field(init=False)
+    """The columns of `keys`; none if there are no keys."""
+
+    def __post_init__(self) -> None:
+        self.columns = columns_of(self.keys)
+
+
+def columns_of(keys: Iterable[SeriesKey]) -> list[list[Any]]:
+    """The columns of some keys."""
+    return list(map(list, zip(*keys, strict=True)))
 
 
 _NOTHING = Gathered([], [], np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.float64))
@@ -64,16 +74,17 @@ def gather(lines: Sequence[SentEvent]) -> tuple[Gathered, list[SentEvent]]:
             line.x_axis_label,
         )
         groups[key].append(line)
-    if has_mixed_series(groups):
+    if has_mixed_series(columns_of(groups)):
         return _columns(_runs(points)), others
     return _columns(list(groups.items())), others
 
 
-def has_mixed_series(keys: Collection[SeriesKey]) -> bool:
-    """Whether a series has points of several workers, or several labels of its axis."""
-    if len({key[6:] for key in keys}) <= 1:  # mostly all points are of one worker, and no axis has a label
+def has_mixed_series(columns: Sequence[list[Any]]) -> bool:
+    """Whether a series has points of several workers, or several labels of its axis. `columns` are those of keys."""
+    *series, workers, labels = columns
+    if workers.count(workers[0]) == len(workers) and labels.count(labels[0]) == len(labels):  # the usual case
         return False
-    return len({key[:6] for key in keys}) < len(keys)
+    return len(set(zip(*series, strict=True))) < len(workers)
 
 
 def _runs(points: list[SentScalar]) -> list[tuple[SeriesKey, list[SentScalar]]]:

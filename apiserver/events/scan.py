@@ -54,10 +54,12 @@ def _scanned(body: bytes, stop: Stop = never) -> Read | None:
         keys, lengths, iters, timestamps, values, left = scanner(body, EARLIEST_TIMESTAMP, LATEST_TIMESTAMP)
     except UnicodeDecodeError:
         return None
-    if len(left) > _MOST_ODD * (len(iters) // 8) or has_mixed_series(keys):
+    if len(left) > _MOST_ODD * (len(iters) // 8):
         return None
     columns = np.frombuffer(iters, np.int64), np.frombuffer(timestamps, np.int64), np.frombuffer(values, np.float64)
     gathered = Gathered(keys, lengths, *columns)
+    if keys and has_mixed_series(gathered.columns):
+        return None
     if not left:
         return gathered, [], Rejects()
     others, rejects = lines.decode(b"\n".join(body[start:end] for _, start, end in left), stop)
