@@ -198,6 +198,10 @@ class Accounts:
         sender = self._senders[owner] = Sender(document, found, any(account.quota.series for account in found))
         return sender
 
+    def forget_sender(self, owner: Owner) -> None:
+        """Look at the next batch of an owner closely; what was counted stays."""
+        self._senders.pop(owner, None)
+
     def take_over(self, company: str, found: Sequence[Account]) -> None:
         """Remember the accounts that a sum has made, given with the fullest first, as long as there is room.
 

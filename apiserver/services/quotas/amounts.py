@@ -22,13 +22,15 @@ import heapq
 import logging
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from apiserver.events.model import Owner
 from apiserver.off_loop import off_loop
 from apiserver.repeating import Repeating
 from apiserver.services.quotas.accounts import MOST, Account, Accounts, Share, new_account, shown
+from apiserver.services.quotas.known_series import KnownSeries
 from apiserver.services.quotas.subjects import Subject
 from apiserver.services.usage import CompanyUsage, Usages
 from apiserver.stores.documents.base import DocumentStoreBusy
@@ -70,8 +72,9 @@ class Near(NamedTuple):
 class Amounts:
     """What the subjects of quotas have, approximately."""
 
-    def __init__(self, accounts: Accounts, usages: Usages) -> None:
+    def __init__(self, accounts: Accounts, series: KnownSeries, usages: Usages) -> None:
         self._accounts = accounts
+        self._series = series
         self._usages = usages
         self._companies: dict[str, _Company] = {}
         self._one_at_a_time = asyncio.Lock()
@@ -140,9 +143,11 @@ class Amounts:
     async def _measure(self, company: str) -> None:
         known, started = self._company(company), time.monotonic()
         known.changed = False  # the job begins no sum of this company meanwhile
+        series: dict[Owner, int] = {}
 
         def begin(moment: int) -> None:
             known.changed, known.began = False, moment
+            series.update(self._series.counts(company))
             for account in self._accounts.of_company(company).values():
                 account.begin_sum()
 
@@ -150,11 +155,15 @@ class Amounts:
             usage = await self._usages.anew(company, begin)
             accounts = list(self._accounts.of_company(company).values())
             fullest = await asyncio.to_thread(self._sum, accounts, usage)
+            lost = await asyncio.to_thread(_with_fewer, series, usage)
         finally:
             known.began = 0
             ended = time.monotonic()
             known.due = ended + max(TIMES * (ended - started), EVERY)
         self._accounts.take_over(company, fullest)
+        for owner in lost:  # else these series could come again, beside others that came in their room
+            self._series.forget(owner)
+            self._accounts.forget_sender(owner)
         known.summed = True
         near: dict[tuple[Subject, str], bool] = {}
         for account in self._accounts.of_company(company).values():
@@ -212,6 +221,13 @@ class Amounts:
                 one.summed_bytes, one.summed_series, one.name = account.bytes, account.series, account.name
         others = (account for account in found.values() if account.part)
         return heapq.nlargest(MOST, others, key=lambda account: account.part)
+
+
+def _with_fewer(series: Mapping[Owner, int], company: CompanyUsage) -> list[Owner]:
+    """The owners of which a sum has found fewer series than were known."""
+    usage = company.kept.usage
+    found = dict(zip(usage.owners, usage.series.sum(axis=1).tolist(), strict=True))
+    return [owner for owner, count in series.items() if found.get(owner, 0) < count]
 
 
 def _check_due(known: _Company) -> None:

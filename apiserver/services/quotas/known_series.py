@@ -42,7 +42,7 @@ class Known:
 
 
 class KnownSeries:
-    """The series of owners. Those that are deleted meanwhile stay known.
+    """The series of owners. Those that are deleted stay known until the next sum finds fewer (`amounts.py`).
 
     If there are too many, those are forgotten that were asked for longest ago, of the company that has most. So no
     company makes the server ask the store again and again for the series of another.
@@ -80,6 +80,18 @@ class KnownSeries:
         known.add(numbers)
         self._counted(owner, len(known.numbers) - before)
 
+    def counts(self, company: str) -> dict[Owner, int]:
+        """How many series are known of each owner of a company."""
+        return {owner: len(known.numbers) for owner, known in self._known.get(company, {}).items()}
+
+    def forget(self, owner: Owner) -> None:
+        """Know no series of an owner any more."""
+        known = self._known.get(owner.company, {}).pop(owner, None)
+        if known is not None:
+            size = len(known.numbers) + _OWNER
+            self._counts[owner.company] -= size
+            self._count -= size
+
     def _counted(self, owner: Owner, more: int) -> None:
         self._counts[owner.company] += more
         self._count += more
@@ -88,9 +100,7 @@ class KnownSeries:
             oldest = next((one for one in self._known[company] if one != owner), None)
             if oldest is None:
                 return
-            gone = len(self._known[company].pop(oldest).numbers) + _OWNER
-            self._counts[company] -= gone
-            self._count -= gone
+            self.forget(oldest)
 
 
 def number_of(name: SeriesName) -> int:

@@ -76,7 +76,7 @@ class Quotas:
         self._bounds_series = any(quota.series for quota in quotas)
         self._bounds_bytes = any(quota.bytes for quota in quotas)
         self.bounds_amounts = self._bounds_series or self._bounds_bytes
-        self.amounts = Amounts(self.accounts, usages)
+        self.amounts = Amounts(self.accounts, self._series, usages)
         self._notices = Notices(events, documents, last_metrics)
         self._told: dict[tuple[Subject, bool], float] = {}
 

@@ -159,6 +159,23 @@ async def test_new_series_are_refused_and_known_ones_go_on(tmp_path: Path) -> No
         assert (await send(api, *points(two, 1, variant="n"))).status_code == 200
 
 
+async def test_series_that_were_deleted_make_room_once(tmp_path: Path) -> None:
+    """Known series are not counted: after a deletion, they would come beside those that took their room."""
+    async with with_quotas(tmp_path / "data", Quota("task", series=10)) as api:
+        task = await new_task(api)
+        some = {which: [points(task, 1, variant=f"{which}{n}")[0] for n in range(10)] for which in "ab"}
+        for which in "ab":
+            for _ in range(2):  # until the batch is known
+                assert (await send(api, *some[which])).json()["data"]["added"] == 10
+            if which == "a":
+                await api.call("events.delete_for_task", {"task": task})
+                await amounts(api).measure(COMPANY)
+        assert (await send(api, *some["a"])).status_code == 400
+        assert (await send(api, *some["b"])).json()["data"]["added"] == 10
+        await amounts(api).measure(COMPANY)
+        assert [row["used"] for row in await usage(api)] == [10]
+
+
 async def test_the_store_is_not_asked_which_series_there_are_where_there_is_much_room(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
