@@ -9,6 +9,8 @@ import pytest
 
 from apiserver.events.model import SINGLE_VALUE_ITERATION, BucketAxis, Owner
 from apiserver.events.queries import CommonBuckets, CurvesQuery
+from apiserver.stores.events.elasticsearch import cluster
+from apiserver.stores.events.embedded import curves
 from tests.contract.event_stores import Case, batch, case, same, scalars
 
 __all__ = ["case"]
@@ -209,8 +211,10 @@ async def test_a_long_curve_has_the_means_of_all_its_points(case: Case) -> None:
             assert np.allclose(await rows(case, asked, buckets), [expected], rtol=1e-9, atol=1e-9)
 
 
-async def test_many_owners_are_read_at_once(case: Case) -> None:
-    count = 620  # engines ask for 300 or 500 at a time
+async def test_many_owners_are_read_at_once(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    count = 62  # engines ask for 30 or 50 at a time
+    monkeypatch.setattr(cluster, "_SEARCHES_AT_ONCE", 30)
+    monkeypatch.setattr(curves, "_OWNERS_A_QUERY", 50)
     owners = [Owner("company", f"task {n}") for n in range(count)]
     await case.store.add(batch(*(scalars([float(n)], iters=[n], owner=owner) for n, owner in enumerate(owners))))
     await case.settle()
