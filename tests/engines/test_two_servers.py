@@ -108,7 +108,7 @@ def test_clients_of_both_write_to_one_task(servers: dict[str, Served]) -> None:
     task = new_task(servers["session"])
     writers = [Writer(server, task, f"{name} {n}") for name, server in servers.items() for n in range(2)]
     with writing(writers):
-        wait_until(lambda: all(writer.acknowledged >= 60 for writer in writers))
+        wait_until(lambda: all(writer.acknowledged >= 25 for writer in writers))
     assert not [writer.refusals for writer in writers if writer.refusals]
     for server in servers.values():
         wait_until(partial(is_stored, server, writers))

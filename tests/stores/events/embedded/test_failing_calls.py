@@ -18,7 +18,7 @@ import pytest
 from tests.robustness.preloading import built
 
 #: Calls that fail of each kind, and how many there are about.
-FAULTS = int(os.environ.get("EVENTS_FAULTS", "8"))
+FAULTS = int(os.environ.get("EVENTS_FAULTS", "5"))
 CALLS, SYNCS = 740, 100
 #: Failing calls follow one another from the first one on.
 FOR_GOOD = 10**6
