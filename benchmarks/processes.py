@@ -6,6 +6,7 @@ import os
 import statistics
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 _TICKS = os.sysconf("SC_CLK_TCK")
@@ -28,7 +29,16 @@ def family(pid: int) -> list[int]:
 
 def cpu_seconds(pid: int) -> float:
     """CPU time, user and system, that a process and those it started have used."""
-    return sum(_ticks(one) for one in family(pid)) / _TICKS
+    return sum(_ticks(Path(f"/proc/{one}")) for one in family(pid)) / _TICKS
+
+
+def thread_seconds(pid: int, name: str) -> float:
+    """The same of the threads of a process whose names contain a text, as far as they have not ended."""
+    ticks = 0
+    for path in Path(f"/proc/{pid}/task").iterdir():
+        with suppress(OSError):  # it has just ended
+            ticks += _ticks(path) if name in (path / "comm").read_text() else 0
+    return ticks / _TICKS
 
 
 def busy_seconds() -> float:
@@ -43,8 +53,9 @@ def own_seconds() -> float:
     return used.user + used.system + used.children_user + used.children_system
 
 
-def _ticks(pid: int) -> int:
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+def _ticks(folder: Path) -> int:
+    """What the folder of a process or a thread says that it has used."""
+    fields = (folder / "stat").read_text().rpartition(")")[2].split()
     return int(fields[11]) + int(fields[12])
 
 

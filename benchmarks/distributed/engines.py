@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from benchmarks.processes import cpu_seconds
+from benchmarks.processes import cpu_seconds, thread_seconds
 from tests.engines import elasticsearch, mongodb
 from tests.engines.nodes import Node, ProcessNode
 from tests.harness import wait_until
@@ -71,6 +71,12 @@ class Engines:
             return cpu_seconds(self.node.process.pid)
         nodes = self.call("GET", "/_nodes/stats/process?filter_path=nodes.*.process.cpu.total_in_millis")["nodes"]
         return float(sum(node["process"]["cpu"]["total_in_millis"] for node in nodes.values())) / 1000
+
+    def compiling(self) -> float:
+        """CPU seconds in which Elasticsearch has compiled what it runs; 0 if it was not started here."""
+        if isinstance(self.node, ProcessNode) and self.node.process is not None:
+            return thread_seconds(self.node.process.pid, "CompilerThre")
+        return 0.0
 
     def settle(self) -> None:
         """Wait until Elasticsearch merges nothing in the background."""

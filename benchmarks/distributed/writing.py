@@ -9,7 +9,7 @@ from itertools import cycle
 
 from apiserver.events.model import Owner
 from benchmarks.bodies import noise_lines
-from benchmarks.distributed.figures import BULK, BULKS, DELETION, ONE_SERVER
+from benchmarks.distributed.figures import BULK, BULKS, COMPILING, DELETION, ONE_SERVER
 from benchmarks.distributed.plain import BULKS as BODIES
 from benchmarks.distributed.plain import LINES, POINTS
 from benchmarks.distributed.run import Run
@@ -39,17 +39,21 @@ def _one_client(run: Run) -> None:
     _direct_rate(run, POINTS, ["warm up"])
     rates, direct = [], []
     cpu, node, alone = _Cpu(server.cpu), _Cpu(run.engines.cpu), _Cpu(run.engines.cpu)
+    compiling = _Cpu(run.engines.compiling)
     for number in range(sizes.rounds):
-        with cpu, node:
+        with cpu, node, compiling:
             rates.append(_rate(run, [(server, task)], "noise", sizes.bodies))
         with alone:
             direct.append(_direct_rate(run, POINTS, [f"one client {number}"]))
-    with cpu, node:
+    with cpu, node, compiling:
         if sizes.waits:
             server.wait_until_compacted()
     run.table.put("write.rate", statistics.median(rates), {BULK: statistics.median(direct)})
     run.table.put("write.cpu", cpu.seconds / events * 1e9)
-    run.table.put("write.node", node.seconds / events * 1e9, {BULK: alone.seconds / events * 1e9})
+    beside = {BULK: alone, COMPILING: compiling} if compiling.seconds else {BULK: alone}
+    run.table.put(
+        "write.node", node.seconds / events * 1e9, {name: one.seconds / events * 1e9 for name, one in beside.items()}
+    )
     took = timed_ms(lambda: server.call("events.delete_for_task", {"task": task.id}))
     owners = [f"one client {number}" for number in range(sizes.rounds)]
     run.table.put("delete", took, {DELETION: timed_ms(lambda: run.plain.delete(owners))})
