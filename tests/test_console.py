@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import IO, Any
+from typing import IO
 
 import pytest
 
-from tests.harness import Served
+from tests.harness import Served, run
 
 START = 1_700_000_000_000
 
@@ -32,29 +31,28 @@ def log(server: Served, task: str, *lines: tuple[int, str], worker: str = "gpu-1
         assert client.post("/events.add_batch", content="\n".join(events)).status_code == 200
 
 
+@pytest.fixture(autouse=True)
+def known(server: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Say in the environment where the server is, and by which key the command asks it."""
+    monkeypatch.setenv("CLEARML_API_HOST", server.api_url)
+    monkeypatch.setenv("CLEARML_API_ACCESS_KEY", server.key)
+    monkeypatch.setenv("CLEARML_API_SECRET_KEY", server.secret)
+
+
 @contextmanager
-def printing(server: Served, *arguments: str, **environment: str) -> Iterator[subprocess.Popen[str]]:
+def printing(*arguments: str) -> Iterator[subprocess.Popen[str]]:
     """The command, running."""
-    known = {
-        "CLEARML_API_HOST": server.api_url,
-        "CLEARML_API_ACCESS_KEY": server.key,
-        "CLEARML_API_SECRET_KEY": server.secret,
-    }
     command = [sys.executable, "-m", "apiserver", "logs", *arguments]
-    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    with subprocess.Popen(command, env={**os.environ, **known, **environment}, **pipes) as process:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         try:
             yield process
         finally:
             process.kill()
 
 
-def printed(server: Served, *arguments: str) -> str:
-    """What the command prints, which succeeds."""
-    with printing(server, *arguments) as process:
-        out, err = process.communicate(timeout=60)
-        assert (process.returncode, err) == (0, "")
-        return out
+def printed(*arguments: str) -> str:
+    """What the command prints, which succeeds, and what it says besides: nothing, as a rule."""
+    return run("logs", *arguments)
 
 
 def lines(out: IO[str] | None, count: int) -> list[str]:
@@ -63,25 +61,25 @@ def lines(out: IO[str] | None, count: int) -> list[str]:
 
 
 def test_all_lines_or_the_last_ones(server: Served, task: str) -> None:
-    assert printed(server, task) == ""
+    assert printed(task) == ""
     log(server, task, (2, "b\n"), (1, "a"), (3, "größe"), (3, "größe"))
-    assert printed(server, task) == "a\nb\ngröße\ngröße\n"
-    assert printed(server, "examples/a run", "--tail", "3") == "b\ngröße\ngröße\n"
-    assert printed(server, task, "--tail", "1") == "größe\n"
-    assert printed(server, task, "--tail", "0") == ""
+    assert printed(task) == "a\nb\ngröße\ngröße\n"
+    assert printed("examples/a run", "--tail", "3") == "b\ngröße\ngröße\n"
+    assert printed(task, "--tail", "1") == "größe\n"
+    assert printed(task, "--tail", "0") == ""
 
 
 def test_the_last_lines_are_those_of_the_text(server: Served, task: str) -> None:
     log(server, task, (1, "a"), (2, "b\nc\nd"), (3, "e\n"), (4, ""), (5, "f\n\ng"))
-    whole = printed(server, task)
+    whole = printed(task)
     assert whole == "a\nb\nc\nd\ne\n\nf\n\ng\n"
     for count in (1, 2, 3, 6, 7, 8, 20):
-        assert printed(server, task, "--tail", str(count)) == "".join(whole.splitlines(keepends=True)[-count:])
+        assert printed(task, "--tail", str(count)) == "".join(whole.splitlines(keepends=True)[-count:])
 
 
 def test_lines_are_followed_while_they_come_also_over_a_restart(server: Served, task: str) -> None:
     log(server, task, (1, "a"), (1, "b"), (1, "b"))
-    with printing(server, task, "-f", "--tail", "2") as process:
+    with printing(task, "-f", "--tail", "2") as process:
         assert lines(process.stdout, 2) == ["b\n", "b\n"]
         log(server, task, (1000, "d"))
         assert lines(process.stdout, 1) == ["d\n"]
@@ -107,8 +105,8 @@ def test_lines_are_followed_while_they_come_also_over_a_restart(server: Served, 
         (("t", "--server", "nowhere"), "'nowhere' is not an address", 2),
     ],
 )
-def test_what_cannot_be_printed_is_said(server: Served, arguments: tuple[str, ...], reason: str, code: int) -> None:
-    with printing(server, *arguments) as process:
+def test_what_cannot_be_printed_is_said(arguments: tuple[str, ...], reason: str, code: int) -> None:
+    with printing(*arguments) as process:
         out, err = process.communicate(timeout=60)
         assert (process.returncode, out) == (code, "")
         assert reason in err
@@ -117,7 +115,7 @@ def test_what_cannot_be_printed_is_said(server: Served, arguments: tuple[str, ..
 
 def test_a_reader_who_has_enough_is_no_error(server: Served, task: str) -> None:
     log(server, task, *((n, "x" * 10_000) for n in range(30)))
-    with printing(server, task) as process:
+    with printing(task) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == f"{'x' * 10_000}\n"
         process.stdout.close()
