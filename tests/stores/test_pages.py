@@ -36,7 +36,7 @@ while True:
     connection.execute("commit")
     for pragma in ("wal_checkpoint(passive)", "wal_checkpoint(truncate)", "incremental_vacuum(100)"):
         if dice.random() < 0.15:
-            connection.execute(f"pragma {pragma}").fetchall()
+            connection.executescript(f"pragma {pragma}")
 """
 
 

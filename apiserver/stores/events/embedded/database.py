@@ -79,6 +79,13 @@ class Database:
         finally:
             self.writer.execute(f"PRAGMA busy_timeout = {_BUSY_MS}")
 
+    def shrink(self, pages: int) -> None:
+        """Give back this many free pages at the most.
+
+        SQLite frees a page at each step of the pragma. `execute` would take one step only, as the rows have no columns.
+        """
+        self.writer.executescript(f"PRAGMA incremental_vacuum({pages})")
+
     def close(self) -> None:
         """Close every connection. None may be in use."""
         with self._readers_lock:

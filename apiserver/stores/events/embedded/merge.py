@@ -349,7 +349,7 @@ class Merger:
                 pages = writer.execute("PRAGMA page_count").fetchone()[0]
                 if free <= self._free_pages_kept(pages):
                     return False
-                writer.execute(f"PRAGMA incremental_vacuum({_VACUUM_PAGES})").fetchall()
+                self._database.shrink(_VACUUM_PAGES)
                 self._checkpoint()
                 left: int = writer.execute("PRAGMA freelist_count").fetchone()[0]
             except sqlite3.Error as error:

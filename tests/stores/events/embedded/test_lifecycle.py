@@ -17,6 +17,7 @@ from apiserver.events.queries import PageQuery
 from apiserver.stores.events.base import EventStoreBusy, EventStoreError
 from apiserver.stores.events.embedded import database, deletion, journal, logs, merge
 from apiserver.stores.events.embedded import store as store_module
+from apiserver.stores.events.embedded.database import Database
 from apiserver.stores.events.embedded.store import EmbeddedEventStore
 from apiserver.stores.reserve import Reserve
 from tests.contract.event_stores import LOGS, OWNER, SCALARS, batch, lines, messages, scalars
@@ -183,9 +184,17 @@ async def test_deleting_gives_room_back(tmp_path: Path, monkeypatch: pytest.Monk
     await store.close()
     database = tmp_path / "events.db"
     full = database.stat().st_size
+    steps, shrink = [], Database.shrink
+
+    def counted(self: Database, pages: int) -> None:
+        steps.append(pages)
+        shrink(self, pages)
+
+    monkeypatch.setattr(Database, "shrink", counted)
     await store.open()
     assert await store.delete([OWNER]) == 200_000
     await eventually(lambda: database.stat().st_size < full / 5)
+    assert 0 < len(steps) < 5, "each step gives back hundreds of pages, not one"
     assert await store.events_count(OWNER._replace(id="kept")) == 1
     await store.close()
 
