@@ -13,6 +13,7 @@ next one:
     from 20:00:09 on there are 300 + 50; those 110 are among the 300
 
 Events that come in the instant between the store's look at its newest ones and its answer count twice until then.
+Those that are counted already, but that the store does not have yet at this look, count from the next sum on.
 """
 
 from __future__ import annotations

@@ -181,6 +181,26 @@ def test_a_piece_that_is_deleted_meanwhile_is_not_told_if_no_backup_needs_it(
     assert (state.suspects, state.wrong) == ([], [])
 
 
+def test_what_is_missing_of_a_backup_that_is_deleted_meanwhile_is_not_told(
+    data: Path, destination: Path, noted: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backed_up(data, destination)
+    folder = Folder(destination)
+    real, listed = folder.sizes, list[str]()
+
+    def sizes(name: str) -> dict[str, int]:
+        listed.append(name)
+        if name == "pieces" and listed.count(name) == 2:  # manifests were read before
+            for manifest_name in manifest.names(Folder(destination)):
+                folder.delete(manifest_name)
+            names_of(destination)[0].unlink()
+        return real(name)
+
+    monkeypatch.setattr(folder, "sizes", sizes)
+    assert read_on(folder, noted, HOURS, quiet()).wrong == []
+    assert listed.count("pieces") == 2
+
+
 def test_a_destination_that_is_not_mounted_is_not_taken_for_one_that_is_well(
     destination: Path, noted: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

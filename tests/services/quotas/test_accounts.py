@@ -30,6 +30,22 @@ def test_an_owner_has_the_same_accounts_each_time_and_others_after_it_was_moved(
     assert not moved.has_bound_of_series
 
 
+def test_what_is_far_below_a_bound_is_so_also_while_files_come_and_a_sum_is_made() -> None:
+    sender = Accounts([Quota("task", bytes=1000)]).sender(Owner(COMPANY, "t"), {})
+    (account,) = sender.accounts
+    account.set_near_from()
+    assert not sender.count_if_far(1, 800, 0.0)
+    assert sender.count_if_far(1, 300, 0.0)
+    account.begin_sum()
+    assert not sender.count_if_far(1, 500, 0.0)
+    account.come(200)
+    assert not sender.count_if_far(1, 300, 0.0)
+    assert sender.count_if_far(1, 299, 0.0)
+    account.come(-200)
+    assert sender.count_if_far(1, 200, 0.0)
+    assert account.bytes == 799
+
+
 def test_many_accounts_take_a_bounded_room_and_those_with_most_are_remembered() -> None:
     accounts = Accounts([Quota("task", bytes=1000, events_per_second=10)], most=1000)
     full, in_debt = account_of(accounts, "full"), account_of(accounts, "in debt")

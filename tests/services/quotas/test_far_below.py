@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import time
 from pathlib import Path
@@ -23,6 +24,11 @@ TASKS = ("t1", "t2", "t3")
 DOCUMENTS = {
     Owner(COMPANY, task): {"id": task, "project": f"p{n % 2}", "user": f"u{n // 2}"} for n, task in enumerate(TASKS)
 }
+
+
+def image_line(task: str, number: int) -> bytes:
+    image = {"type": "training_debug_image", "task": task, "iter": 0, "metric": "i", "variant": str(number)}
+    return json.dumps({**image, "url": "http://files/a.png"}).encode()
 
 
 class Close(Quotas):
@@ -76,7 +82,7 @@ async def test_batches_count_as_if_each_was_looked_at_closely(
         Quota(
             of,
             bytes=draw.randrange(5, 50) * 1000,
-            series=draw.randrange(10, 60),
+            series=draw.randrange(10, 60) if seed % 2 else 0,
             events_per_second=draw.choice([5, 50]),
         )
         for of in QUOTAS_OF
@@ -90,6 +96,8 @@ async def test_batches_count_as_if_each_was_looked_at_closely(
             bodies = [(log_lines if draw.random() < 0.2 else scalar_lines)(task, number * 7 % 40, count)]
             if draw.random() < 0.1:
                 bodies.append(scalar_lines(draw.choice(TASKS), number, 10))
+            if draw.random() < 0.1:
+                bodies.append(image_line(task, number))
             answer = await both.admit(b"\n".join(bodies))
             said.add("over" if "Over" in answer else "taken")
             both.have_counted()
@@ -107,17 +115,25 @@ async def test_batches_whose_series_came_before_are_not_looked_at_closely(tmp_pa
         parts = api.backend.events, api.backend.documents, api.backend.last_metrics, api.backend.usages
         quotas = Quotas((series,), *parts, api.backend.counters)
         looked_at = 0
+
+        async def send(*bodies: bytes) -> None:
+            nonlocal looked_at
+            events = ingest_lines(b"\n".join(bodies), company=COMPANY, received=0, worker="")
+            # The document is read anew, as from a store that servers share.
+            documents = {owner: dict(DOCUMENTS[owner]) for owner in events.locked_allowed}
+            if not quotas.count_at_once(events.batch, documents):
+                looked_at += 1
+                await quotas.admit(events, documents)
+
         for number in range(10):
             for body in (scalar_lines("t1", 0, 5), scalar_lines("t1", 5, 10), log_lines("t1", number, 3)):
-                events = ingest_lines(body, company=COMPANY, received=0, worker="")
-                # The document is read anew, as from a store that servers share.
-                documents = {owner: dict(DOCUMENTS[owner]) for owner in events.locked_allowed}
-                if not quotas.count_at_once(events.batch, documents):
-                    looked_at += 1
-                    await quotas.admit(events, documents)
+                await send(body)
         assert looked_at == 5  # each of them until none of its series is new
         (account,) = quotas.accounts.of_company(COMPANY).values()
         assert account.series == 15
+        for number in (1, 1, 2):  # beside points of series that came before
+            await send(scalar_lines("t1", 0, 5), image_line("t1", number))
+        assert account.series == 17
         assert account.bytes == 10 * (15 * 24 + 3 * 16) + sum(
             len(log_text(m)) for n in range(10) for m in range(n, n + 3)
         )
