@@ -1,8 +1,9 @@
 """Fetches columns of blocks, and makes points of stretches.
 
-Columns of chunks are cached by id in a bounded memory, as they never change. Those of fragments are not: fragments are
-soon compacted. A server that makes chunks also caches those of their columns that charts and summaries are made of, in
-place of the columns of the blocks that they replace. So it need not fetch what it has just written.
+Columns of blocks are cached in a bounded memory, as they never change. Those of fragments are soon of no use. But the
+last fragment of a log may stay for long, and readers of its newest lines come again and again. A server that makes
+chunks forgets the columns of the blocks that they replace, and caches those columns of the chunks that charts and
+summaries are made of. So it need not fetch what it has just written.
 """
 
 from __future__ import annotations
@@ -85,13 +86,13 @@ class Loaded(dict[str, Columns]):
 
 
 class Loader:
-    """Finds the blocks of a store, fetches their columns, and caches those of chunks, up to `most` bytes."""
+    """Finds the blocks of a store, fetches their columns, and caches these, up to `most` bytes."""
 
     def __init__(self, store: BlockStore, most: int) -> None:
         self.store = store
         self.finder = Finder(store, self.series_in)
         self._cached: Bounded[tuple[str, str], bytes] = Bounded(most, lambda _, column: len(column))
-        """By the ids of chunks and the names of columns."""
+        """By what blocks are cached as, and the names of columns."""
 
     async def series_in(self, found: Found) -> OfSeries:
         """The series of the blocks that were found."""
@@ -102,19 +103,18 @@ class Loader:
         loaded = Loaded()
         missing: dict[str, Wanted] = {}
         for block, names in wanted:
-            if block.lasts and (known := self._known(block.id, names)) is not None:
+            if (known := self._known(_cached_as(block), names)) is not None:
                 loaded[block.id] = known
             else:
                 missing[block.id] = (block, names)
         fetched = await self.store.fetch([*missing.values()]) if missing else []
         for (block, _), columns in zip(missing.values(), fetched, strict=True):
             loaded[block.id] = columns
-            if block.lasts:
-                self._keep(block.id, columns)
+            self._keep(_cached_as(block), columns)
         return loaded
 
     def _known(self, id: str, names: Sequence[str]) -> Columns | None:
-        """The named columns of a chunk if all of them are cached."""
+        """The named columns of a block if all of them are cached."""
         found = {name: column for name in names if (column := self._cached.get((id, name))) is not None}
         return found if len(found) == len(names) else None
 
@@ -124,12 +124,15 @@ class Loader:
 
     def replaced(self, blocks: Iterable[Block], chunks: Iterable[NewBlock]) -> None:
         """Cache columns of chunks that were just made, and none of the blocks that they are made of."""
-        for block in blocks:
-            if block.lasts:
-                for name in COLUMNS:
-                    self._cached.drop((block.id, name))
+        self.forget(blocks, COLUMNS)
         for chunk in chunks:
             self._keep(chunk.id, {name: chunk.columns[name] for name in OF_CHARTS})
+
+    def forget(self, blocks: Iterable[Block], names: Sequence[str]) -> None:
+        """Cache the named columns of these blocks no longer."""
+        for block in blocks:
+            for name in names:
+                self._cached.drop((_cached_as(block), name))
 
     async def curves(self, some: Iterable[Stretch]) -> Loaded:
         """The columns that have iterations and values, of all blocks of the stretches."""
@@ -201,6 +204,11 @@ def begins_again(
         return reads
 
     return decorated
+
+
+def _cached_as(block: Block) -> str:
+    """The id of a chunk. A fragment that is put again has the same id, and another time of receipt."""
+    return block.id if block.lasts else f"{block.id} {block.version.place}"
 
 
 def whole_of(some: Iterable[Stretch]) -> Iterator[Wanted]:

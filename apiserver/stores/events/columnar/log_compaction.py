@@ -96,6 +96,7 @@ class LinesMaker(Maker):
                 for one in chunks_of(owner, run.ends, self._lines(run, loaded), batches, up_to, run.newest)
             ]
 
+        self.loader.forget([part.block for part in parts], (LINES, BATCHES))  # nobody will read them
         return await off_loop(sum([part.block.count for part in parts]), make)
 
     def _lines(self, run: Run, loaded: Loaded) -> Lines:

@@ -188,7 +188,7 @@ async def test_a_write_that_may_be_undone_is_not_remembered(finder: Finder, bloc
 
 
 async def test_a_block_that_is_not_there_lets_a_read_ask_for_everything(blocks: WatchedBlocks) -> None:
-    reader = ColumnarScalars(blocks)
+    reader = ColumnarScalars(blocks, cache=0)
     await add(blocks, *range(MANY))
     for _ in range(3):
         await reader.scalar_points(SCALARS, PageQuery(1000))

@@ -149,3 +149,13 @@ async def test_chunks_that_were_replaced_leave_the_room_of_the_cache_to_others(b
     blocks.forget()
     assert await engine.scalar_buckets(SCALARS, in_buckets(1))
     assert not blocks.fetches
+
+
+async def test_a_fragment_is_fetched_once_and_again_when_it_was_put_again(blocks: WatchedBlocks) -> None:
+    store, loader = ColumnarScalars(blocks), Loader(blocks, 10**6)
+    for fetches in (1, 2):
+        await store.add(batch(scalars([1.0, 2.0])))
+        (fragment,) = (await blocks.find(SCALARS)).blocks
+        for _ in range(2):
+            await loader.load([(fragment, ("curve", "details"))])
+        assert len(blocks.fetches) == fetches
