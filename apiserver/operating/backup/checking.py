@@ -55,7 +55,12 @@ def check(storage: Storage, progress: Progress) -> list[BackupError]:
             wrong.append(error)
         progress.advance(size)
     progress.end()
+    there = {*manifests.names(storage)}  # some may have been deleted since, with their pieces
+    if backups and not there:
+        raise BackupError(f"there is no backup at {storage.address} any more")
     for backup in backups:
+        if backup.name not in there:
+            continue
         for piece in backup.manifest.pieces:
             if piece.sha256 not in sizes or piece.sha256 in missing:
                 wrong.append(MissingPiece(f"the piece {piece.sha256} is missing, which {backup.id} needs"))

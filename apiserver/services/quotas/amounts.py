@@ -42,6 +42,8 @@ log = logging.getLogger(__name__)
 
 #: The next sum waits for so many seconds, or so many times as long as the last one took, whichever is longer.
 EVERY, TIMES = 60.0, 100.0
+#: Elasticsearch estimates numbers of series. If a sum has found less than this part of the known ones, some are gone.
+_SURELY = 0.9
 #: The log names so many who have most of a bound.
 NAMED = 100
 
@@ -225,10 +227,10 @@ class Amounts:
 
 
 def _with_fewer(series: Mapping[Owner, int], company: CompanyUsage) -> list[Owner]:
-    """The owners of which a sum has found fewer series than were known."""
+    """The owners of which a sum has found surely fewer series than were known."""
     usage = company.kept.usage
     found = dict(zip(usage.owners, usage.series.sum(axis=1).tolist(), strict=True))
-    return [owner for owner, count in series.items() if found.get(owner, 0) < count]
+    return [owner for owner, count in series.items() if found.get(owner, 0) < _SURELY * count]
 
 
 def _check_due(known: _Company) -> None:

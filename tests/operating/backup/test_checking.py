@@ -13,7 +13,7 @@ from apiserver import cli
 from apiserver.operating.backup import manifest, pieces
 from apiserver.operating.backup.checking import all_of, check, forget
 from apiserver.operating.backup.folder import Folder
-from apiserver.operating.backup.storage import BackupError
+from apiserver.operating.backup.storage import BackupError, Storage
 from tests.operating.backup.conftest import backed_up, quiet
 
 
@@ -72,6 +72,29 @@ def test_a_missing_piece_is_named_with_the_backup_that_needs_it(
     assert "\nmake a backup: it copies what missing pieces had, if the server still has it; " in said
     backed_up(data, destination)
     assert check(folder, quiet()) == []
+
+
+def test_what_is_missing_of_a_backup_that_is_deleted_meanwhile_is_not_named(
+    data: Path, destination: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A folder without any backup then is one that is not mounted any more."""
+    folder = Folder(destination)
+    backed_up(data, destination)
+    older, newer = manifest.names(folder)
+    (piece, *_) = folder.sizes("pieces")
+    goes, real = [older, piece], pieces.listed
+
+    def listed(storage: Storage) -> tuple[dict[str, int], list[str]]:
+        for name in goes:  # all manifests were read
+            folder.delete(name)
+        return real(storage)
+
+    monkeypatch.setattr(pieces, "listed", listed)
+    (wrong,) = map(str, check(folder, quiet()))
+    assert wrong == f"the piece {piece.rpartition('/')[2]} is missing, which {manifest.id_of(newer)} needs"
+    goes.append(newer)
+    with pytest.raises(BackupError, match=r"there is no backup at .+ any more"):
+        check(folder, quiet())
 
 
 def test_a_piece_whose_table_lies_about_a_block_is_found(destination: Path) -> None:

@@ -176,6 +176,24 @@ async def test_series_that_were_deleted_make_room_once(tmp_path: Path) -> None:
         assert [row["used"] for row in await usage(api)] == [10]
 
 
+async def test_series_stay_known_if_a_sum_finds_a_few_less(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Elasticsearch estimates how many there are."""
+    async with with_quotas(tmp_path / "data", Quota("task", series=100)) as api:
+        task, told = await new_task(api), api.backend.events.usage
+        await send(api, *[points(task, 1, variant=str(n))[0] for n in range(20)])
+
+        async def about(company: str) -> Usage:
+            usage = await told(company)
+            usage.series -= usage.series // 15
+            return usage
+
+        monkeypatch.setattr(api.backend.events, "usage", about)
+        await amounts(api).measure(COMPANY)
+        assert account(api, "task", task).series == 19
+        await send(api, *[points(task, 1, variant=str(n), first=1)[0] for n in range(20)])
+        assert account(api, "task", task).series == 19
+
+
 async def test_the_store_is_not_asked_which_series_there_are_where_there_is_much_room(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
