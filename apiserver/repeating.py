@@ -53,7 +53,9 @@ class Repeating:
             self._task = None
 
     async def _repeat(self) -> None:
-        while True:
+        task = asyncio.current_task()
+        assert task is not None
+        while not task.cancelling():  # what a cancelled job still does may fail, and then its error comes instead
             with suppress(TimeoutError):
                 async with asyncio.timeout(self.seconds):
                     await self._is_due.wait()

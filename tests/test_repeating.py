@@ -8,6 +8,7 @@ import logging
 import pytest
 
 from apiserver.repeating import Repeating
+from tests.harness import PATIENCE
 
 pytestmark = pytest.mark.anyio
 
@@ -81,3 +82,23 @@ async def test_closing_ends_a_job_in_the_middle() -> None:
     await began.wait()
     await repeating.close()
     assert ended.is_set()
+
+
+async def test_closing_ends_a_job_whose_end_fails() -> None:
+    """A job gives back what it has at a store that is away."""
+    began = asyncio.Event()
+
+    async def job() -> None:
+        is_first = not began.is_set()
+        began.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            if is_first:
+                raise OSError("the store is away")
+
+    repeating = Repeating("waiting", job, 0, expected=(OSError,))
+    repeating.start()
+    await began.wait()
+    async with asyncio.timeout(PATIENCE):
+        await repeating.close()
