@@ -45,5 +45,6 @@ def require_usable(settings: Settings) -> None:
     if settings.backup_to:
         try:
             storage.require_usable(settings.backup_to)
+            storage.require_elsewhere(settings.backup_to, settings.data)
         except storage.BackupError as error:
             raise SettingsError(f"backup_to: {error}") from None

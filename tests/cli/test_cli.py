@@ -106,6 +106,7 @@ def test_an_archive_without_its_package_is_said_at_the_start(
         ("s3://bucket/prefix", "backup_to: s3:// needs the extra s3: run 'make s3'"),
         ("s3://", "backup_to: s3:// is not like s3://bucket/prefix"),
         ("gs://bucket", "backup_to: gs://bucket is neither a folder nor s3://bucket/prefix"),
+        ("{data}/backups", "/backups lies in the data folder: a backup belongs elsewhere"),
     ],
 )
 def test_a_destination_of_backups_that_cannot_be_used_is_said_at_the_start(
@@ -116,7 +117,7 @@ def test_a_destination_of_backups_that_cannot_be_used_is_said_at_the_start(
     capsys: pytest.CaptureFixture[str],
     data: str,
 ) -> None:
-    monkeypatch.setenv("APISERVER_BACKUP_TO", to)
+    monkeypatch.setenv("APISERVER_BACKUP_TO", to.format(data=data))
     monkeypatch.setattr(storage, "find_spec", lambda name: None)
     assert main([command, "--data", data]) == 2
     assert sentence in capsys.readouterr().err

@@ -18,13 +18,12 @@ from apiserver import __version__, formats
 from apiserver.data_folder import DataFolder, DataFolderError
 from apiserver.operating.backup import manifest as manifests
 from apiserver.operating.backup import pieces
-from apiserver.operating.backup.folder import Folder
 from apiserver.operating.backup.known import Known
 from apiserver.operating.backup.manifest import Extent, File, Manifest, Named, PieceUsed
 from apiserver.operating.backup.moment import Found, Moment, find_files
 from apiserver.operating.backup.progress import Progress, Say
 from apiserver.operating.backup.rereading import read_state
-from apiserver.operating.backup.storage import BackupError, Storage
+from apiserver.operating.backup.storage import BackupError, Storage, require_elsewhere
 from apiserver.settings import Settings
 from apiserver.stores.snapshots import SnapshotError
 
@@ -37,11 +36,7 @@ _MANY_PIECES = 100_000
 def make(settings: Settings, storage: Storage, progress: Progress) -> Named:
     """Make a backup of the data folder; BackupError if that does not work."""
     folder = DataFolder(settings.data)
-    if isinstance(storage, Folder) and storage.root.resolve().is_relative_to(folder.root.resolve()):
-        raise BackupError(
-            f"{storage.root} lies in the data folder: a backup belongs elsewhere",
-            "the destination lies in the data folder",
-        )
+    require_elsewhere(storage.address, folder.root)
     started = time.monotonic()
     try:
         formats.require(settings)

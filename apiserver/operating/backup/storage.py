@@ -92,6 +92,14 @@ def require_usable(said: str) -> None:
         raise BackupError(f"{said} is neither a folder nor s3://bucket/prefix")
 
 
+def require_elsewhere(address: str, data: Path) -> None:
+    """BackupError if this names a folder in the data folder: what damages one damages both."""
+    if not address.startswith("s3://") and Path(address).resolve().is_relative_to(data.resolve()):
+        raise BackupError(
+            f"{address} lies in the data folder: a backup belongs elsewhere", "the destination lies in the data folder"
+        )
+
+
 def _place(said: str) -> Storage:
     require_usable(said)
     if bucket := BUCKET.fullmatch(said):
