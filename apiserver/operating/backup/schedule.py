@@ -70,10 +70,10 @@ class ScheduledBackups:
         if time.monotonic() < self._next_try:
             return
         try:
-            if self._looks or self.newest is None:
+            if self._looks or self._is_due():  # somebody may have made one by the command
                 self._newest = await asyncio.to_thread(self._look)
                 self._looks = False
-            if self.newest is None or time.time() - self.newest >= self._every:
+            if self._is_due():
                 await self._make()
                 self._newest = await asyncio.to_thread(self._look)
             self.failure = None
@@ -81,6 +81,9 @@ class ScheduledBackups:
             self.failure, self._next_try = told_of(error), time.monotonic() + RETRY
             self._looks = True  # a backup may be there, though the process that made it ended badly
             raise
+
+    def _is_due(self) -> bool:
+        return self.newest is None or time.time() - self.newest >= self._every
 
     def _look(self) -> float | None:
         place = storage(self._settings.backup_to, self._settings.backup_key)

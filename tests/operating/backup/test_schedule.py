@@ -80,6 +80,17 @@ async def test_old_backups_are_deleted_and_a_new_one_is_made_when_the_newest_is_
 
 
 @pytest.mark.anyio
+async def test_no_backup_is_made_when_somebody_has_just_made_one_by_the_command(data: Path, tmp_path: Path) -> None:
+    folder = Folder(tmp_path / "backups")
+    backups = ScheduledBackups(Settings(data=data, backup_to=str(folder.root), backup_every=1))
+    backups._newest, backups._looks = time.time() - 2 * 3600, False
+    by_hand = backed_up(data, folder.root).name
+    await backups._make_if_due()
+    assert manifest.names(folder) == [by_hand]
+    assert backups.newest == manifest.time_of(by_hand)
+
+
+@pytest.mark.anyio
 async def test_backups_that_are_ahead_do_not_count_until_the_clock_has_come_there(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -137,7 +148,7 @@ async def test_after_a_failure_the_newest_backup_is_told_still(
     (tmp_path / "backups").write_text("this is no folder")
     with pytest.raises(BackupError):
         await backups._make_if_due()
-    why = "the destination cannot be used: File exists"
+    why = "the destination cannot be listed: Not a directory"
     assert backups.report() == {"state": "failed", "newest": before["newest"], "why": why}
     assert backups.gauges()["backup_newest_seconds"][1]() == made
     (tmp_path / "backups").unlink()
