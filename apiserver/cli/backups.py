@@ -72,7 +72,7 @@ def _place(settings: Settings, options: argparse.Namespace) -> Storage:
 
 def _backup(settings: Settings, options: argparse.Namespace) -> None:
     from apiserver.data_folder import DataFolder
-    from apiserver.operating.backup import checking, rereading
+    from apiserver.operating.backup import checking, manifest, rereading
     from apiserver.operating.backup.making import make
     from apiserver.operating.backup.progress import GENTLY, Progress
     from apiserver.operating.backup.storage import TELLS, BackupError
@@ -94,7 +94,9 @@ def _backup(settings: Settings, options: argparse.Namespace) -> None:
             os.nice(19)
             state = rereading.read_on(place, remembered, settings.backup_check_every or _WEEK, Progress(share=GENTLY))
             say(f"{counted(state.pieces, 'pieces')} were read")
-            _fail_for(state.wrong)
+            _fail_for([*state.wrong, rereading.ADVICE] if state.wrong else [])
+            if not manifest.names(place):
+                raise BackupError(f"there is no backup at {place.address}")
             say("all backups are well")
         elif options.check:
             wrong = checking.check(place, Progress())

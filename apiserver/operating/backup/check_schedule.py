@@ -86,6 +86,8 @@ class ScheduledChecks:
         wrong = self._state.wrong
         for line in wrong[:_LOGGED]:
             log.error("%s", shown(line))
+        if wrong:
+            log.error("%s", rereading.ADVICE)
         log.info("backups were read: %s; %s", ended.said, counted(len(wrong), "findings"))
 
     def _look(self) -> State:

@@ -79,16 +79,17 @@ def check(storage: Storage, progress: Progress) -> list[BackupError]:
 
 
 def advice(wrong: Sequence[BackupError]) -> list[str]:
-    """What to do about pieces that are wrong, in a sentence for damaged ones, and another one for missing ones."""
-    found = []
+    """What to do about pieces that are wrong, in a sentence; none if no piece is."""
     if any(isinstance(one, DamagedPiece) for one in wrong):
-        found.append("delete damaged pieces, and make a backup: it copies what they had, if the server still has it")
-    if any(isinstance(one, MissingPiece) for one in wrong):
-        found.append(
-            "make a backup: it copies what missing pieces had, if the server still has it; then delete, in manifests/,"
-            " those backups that still need a missing piece"
-        )
-    return found
+        first = "delete damaged pieces, and make a backup"
+    elif any(isinstance(one, MissingPiece) for one in wrong):
+        first = "make a backup"
+    else:
+        return []
+    return [
+        f"{first}: it copies what these pieces had, if the server still has it; then delete, in manifests/, those"
+        " backups that still need a missing piece"
+    ]
 
 
 def forget(storage: Storage, keep: int) -> tuple[int, int]:

@@ -36,6 +36,12 @@ _NOTED_EVERY = 30.0
 #: So many suspects are remembered, and so many lines of what is wrong. The rest is found the next time.
 _MOST = 1000
 
+#: What to do about what is wrong, for people.
+ADVICE = (
+    "the next backup copies anew what damaged and missing pieces had, if the server still has it; then delete, in"
+    " manifests/, those backups that stay damaged"
+)
+
 
 class State(msgspec.Struct):
     """How far it is, and what it found."""

@@ -44,7 +44,8 @@ def test_a_damaged_piece_that_was_deleted_is_copied_anew(
     said = capsys.readouterr().err
     assert path.name in said
     assert said.endswith(
-        "\ndelete damaged pieces, and make a backup: it copies what they had, if the server still has it\n"
+        "\ndelete damaged pieces, and make a backup: it copies what these pieces had, if the server still has it; then"
+        " delete, in manifests/, those backups that still need a missing piece\n"
     )
     path.unlink()
     backed_up(data, destination)
@@ -69,7 +70,7 @@ def test_a_missing_piece_is_named_with_the_backup_that_needs_it(
     assert cli.main(["backup", str(destination), "--check"]) == 1
     said = capsys.readouterr().err
     assert "delete damaged pieces" not in said
-    assert "\nmake a backup: it copies what missing pieces had, if the server still has it; " in said
+    assert "\nmake a backup: it copies what these pieces had, if the server still has it; " in said
     backed_up(data, destination)
     assert check(folder, quiet()) == []
 

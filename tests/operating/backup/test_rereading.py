@@ -253,12 +253,23 @@ def test_the_command_reads_gently_and_remembers(
     assert "all backups are well" in capsys.readouterr().out
     flip(names_of(destination)[0])
     assert cli.main(gently) == 1
-    assert "is damaged, which" in capsys.readouterr().err
+    assert "is damaged, which" in (said := capsys.readouterr().err)
+    assert said.endswith(f"\n{rereading.ADVICE}\n")
     assert read_state(noted, str(destination)).wrong != []
     assert cli.main(["backup", str(destination), "--data", str(data), "--fast", "--keep", "1"]) == 0
     assert read_state(noted, str(destination)).wrong == []
     assert cli.main([*gently[:-2], "--gently"]) == 2
     assert "--gently: it goes only with --check" in capsys.readouterr().err
+
+
+def test_the_command_does_not_call_a_folder_well_that_has_no_backup(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.nice", lambda _: 0)
+    assert cli.main(["backup", str(tmp_path / "nowhere"), "--data", str(data), "--check", "--gently"]) == 1
+    said = capsys.readouterr()
+    assert "well" not in said.out
+    assert said.err.endswith(f"apiserver: there is no backup at {tmp_path / 'nowhere'}\n")
 
 
 @pytest.mark.anyio
@@ -273,6 +284,7 @@ async def test_a_server_tells_what_it_finds_until_a_backup_mends_it_also_after_a
         await checks._check_if_due()
     assert f"the piece {path.name} is damaged" in caplog.text
     assert "pieces were read; 1 finding" in caplog.text
+    assert rereading.ADVICE in caplog.text
     again, asked = ScheduledChecks(settings), list[tuple[str, ...]]()
     real = command.run
 
