@@ -189,7 +189,8 @@ def _quota(item: object) -> Quota:
         raise ValueError(f"of: {repr(item['of'])[:60]} is none of {', '.join(QUOTAS_OF)}")
     bounds = {name: _bound(name, value) for name, value in item.items() if name not in ("of", "id")}
     if not any(bounds.values()):
-        raise ValueError(f"the quota of a {item['of']} bounds nothing: give bytes, series or events_per_second")
+        bounded = "give bytes, series or events_per_second, of 1 or more"
+        raise ValueError(f"the quota of a {item['of']} bounds nothing: {bounded}")
     return Quota(item["of"], _text(item.get("id", "")), **bounds)
 
 

@@ -12,6 +12,7 @@ from apiserver.cli import auditing
 from apiserver.cli.command import ENGINE_FLAGS, CommandError, Commands, add_command, say, say_progress
 from apiserver.cli.documents import ready_folder
 from apiserver.operating.escaping import shown
+from apiserver.retention_rules import shadowed
 from apiserver.settings import Settings, SettingsError
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ async def _run(settings: Settings, *, dry: bool, as_json: bool) -> list[str]:
         for store in (events, documents, files):
             opened.push_async_callback(store.close)
             await store.open()
-        for sentence in await unknown_projects(settings.retention, documents):
+        for sentence in (*shadowed(settings.retention), *await unknown_projects(settings.retention, documents)):
             say_progress(f"apiserver: warning: {sentence}")
         check_archive(settings)
         if dry:

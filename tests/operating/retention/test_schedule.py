@@ -130,13 +130,15 @@ def test_the_command_names_an_archive_that_cannot_be_once(
 ) -> None:
     data = tmp_path / "data"
     asyncio.run(_fill(data))
-    rules = '[{"types": ["logs"], "keep": "90 d", "project": "lab"}, {"types": ["logs"], "keep": "90 d"}]'
-    command = ["retention", "--data", str(data), "--retention", rules, "--retention-archive", "/proc/a"]
+    rules = [{"types": ["logs"], "keep": "90 d", **one} for one in ({"project": "lab"}, {}, {"project": "lab/a"})]
+    command = ["retention", "--data", str(data), "--retention", json.dumps(rules), "--retention-archive", "/proc/a"]
     assert main([*command, *dry]) == 1
     said = capsys.readouterr()
     assert said.out == ""
     assert said.err.splitlines() == [
+        "apiserver: warning: retention: rule 3 never counts: rule 1 comes first, and fits all that it fits",
         "apiserver: warning: retention: rule 1: there is no project 'lab'",
+        "apiserver: warning: retention: rule 3: there is no project 'lab/a'",
         "apiserver: retention_archive: '/proc/a' cannot be written to: No such file or directory",
     ]
 

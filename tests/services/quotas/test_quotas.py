@@ -536,6 +536,7 @@ def test_settings_say_quotas_in_toml_and_json(tmp_path: Path) -> None:
         ([{"bytes": 1}], "quota 1: of: it is missing; give one of task, project, user, company"),
         ([{"of": ["task"], "bytes": 1}], "quota 1: of: "),
         ([{"of": "task"}], "quota 1: the quota of a task bounds nothing"),
+        ([{"of": "task", "bytes": 0}], "bounds nothing: give bytes, series or events_per_second, of 1 or more"),
         ([{"of": "task", "bytes": "many"}], "'many' is neither a whole number nor a size"),
         ([{"of": "task", "bytes": -1}], "bytes: -1 is less than 0"),
         ([{"of": "task", "bytes": "200"}], "bytes: '200' has no unit: give a size such as '200 GB', or a number"),
