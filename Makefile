@@ -151,6 +151,7 @@ clean:
 	$(PYTHON) -m venv .venv
 
 .venv/core.stamp: requirements/build.txt requirements/core.txt pyproject.toml setup.py | .venv/bin/python
+	@echo "Installing what the server needs into .venv. pip says nothing meanwhile; it takes a minute or less, mostly."
 	$(BIN)/$(PIP) install --require-hashes -r requirements/build.txt -r requirements/core.txt
 	$(BIN)/$(PIP) install --no-deps --no-build-isolation --editable .
 	touch $@
