@@ -229,7 +229,7 @@ def _tables(value: object, what: str) -> list[object]:
     except json.JSONDecodeError as error:
         raise ValueError(f"not a list of {what} in JSON: {error}") from None
     if not isinstance(items, list):
-        raise ValueError(f"not a list of {what}")
+        raise ValueError(f"not a list of {what}: put them into [ and ]")
     return items
 
 

@@ -546,6 +546,7 @@ def test_settings_say_quotas_in_toml_and_json(tmp_path: Path) -> None:
         ([{"of": "task", "points": 1}], "no field points"),
         ([{"of": "task", "bytes": 1}, {"of": "task", "series": 1}], "quota 2: one before it is for the same"),
         (["task"], "is a table"),
+        ({"of": "task", "bytes": 1}, r"not a list of quotas: put them into \[ and \]"),
     ],
 )
 def test_a_wrong_quota_is_named(given: Any, said: str) -> None:
