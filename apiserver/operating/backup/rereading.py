@@ -38,8 +38,8 @@ _MOST = 1000
 
 #: What to do about what is wrong, for people.
 ADVICE = (
-    "the next backup copies anew what damaged and missing pieces had, if the server still has it; then delete, in"
-    " manifests/, those backups that stay damaged"
+    "make a backup, or wait for the next one: it copies anew what damaged and missing pieces had, if the server still"
+    " has it; then delete, in manifests/, those backups that stay damaged"
 )
 
 
