@@ -65,7 +65,10 @@ def _cannot(error: BaseException, settings: Settings) -> CommandError:
 
 def _agrees(number: int) -> bool:
     say_progress(f"Mend {number:,} of these, as the lines behind --repair say? [y/N]")
-    return sys.stdin.readline().strip().lower() in ("y", "yes")
+    if sys.stdin.readline().strip().lower() in ("y", "yes"):
+        return True
+    say_progress("Nothing was mended. Where nobody can answer, --yes agrees.")
+    return False
 
 
 def _repaired(settings: Settings, examined: Examined) -> Examined:

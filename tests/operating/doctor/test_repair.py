@@ -194,7 +194,9 @@ def test_nothing_is_repaired_beside_a_server_or_without_a_yes(
         conn.execute("UPDATE log_blocks SET count = count + 1 WHERE id = (SELECT min(id) FROM log_blocks)")
     monkeypatch.setattr("sys.stdin", io.StringIO("\n"))
     assert main(["doctor", "--data", str(data), "--repair"]) == 1
-    assert "Mend 1 of these" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "Mend 1 of these" in said
+    assert "Nothing was mended. Where nobody can answer, --yes agrees." in said
     with served(data):
         assert repaired(data) == 2
         assert "is in use by the process" in capsys.readouterr().err
