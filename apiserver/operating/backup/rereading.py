@@ -39,7 +39,7 @@ _MOST = 1000
 #: What to do about what is wrong, for people.
 ADVICE = (
     "make a backup, or wait for the next one: it copies anew what damaged and missing pieces had, if the server still"
-    " has it; then delete, in manifests/, those backups that stay damaged"
+    " has it; then delete, in manifests/, those backups that stay damaged: `apiserver backup DEST --check` names them"
 )
 
 
