@@ -22,6 +22,7 @@ from apiserver.operating.backup.progress import Progress
 from apiserver.settings import Settings
 from benchmarks.columns import Load, fill
 from benchmarks.figures import NO_BACKUP
+from benchmarks.processes import settled
 from benchmarks.run import Run
 from benchmarks.server import Running, running
 from benchmarks.table import median_range
@@ -39,6 +40,9 @@ def measure(run: Run) -> None:
         loads = [Load(task, points // _TASKS, _SERIES, _BATCH, seed=n) for n, task in enumerate(tasks)]
         asyncio.run(fill(server.events, loads))
         data, destination = server.events.parent, run.folder / "backups"
+        server.start()
+        settled(server.disk, 3 if run.sizes.waits else 0.1)  # it gives back what is free after so many points
+        server.stop()
         _copied(data, destination)
         asyncio.run(fill(server.events, [Load(new, points // 100, _SERIES, _BATCH)]))
         run.table.put("backup.again", _copied(data, destination))

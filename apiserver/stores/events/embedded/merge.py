@@ -7,8 +7,9 @@
 - A merge takes its time: now and then it rests, so that requests are answered meanwhile (`pace.py`). It does not if
   somebody waits for it, and rests less the more of the next one has come.
 - Chunks are sealed while no merge is due, or one step after each merge.
-- Pages that are freed are used again. If over a tenth of the file is free, it shrinks (incremental vacuum). When all is
-  sealed and nothing comes, or the disk is short of room, it gives back all free pages.
+- Pages that are freed are used again. If over a tenth of the file is free, it shrinks (incremental vacuum). It gives
+  back all free pages if the disk is short of room, and if over a twentieth is free while all is sealed and nothing
+  comes. Less stays free: to give a page back, SQLite moves another one, which the next backup copies.
 """
 
 from __future__ import annotations
@@ -40,9 +41,10 @@ from apiserver.stores.events.embedded.sealing import Sealer
 RETRY_SECONDS = (0.5, 1, 2, 5, 10)
 #: Seconds until an idle thread tries again to shorten the database's log, which a reader kept long.
 LONG_LOG_SECONDS = 5
-#: Free pages that the file keeps, for new events; and when all chunks are sealed, and nothing comes.
-FREE_PAGES_KEPT, FREE_PAGES_KEPT_WHEN_QUIET = 2048, 0
-_FREE_SHARE_KEPT = 0.1
+#: Free pages that the file keeps for new events, and the share of it that is kept free.
+FREE_PAGES_KEPT, _FREE_SHARE_KEPT = 2048, 0.1
+#: The share of the file that may be free when all chunks are sealed and nothing comes. Of more, nothing is kept.
+_FREE_SHARE_WHEN_QUIET = 0.05
 _VACUUM_PAGES = 512
 
 logger = logging.getLogger(__name__)
@@ -167,7 +169,7 @@ class Merger:
         while not self._stopping:
             self._wake.wait(self._pause())
             self._wake.clear()
-            if not self._stopping and (self._must_merge() or self._merge_pause() == 0):
+            if not self._stopping and self._is_due():
                 self._try_to_merge()
             if not self._stopping:
                 self._seal()
@@ -197,6 +199,10 @@ class Merger:
             return LONG_LOG_SECONDS if self._database.log_is_long else None
         self._idle = False
         return max(0.0, self._live.active_since + self._seconds - time.monotonic())
+
+    def _is_due(self) -> bool:
+        """Whether a merge is to begin now."""
+        return self._must_merge() or self._merge_pause() == 0
 
     def _must_merge(self) -> bool:
         """Whether so much is in memory that a merge must begin now. After a failure, it begins no sooner for that."""
@@ -327,9 +333,14 @@ class Merger:
             logger.warning("the events database could not be checkpointed: %s", error)
 
     def _give_room_back(self) -> None:
-        """Shrink the file, a little at a time, if much of it is free. Then truncate the log, which grew by that."""
+        """Shrink the file, a little at a time, if much of it is free. Then truncate the log, which grew by that.
+
+        A merge that is due goes first, and so does another thread that waits for its turn.
+        """
         shrunk = False
-        while not self._stopping and not self._database.log_is_long and self._shrink():
+        while not (self._stopping or self._database.log_is_long or self._hurry.is_set() or self._is_due()):
+            if not self._shrink(go_on=shrunk):
+                break
             shrunk = True
         if shrunk:
             with self._working:
@@ -341,13 +352,14 @@ class Merger:
             with self._working:
                 self._checkpoint()
 
-    def _shrink(self) -> bool:
+    def _shrink(self, *, go_on: bool) -> bool:
+        """Give some pages back if too many are free, which fewer are to `go_on`. False if nothing was given back."""
         with self._working:
             writer = self._database.writer
             try:
                 free = writer.execute("PRAGMA freelist_count").fetchone()[0]
                 pages = writer.execute("PRAGMA page_count").fetchone()[0]
-                if free <= self._free_pages_kept(pages):
+                if free <= self._free_pages_kept(pages, go_on):
                     return False
                 self._database.shrink(_VACUUM_PAGES)
                 self._checkpoint()
@@ -357,9 +369,9 @@ class Merger:
                 return False
         return bool(left < free)  # files that were made without incremental vacuum do not shrink
 
-    def _free_pages_kept(self, pages: int) -> float:
+    def _free_pages_kept(self, pages: int, go_on: bool) -> float:
         if self._is_short():
             return 0
         if self._sealer.must_look or self._sealer.is_busy:
             return max(FREE_PAGES_KEPT, pages * _FREE_SHARE_KEPT)
-        return FREE_PAGES_KEPT_WHEN_QUIET
+        return 0 if go_on else pages * _FREE_SHARE_WHEN_QUIET

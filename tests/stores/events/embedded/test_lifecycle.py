@@ -199,6 +199,36 @@ async def test_deleting_gives_room_back(tmp_path: Path, monkeypatch: pytest.Monk
     await store.close()
 
 
+async def test_a_merge_that_is_due_goes_before_room_that_is_given_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file that is shrunk for hours would keep events in memory, until no more are taken."""
+    monkeypatch.setattr(merge, "_VACUUM_PAGES", 1)
+    monkeypatch.setattr(merge, "FREE_PAGES_KEPT", 10)
+    store = EmbeddedEventStore(tmp_path, merge_points=50_000, merge_seconds=10**6)
+    await store.open()
+    for variant in range(20):
+        await store.add(batch(scalars([n * 0.1 for n in range(10_000)], variant=str(variant))))
+    await store.merge()
+    merges: list[float] = []
+    added, shrink = threading.Event(), Database.shrink
+
+    def waiting(self: Database, pages: int) -> None:
+        if len(merges) < 2:
+            merges.append(store.gauges()["merges"])
+            assert added.wait(30)
+        shrink(self, pages)
+
+    monkeypatch.setattr(Database, "shrink", waiting)
+    await store.delete([OWNER])
+    await eventually(lambda: bool(merges))
+    await store.add(batch(scalars([1.0] * 50_000, owner=OWNER._replace(id="kept"))))
+    added.set()
+    await eventually(lambda: len(merges) > 1)
+    assert merges[1] == merges[0] + 1
+    await store.close()
+
+
 async def test_the_log_stays_short_though_reads_overlap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     limit = 200_000
     monkeypatch.setattr(database, "LOG_BYTES", limit)
