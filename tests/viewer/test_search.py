@@ -21,6 +21,7 @@ def test_the_palette_finds_and_opens_by_keys_alone(page: Page, lab: Lab) -> None
     models = dialog.get_by_role("group", name="Models").get_by_role("option")
     expect(models).to_contain_text(["resnet-50 weights"])
     expect(dialog.get_by_role("group", name="Runs").get_by_role("option")).to_have_count(2)
+    expect(dialog.locator("[data-waiting]")).to_have_count(0)  # else a later answer would begin with its first again
     page.keyboard.press("ArrowDown")
     page.keyboard.press("ArrowDown")
     expect(first).to_contain_text("resnet-50 weights")

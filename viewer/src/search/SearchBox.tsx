@@ -28,11 +28,11 @@ interface Props {
 
 export function SearchBox({ text, onText, count, kinds = KINDS, onOpen, onMore }: Props): JSX.Element {
   const { answer, error, waiting } = useSearch(text, { kinds, count });
-  const [at, setAt] = useState(0);
+  const [chosen, setChosen] = useState<{ text: string | undefined; at: number }>({ text: undefined, at: 0 });
   const id = useId();
   const list = useRef<HTMLDivElement>(null);
   const all = answer?.groups.flatMap(({ found }) => found) ?? [];
-  useEffect(() => setAt(0), [answer?.text]);
+  const at = chosen.text === answer?.text ? chosen.at : 0; // another answer begins with its first
   useEffect(() => list.current?.querySelector(`[aria-selected="true"]`)?.scrollIntoView({ block: "nearest" }), [at]);
 
   function open(found: Found | undefined): void {
@@ -46,7 +46,7 @@ export function SearchBox({ text, onText, count, kinds = KINDS, onOpen, onMore }
       open(all[at]);
     } else if (event.key === "ArrowDown" || event.key === "ArrowUp") {
       event.preventDefault();
-      setAt(nextEntry(event.key, at, all.map(({ title }) => title)) ?? at);
+      setChosen({ text: answer?.text, at: nextEntry(event.key, at, all.map(({ title }) => title)) ?? at });
     }
   }
   const shown = answer?.groups ?? [];
