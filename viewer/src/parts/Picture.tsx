@@ -20,13 +20,12 @@ interface Props {
 const SMALL = 128;
 
 export function Picture({ url, name, onOpen }: Props): JSX.Element {
-  const [broken, setBroken] = useState(false);
+  const [broken, setBroken] = useState<string | null>(null);
   const [small, setSmall] = useState(false);
-  useEffect(() => setBroken(false), [url]);
-  useEffect(() => whenBack(() => setBroken(false)), []);
+  useEffect(() => whenBack(() => setBroken(null)), []);
   const place = placeOfFile(url);
-  if (!place || broken) return <NotShown url={url} name={name} />;
-  const fail = (): void => setBroken(true);
+  if (!place || broken === url) return <NotShown url={url} name={name} />;
+  const fail = (): void => setBroken(url);
   switch (kindOf(url)) {
     case "image": {
       const image = (
