@@ -6,6 +6,7 @@ import asyncio
 import logging
 import math
 import time
+from functools import cached_property
 
 from apiserver.data_folder import DataFolder
 from apiserver.metrics.gauges import Gauges
@@ -92,5 +93,9 @@ class ScheduledChecks:
 
     def _look(self) -> State:
         """What the last check found, and the backups since."""
-        folder = DataFolder(self._settings.data)
-        return rereading.read_state(folder.backup_check, storage(self._settings.backup_to).address)
+        return rereading.read_state(DataFolder(self._settings.data).backup_check, self._address)
+
+    @cached_property
+    def _address(self) -> str:
+        """The destination, as the state names it: to open a bucket takes longer than all else of a look."""
+        return storage(self._settings.backup_to).address

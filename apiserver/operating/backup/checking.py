@@ -55,9 +55,7 @@ def check(storage: Storage, progress: Progress) -> list[BackupError]:
             wrong.append(error)
         progress.advance(size)
     progress.end()
-    there = {*manifests.names(storage)}  # some may have been deleted since, with their pieces
-    if backups and not there:
-        raise BackupError(f"there is no backup at {storage.address} any more")
+    there = {*manifests.names_left(storage)} if backups else set()  # some may be deleted since, with their pieces
     for backup in backups:
         if backup.name not in there:
             continue

@@ -142,6 +142,15 @@ def names(storage: Storage) -> list[str]:
     return listed(storage)[0]
 
 
+def names_left(storage: Storage) -> list[str]:
+    """As `names`, where there were some before. BackupError if none is left: a folder that is not mounted looks so."""
+    if found := names(storage):
+        return found
+    raise BackupError(
+        f"there is no backup at {storage.address} any more", "there is no backup at the destination any more"
+    )
+
+
 def ahead(names: Sequence[str]) -> list[str]:
     """Those of the names of manifests, oldest first, whose moment is ahead: the clock was set back since."""
     now = time.time()

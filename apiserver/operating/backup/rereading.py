@@ -54,7 +54,7 @@ class State(msgspec.Struct):
     suspects: list[str] = []
     """The pieces that were not well when they were read."""
     ended: str = ""
-    """When all had been read last; "": never."""
+    """When the last check had read all pieces; "": no check has."""
     wrong: list[str] = []
     """What was wrong then, in a line each, but for what has been mended since."""
 
@@ -72,7 +72,7 @@ def read_on(storage: Storage, path: Path, hours: float, progress: Progress) -> S
     """Go on to read all pieces, in half of these hours or sooner; what is wrong is in the state that is returned."""
     state = read_state(path, storage.address)
     if state != State(storage.address):
-        _require_backups(storage)
+        manifests.names_left(storage)
     sizes, _ = pieces.listed(storage)
     left = sorted(sizes)
     left = left[bisect_right(left, state.place) :]
@@ -111,20 +111,12 @@ def _is_well(storage: Storage, sha256: str) -> bool:
             if size > pieces.LARGEST:
                 return False
     except Missing:  # it was deleted since
-        _require_backups(storage)
+        manifests.names_left(storage)
         return True
     except BackupError:
         storage.sizes(f"pieces/{sha256[:2]}")
         return False
     return digest.hexdigest() == sha256
-
-
-def _require_backups(storage: Storage) -> None:
-    """BackupError if there is no backup, where there was one: a folder that is not mounted now looks like that."""
-    if not manifests.names(storage):
-        raise BackupError(
-            f"there is no backup at {storage.address} any more", "there is no backup at the destination any more"
-        )
 
 
 def _what_is_wrong(storage: Storage, suspects: Collection[str]) -> tuple[list[str], list[str]]:
