@@ -147,17 +147,12 @@ class Sender:
         for account in self.accounts:
             if account.added_bytes + bytes >= account.near_from:
                 return False
-            bucket = account.bucket
-            if bucket is not None:
-                full_at = bucket.full_at
-                if (full_at if full_at > now else now) + events / bucket.rate > latest:
-                    return False
+            if account.bucket is not None and account.bucket.full_after(events, now) > latest:
+                return False
         for account in self.accounts:
             account.added_bytes += bytes
-            bucket = account.bucket
-            if bucket is not None:
-                full_at = bucket.full_at
-                bucket.full_at = (full_at if full_at > now else now) + events / bucket.rate
+            if account.bucket is not None:
+                account.bucket.take(events, now)
         return True
 
     def knows(self, batch: int) -> None:
