@@ -198,7 +198,7 @@ async def _samples(store: EventStore, due: Due) -> AsyncGenerator[Part, None]:
 
 
 async def unneeded_files(store: EventStore, owner: Owner, names: set[str], hosts: Collection[str]) -> set[str]:
-    """Those of the files that no image or plot of the task shows, by any URL on one of the `hosts`.
+    """Those of the files that no image or plot of the task shows. They show files by URLs on any of the `hosts`.
 
     The SDK gives the images of a series names that repeat: the files of old ones become those of newer ones.
     """

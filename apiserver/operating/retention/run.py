@@ -200,9 +200,7 @@ class Run:
                 yield replace(gone, events=min(deleted, summary.events))
                 await self._delete_files(owner, summary.urls, files)
             if deleted < summary.events:  # some came in that very moment
-                if (
-                    not deleted and path is not None
-                ):  # else those that stay are in it, too, and the next runs complete it
+                if path is not None and not deleted:  # else the file has those that stay, and the next runs complete it
                     await asyncio.to_thread(path.unlink)
                 return
         await self._finish(archive, owner, type, path)

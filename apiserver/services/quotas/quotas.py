@@ -170,7 +170,7 @@ class Quotas:
         return accounts, made.get("user")
 
     def _check_bytes(self, owner: Owner, accounts: Sequence[Account]) -> None:
-        """429 if one of the accounts, which the owner's events count for, has used up its bytes."""
+        """Raise 429 if one of the owner's accounts has used up its bytes."""
         for account in accounts:
             bound = account.quota.bytes
             if bound and account.bytes >= bound:

@@ -1,4 +1,4 @@
-"""What was not used for longest is forgotten when there is no room."""
+"""A full memory forgets first what nobody has used for longest."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ class Leases:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._seen = Seen()
-        """The leases of others."""
+        """The leases that other servers hold."""
 
     async def take(self, index: str, owner: Owner, holder: str, seconds: float) -> bool:
         """Whether the holder may compact the owner, whose blocks are in this index, for so long. 0 gives it back.

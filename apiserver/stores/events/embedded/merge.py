@@ -353,7 +353,10 @@ class Merger:
                 self._checkpoint()
 
     def _shrink(self, *, go_on: bool) -> bool:
-        """Give some pages back if too many are free, which fewer are to `go_on`. False if nothing was given back."""
+        """Give some pages back if too many are free. Returns whether some were given back.
+
+        `go_on`: some were given back just now. Then fewer free pages are too many.
+        """
         with self._working:
             writer = self._database.writer
             try:
