@@ -21,7 +21,6 @@ from typing import Any
 
 from tests.engines.fixtures import own_engines, own_nodes
 from tests.engines.test_network import over_a_bad_network
-from tests.harness import served
 from tests.robustness import kills, soak
 from tests.robustness.history import __main__ as histories
 from tests.robustness.tables import head, row
@@ -48,11 +47,13 @@ def record(minutes: float, dice: random.Random) -> Iterator[str]:
 
 
 def _long_load(folder: Path, minutes: float) -> Iterator[str]:
-    load = soak.Load()
-    with served(folder) as server:
-        soaked, writers = soak.soak(server, minutes * 60, load)
+    load, backups = soak.Load(), folder.with_name("backups")
+    with soak.kept_short(folder, load) as server:
+        soaked, writers = soak.soak(server, minutes * 60, load, backups)
         soak.assert_kept(server, writers)
-    wrong = soak.complaints(soaked) if minutes >= _LONG_ENOUGH / 2 else []  # before that, caches fill
+    soak.assert_backed_up(soaked, writers, backups)
+    # before that, caches fill
+    wrong = [*soak.complaints(soaked), *soak.delays(soaked)] if minutes >= _LONG_ENOUGH / 2 else []
     assert not wrong, wrong
     yield from ("### A long load", "", *head("what", "how much"), *soak.rows(soaked, load))
 

@@ -2,10 +2,11 @@
 
     python -m tests.robustness.soak --minutes 480
 
-200 writers send a batch a second each, readers look at curves and logs, others follow runs live, and tasks come and are
-deleted. Meanwhile the server's memory, open files, threads and disk are noted each second, and how long calls take. A
-straight line is fitted through each of them over the second half: its slope says what the server would take more in an
-hour. In the end, everything acknowledged must be there exactly once.
+200 writers send a batch a second each, readers look at curves and logs, others follow runs live, tasks come and are
+deleted, retention deletes the plots of others, and backups are made. Meanwhile the server's memory, open files, threads
+and disk are noted each second, and how long calls take. A straight line is fitted through each of them over the second
+half: its slope says what the server would take more in an hour. In the end, everything acknowledged must be there
+exactly once, and the last backup, restored, has what was acknowledged before it began.
 
 For example, a server that keeps a connection open for each task that was deleted, one a second, shows 3,600 files an
 hour, and fails.
@@ -27,14 +28,28 @@ from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
 from threading import Event
+from typing import Any
 
 import numpy as np
 
+from apiserver.retention_rules import RetentionRule
 from benchmarks.processes import anonymous_mb
 from tests.data.streams import events_of
-from tests.harness import Served, served, wait_until
+from tests.harness import Served, run, served, wait_until
 from tests.robustness.tables import head, row
-from tests.robustness.writers import Writer, acknowledged, assert_stored, is_stored, new_task, writing
+from tests.robustness.writers import (
+    Task,
+    Writer,
+    acknowledged,
+    assert_a_moment,
+    assert_stored,
+    is_stored,
+    new_task,
+    writing,
+)
+
+#: The project in which retention keeps less.
+_SHORT = "short"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +60,12 @@ class Load:
     readers: int = 8
     watchers: int = 20
     deleters: int = 2
+    retained: int = 2
+    """How many make tasks of which retention deletes plots."""
     pause: float = 1.0
     """Seconds between two batches of a writer, two reads of a reader and two tasks of a deleter."""
+    rest: float = 30.0
+    """Seconds from one backup to the next, and from one time that retention deletes to the next."""
 
 
 @dataclass(slots=True)
@@ -75,6 +94,11 @@ class Soaked:
     calls: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
     """When each call of a kind ended, and how many seconds it took."""
     deleted: int = 0
+    retained: int = 0
+    """Of how many tasks retention deleted plots, and nothing else."""
+    backups: int = 0
+    held: tuple[list[int], list[int]] = ([], [])
+    """How many batches of each writer were acknowledged before the last backup began, and when it had ended."""
     told: int = 0
     """What those who follow runs live were told."""
     refused: int = 0
@@ -90,13 +114,34 @@ class Soaked:
         slope, _ = np.polyfit([one.at for one in settled], [value(one) for one in settled], 1)
         return float(slope) * 3600
 
+    def slower(self, kind: str) -> tuple[float, float]:
+        """How many ms calls of a kind take longer at the end of the second half than at its begin, by the line that
+        fits best; and how many ms such a call usually takes in it.
+        """
+        ended, took = np.array(self.calls[kind][len(self.calls[kind]) // 2 :]).T
+        slope, _ = np.polyfit(ended - ended[0], took, 1)
+        return float(slope * (ended[-1] - ended[0])) * 1000, float(np.median(took)) * 1000
+
     def p99(self, kind: str, part: slice) -> float:
         """The 99th percentile of the time of calls of a kind, in ms, of a part of them."""
         return float(np.percentile([took for _, took in self.calls[kind][part]], 99)) * 1000
 
 
-def soak(server: Served, seconds: float, load: Load) -> tuple[Soaked, list[Writer]]:
-    """Load a server for so long. What goes wrong in any caller is raised."""
+@contextmanager
+def kept_short(data: Path, load: Load, **settings: Any) -> Iterator[Served]:
+    """A server whose retention keeps two plots of each series of tasks in the project `short`."""
+    rule = RetentionRule(("plots",), "2 iterations", project=_SHORT)
+    hour = {
+        "apiserver.operating.retention.schedule._HOUR": load.rest,
+        "apiserver.operating.retention.schedule._LOOK": 1.0,
+    }
+    with served(data, retention=(rule,), retention_every=1, constants=hour, **settings) as server:
+        yield server
+
+
+def soak(server: Served, seconds: float, load: Load, backups: Path) -> tuple[Soaked, list[Writer]]:
+    """Load a server of `kept_short` for so long, and back it up. What goes wrong in any caller is raised."""
+    project: str = server.call("projects.create", {"name": _SHORT})["id"]
     tasks = [new_task(server) for _ in range(max(1, load.writers // 4))]
     writers = [Writer(server, tasks[n % len(tasks)], f"writer {n}", pause=load.pause) for n in range(load.writers)]
     soaked = Soaked(seconds, 0)
@@ -105,6 +150,8 @@ def soak(server: Served, seconds: float, load: Load) -> tuple[Soaked, list[Write
         *[partial(_read, server, tasks, soaked, stop, load.pause, n) for n in range(load.readers)],
         *[partial(_follow, server, tasks[n % len(tasks)], soaked, stop) for n in range(load.watchers)],
         *[partial(_delete, server, soaked, stop, load.pause) for _ in range(load.deleters)],
+        *[partial(_retain, server, project, soaked, stop) for _ in range(load.retained)],
+        partial(_back_up, server, writers, soaked, stop, load.rest, backups),
     ]
     began = time.monotonic()
     with ThreadPoolExecutor(len(jobs)) as threads, writing(writers):
@@ -189,6 +236,34 @@ def _delete(server: Served, soaked: Soaked, stop: Event, pause: float) -> None:
             soaked.deleted += 1
 
 
+def _retain(server: Served, project: str, soaked: Soaked, stop: Event) -> None:
+    """Make tasks, and wait until retention has deleted all plots of them but two."""
+    while not stop.is_set():
+        writer = Writer(server, new_task(server, project=project), "retained")
+        with writing([writer]):
+            wait_until(lambda: writer.acknowledged >= 10)  # noqa: B023 - it ends before the next one
+        expected = writer.expected(writer.acknowledged)
+        expected.plots = {iter: expected.plots[iter] for iter in sorted(expected.plots)[-2:]}
+        while (stored := Task(server, writer.task).stored(writer)).plots != expected.plots:
+            if stop.wait(1):
+                return
+        assert stored == expected
+        soaked.retained += 1
+
+
+def _back_up(
+    server: Served, writers: Sequence[Writer], soaked: Soaked, stop: Event, rest: float, destination: Path
+) -> None:
+    """Make backups while the server runs, and keep the newest three."""
+    places = ((f"--{name}", server.environment.get(f"APISERVER_{name.upper()}")) for name in ("events", "documents"))
+    engines = [part for option, place in places if place for part in (option, place)]
+    while not stop.wait(rest):
+        before = [writer.acknowledged for writer in writers]
+        run("backup", destination, "--data", server.data, *engines, "--keep", 3)
+        soaked.held = before, [writer.acknowledged for writer in writers]
+        soaked.backups += 1
+
+
 def complaints(soaked: Soaked) -> list[str]:
     """What has grown more than it may, in words."""
     half = soaked.seconds / 2 / 3600
@@ -212,6 +287,16 @@ def complaints(soaked: Soaked) -> list[str]:
     return found
 
 
+def delays(soaked: Soaked) -> list[str]:
+    """Which calls take longer the longer the load lasts, in words. Only on a machine that does nothing else."""
+    grown = [(kind, *soaked.slower(kind)) for kind in soaked.calls]
+    return [
+        f"{kind}: {more:.0f} ms more in the second half, where it usually takes {usual:.0f} ms"
+        for kind, more, usual in grown
+        if more > max(20.0, usual / 2)
+    ]
+
+
 def rows(soaked: Soaked, load: Load) -> list[str]:
     """What to tell, as rows of a Markdown table."""
     settled = soaked.settled()
@@ -220,6 +305,8 @@ def rows(soaked: Soaked, load: Load) -> list[str]:
         ("time", f"{soaked.seconds / 60:.0f} minutes"),
         ("batches acknowledged, each there once", f"{soaked.batches:,}"),
         ("tasks deleted", f"{soaked.deleted:,}"),
+        ("tasks of which retention deleted plots, and nothing else", f"{soaked.retained:,}"),
+        ("backups, of which the last one was restored and compared", f"{soaked.backups:,}"),
         ("told to those who follow live", f"{soaked.told:,}"),
         ("refused for a while (429, 503)", f"{soaked.refused:,}"),
     ]
@@ -236,7 +323,11 @@ def rows(soaked: Soaked, load: Load) -> list[str]:
     for kind, calls in sorted(soaked.calls.items()):
         quarter = len(calls) // 4
         early, late = (soaked.p99(kind, part) for part in (slice(quarter, 2 * quarter), slice(3 * quarter, None)))
-        found.append((f"{kind}, p99", f"{early:,.0f} ms in the second quarter, {late:,.0f} in the last"))
+        more, usual = soaked.slower(kind)
+        found += [
+            (f"{kind}, p99", f"{early:,.0f} ms in the second quarter, {late:,.0f} in the last"),
+            (f"{kind}, usual time", f"{usual:,.1f} ms, {more:+,.1f} over the second half"),
+        ]
     return [row(*cells) for cells in found]
 
 
@@ -253,10 +344,11 @@ def main(arguments: Sequence[str]) -> int:
     asked = parser.parse_args(arguments)
     load = Load(**{name: getattr(asked, name) for name in asdict(Load())})
     engines = {name: value for name in ("events", "documents") if (value := getattr(asked, name))}
-    with tempfile.TemporaryDirectory() as folder, served(Path(folder) / "data", **engines) as server:
-        soaked, writers = soak(server, asked.minutes * 60, load)
+    with tempfile.TemporaryDirectory() as name, kept_short(Path(name) / "data", load, **engines) as server:
+        soaked, writers = soak(server, asked.minutes * 60, load, Path(name) / "backups")
         assert_kept(server, writers)
-        wrong = complaints(soaked)
+        assert_backed_up(soaked, writers, Path(name) / "backups")
+        wrong = [*complaints(soaked), *delays(soaked)]
         sys.stdout.write("\n".join([*head("what", "how much"), *rows(soaked, load), *wrong, ""]))
     return 1 if wrong else 0
 
@@ -268,6 +360,15 @@ def assert_kept(server: Served, writers: list[Writer]) -> None:
     server.start()
     assert_stored(server, writers)
     assert "Traceback" not in server.log.read_text()
+
+
+def assert_backed_up(soaked: Soaked, writers: list[Writer], backups: Path) -> None:
+    """All backups are well, and the last one has what was acknowledged before it began, and nothing by half."""
+    assert "all backups are well" in run("backup", backups, "--check")
+    restored = backups.with_name("restored")
+    run("restore", backups, "--data", restored)
+    with served(restored) as server:
+        assert_a_moment(server, writers, *soaked.held)
 
 
 if __name__ == "__main__":

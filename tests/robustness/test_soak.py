@@ -8,17 +8,19 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from tests.harness import served
 from tests.robustness import soak
 
 SECONDS = float(os.environ.get("EVENTS_SOAK_SECONDS", "120"))
 
 
 def test_nothing_grows_and_nothing_is_lost(tmp_path: Path) -> None:
-    load = soak.Load(readers=3, watchers=5, deleters=1, pause=4.0)
-    with served(tmp_path / "data", merge_events=2000) as server:
-        soaked, writers = soak.soak(server, SECONDS, load)
+    load = soak.Load(readers=3, watchers=5, deleters=1, retained=1, pause=4.0)
+    backups = tmp_path / "backups"
+    with soak.kept_short(tmp_path / "data", load, merge_events=2000) as server:
+        soaked, writers = soak.soak(server, SECONDS, load, backups)
         soak.assert_kept(server, writers)
+    soak.assert_backed_up(soaked, writers, backups)
     assert soaked.deleted > 0
+    assert soaked.retained > 0
     assert soaked.told > 0
     assert soak.complaints(soaked) == []

@@ -172,6 +172,18 @@ def is_stored(server: Served, writers: list[Writer]) -> bool:
     return True
 
 
+def assert_a_moment(server: Served, writers: Sequence[Writer], before: Sequence[int], after: Sequence[int]) -> None:
+    """Each writer's batches up to one that was sent while the backup was taken are there, wholly; and summaries fit."""
+    for writer, least, most in zip(writers, before, after, strict=True):
+        task = Task(server, writer.task)
+        stored = task.stored(writer)
+        count = len(stored.lines) // LINES
+        assert least <= count <= most + 1
+        assert stored == writer.expected(count)
+        last = {metric: values["count"] for metric, values in task.last_metrics(writer).items()}
+        assert last == {metric: len(points) for metric, points in stored.points.items()}
+
+
 def acknowledged(writers: Iterable[Writer]) -> int:
     """How many batches of all writers were acknowledged."""
     return sum(writer.acknowledged for writer in writers)
@@ -219,9 +231,9 @@ class Task:
         }
 
 
-def new_task(server: Served) -> str:
-    """The id of a task made now."""
-    created: str = _call(server, "tasks.create", name="a task", type="training")["id"]
+def new_task(server: Served, **fields: str) -> str:
+    """The id of a task made now; fields: what else it has, such as its project."""
+    created: str = _call(server, "tasks.create", name="a task", type="training", **fields)["id"]
     return created
 
 

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from tests.harness import Served, apiserver, run, served, wait_until
-from tests.robustness.writers import LINES, Task, Writer, new_task, writing
+from tests.robustness.writers import Writer, assert_a_moment, new_task, writing
 
 BACKUPS = int(os.environ.get("EVENTS_KILLS", "2"))
 
@@ -59,18 +59,6 @@ class Uploader:
 
 def content(number: int) -> bytes:
     return f"{number} ".encode() * (number % 50 + 1) * 100
-
-
-def assert_a_moment(server: Served, writers: Sequence[Writer], before: Sequence[int], after: Sequence[int]) -> None:
-    """Each writer's batches up to one that was sent while the backup was taken are there, wholly; and summaries fit."""
-    for writer, least, most in zip(writers, before, after, strict=True):
-        task = Task(server, writer.task)
-        stored = task.stored(writer)
-        count = len(stored.lines) // LINES
-        assert least <= count <= most + 1
-        assert stored == writer.expected(count)
-        last = {metric: values["count"] for metric, values in task.last_metrics(writer).items()}
-        assert last == {metric: len(points) for metric, points in stored.points.items()}
 
 
 def assert_files(server: Served, ids: Sequence[str]) -> None:
