@@ -25,18 +25,28 @@ _SMALL = 10
 
 def measure(run: Run) -> None:
     """The figures write.*, delete and log.rate."""
-    _one_client(run)
-    _four_clients(run)
-    _short_batches(run)
-    _small_batches(run)
-    _log_lines(run)
+    for section in (_one_client, _four_clients, _short_batches, _small_batches, _log_lines):
+        section(run)
+        if run.sizes.waits:
+            _settle(run)
+
+
+def _settle(run: Run) -> None:
+    """Wait until nothing that came so far is compacted or merged in the background."""
+    for server in (run.server, run.second):
+        server.wait_until_compacted()
+    run.engines.settle()
 
 
 def _one_client(run: Run) -> None:
-    """Server and engine take turns, because the machine's speed changes from minute to minute."""
+    """Server and engine take turns, because the machine's speed changes from minute to minute.
+
+    Both have taken as much before as they take in a turn: until then, Elasticsearch compiles most of what it runs.
+    """
     server, sizes, events = run.server, run.sizes, run.sizes.rounds * run.sizes.bodies * run.sizes.batch
     task = server.task("one client")
     _direct_rate(run, POINTS, ["warm up"])
+    _rate(run, [(server, server.task("warm up"))], "noise", sizes.bodies)
     rates, direct = [], []
     cpu, node, alone = _Cpu(server.cpu), _Cpu(run.engines.cpu), _Cpu(run.engines.cpu)
     compiling = _Cpu(run.engines.compiling)

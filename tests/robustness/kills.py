@@ -29,10 +29,9 @@ from tests.engines.fixtures import own_engines, own_nodes
 from tests.golden.make import names, unpack
 from tests.golden.test_golden import assert_answers
 from tests.harness import PATIENCE, Served, apiserver, run, served, wait_until
-from tests.operating.backup.test_under_load import assert_a_moment
 from tests.robustness.history.rounds import STRICT, Counted, Kills, run_round
 from tests.robustness.tables import head, row
-from tests.robustness.writers import Writer, acknowledged, assert_stored, new_task, writing
+from tests.robustness.writers import Writer, acknowledged, assert_a_moment, assert_stored, new_task, writing
 
 _KILLS_A_TASK, _KILLS_A_HISTORY = 10, 3
 #: So many that each way kills more often than once.
