@@ -1,8 +1,8 @@
 /** The controls above charts: which names, which axis, how smooth, which scales, how large. */
 
 import type { ComponentChildren, JSX } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
 
+import { useTyped } from "../parts/typed";
 import type { Size } from "./Charts";
 import css from "./Controls.module.css";
 import { SMOOTHINGS, smoothingOf, textOfSmoothing } from "./smoothing";
@@ -74,40 +74,26 @@ export function Controls({ view, onView, axes, size, onSize, children }: Props):
   );
 }
 
-/** Typing does not ask at each letter. */
-const PAUSE = 200;
-
 function Find({ find, onFind }: { find: string; onFind: (find: string) => void }): JSX.Element {
-  const [text, setText] = useState(find);
-  const sent = useRef(find);
-  useEffect(() => {
-    if (find !== sent.current) setText((sent.current = find));
-  }, [find]);
-  useEffect(() => {
-    if (text === sent.current) return;
-    const timer = setTimeout(() => onFind((sent.current = text)), PAUSE);
-    return () => clearTimeout(timer);
-  }, [text]);
+  const { typed, type } = useTyped(find, onFind);
   return (
     <input
       type="search"
       class={css["find"]}
       placeholder="Names (regular expression)"
       aria-label="Find charts by name, as a regular expression"
-      aria-invalid={ofNames(text) === null}
-      title={ofNames(text) ? "" : "Not a valid expression: names that contain it are shown"}
-      value={text}
-      onInput={(event) => setText(event.currentTarget.value)}
+      aria-invalid={ofNames(typed) === null}
+      title={ofNames(typed) ? "" : "Not a valid expression: names that contain it are shown"}
+      value={typed}
+      onInput={(event) => type(event.currentTarget.value)}
     />
   );
 }
 
 function Smooth({ smooth, onSmooth }: { smooth: string; onSmooth: (smooth: string, push: boolean) => void }): JSX.Element {
-  const { kind, amount } = smoothingOf(smooth);
+  const { typed, type } = useTyped(smooth, (moved) => onSmooth(moved, false));
+  const { kind, amount } = smoothingOf(typed);
   const { slider } = kind;
-  const [shown, setShown] = useState(amount);
-  const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
-  useEffect(() => setShown(amount), [kind, amount]);
   return (
     <label>
       <span>Smooth</span>
@@ -132,15 +118,10 @@ function Smooth({ smooth, onSmooth }: { smooth: string; onSmooth: (smooth: strin
             aria-label="How smooth"
             min={0}
             max={slider.steps}
-            value={slider.toStep(shown)}
-            onInput={(event) => {
-              const next = slider.ofStep(Number(event.currentTarget.value));
-              setShown(next);
-              clearTimeout(timer.current);
-              timer.current = setTimeout(() => onSmooth(textOfSmoothing(kind, next), false), 120);
-            }}
+            value={slider.toStep(amount)}
+            onInput={(event) => type(textOfSmoothing(kind, slider.ofStep(Number(event.currentTarget.value))))}
           />
-          <output>{shown}</output>
+          <output>{amount}</output>
         </>
       )}
     </label>

@@ -1,13 +1,14 @@
 /** The bar above a console: the search, filters, jumps, and what is shown. */
 
 import type { JSX } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 
 import { useAsked } from "../parts/asked";
 import { Menu } from "../parts/Menu";
 import { wordsOf } from "../parts/Notice";
 import { SearchField } from "../parts/SearchField";
 import { counted } from "../parts/times";
+import { useTyped } from "../parts/typed";
 import { adjust } from "../state/address";
 import { downloadOf, workersOf, type Wanted } from "./ask";
 import css from "./Console.module.css";
@@ -32,18 +33,9 @@ interface Props {
   readonly onCopy: (() => void) | null;
 }
 
-/** Milliseconds after the last key at which the search begins. */
-const PAUSE = 300;
-
 export function ConsoleBar(props: Props): JSX.Element {
   const { task, view, filter, log, hits, columns } = props;
-  const [text, setText] = useState(view.text);
-  useEffect(() => setText(view.text), [view.text]);
-  useEffect(() => {
-    if (text === view.text) return;
-    const timer = setTimeout(() => adjust({ q: text }), PAUSE);
-    return () => clearTimeout(timer);
-  }, [text]);
+  const { typed, type, tell } = useTyped(view.text, (q) => adjust({ q }));
   const workers = useAsked(`${task}`, (signal) => workersOf(task, signal));
   const known = [...new Set([...(workers.value ?? []), ...view.workers])];
 
@@ -52,15 +44,15 @@ export function ConsoleBar(props: Props): JSX.Element {
       <div class={css["search"]} id="console-search-box">
         <SearchField
           label="Search in the log"
-          value={text}
+          value={typed}
           field={(element) => {
             if (element) element.id = "console-search";
           }}
-          onInput={setText}
+          onInput={type}
           onKeyDown={(event) => {
             if (event.key !== "Enter") return;
             event.preventDefault();
-            if (text !== view.text) adjust({ q: text });
+            if (typed !== view.text) tell();
             else props.onStep(event.shiftKey ? -1 : 1);
           }}
         />

@@ -29,8 +29,8 @@ import css from "./Model.module.css";
 
 export function Model({ project, model: id }: { project: string; model: string }): JSX.Element {
   const asked = useAsked(id, (signal) => oneModel(id, signal));
-  const [edited, setEdited] = useState<Partial<TheModel>>({});
-  useEffect(() => setEdited({}), [asked.value]);
+  const [edits, setEdits] = useState<{ of: TheModel | null; edited: Partial<TheModel> }>({ of: null, edited: {} });
+  const edited = edits.of === asked.value ? edits.edited : {}; // an answer has what was edited before it
   const model = asked.value && { ...asked.value, ...edited };
   useEffect(() => {
     document.title = model ? `${model.name} – Model` : "Model";
@@ -38,10 +38,10 @@ export function Model({ project, model: id }: { project: string; model: string }
   if (asked.error && !model) return <Failed error={asked.error} again={asked.again} />;
   if (!model) return <Waiting />;
   async function edit(fields: Partial<Pick<TheModel, "name" | "comment" | "tags">>): Promise<boolean> {
-    setEdited((before) => ({ ...before, ...fields }));
+    setEdits({ of: asked.value, edited: { ...edited, ...fields } });
     const good = await attempt(() => api("models.update", { model: id, ...fields }));
     if (good) asked.again();
-    else setEdited({});
+    else setEdits({ of: null, edited: {} });
     return good;
   }
   const editable = mayEdit(model);

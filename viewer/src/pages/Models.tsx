@@ -24,12 +24,13 @@ const FIELDS = [
 
 export function Models({ project }: { project: string }): JSX.Element {
   const text = query.value.get("q") ?? "";
-  const [count, setCount] = useState(PAGE);
-  useEffect(() => setCount(PAGE), [project, text]);
+  const of = `${project} ${text}`;
+  const [more, setMore] = useState({ of, count: PAGE });
+  const count = more.of === of ? more.count : PAGE; // another list begins with its first page
   useEffect(() => {
     document.title = "Models";
   }, []);
-  const asked = useAsked(`${project} ${text} ${count}`, async (signal) => {
+  const asked = useAsked(`${of} ${count}`, async (signal) => {
     const where = project === ALL ? {} : { project: [project], include_subprojects: true };
     const wanted = { ...where, ...(text && { search_text: text }), only_fields: FIELDS, order_by: ["-last_update"] };
     return (await api<{ models: Model[] }>("models.get_all_ex", { ...wanted, page: 0, page_size: count }, signal)).models;
@@ -51,7 +52,7 @@ export function Models({ project }: { project: string }): JSX.Element {
       )}
       {asked.value && asked.value.length > 0 && <Table models={asked.value} />}
       {asked.value?.length === count && count < MOST && (
-        <button type="button" disabled={asked.waiting} onClick={() => setCount(count + PAGE)}>
+        <button type="button" disabled={asked.waiting} onClick={() => setMore({ of, count: count + PAGE })}>
           Show more
         </button>
       )}

@@ -5,6 +5,7 @@ import { useEffect, useState } from "preact/hooks";
 
 import { Link } from "../parts/Link";
 import { Menu, type MenuItem } from "../parts/Menu";
+import { useTyped } from "../parts/typed";
 import { columnOf } from "./columns";
 import { ColumnsDialog } from "./ColumnsDialog";
 import { FilterDialog } from "./FilterDialog";
@@ -24,8 +25,6 @@ interface Props {
   readonly total: number | null;
 }
 
-/** Milliseconds after the last letter at which a search begins. */
-const PAUSE = 250;
 const GROUPS = ["status", "user", "tags", "type", "project"];
 
 export function Bar({ project, shown, change, total }: Props): JSX.Element {
@@ -124,13 +123,7 @@ export function Bar({ project, shown, change, total }: Props): JSX.Element {
 }
 
 function Search({ text, change }: { text: string; change: (text: string) => void }): JSX.Element {
-  const [typed, setTyped] = useState(text);
-  useEffect(() => setTyped(text), [text]);
-  useEffect(() => {
-    if (typed === text) return;
-    const timer = setTimeout(() => change(typed), PAUSE);
-    return () => clearTimeout(timer);
-  }, [typed]);
+  const { typed, type } = useTyped(text, change);
   return (
     <input
       type="search"
@@ -138,7 +131,7 @@ function Search({ text, change }: { text: string; change: (text: string) => void
       aria-label="Search runs by name, comment or id"
       value={typed}
       maxLength={200}
-      onInput={(event) => setTyped(event.currentTarget.value)}
+      onInput={(event) => type(event.currentTarget.value)}
     />
   );
 }
