@@ -7,18 +7,14 @@ from collections.abc import Iterator
 import pytest
 
 from tests.clients.sdk import sdk_of
+from tests.clients.web_ui import serving
 from tests.clients.web_ui.browser import Browser
 from tests.clients.web_ui.screens import SCREENS, Ask, Logged, Screen
+from tests.clients.web_ui.serving import ORIGIN
 from tests.clients.web_ui.shapes import misfit
-from tests.harness import Served, basic, served
+from tests.harness import Served, basic
 
-ORIGIN = "http://ui.example:8080"
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with served(tmp_path_factory.mktemp("web-ui") / "data", allowed_origins=ORIGIN) as running:
-        yield running
+server = serving.server
 
 
 @pytest.fixture(scope="module")

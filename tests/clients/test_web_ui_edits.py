@@ -7,17 +7,18 @@ from typing import Any
 
 import pytest
 
+from tests.clients.web_ui import serving
 from tests.clients.web_ui.browser import Browser
+from tests.clients.web_ui.serving import ORIGIN
 from tests.clients.web_ui.shapes import misfit
-from tests.harness import basic, served
+from tests.harness import Served, basic
 
-ORIGIN = "http://ui.example:8080"
+server = serving.server
 
 
 @pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    data = tmp_path_factory.mktemp("web-ui-edits") / "data"
-    with served(data, allowed_origins=ORIGIN) as server, Browser(server.api_url, ORIGIN) as browser:
+def browser(server: Served) -> Iterator[Browser]:
+    with Browser(server.api_url, ORIGIN) as browser:
         browser.call("auth.login", headers={"Authorization": basic()})
         yield browser
 
