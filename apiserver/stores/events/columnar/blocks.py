@@ -226,25 +226,6 @@ class Found(NamedTuple):
         return [block for block in self.blocks if block.reaches >= self.deleted]
 
 
-class Near(NamedTuple):
-    """Blocks that lie at one end of a range. In `known`, these are all that there are."""
-
-    found: Found
-    known: Range | None
-    """None: there are more at the very end of the range."""
-
-
-def near(found: Found, range: Range, most: int, *, descending: bool) -> Near:
-    """What is known at an end of the range by these `most` blocks of that end, in order, or by fewer: by all."""
-    if len(found.blocks) < most:
-        return Near(found, range)
-    if descending:
-        known = Range(found.blocks[-1].last + 1, range.greatest)
-    else:
-        known = Range(range.least, found.blocks[-1].first - 1)
-    return Near(found, known if known.least <= known.greatest else None)
-
-
 class Gone(Exception):
     """A block is no longer there, as another one has its points now. The reader has to begin again."""
 
@@ -268,19 +249,11 @@ class BlockStore(Protocol):
     async def put(self, blocks: Sequence[NewBlock]) -> None:
         """Keep the blocks. All of these writes have ended once this returns, or raises Refused."""
 
-    async def find(
-        self, series: SeriesQuery, range: Range = EVERYWHERE, since: int | None = None, place: int = 0
-    ) -> Found:
-        """The blocks of the series with iterations in the range that were put at a place or behind it.
-
-        With `since`, only those whose `newest` lies behind it.
-        """
+    async def find(self, series: SeriesQuery, range: Range = EVERYWHERE, place: int = 0) -> Found:
+        """The blocks of the series with iterations in the range that were put at a place or behind it."""
 
     async def find_of_each(self, queries: Sequence[SeriesQuery]) -> list[Found]:
         """As `find` of each query, in order: for the few series of many owners."""
-
-    async def near(self, owner: Owner, range: Range, most: int, *, descending: bool) -> Near:
-        """Up to `most` blocks with something in the range: those of least `first`, or else of greatest `last`."""
 
     async def crowded(self, fragments: int) -> Mapping[Owner, int]:
         """Owners that have a series with so many fragments, or some of these owners.

@@ -1,7 +1,7 @@
 """Reads the log of an owner: finds blocks, leaves out fragments that were sent again, walks over stretches of lines.
 
-A walk asks the store for the blocks at one end of what it has not seen yet, a few at first, and reads as many stretches
-as its reader needs. If a block is gone, the walk asks again from where it stands: what it has passed stays as it was.
+A walk reads as many stretches as its reader needs. If lines of some series or workers are wanted, it asks some blocks
+at a time whether they may have any, a few at first.
 
 A fragment was sent again if a chunk names one with its id, but of another place (`log_batches.py`). Lines that are sent
 again have their old timestamps, so only chunks of these times are asked.
@@ -11,15 +11,15 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
-from itertools import accumulate, chain
+from itertools import accumulate
 
 import numpy as np
 
 from apiserver.events.model import EventType, LogPosition, Owner
-from apiserver.events.queries import EVERYWHERE, Range, SeriesQuery
-from apiserver.stores.events.base import PAGE_BYTES, EventStoreBusy
-from apiserver.stores.events.columnar.blocks import NO_SERIES, Block, Columns, Found, Gone
-from apiserver.stores.events.columnar.loading import TRIES, Loaded, Loader
+from apiserver.events.queries import EVERYWHERE, SeriesQuery
+from apiserver.stores.events.base import PAGE_BYTES
+from apiserver.stores.events.columnar.blocks import NO_SERIES, Block, Columns, Found
+from apiserver.stores.events.columnar.loading import Loaded, Loader
 from apiserver.stores.events.columnar.log_blocks import (
     ABOUT,
     BATCHES,
@@ -39,7 +39,7 @@ from apiserver.stores.events.columnar.stretches import OfSeries, Stretch, stretc
 from apiserver.stores.events.columns.lines import Lines, Texts, joined
 from apiserver.stores.events.parts import in_parts
 
-#: Blocks that a walk asks for at first, how many times as many it asks for next, and at most.
+#: Stretches that are asked at first whether they may have wanted lines, how many times as many then, and at most.
 _FIRST, _TIMES, _MOST = 20, 5, 2500
 
 
@@ -75,75 +75,42 @@ class LogLoader(Loader):
 
     async def walk(
         self,
-        owner: Owner,
+        log: Sequence[Stretch],
         after: LogPosition | None,
         *,
         lines: int,
         descending: bool = False,
         may_be_in: Callable[[Columns], bool] | None = None,
-        whole: Sequence[Stretch] | None = None,
     ) -> AsyncIterator[tuple[list[Stretch], Loaded]]:
-        """The stretches behind a position in walking order, cut there, some at a time; first so many `lines`.
+        """The stretches of a log behind a position in walking order, cut there, some at a time; first so many `lines`.
 
-        `may_be_in` says by the column `about` of a block whether it may have any lines that are wanted. If all
-        stretches of the log are known, they are `whole`. Then Gone is raised if one of their blocks is not there.
+        `may_be_in` says by the column `about` of a block whether it may have any lines that are wanted.
         """
         first, last = places_of(EVERYWHERE).least, places_of(EVERYWHERE).greatest
         if after is not None:
             first, last = (first, place_of(after) - 1) if descending else (place_of(after) + 1, last)
-        if whole is not None:
-            async for some, loaded in self._loaded(whole, first, last, lines, descending, may_be_in):
-                yield some, loaded
-            return
-        most, tries = _FIRST, 0
-        while first <= last and tries < TRIES:
-            rest = Range(position_at(first).timestamp, position_at(last).timestamp)
-            near, known = await self._near(owner, rest, most, descending=descending)
-            most = min(most * _TIMES, _MOST)
-            begin, end = max(first, places_of(known).least), min(last, places_of(known).greatest)
-            try:
-                found, _ = await self.seen(near)
-                inside = stretches(found).get(NO_SERIES, ())
-                async for some, loaded in self._loaded(inside, begin, end, lines, descending, may_be_in):
-                    yield some, loaded
-                    first, last, tries = (first, some[-1].first - 1, 0) if descending else (some[-1].last + 1, last, 0)
-                    lines -= sum([one.size for one in some])
-            except Gone:
-                tries += 1
-                continue
-            first, last = (first, begin - 1) if descending else (end + 1, last)
-        if tries == TRIES:
-            raise EventStoreBusy("this log is compacted again and again", overloaded=False)
-
-    async def _near(self, owner: Owner, times: Range, most: int, *, descending: bool) -> tuple[Found, Range]:
-        """Blocks at one end of a range of times, and a range at this end in which these are all."""
-        near = await self.store.near(owner, times, most, descending=descending)
-        if near.known is not None:
-            return near.found, near.known
-        end = times.greatest if descending else times.least
-        only = Range(end, end)
-        return await self.store.find(SeriesQuery(owner, EventType.LOG), only), only
-
-    async def _loaded(
-        self,
-        inside: Sequence[Stretch],
-        first: int,
-        last: int,
-        lines: int,
-        descending: bool,
-        may_be_in: Callable[[Columns], bool] | None,
-    ) -> AsyncIterator[tuple[list[Stretch], Loaded]]:
-        """The stretches between two places, cut there, with their columns: first those that have so many lines."""
         left = [
-            part for one in inside if one.first <= last and first <= one.last and (part := cut(one, first, last)).parts
+            part for one in log if one.first <= last and first <= one.last and (part := cut(one, first, last)).parts
         ]
-        if may_be_in is not None:
-            about = await self.column(ABOUT, blocks_of(left))
-            left = [one for one in left if any(may_be_in(about[part.block.id]) for part in one.parts)]
         left = left[::-1] if descending else left
-        enough = bisect_left([*accumulate(one.size for one in left)], lines) + 1 if lines > 0 else 0
-        for some in chain(in_parts(left[:enough], bytes_of, PAGE_BYTES), in_parts(left[enough:], bytes_of, PAGE_BYTES)):
-            yield some, await self.column(LINES, blocks_of(some))
+        parts: Iterable[Sequence[Stretch]] = [left] if may_be_in is None else _more_and_more(left)
+        for some in parts:
+            if may_be_in is not None:
+                about = await self.column(ABOUT, blocks_of(some))
+                some = [one for one in some if any(may_be_in(about[part.block.id]) for part in one.parts)]
+            enough = bisect_left([*accumulate(one.size for one in some)], lines) + 1 if lines > 0 else 0
+            for those in (some[:enough], some[enough:]):
+                for taken in in_parts(those, bytes_of, PAGE_BYTES):
+                    yield taken, await self.column(LINES, blocks_of(taken))
+                    lines -= sum([one.size for one in taken])
+
+
+def _more_and_more(some: Sequence[Stretch]) -> Iterator[Sequence[Stretch]]:
+    """The stretches in parts, of which each is larger than the one before."""
+    start, count = 0, _FIRST
+    while start < len(some):
+        yield some[start : start + count]
+        start, count = start + count, min(count * _TIMES, _MOST)
 
 
 def of_lasting(found: Found, up_to: int) -> Found:

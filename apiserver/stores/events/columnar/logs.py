@@ -34,7 +34,6 @@ from itertools import accumulate
 import numpy as np
 
 from apiserver import answers
-from apiserver.events.changes import OwnerChanges
 from apiserver.events.log_filter import LineFilter, LogHits
 from apiserver.events.model import EventBatch, EventType, LogLine, LogPosition, LogSize, Owner, Selection, SeriesName
 from apiserver.events.queries import PageQuery, SeriesQuery
@@ -48,7 +47,6 @@ from apiserver.stores.events.columnar.log_blocks import (
     LINES,
     about_of,
     fragments,
-    note_in,
     place_of,
     position_at,
 )
@@ -90,29 +88,24 @@ class LogReads:
     # --- pages -------------------------------------------------------------------------------------
 
     @answers.counted
+    @_begins_again
     async def log_lines(
         self, series: SeriesQuery, page: PageQuery[LogPosition], workers: Collection[str] | None = None
     ) -> list[LogLine]:
-        return await self._lines_of(series.owner, WantedLines.of(series, page, workers))
+        wanted = WantedLines.of(series, page, workers)
+        return await self._lines_of(await self._log.stretches(series.owner), wanted)
 
-    async def _lines_of(
-        self, owner: Owner, wanted: WantedLines, whole: Sequence[Stretch] | None = None
-    ) -> list[LogLine]:
-        """The lines of a page; of the `whole` log, if it is known."""
-        page = await self._page(owner, wanted, whole)
+    async def _lines_of(self, log: Sequence[Stretch], wanted: WantedLines) -> list[LogLine]:
+        """The lines of a page of a log."""
+        page = await self._page(log, wanted)
         if page.is_large and wanted.whole:
-            return page.whole_timestamps() or (await self._page(owner, wanted.of_one_timestamp, whole)).lines()
+            return page.whole_timestamps() or (await self._page(log, wanted.of_one_timestamp)).lines()
         return page.lines()
 
-    async def _page(self, owner: Owner, wanted: WantedLines, whole: Sequence[Stretch] | None) -> PageOfLines:
+    async def _page(self, log: Sequence[Stretch], wanted: WantedLines) -> PageOfLines:
         page = PageOfLines(wanted)
         walk = self._log.walk(
-            owner,
-            wanted.after,
-            descending=wanted.descending,
-            lines=wanted.limit,
-            may_be_in=_may_be_in(wanted),
-            whole=whole,
+            log, wanted.after, descending=wanted.descending, lines=wanted.limit, may_be_in=_may_be_in(wanted)
         )
         async for some, loaded in walk:
             if await off_loop(size_of(some), partial(_add, page, some, loaded)):
@@ -126,8 +119,8 @@ class LogReads:
         if series.selection:
             return await self.log_lines(series, page), await self.log_count(series)
         counted = await self._counted(series.owner)
-        wanted, whole = WantedLines.of(series, page, None), [one for one, _ in counted]
-        return await self._lines_of(series.owner, wanted, whole), sum([count for _, count in counted])
+        lines = await self._lines_of([one for one, _ in counted], WantedLines.of(series, page, None))
+        return lines, sum([count for _, count in counted])
 
     def whole_lines(self, owner: Owner) -> AsyncIterator[Lines]:
         return whole_lines(self._log, owner)
@@ -210,10 +203,11 @@ class LogReads:
     # --- searches ----------------------------------------------------------------------------------
 
     @answers.counted
+    @_begins_again
     async def log_hits(self, owner: Owner, wanted: LineFilter, after: LogPosition | None) -> LogHits:
         places: list[int] = []
         searched = size = 0
-        async for some, loaded in self._log.walk(owner, after, lines=SEARCHED):
+        async for some, loaded in self._log.walk(await self._log.stretches(owner), after, lines=SEARCHED):
             for one in some:
                 found, count = await off_loop(one.size, partial(_hits, one, loaded, wanted))
                 places += [searched + place for place in found]
@@ -271,19 +265,11 @@ class ColumnarLogs(LogReads):
         """
         return await compact(LinesMaker(self.loader), SeriesQuery(owner, EventType.LOG), self._name, fewest)
 
-    # --- what there is, and what changed ---------------------------------------------------------------
+    # --- what there is -----------------------------------------------------------------------------
 
     async def series(self, owner: Owner) -> list[SeriesName]:
         counts, _ = await self._about(owner)
         return sorted(SeriesName(EventType.LOG, *name) for name in counts)
-
-    async def changes(self, owner: Owner, since: int) -> tuple[int, OwnerChanges]:
-        """What changed behind a place, perhaps with more, and the place to ask from next."""
-        reached = await self.loader.store.ended(owner)
-        found = await self.loader.store.find(SeriesQuery(owner, EventType.LOG), since=since)
-        lines = sum([block.count for block in found.blocks])
-        everything = found.noted > since or note_in(found.blocks) is not None
-        return reached, OwnerChanges(log_lines=lines, everything=everything)
 
 
 def _may_be_in(wanted: WantedLines) -> Callable[[Columns], bool] | None:

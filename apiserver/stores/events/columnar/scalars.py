@@ -1,4 +1,4 @@
-"""Scalars over a block store: writes fragments, reads points, stats and buckets of blocks, tells what changed.
+"""Scalars over a block store: writes fragments, reads points, stats and buckets of blocks.
 
 The methods are those of `EventStore` (`stores/events/base.py`) with the same names. A read asks the store once for what
 there is of the series, and then for columns. If a block is gone by then, it was compacted, and the read begins again.
@@ -13,7 +13,6 @@ from typing import TypeVar
 
 from apiserver import answers
 from apiserver.events.aggregates import Buckets, CurvesInBuckets, Neighbours
-from apiserver.events.changes import OwnerChanges
 from apiserver.events.model import (
     EventBatch,
     EventType,
@@ -25,7 +24,7 @@ from apiserver.events.model import (
     WorkerMeans,
     WorkerSpan,
 )
-from apiserver.events.queries import BucketQuery, CommonBuckets, CurvesQuery, Grid, PageQuery, Range, SeriesQuery
+from apiserver.events.queries import BucketQuery, CommonBuckets, CurvesQuery, Grid, PageQuery, SeriesQuery
 from apiserver.off_loop import off_loop
 from apiserver.stores.events.columnar import buckets as bucketing
 from apiserver.stores.events.columnar import by_worker, curves, last_values, pages, statistics
@@ -175,7 +174,7 @@ class ColumnarScalars(ScalarReads):
         """
         return await compact(PointsMaker(self.loader), SeriesQuery(owner, EventType.SCALAR), self._name, fewest)
 
-    # --- what there is, and what changed ---------------------------------------------------------------
+    # --- what there is -----------------------------------------------------------------------------
 
     async def series(self, owner: Owner) -> list[SeriesName]:
         found = await self.loader.finder.series(SeriesQuery(owner, EventType.SCALAR))
@@ -184,12 +183,3 @@ class ColumnarScalars(ScalarReads):
     async def count(self, series: SeriesQuery) -> int:
         """How many points the series have, exactly. Each iteration of a series counts once."""
         return await self._read_one(series, statistics.count)
-
-    async def changes(self, owner: Owner, since: int) -> tuple[int, OwnerChanges]:
-        """What changed behind a place, perhaps with more, and the place to ask from next."""
-        reached = await self.loader.store.ended(owner)
-        found = await self.loader.store.find(SeriesQuery(owner, EventType.SCALAR), since=since)
-        changes = OwnerChanges(everything=found.noted > since)
-        for block in found.blocks:
-            changes.widen(SeriesName(EventType.SCALAR, *block.series), Range(block.first, block.last))
-        return reached, changes

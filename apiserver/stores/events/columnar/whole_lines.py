@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from functools import partial
 
-from apiserver.events.model import EventType, Owner
+from apiserver.events.model import EventType, LogPosition, Owner
 from apiserver.events.queries import Range, SeriesQuery
 from apiserver.off_loop import off_loop
 from apiserver.stores.events.columnar.blocks import NO_SERIES, NOTHING
@@ -34,10 +34,20 @@ from apiserver.stores.events.columns.lines import joined as lines_of_all
 
 async def whole_lines(loader: LogLoader, owner: Owner) -> AsyncIterator[Lines]:
     """All lines of the owner in their order, some at a time."""
-    async for some, loaded in loader.walk(owner, None, lines=0):
+    after: LogPosition | None = None
+    while (lines := await _behind(loader, owner, after)) is not None:
+        yield lines
+        after = lines.position(len(lines) - 1)
+
+
+@begins_again()
+async def _behind(loader: LogLoader, owner: Owner, after: LogPosition | None) -> Lines | None:
+    """The next lines behind a position; None: there are none."""
+    async for some, loaded in loader.walk(await loader.stretches(owner), after, lines=0):
         lines = await off_loop(size_of(some), partial(_lines, some, loaded))
         if len(lines):
-            yield lines
+            return lines
+    return None
 
 
 def _lines(some: Sequence[Stretch], loaded: Loaded) -> Lines:

@@ -24,7 +24,7 @@ from apiserver.events.model import EventType, JsonObject, Owner, Selection
 from apiserver.events.queries import EVERYWHERE, Range, SeriesQuery
 from apiserver.off_loop import off_loop
 from apiserver.stores.events.base import EventStoreBusy, EventStoreError
-from apiserver.stores.events.columnar.blocks import Block, Columns, Found, Gone, Near, NewBlock, Refused, near
+from apiserver.stores.events.columnar.blocks import Block, Columns, Found, Gone, NewBlock, Refused
 from apiserver.stores.events.columns.names import matcher
 from apiserver.stores.events.elasticsearch import bulk, names
 from apiserver.stores.events.elasticsearch.block_documents import (
@@ -50,7 +50,6 @@ from apiserver.stores.events.elasticsearch.queries import (
     all_of,
     any_of,
     between,
-    blocks_since,
     inside,
     of,
     of_each,
@@ -213,12 +212,8 @@ class ElasticsearchBlocks:
 
     # --- reading -----------------------------------------------------------------------------------
 
-    async def find(
-        self, series: SeriesQuery, range: Range = EVERYWHERE, since: int | None = None, place: int = 0
-    ) -> Found:
+    async def find(self, series: SeriesQuery, range: Range = EVERYWHERE, place: int = 0) -> Found:
         conditions = [*_with_something_in(range), *(between("_seq_no", place, None) if place else ())]
-        if since is not None:
-            conditions.append(blocks_since(since))
         index = self._index(series.owner)
 
         async def search(see_all: bool) -> Found:
@@ -227,7 +222,7 @@ class ElasticsearchBlocks:
             found = await self._found([series.owner], of(series, *conditions))
             return _selected(found[series.owner], series.selection, range)
 
-        if range != EVERYWHERE or since is not None:
+        if range != EVERYWHERE:
             return await search(False)
         return await self._cluster.looks.find(series, place, index, search)
 
@@ -257,23 +252,6 @@ class ElasticsearchBlocks:
         for some in blocks.values():
             found[some[0].owner].blocks.extend(some)
         return found
-
-    async def near(self, owner: Owner, range: Range, most: int, *, descending: bool) -> Near:
-        blocks = of(SeriesQuery(owner, self.type), *_with_something_in(range))
-        end = "last" if descending else "first"
-        ids = deletion_ids(owner)
-        body = {
-            **_BARE,
-            "size": most + len(ids),
-            "query": any_of([blocks, {"ids": {"values": ids}}]),
-            "sort": [{end: {"order": "desc" if descending else "asc", "missing": "_first"}}],
-        }
-        routing = names.owner_key(owner)
-        answer = await self._cluster.search(self._index(owner), body, routing=routing, preference=self._copies)
-        hits = answer["hits"]["hits"]
-        some = [block for hit in hits if deletion_of(hit) is None for block in blocks_of(hit, {routing: owner})]
-        deleted = _deleted(hit for hit in hits if deletion_of(hit) is not None)
-        return near(deleted._replace(blocks=some[:most]), range, most, descending=descending)
 
     async def _hits(self, owners: Collection[Owner], query: JsonObject) -> AsyncIterator[JsonObject]:
         """The hits in the order of their places, perhaps some of them twice.

@@ -30,7 +30,7 @@ from typing import NamedTuple, Protocol, TypeVar
 from apiserver.events.model import EventBatch, EventType, LogColumns, Owner, Selection
 from apiserver.events.queries import EVERYWHERE, GREATEST, LEAST, Range, SeriesQuery
 from apiserver.stores.events.bounded import Bounded
-from apiserver.stores.events.columnar.blocks import OLD, Block, Columns, Found, Gone, Near, near
+from apiserver.stores.events.columnar.blocks import OLD, Block, Columns, Found, Gone
 from apiserver.stores.events.columnar.log_blocks import on_axis
 from apiserver.stores.events.columnar.stretches import stretches
 from apiserver.stores.events.columns.names import matcher
@@ -125,12 +125,10 @@ class WithOldDocuments(ElasticsearchBlocks):
 
     # --- the protocol ------------------------------------------------------------------------------
 
-    async def find(
-        self, series: SeriesQuery, range: Range = EVERYWHERE, since: int | None = None, place: int = 0
-    ) -> Found:
-        """The blocks of the series with iterations in the range. Old documents have not changed since any place."""
-        if since is not None or place:
-            return await super().find(series, range, since, place)
+    async def find(self, series: SeriesQuery, range: Range = EVERYWHERE, place: int = 0) -> Found:
+        """The blocks of the series with iterations in the range. Old documents lie before any other place."""
+        if place:
+            return await super().find(series, range, place)
         old = await self._old_blocks([series.owner])  # before others, as they may be moved meanwhile
         return _with(await super().find(series, range), old[series.owner], series.selection, range)
 
@@ -138,15 +136,6 @@ class WithOldDocuments(ElasticsearchBlocks):
         old = await self._old_blocks({series.owner for series in queries})
         found = await super().find_of_each(queries)
         return [_with(one, old[series.owner], series.selection) for one, series in zip(found, queries, strict=True)]
-
-    async def near(self, owner: Owner, range: Range, most: int, *, descending: bool) -> Near:
-        old = (await self._old_blocks([owner]))[owner]
-        new = await super().near(owner, range, most, descending=descending)
-        if not old or new.known is None:
-            return new
-        both = _with(new.found, old, (), new.known)
-        both.blocks.sort(key=lambda one: -one.last if descending else one.first)
-        return near(both._replace(blocks=both.blocks[:most]), new.known, most, descending=descending)
 
     async def fetch(self, wanted: Sequence[tuple[Block, Sequence[str]]]) -> list[Columns]:
         is_old = [block.version == OLD for block, _ in wanted]

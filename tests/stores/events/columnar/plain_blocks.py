@@ -9,9 +9,9 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from apiserver.events.model import EventType, Owner
+from apiserver.events.model import Owner
 from apiserver.events.queries import EVERYWHERE, Range, SeriesQuery
-from apiserver.stores.events.columnar.blocks import Block, Columns, Found, Gone, Near, NewBlock, Version, near
+from apiserver.stores.events.columnar.blocks import Block, Columns, Found, Gone, NewBlock, Version
 from apiserver.stores.events.columns.names import Name
 from tests.contract.plain_event_store import selects
 
@@ -141,9 +141,7 @@ class PlainBlocks:
             await self.pause()
             await self.end([self.of(owner).begin(removed=block)])
 
-    async def find(
-        self, series: SeriesQuery, range: Range = EVERYWHERE, since: int | None = None, place: int = 0
-    ) -> Found:
+    async def find(self, series: SeriesQuery, range: Range = EVERYWHERE, place: int = 0) -> Found:
         await self.pause()
         owner = self.of(series.owner)
         writes = [(one.block, Version(one.place, 1)) for one in owner.kept().values() if one.block is not None]
@@ -154,18 +152,12 @@ class PlainBlocks:
             if selects(series.selection, *one.series)
             and one.first <= range.greatest
             and range.least <= one.last
-            and (since is None or one.newest > since)
             and one.version.place >= place
         ]
         return Found(wanted, *owner.deleted)
 
     async def find_of_each(self, queries: Sequence[SeriesQuery]) -> list[Found]:
         return [await self.find(series) for series in queries]
-
-    async def near(self, owner: Owner, range: Range, most: int, *, descending: bool) -> Near:
-        found = await self.find(SeriesQuery(owner, EventType.LOG), range)
-        found.blocks.sort(key=lambda one: -one.last if descending else one.first)
-        return near(found._replace(blocks=found.blocks[:most]), range, most, descending=descending)
 
     async def crowded(self, fragments: int) -> dict[Owner, int]:
         found: dict[Owner, int] = {}

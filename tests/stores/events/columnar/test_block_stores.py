@@ -24,10 +24,8 @@ def fragment(id: str, first: int = 0, last: int = 9, *, owner: Owner = OWNER, va
     return NewBlock(owner, ("a", variant), id, first, last, 2, {"curve": id.encode(), "details": b"\0\xff"})
 
 
-async def ids(
-    store: BlockStore, series: SeriesQuery = SERIES, range: Range = EVERYWHERE, since: int | None = None
-) -> set[str]:
-    return {block.id for block in (await store.find(series, range, since)).blocks}
+async def ids(store: BlockStore, series: SeriesQuery = SERIES, range: Range = EVERYWHERE) -> set[str]:
+    return {block.id for block in (await store.find(series, range)).blocks}
 
 
 async def one(store: BlockStore, id: str, series: SeriesQuery = SERIES) -> Block:
@@ -190,23 +188,6 @@ async def test_a_block_that_was_put_again_has_to_be_found_again(blocks: BlockSto
     assert await blocks.fetch([(after, ["curve"])]) == [{"curve": b"f"}]
 
 
-async def test_the_blocks_at_an_end_are_found(blocks: BlockStore) -> None:
-    await blocks.delete([OWNER])
-    await blocks.put([fragment("a", 0, 50), fragment("b", 10, 19), fragment("c", 20, 29), fragment("d", 30, 39)])
-    for range, most, descending, expected, known in (
-        (EVERYWHERE, 2, True, {"a", "d"}, Range(40, GREATEST)),
-        (EVERYWHERE, 3, True, {"a", "d", "c"}, Range(30, GREATEST)),
-        (EVERYWHERE, 2, False, {"a", "b"}, Range(LEAST, 9)),
-        (EVERYWHERE, 5, True, {"a", "b", "c", "d"}, EVERYWHERE),
-        (EVERYWHERE, 1, False, {"a"}, Range(LEAST, -1)),
-        (Range(15, 25), 2, True, {"a", "c"}, None),
-        (Range(15, 25), 9, True, {"a", "b", "c"}, Range(15, 25)),
-    ):
-        near = await blocks.near(OWNER, range, most, descending=descending)
-        assert ({block.id for block in near.found.blocks}, near.known) == (expected, known)
-        assert near.found.deleted == (await blocks.find(SERIES)).deleted
-
-
 async def test_columns_are_fetched_by_name(blocks: BlockStore) -> None:
     await blocks.put([fragment("f"), fragment("g")])
     f, g = await one(blocks, "f"), await one(blocks, "g")
@@ -288,26 +269,6 @@ async def test_columns_of_all_kinds_and_sizes_are_fetched(blocks: BlockStore) ->
     assert found[2] == {"curve": b"f"}
 
 
-async def test_what_came_since_a_place_is_found(blocks: BlockStore) -> None:
-    await blocks.put([fragment("old")])
-    since = await blocks.ended(OWNER)
-    assert await ids(blocks, since=since) == set()
-    await blocks.put(
-        [
-            fragment("new"),
-            replace(fragment("of old ones"), statement=Statement(since, since, 0)),
-            replace(fragment("of new ones"), statement=Statement(since + 1, since + 1, 0)),
-            replace(fragment("of none"), statement=Statement(since, None, 0)),
-        ]
-    )
-    assert await ids(blocks, since=since) == {"new", "of new ones", "of none"}
-    of_none = await one(blocks, "of none")
-    assert of_none.statement == Statement(since, None, 0)
-    assert of_none.newest == of_none.version.place > since
-    await blocks.delete([OWNER])
-    assert (await blocks.find(SERIES, since=since)).deleted > since
-
-
 async def test_owners_with_many_fragments_of_a_series_are_found(blocks: BlockStore) -> None:
     assert await blocks.crowded(2) == {}
     await blocks.put([fragment("f"), fragment("g")])
@@ -353,8 +314,6 @@ async def test_a_deletion_before_a_place_leaves_what_lies_behind(blocks: BlockSt
         found = await blocks.find(SERIES)
         assert {block.id for block in found.counting} == {"g"}
         assert found.deleted == place < found.noted <= await blocks.ended(OWNER)
-        near = await blocks.near(OWNER, EVERYWHERE, 9, descending=True)
-        assert (near.found.deleted, near.found.noted) == (found.deleted, found.noted)
         (same,) = await blocks.find_of_each([SERIES])
         assert (same.deleted, same.noted) == (found.deleted, found.noted)
         await blocks.delete_before(OWNER, place - 1)

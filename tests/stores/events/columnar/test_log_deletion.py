@@ -77,16 +77,6 @@ async def test_the_lines_of_a_deletion_that_stopped_can_be_deleted(blocks: Block
     assert await messages(logs) == []
 
 
-async def test_a_deletion_changes_everything(blocks: BlockStore) -> None:
-    logs = ColumnarLogs(blocks)
-    await logs.add(batch(lines(["one", "two"])))
-    since, _ = await logs.changes(OWNER, -1)
-    await logs.delete_logs(LOGS, 1)
-    since, changes = await logs.changes(OWNER, since)
-    assert changes.everything
-    assert not (await logs.changes(OWNER, since))[1]
-
-
 class CountedPuts(ShakyBlocks):
     """Calls of `put` are counted before they do anything."""
 

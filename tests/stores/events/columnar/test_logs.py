@@ -120,19 +120,6 @@ async def test_few_blocks_are_left(blocks: BlockStore) -> None:
     assert await logs.log_count(LOGS) == 40
 
 
-async def test_changes_are_told(blocks: BlockStore) -> None:
-    logs = ColumnarLogs(blocks)
-    since, _ = await logs.changes(OWNER, -1)
-    await logs.add(batch(lines(["one", "two"])))
-    since, changes = await logs.changes(OWNER, since)
-    assert changes.log_lines >= 2
-    await logs.compact(OWNER, fewest=1)
-    since, changes = await logs.changes(OWNER, since)
-    assert not changes
-    await logs.delete([OWNER])
-    assert (await logs.changes(OWNER, since))[1].everything
-
-
 async def test_a_deletion_is_of_chunks_and_fragments(blocks: BlockStore) -> None:
     logs = ColumnarLogs(blocks)
     await logs.add(batch(lines(["one", "two"])))

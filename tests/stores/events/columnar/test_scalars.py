@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from apiserver.events.aggregates import ALL, Aggregate
-from apiserver.events.changes import OwnerChanges
 from apiserver.events.model import (
     SINGLE_VALUE_ITERATION,
     BucketAxis,
@@ -22,7 +21,6 @@ from apiserver.events.model import (
     ScalarColumns,
     ScalarPoints,
     ScalarPosition,
-    SeriesName,
 )
 from apiserver.events.queries import BucketQuery, CurvesQuery, PageQuery, Range, SeriesQuery, Width
 from apiserver.events.smoothing import Kind, Smoothing
@@ -231,24 +229,6 @@ async def test_a_batch_that_is_sent_again_after_a_deletion_is_there(blocks: Bloc
     await both.delete()
     await both.add(run(0, 10))
     await both.assert_same()
-
-
-async def test_changes_name_series_and_iterations(blocks: BlockStore) -> None:
-    engine = ColumnarScalars(blocks)
-    await engine.add(batch(run(0, 100), run(0, 10, variant="test")))
-    place, _ = await engine.changes(OWNER, 0)
-    await engine.add(batch(run(90, 20)))
-    changed = OwnerChanges({SeriesName(EventType.SCALAR, "loss", "train"): Range(90, 109)})
-    now, changes = await engine.changes(OWNER, place)
-    assert changes == changed
-    assert await engine.changes(OWNER, now) == (now, OwnerChanges())
-    await engine.compact(OWNER, fewest=1)
-    _, changes = await engine.changes(OWNER, now)
-    assert changes == OwnerChanges()
-    _, changes = await engine.changes(OWNER, place)
-    assert changes.series.keys() == changed.series.keys()
-    await engine.delete([OWNER])
-    assert (await engine.changes(OWNER, now))[1].everything
 
 
 #: What happens to both stores: points come, all are deleted, series are thinned to so many points, or the engine

@@ -35,11 +35,9 @@ class WatchedBlocks(PlainBlocks):
         """The columns that were fetched."""
         return {name for _, names in self.fetched for name in names}
 
-    async def find(
-        self, series: SeriesQuery, range: Range = EVERYWHERE, since: int | None = None, place: int = 0
-    ) -> Found:
+    async def find(self, series: SeriesQuery, range: Range = EVERYWHERE, place: int = 0) -> Found:
         self.searches += 1
-        found = await super().find(series, range, since, place)
+        found = await super().find(series, range, place)
         self.found.append(found)
         return found
 
