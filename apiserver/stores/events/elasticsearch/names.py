@@ -10,12 +10,9 @@ from __future__ import annotations
 import hashlib
 import re
 from base64 import urlsafe_b64encode
-from binascii import b2a_base64
 from functools import lru_cache
 
-import numpy as np
-
-from apiserver.events.model import EventType, Int64Array, Owner
+from apiserver.events.model import EventType, Owner
 from apiserver.events.queries import SeriesQuery
 from apiserver.stores.events.base import EventStoreError
 
@@ -23,10 +20,6 @@ _PLAIN = re.compile(r"[a-z0-9_-]{1,64}")
 #: Names of indices have up to 255 bytes.
 _LONGEST = 180
 _HASH_BYTES = 16
-_ID_BYTES = _HASH_BYTES + 8
-_ID_CHARACTERS = _ID_BYTES * 4 // 3
-_URL_SAFE = bytes.maketrans(b"+/", b"-_")
-_SIGN = np.uint64(1 << 63)
 _BLOCKS = "blocks"
 
 
@@ -94,11 +87,6 @@ def series_of(owner: str, metric: str, variant: str) -> str:
     return series_key(series_hash(owner, metric, variant))
 
 
-def ids(hashed: bytes, numbers: Int64Array) -> list[str]:
-    """The id of each event with this hash and one of these numbers (iterations, or numbers of lines)."""
-    raw = np.empty((len(numbers), _ID_BYTES), np.uint8)
-    raw[:, :_HASH_BYTES] = np.frombuffer(hashed, np.uint8)
-    ordered = numbers.astype(np.int64).view(np.uint64) ^ _SIGN
-    raw[:, _HASH_BYTES:] = ordered.astype(">u8").view(np.uint8).reshape(-1, 8)
-    text = b2a_base64(raw.tobytes(), newline=False).translate(_URL_SAFE).decode()
-    return [text[start : start + _ID_CHARACTERS] for start in range(0, len(text), _ID_CHARACTERS)]
+def id_of(hashed: bytes, number: int) -> str:
+    """The id of the event with this hash and this number: its iteration, or the number of its line."""
+    return urlsafe_b64encode(hashed + (number + 2**63).to_bytes(8, "big")).decode()

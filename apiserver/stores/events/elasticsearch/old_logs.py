@@ -105,10 +105,10 @@ class OldLogs:
     async def known(self, owner: Owner, body: bytes, numbers: range) -> set[int]:
         """Which lines of a body there are; `body` is the digest, and lines are numbered in the order they were sent."""
         key = names.owner_key(owner)
-        ids = names.ids(names.series_hash(key, body.hex()), np.arange(numbers.start, numbers.stop))
+        hashed = names.series_hash(key, body.hex())
         found: set[int] = set()
-        for start in range(0, len(ids), paging.WINDOW):
-            some = {id: number for number, id in enumerate(ids[start : start + paging.WINDOW], numbers.start + start)}
+        for start in range(0, len(numbers), paging.WINDOW):
+            some = {names.id_of(hashed, number): number for number in numbers[start : start + paging.WINDOW]}
             search = {**BARE, "stored_fields": [], "query": {"ids": {"values": [*some]}}, "size": len(some)}
             answer = await self._cluster.search(self.index(owner.company), search, routing=key)
             found.update(some[hit["_id"]] for hit in answer["hits"]["hits"])

@@ -9,7 +9,6 @@ from __future__ import annotations
 from binascii import b2a_base64
 from collections.abc import Iterator, Sequence
 
-import numpy as np
 import orjson
 import zstandard
 
@@ -33,8 +32,7 @@ def items(prefix: str, samples: Sequence[Sample]) -> Iterator[str]:
     """The samples as items, in their order."""
     for sample in samples:
         key = names.owner_key(sample.owner)
-        hashed = names.series_hash(key, sample.metric, sample.variant, sample.key)
-        (id,) = names.ids(hashed, np.array([sample.iter], np.int64))
+        id = names.id_of(names.series_hash(key, sample.metric, sample.variant, sample.key), sample.iter)
         document = b2a_base64(packed(sample.document), newline=False).decode()
         fields: JsonObject = {
             "owner": key,

@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
 import orjson
 
 from apiserver.events.log_text import sizes_of
@@ -74,8 +73,9 @@ class OldServer:
 
     def _lines(self, logs: LogColumns, received: int, body: bytes, first: int) -> Iterator[Item]:
         key, count = names.owner_key(logs.owner), len(logs.messages)
-        ids = names.ids(names.series_hash(key, body.hex()), np.arange(first, first + count))
-        for n, id in enumerate(ids):
+        hashed = names.series_hash(key, body.hex())
+        for n in range(count):
+            id = names.id_of(hashed, first + n)
             self._sequence += 1 << 10
             document: dict[str, Any] = {
                 "received": received,
@@ -100,7 +100,7 @@ class OldServer:
 def _points(group: ScalarColumns, received: int) -> Iterator[Item]:
     hashed = names.series_hash(names.owner_key(group.owner), group.metric, group.variant)
     columns = (group.iters.tolist(), group.timestamps.tolist(), group.values.tolist())
-    for id, iter, timestamp, value in zip(names.ids(hashed, group.iters), *columns, strict=True):
+    for iter, timestamp, value in zip(*columns, strict=True):
         special = NAN if math.isnan(value) else INFINITE if value > 0 else MINUS_INFINITE
         document = {
             "metric": group.metric,
@@ -112,7 +112,7 @@ def _points(group: ScalarColumns, received: int) -> Iterator[Item]:
             "timestamp": timestamp,
             **({"value": value} if math.isfinite(value) else {"special": special}),
         }
-        yield EventType.SCALAR, group.owner, "index", id, document
+        yield EventType.SCALAR, group.owner, "index", names.id_of(hashed, iter), document
 
 
 def _by_index(items: list[Item]) -> dict[tuple[EventType, str], list[Item]]:
