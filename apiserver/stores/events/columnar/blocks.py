@@ -110,10 +110,6 @@ class NewBlock:
         """The series whose events it has."""
         return [one.series for one in self.members] or [self.series]
 
-    def found(self, version: Version) -> list[Block]:
-        """The blocks that a store has once this one is put: one, or those of a bundle."""
-        return in_bundle(self.owner, self.id, version, self.members) if self.members else [self.at(version)]
-
     def at(self, version: Version) -> Block:
         """The block that a store has once this one is put, which is no bundle."""
         return Block(

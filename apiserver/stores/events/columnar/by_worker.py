@@ -63,11 +63,6 @@ async def means(loader: Loader, found: OfSeries, grid: Grid) -> list[WorkerMeans
         for number, some in part:
             of_each.setdefault(number, []).append(some)
 
-    def made() -> Iterator[WorkerMeans]:
-        for number, some in of_each.items():
-            metric, variant = names[number]
-            for worker, steps, counts, values in reports.means_of(some, grid):
-                yield WorkerMeans(metric, variant, workers.names[worker], steps, counts, values)
-
+    by_name = ((names[number], some) for number, some in of_each.items())
     size = sum([len(one.values) for some in of_each.values() for one in some])
-    return sorted(await off_loop(size, lambda: list(made())), key=lambda one: (one.metric, one.variant, one.worker))
+    return await off_loop(size, lambda: reports.worker_means(by_name, workers.names, grid))

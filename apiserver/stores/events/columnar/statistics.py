@@ -39,11 +39,7 @@ async def scalar_stats(
     if not of_stretches:
         return [[] for _ in owners]
     rows = stats.fold_each(np.concatenate(of_stretches), np.array([len(some) for some in series]))
-    ends = np.cumsum([len(of_owner) for of_owner in found])[:-1]
-    return [
-        stats.to_models(owner, [*of_owner], some, spread=spread)
-        for owner, of_owner, some in zip(owners, found, np.split(rows, ends), strict=True)
-    ]
+    return stats.models_of_each(owners, [[*of_owner] for of_owner in found], rows, spread=spread)
 
 
 async def _rows(loader: Loader, some: Sequence[Stretch]) -> StatsArray:

@@ -8,8 +8,9 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from apiserver.events.model import Float64Array, Int64Array
+from apiserver.events.model import Float64Array, Int64Array, WorkerMeans
 from apiserver.events.queries import Grid
+from apiserver.stores.events.columns.names import Name
 from apiserver.stores.events.columns.points import grouped
 
 Worker = TypeVar("Worker", bound=Hashable)
@@ -29,15 +30,6 @@ class Span(NamedTuple):
     points: int
     first: int
     last: int
-
-
-class Means(NamedTuple):
-    """What `WorkerMeans` has of a worker, by number."""
-
-    worker: int
-    steps: Int64Array
-    counts: Int64Array
-    means: Float64Array
 
 
 def spans_of(times: Int64Array, workers: Int64Array) -> Iterator[tuple[int, Span]]:
@@ -68,10 +60,19 @@ def within(reports: Reports, grid: Grid) -> Reports:
     return reports if inside.all() else Reports(times[inside], reports.workers[inside], reports.values[inside])
 
 
-def means_of(parts: Sequence[Reports], grid: Grid) -> Iterator[Means]:
-    """The means of what each worker reported; `parts`, of which there must be one, are all `within` the grid."""
-    for worker, times, values in _by_worker(Reports(*map(np.concatenate, zip(*parts, strict=True)))):
-        yield Means(worker, *_means((times - grid.start) // grid.width, values))
+def worker_means(
+    of_each: Iterable[tuple[Name, Sequence[Reports]]], workers: Sequence[str], grid: Grid
+) -> list[WorkerMeans]:
+    """The means of what each of these workers reported of each series, sorted by name and worker.
+
+    All reports are `within` the grid; of each series there is a part at least.
+    """
+    found = []
+    for name, parts in of_each:
+        for worker, times, values in _by_worker(Reports(*map(np.concatenate, zip(*parts, strict=True)))):
+            steps, counts, means = _means((times - grid.start) // grid.width, values)
+            found.append(WorkerMeans(*name, workers[worker], steps, counts, means))
+    return sorted(found, key=lambda one: (one.metric, one.variant, one.worker))
 
 
 def _by_worker(reports: Reports) -> Iterator[tuple[int, Int64Array, Float64Array]]:

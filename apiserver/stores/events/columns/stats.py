@@ -18,7 +18,7 @@ Rows that older versions stored lack the last two columns. Then `deviations` is 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import repeat
+from itertools import accumulate, pairwise, repeat
 from typing import Any
 
 import numpy as np
@@ -224,6 +224,17 @@ _MODEL = [
 ]
 #: Those that are None if no value is finite.
 _EXTREMES = ("min_value", "min_value_iter", "max_value", "max_value_iter")
+
+
+def models_of_each(
+    owners: Sequence[Owner], names: Sequence[Sequence[Name]], rows: StatsArray, *, spread: bool
+) -> list[list[ScalarStats]]:
+    """The rows of each owner's series, one owner after another; names[n] are the names of those of owners[n]."""
+    edges = pairwise(accumulate(map(len, names), initial=0))
+    return [
+        to_models(owner, some, rows[start:stop], spread=spread)
+        for owner, some, (start, stop) in zip(owners, names, edges, strict=True)
+    ]
 
 
 def to_models(owner: Owner, names: Sequence[Name], rows: StatsArray, *, spread: bool) -> list[ScalarStats]:

@@ -25,7 +25,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import AsyncIterator, Collection, Sequence
 from dataclasses import replace
-from typing import NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, TypeVar
 
 from apiserver.events.model import EventBatch, EventType, LogColumns, Owner, Selection
 from apiserver.events.queries import EVERYWHERE, GREATEST, LEAST, Range, SeriesQuery
@@ -39,6 +39,7 @@ from apiserver.stores.events.elasticsearch.cluster import Cluster
 from apiserver.stores.events.elasticsearch.old_indices import OldIndices, State
 from apiserver.stores.events.elasticsearch.old_logs import OldLogs
 from apiserver.stores.events.elasticsearch.old_owners import OldOwners, owners_in
+from apiserver.stores.events.elasticsearch.old_scalars import OldScalars
 
 #: A range without blocks: only deletions are looked for.
 NOWHERE = Range(GREATEST, LEAST)
@@ -46,18 +47,6 @@ NOWHERE = Range(GREATEST, LEAST)
 _REMEMBERED = 200_000
 
 T = TypeVar("T")
-
-
-class OldEvents(Protocol):
-    """Old documents of one type."""
-
-    type: EventType
-
-    async def blocks(self, owners: Sequence[Owner]) -> list[Block]:
-        """Blocks with all events of owners of one company, with the version OLD."""
-
-    async def columns(self, wanted: Sequence[tuple[Block, Sequence[str]]]) -> list[Columns]:
-        """The named columns of each block. Gone: some of the events are not there."""
 
 
 class _Left(NamedTuple):
@@ -70,7 +59,7 @@ class _Left(NamedTuple):
 class WithOldDocuments(ElasticsearchBlocks):
     """The blocks of events of one type, and the old documents of this type."""
 
-    def __init__(self, cluster: Cluster, old: OldEvents) -> None:
+    def __init__(self, cluster: Cluster, old: OldScalars | OldLogs) -> None:
         super().__init__(cluster, old.type)
         self._old = old
         self.indices = OldIndices(cluster, old.type)

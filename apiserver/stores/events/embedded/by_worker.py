@@ -29,13 +29,8 @@ def spans(series: Sequence[Series], worker_names: Sequence[str]) -> list[WorkerS
 
 def means(series: Sequence[Series], worker_names: Sequence[str], grid: Grid) -> list[WorkerMeans]:
     """The means of each step of what each worker reported of each series, sorted by name and worker."""
-    found = []
-    for which in in_parts(series):
-        for one in (series[n] for n in which.tolist()):
-            metric, variant = one.name
-            for worker, steps, counts, values in reports.means_of(_reports(one, grid), grid):
-                found.append(WorkerMeans(metric, variant, worker_names[worker], steps, counts, values))
-    return sorted(found, key=lambda means: (means.metric, means.variant, means.worker))
+    each = (series[n] for which in in_parts(series) for n in which.tolist())
+    return reports.worker_means(((one.name, _reports(one, grid)) for one in each), worker_names, grid)
 
 
 def _spans(series: Series) -> Iterator[tuple[int, Span]]:

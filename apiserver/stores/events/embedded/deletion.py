@@ -20,7 +20,6 @@ from apiserver.stores.events.embedded.names import CODES, TYPES, owner_id, serie
 from apiserver.stores.events.embedded.series import merged_series, merged_stats
 
 _OF_OWNER = "IN (SELECT id FROM series WHERE owner = ? AND type = ?)"
-_CHUNKS = f"IN (SELECT id FROM chunk_index WHERE series {_OF_OWNER})"
 
 
 def delete_owner(conn: sqlite3.Connection, owner: Owner, types: Sequence[EventType] | None) -> int:
@@ -32,7 +31,7 @@ def delete_owner(conn: sqlite3.Connection, owner: Owner, types: Sequence[EventTy
     for type in TYPES if types is None else set(types):
         key = (number, CODES[type])
         if type is EventType.SCALAR:
-            deleted += _delete_scalars(conn, owner, key)
+            deleted += delete_points(conn, SeriesQuery(owner, type))
         elif type is EventType.LOG:
             deleted += _delete_logs(conn, number, key)
         else:
@@ -44,16 +43,6 @@ def delete_owner(conn: sqlite3.Connection, owner: Owner, types: Sequence[EventTy
         (number,),
     )
     return deleted
-
-
-def _delete_scalars(conn: sqlite3.Connection, owner: Owner, key: tuple[int, int]) -> int:
-    merged = merged_series(conn, SeriesQuery(owner, EventType.SCALAR)).values()
-    tail.delete(conn, [series.runs for series in merged])
-    for table in ("chunk_curves", "chunk_details"):
-        conn.execute(f"DELETE FROM {table} WHERE id {_CHUNKS}", key)
-    for table in ("chunk_index", "scalars"):
-        conn.execute(f"DELETE FROM {table} WHERE series {_OF_OWNER}", key)
-    return int(merged_stats(merged)["count"].sum())
 
 
 def _delete_logs(conn: sqlite3.Connection, owner: int, key: tuple[int, int]) -> int:
@@ -82,8 +71,8 @@ def delete_samples(conn: sqlite3.Connection, series: SeriesQuery, iterations: Ra
     return deleted
 
 
-def delete_points(conn: sqlite3.Connection, wanted: SeriesQuery) -> None:
-    """Delete all merged points of the series, which keep their ids."""
+def delete_points(conn: sqlite3.Connection, wanted: SeriesQuery) -> int:
+    """Delete all merged points of the series, which keep their ids; return how many there were."""
     series = merged_series(conn, wanted).values()
     tails = tail.TailWriter(conn)
     tails.remove([one.runs for one in series])
@@ -94,6 +83,7 @@ def delete_points(conn: sqlite3.Connection, wanted: SeriesQuery) -> None:
         conn.execute(f"DELETE FROM {table} WHERE id IN (SELECT id FROM chunk_index WHERE series {of_series})", ids)
     for table in ("chunk_index", "scalars"):
         conn.execute(f"DELETE FROM {table} WHERE series {of_series}", ids)
+    return int(merged_stats(series)["count"].sum())
 
 
 def delete_lines(conn: sqlite3.Connection, series: SeriesQuery, before: int | None, exclude: Selection) -> int:

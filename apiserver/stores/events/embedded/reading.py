@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Collection, Sequence, Sized
-from itertools import accumulate
 from typing import TypeVar
 
 from apiserver import answers
@@ -37,7 +36,6 @@ from apiserver.events.queries import (
     SeriesQuery,
 )
 from apiserver.stores.events.base import EventStoreBusy
-from apiserver.stores.events.columns import stats
 from apiserver.stores.events.columns.checked import Damaged, Kind, Place
 from apiserver.stores.events.columns.lines import LogPart
 from apiserver.stores.events.columns.log_pages import WantedLines
@@ -124,7 +122,9 @@ class EmbeddedReads:
         )
 
     async def scalar_stats(self, series: SeriesQuery, *, spread: bool = False) -> list[ScalarStats]:
-        return await self._read_scalars(series, lambda found: scalars.scalar_stats(series.owner, found, spread=spread))
+        return await self._read_scalars(
+            series, lambda found: scalars.scalar_stats([series.owner], [found], spread=spread)[0]
+        )
 
     async def _read_many(self, queries: Sequence[SeriesQuery], work: Callable[[list[list[Series]]], Result]) -> Result:
         """The result of `work` on each query's series, by one read.
@@ -150,18 +150,8 @@ class EmbeddedReads:
 
     async def scalar_stats_of_each(self, queries: Sequence[SeriesQuery]) -> list[list[ScalarStats]]:
         """Stats of each query's series, by one read."""
-
-        def work(found: list[list[Series]]) -> list[list[ScalarStats]]:
-            rows = scalars.stats_of([series for some in found for series in some])
-            stops = accumulate(map(len, found))
-            return [
-                stats.to_models(
-                    one.owner, [series.name for series in some], rows[stop - len(some) : stop], spread=False
-                )
-                for one, some, stop in zip(queries, found, stops, strict=True)
-            ]
-
-        return await self._read_many(queries, work)
+        owners = [one.owner for one in queries]
+        return await self._read_many(queries, lambda found: scalars.scalar_stats(owners, found, spread=False))
 
     async def scalar_buckets(self, series: SeriesQuery, buckets: BucketQuery) -> list[Buckets]:
         curves = self._parts.curves

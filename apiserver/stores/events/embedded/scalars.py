@@ -38,14 +38,17 @@ def stats_of(series: Sequence[Series]) -> StatsArray:
     return rows
 
 
-def scalar_stats(owner: Owner, series: Sequence[Series], *, spread: bool = False) -> list[ScalarStats]:
-    """The stats of each series, in their order; with `spread`, all of them."""
+def scalar_stats(
+    owners: Sequence[Owner], found: Sequence[Sequence[Series]], *, spread: bool
+) -> list[list[ScalarStats]]:
+    """The stats of each owner's series, in their order; with `spread`, all of them."""
+    series = [one for some in found for one in some]
     rows = stats_of(series)
     if spread:
         for n in np.flatnonzero(np.isnan(rows["deviations"])).tolist():
             known = _from_points(series[n])
             rows[n]["deviations"], rows[n]["first_odd_iter"] = known[["deviations", "first_odd_iter"]][0]
-    return stats.to_models(owner, [one.name for one in series], rows, spread=spread)
+    return stats.models_of_each(owners, [[one.name for one in some] for some in found], rows, spread=spread)
 
 
 def _from_points(series: Series) -> StatsArray:

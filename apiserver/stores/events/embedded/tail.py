@@ -219,9 +219,3 @@ def _encoded(id: int, points: Points, start: int, lengths: Int64Array) -> tuple[
         wrap(chunks.encode_curve(iters, values), place),
         wrap(chunks.encode_details(*details), place),
     )
-
-
-def delete(conn: sqlite3.Connection, tails: Sequence[bytes]) -> None:
-    """Delete the pages of these tails. They must be all tails of an owner."""
-    pages = np.unique(np.frombuffer(b"".join(tails), _LISTED) & _PAGE)
-    conn.executemany("DELETE FROM tail_pages WHERE id = ?", zip(pages.tolist()))

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from apiserver.events.model import Owner
 from apiserver.events.queries import EVERYWHERE, Range, SeriesQuery
-from apiserver.stores.events.columnar.blocks import Block, Columns, Found, Gone, NewBlock, Version
+from apiserver.stores.events.columnar.blocks import Block, Columns, Found, Gone, NewBlock, Version, in_bundle
 from apiserver.stores.events.columns.names import Name
 from tests.contract.plain_event_store import selects
 
@@ -94,6 +94,11 @@ class OwnerWrites:
             one.is_undone = one.is_undone or not one.has_ended
 
 
+def found_of(block: NewBlock, version: Version) -> list[Block]:
+    """The blocks that are found once this one is put: one, or those of a bundle."""
+    return in_bundle(block.owner, block.id, version, block.members) if block.members else [block.at(version)]
+
+
 class PlainBlocks:
     """The BlockStore protocol, word by word."""
 
@@ -145,7 +150,7 @@ class PlainBlocks:
         await self.pause()
         owner = self.of(series.owner)
         writes = [(one.block, Version(one.place, 1)) for one in owner.kept().values() if one.block is not None]
-        blocks = [found for block, version in writes for found in block.found(version)]
+        blocks = [found for block, version in writes for found in found_of(block, version)]
         wanted = [
             one
             for one in blocks
@@ -165,7 +170,7 @@ class PlainBlocks:
             places: dict[Name, list[int]] = {}
             for one in writes.kept().values():
                 if one.block is not None and one.block.statement is None:
-                    for block in one.block.found(Version(one.place, 1)):
+                    for block in found_of(one.block, Version(one.place, 1)):
                         places.setdefault(block.series, []).append(one.place)
             newest = [max(some) for some in places.values() if len(some) >= fragments]
             if newest:

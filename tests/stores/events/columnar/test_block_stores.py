@@ -10,6 +10,7 @@ from apiserver.events.model import EventType, MetricSelection, Owner
 from apiserver.events.queries import EVERYWHERE, GREATEST, LEAST, Range, SeriesQuery
 from apiserver.stores.events.columnar.blocks import Block, BlockStore, Gone, InBundle, Member, NewBlock, Statement
 from tests.stores.events.columnar import block_stores
+from tests.stores.events.columnar.plain_blocks import found_of
 
 pytestmark = pytest.mark.anyio
 blocks = block_stores.blocks
@@ -104,7 +105,7 @@ async def test_a_bundle_is_found_as_a_block_for_each_series(blocks: BlockStore) 
     put = bundle("b", Member(("a", "x"), 0, 9, 3), Member(("a", "y"), LEAST, 4, 2), Member(("c", "x"), 5, GREATEST, 1))
     await blocks.put([put, fragment("f")])
     found = [block for block in (await blocks.find(SERIES)).blocks if block.id == "b"]
-    assert found == put.found(found[0].version)
+    assert found == found_of(put, found[0].version)
     assert [(block.series, block.in_bundle) for block in found] == [
         (("a", "x"), InBundle(0, 6, 3)),
         (("a", "y"), InBundle(3, 6, 3)),

@@ -25,7 +25,7 @@ from apiserver.stores.events.columns.points import Points as Columns
 from apiserver.stores.events.columns.points import WholePoints
 from tests.chance import examples
 from tests.contract.event_stores import OWNER, SCALARS, batch, scalars
-from tests.stores.events.columnar.plain_blocks import PlainBlocks, Write
+from tests.stores.events.columnar.plain_blocks import PlainBlocks, Write, found_of
 from tests.stores.events.columnar.servers import (
     NUMBER,
     STEPS,
@@ -60,7 +60,7 @@ class ScalarServers(Servers):
         if write.block is None or (write.block.statement is not None and write.block.statement.newest is not None):
             return {}
         found: Points = {}
-        for block in write.block.found(Version(write.place, 1)):
+        for block in found_of(write.block, Version(write.place, 1)):
             curve = curve_of(BlockPart(block, block.first, block.last), write.block.columns, {})
             places = [(block.series[0], iteration) for iteration in curve.iters.tolist()]
             found |= zip(places, curve.values.tolist(), strict=True)
