@@ -58,6 +58,7 @@ PAGES: dict[str, Callable[[Lab], str]] = {
     "search": lambda lab: "/search?q=resnet",
     "settings": lambda lab: "/settings",
     "usage": lambda lab: "/settings/usage",
+    "audit log": lambda lab: "/settings/audit",
     "no page": lambda lab: "/projects/a/b/c",
 }
 

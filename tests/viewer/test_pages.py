@@ -70,7 +70,7 @@ def test_the_navigation_marks_the_part_that_a_page_belongs_to(page: Page, lab: L
         page.goto(address)
         expect(marked).to_have_text([part])
         expect(menu).not_to_have_attribute("aria-current", "true")
-    for address in ("/settings", "/settings/usage"):
+    for address in ("/settings", "/settings/usage", "/settings/audit"):
         page.goto(address)
         expect(menu).to_have_attribute("aria-current", "true")
         expect(marked).to_have_count(0)

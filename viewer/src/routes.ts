@@ -26,6 +26,7 @@ export type Place =
   | { page: "search" }
   | { page: "settings" }
   | { page: "usage" }
+  | { page: "audit" }
   | { page: "sign-in" }
   | { page: "short"; id: string }
   | { page: "unknown" };
@@ -71,7 +72,7 @@ export function placeOf(path: string): Place {
     case "s":
       return second === undefined ? { page: "unknown" } : { page: "short", id: second };
     case "settings":
-      return { page: second === "usage" ? "usage" : "settings" };
+      return { page: second === "usage" || second === "audit" ? second : "settings" };
     case "search":
     case "sign-in":
       return { page: first };
@@ -136,7 +137,8 @@ export function pathOf(place: Place): string {
     case "short":
       return joined("s", place.id);
     case "usage":
-      return "/settings/usage";
+    case "audit":
+      return joined("settings", place.page);
     case "unknown":
       return "/";
     default:
@@ -160,6 +162,7 @@ export function partOf(place: Place): "projects" | "models" | "reports" | "setti
       return "reports";
     case "settings":
     case "usage":
+    case "audit":
       return "settings";
     default:
       return null;

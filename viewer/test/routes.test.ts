@@ -27,6 +27,7 @@ const ADDRESSES: readonly (readonly [string, Place])[] = [
   ["/projects/p/compare-nothing", { page: "unknown" }],
   ["/settings", { page: "settings" }],
   ["/settings/usage", { page: "usage" }],
+  ["/settings/audit", { page: "audit" }],
   ["/nothing", { page: "unknown" }],
 ];
 
@@ -49,7 +50,7 @@ test("the address of a place leads back to it", () => {
 
 test("a page belongs to a part of the navigation, or to none", () => {
   const parts = { "/": "projects", "/projects/p/tasks/t": "projects", "/compare": "projects", "/projects/p/models": "models" };
-  for (const [address, part] of Object.entries({ ...parts, "/settings/usage": "settings", "/reports/r": "reports", "/search": null })) {
+  for (const [address, part] of Object.entries({ ...parts, "/settings/usage": "settings", "/settings/audit": "settings", "/reports/r": "reports", "/search": null })) {
     assert.equal(partOf(placeOf(address)), part, address);
   }
 });

@@ -12,6 +12,7 @@ import { Search } from "./Search";
 import { Short } from "./Short";
 import { SignIn } from "./SignIn";
 
+const Audit = lazily(async () => (await import("./more")).Audit);
 const Compare = lazily(async () => (await import("./Compare")).Compare);
 const Kinds = lazily(async () => (await import("./more")).Kinds);
 const Model = lazily(async () => (await import("./more")).Model);
@@ -56,6 +57,8 @@ function content(place: Place): JSX.Element {
       return <Settings />;
     case "usage":
       return <Usage />;
+    case "audit":
+      return <Audit />;
     default:
       return (
         <Empty title="There is no page at this address">

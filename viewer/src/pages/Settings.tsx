@@ -30,6 +30,13 @@ export function Settings(): JSX.Element {
           <Link to={{ page: "usage" }}>Usage</Link> shows how much each project and run keeps.
         </p>
       </Section>
+      {user.value?.role === "admin" && (
+        <Section title="Audit log">
+          <p>
+            <Link to={{ page: "audit" }}>Audit log</Link> says who did what, from where and when.
+          </p>
+        </Section>
+      )}
       {user.value?.role === "admin" && <Users />}
     </div>
   );
