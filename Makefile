@@ -74,7 +74,8 @@ longer: .venv/accelerator.stamp $(PAGES)
 		EVENTS_KILLS=$(KILLS) EVENTS_SOAK_SECONDS=$$(($(KILLS) * 5)) $$run tests/robustness/test_kill.py \
 			tests/robustness/test_soak.py tests/operating/backup/test_under_load.py tests/engines/test_kill.py \
 			tests/stores/events/embedded/test_kill.py tests/stores/test_pages.py || exit 1; \
-		EVENTS_FAULTS=$$(($(KILLS) * 10)) $$run tests/stores/events/embedded/test_failing_calls.py || exit 1; \
+		EVENTS_FAULTS=$$(($(KILLS) * 10)) $$run tests/robustness/test_failing_calls.py \
+			tests/stores/events/embedded/test_failing_calls.py || exit 1; \
 	done
 
 # What a night is for: a load of 20 minutes, histories, and kills, written down. `make nightly MINUTES=480` takes longer.

@@ -28,7 +28,7 @@ from apiserver.stores.documents.base import DocumentStoreError
 from apiserver.stores.events.base import EventStoreError
 from apiserver.stores.reserve import free_bytes
 from apiserver.stores.snapshots import SnapshotError
-from apiserver.stores.syncing import sync_folder
+from apiserver.stores.syncing import sync_file, sync_folder
 
 
 def restore(storage: Storage, manifest: Manifest, root: Path, progress: Progress) -> None:
@@ -66,7 +66,9 @@ def _restore(storage: Storage, manifest: Manifest, folder: DataFolder, progress:
     for file in manifest.files:
         if file.stamp.modified:
             os.utime(root / file.path, ns=(file.stamp.modified, file.stamp.modified))
-    os.sync()
+    os.sync()  # all at once, as that is fast; but it says nothing of a disk that failed
+    for file in manifest.files:
+        sync_file(root / file.path)
     folder.restoring.unlink()
     sync_folder(root)
 

@@ -207,8 +207,11 @@ class Upload:
 
     def _finish(self) -> None:
         self._flush()
-        if self._store._fsync:
-            os.fsync(self._file)
+        try:
+            if self._store._fsync:
+                os.fsync(self._file)
+        except OSError as error:
+            raise _explained(error) from error
         self._close()
 
     def _commit(self) -> Former | None:

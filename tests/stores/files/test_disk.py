@@ -192,3 +192,19 @@ async def test_check_tells_a_folder_that_is_gone(store: FileStore, tmp_path: Pat
     with pytest.raises(FileStoreError, match="incoming"):
         await store.check()
     (tmp_path / "files" / "incoming").mkdir()
+
+
+async def test_a_disk_that_does_not_sync_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = FileStore(tmp_path / "files", fsync=True)
+    await store.open()
+    await put(store, "x", b"old")
+
+    def failing(descriptor: int) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", failing)
+        with pytest.raises(FileStoreError, match="the disk refuses"):
+            await put(store, "x", b"new")
+    assert await get(store, "x") == b"old"
+    await store.close()

@@ -1,20 +1,9 @@
-"""A process in which calls to the disk fail, each in turn; arguments: folder, kind, how many fail, and the first ones.
-
-It is started with tests/robustness/faults.c preloaded. For each first call there is a child with a store of its own: it
-opens the store, adds, merges, seals and deletes while calls fail, and checks what is left when they fail no more. Each
-child says one line of JSON: how many calls there were, how many failed, how many batches were acknowledged, and what
-went wrong.
-"""
+"""A store of events that is opened, adds, merges, seals and deletes while calls to the disk fail (`injecting.py`)."""
 
 from __future__ import annotations
 
 import asyncio
-import ctypes
-import json
-import os
-import shutil
 import sys
-import traceback
 from collections.abc import Awaitable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,11 +18,11 @@ from apiserver.stores.events.embedded.store import EmbeddedEventStore
 from tests.contract.event_stores import batch, lines, sample, scalars
 from tests.contract.plain_event_store import PlainEventStore
 from tests.engines.load import contents
+from tests.robustness.injecting import PATIENCE, main
 from tests.stores.events.embedded.sizes import make_small
 
 KEPT, DELETED, CLEARED = (Owner("company", name) for name in ("kept", "deleted", "cleared"))
 BATCHES = 6
-_PATIENCE = 60
 
 
 def numbered(n: int, owner: Owner) -> EventBatch:
@@ -101,7 +90,7 @@ class Attempt:
         await self._done(self.store.close())
         await self.store.open()
         await self._compare()
-        async with asyncio.timeout(_PATIENCE):
+        async with asyncio.timeout(PATIENCE):
             while not await self.add(BATCHES, KEPT):  # noqa: ASYNC110 - merging tries again by itself
                 await asyncio.sleep(0.01)
         await self.store.merge()
@@ -120,36 +109,13 @@ class Attempt:
                 await contents(self.store, owner)
 
 
-def main(folder: Path, kind: str, count: int, numbers: list[int]) -> None:
+def attempt(folder: Path) -> Attempt:
+    """One in which little is much, so that all parts of the store have something to do."""
     patch = pytest.MonkeyPatch()
     make_small(patch)
     patch.setattr(merge, "RETRY_SECONDS", (0.001,))
-    faults = ctypes.CDLL(None)
-    for number in numbers:
-        child = os.fork()
-        if child:
-            os.waitpid(child, 0)
-            continue
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir()
-        faults.faults_under(str(folder).encode())
-        attempt, wrong = Attempt(folder), None
-        try:
-            faults.faults_arm(ctypes.c_char(kind.encode()), ctypes.c_long(number), ctypes.c_long(count))
-            asyncio.run(asyncio.wait_for(attempt.fill(), _PATIENCE))
-        except BaseException:
-            wrong = traceback.format_exc()
-        calls, failed = faults.faults_calls(), faults.faults_failed()
-        faults.faults_arm(ctypes.c_char(kind.encode()), ctypes.c_long(-1), ctypes.c_long(0))
-        try:
-            asyncio.run(asyncio.wait_for(attempt.check(), 3 * _PATIENCE))
-        except BaseException:
-            wrong = (wrong or "") + traceback.format_exc()
-        said = {"first": number, "calls": calls, "failed": failed, "acknowledged": attempt.acknowledged, "wrong": wrong}
-        sys.stdout.write(f"{json.dumps(said)}\n")
-        sys.stdout.flush()
-        os._exit(0)
+    return Attempt(folder)
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), list(map(int, sys.argv[4:])))
+    main(attempt, sys.argv[1:])

@@ -1,0 +1,67 @@
+"""Calls to the disk fail, each in turn, of whatever is kept beside events: nothing acknowledged is lost, all goes on.
+
+`EVENTS_FAULTS=1000 pytest tests/robustness/test_failing_calls.py` lets each call fail. Those of events are in
+`tests/stores/events/embedded/test_failing_calls.py`.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.harness import served
+from tests.operating.backup.failing_calls import DATA
+from tests.robustness.injecting import KINDS, run
+from tests.robustness.preloading import built
+
+FAULTS = int(os.environ.get("EVENTS_FAULTS", "4"))
+#: A call that does not come: nothing fails.
+NEVER = 10**6
+WRITERS = [
+    f"tests.{name}.failing_calls"
+    for name in ("stores.documents.sqlite", "stores.files", "operating.audit", "operating.backup")
+]
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What is preloaded."""
+    return built("faults.c", tmp_path_factory.mktemp("faults"))
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small data folder, of which backups are made."""
+    folder = tmp_path_factory.mktemp("backed up") / "data"
+    with served(folder) as server, server.client() as client:
+        for name, content in (("small.txt", b"small"), ("large.bin", bytes(range(256)) * 2000)):
+            assert client.put(f"{server.files_url}/project/{name}", content=content).status_code == 200
+    return folder
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("writer", WRITERS, ids=lambda name: name.split(".")[-2])
+def test_failing_calls_lose_nothing(
+    tmp_path: Path,
+    library: Path,
+    data: Path,
+    dice: random.Random,
+    monkeypatch: pytest.MonkeyPatch,
+    writer: str,
+    kind: str,
+) -> None:
+    monkeypatch.setenv(DATA, str(data))
+    folder = tmp_path / "disk"
+    [whole] = run(writer, folder, library, kind, [NEVER])
+    assert (whole["failed"], whole["wrong"]) == (0, None)
+    calls = range(whole["calls"])
+    chosen = sorted({0, *dice.sample(calls, min(FAULTS, len(calls)))})
+    attempts = run(writer, folder, library, kind, chosen)
+    assert [attempt["first"] for attempt in attempts] == chosen
+    assert [attempt["wrong"] for attempt in attempts if attempt["wrong"]] == []
+    assert any(attempt["failed"] for attempt in attempts)
+    shutil.rmtree(folder)
