@@ -29,7 +29,7 @@ import uuid
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from itertools import chain
 from typing import NamedTuple
 
@@ -98,33 +98,49 @@ class Maker(ABC):
         """Chunks with everything of these runs."""
 
 
-async def compact(maker: Maker, series: SeriesQuery, holder: str, fewest: int = FEWEST) -> bool:
+async def compact(maker: Maker, series: SeriesQuery, fewest: int = FEWEST) -> bool:
     """Compact those of the series that need it, unless another holder of a lease does. Returns whether it was done."""
     store, owner = maker.loader.store, series.owner
-    if not await store.lease(owner, holder, LEASE):
-        return False
-    up_to = await store.ended(owner)
-    found = await store.find(series)
-    may_begin = found.noted <= up_to and await maker.may_begin(found, up_to)  # else a deletion may still be undone
-    done = may_begin and await make_chunks(maker, owner, found, up_to, holder, fewest)
-    await store.lease(owner, holder, 0)
-    return done
+    async with _leased(store, owner, questions=1) as holder:
+        if holder is None:
+            return False
+        up_to = await store.ended(owner)
+        found = await store.find(series)
+        may_begin = found.noted <= up_to and await maker.may_begin(found, up_to)  # else a deletion may still be undone
+        return may_begin and await make_chunks(maker, owner, found, up_to, holder, fewest)
 
 
 @asynccontextmanager
 async def leased(store: BlockStore, owner: Owner) -> AsyncIterator[str]:
     """The holder of a lease, who may make chunks of the owner's events; EventStoreBusy if nobody may for too long."""
-    holder = uuid.uuid4().hex
-    for _ in range(_QUESTIONS):
-        if await store.lease(owner, holder, LEASE):
-            break
-        await asyncio.sleep(_PAUSE)
-    else:
-        raise EventStoreBusy("another server compacts these events, or deletes some of them", overloaded=False)
-    try:
+    async with _leased(store, owner, _QUESTIONS) as holder:
+        if holder is None:
+            raise EventStoreBusy("another server compacts these events, or deletes some of them", overloaded=False)
         yield holder
+
+
+@asynccontextmanager
+async def _leased(store: BlockStore, owner: Owner, questions: int) -> AsyncIterator[str | None]:
+    """The holder of a lease, or None if others hold it whenever it is asked for.
+
+    It is given back however this ends, also while it is taken. If the store fails then, too, the lease ends by itself.
+    """
+    holder = uuid.uuid4().hex
+    try:
+        yield holder if await _takes(store, owner, holder, questions) else None
     finally:
-        await store.lease(owner, holder, 0)
+        with suppress(EventStoreBusy):
+            await store.lease(owner, holder, 0)
+
+
+async def _takes(store: BlockStore, owner: Owner, holder: str, questions: int) -> bool:
+    """Whether the holder gets the lease of the owner. It asks so often."""
+    for question in range(questions):
+        if question:
+            await asyncio.sleep(_PAUSE)
+        if await store.lease(owner, holder, LEASE):
+            return True
+    return False
 
 
 async def found_up_to(store: BlockStore, series: SeriesQuery) -> tuple[Found, int]:

@@ -25,7 +25,6 @@ how some lines of a log are deleted.
 
 from __future__ import annotations
 
-import uuid
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from functools import partial
@@ -224,7 +223,6 @@ class ColumnarLogs(LogReads):
     def __init__(self, store: BlockStore, *, cache: int = CACHE) -> None:
         self.loader = LogLoader(store, cache)
         self._bodies = KnownBodies(self.loader)
-        self._name = uuid.uuid4().hex
 
     @property
     def _log(self) -> LogLoader:
@@ -263,7 +261,7 @@ class ColumnarLogs(LogReads):
 
         Returns whether it was done: perhaps another server does it just now.
         """
-        return await compact(LinesMaker(self.loader), SeriesQuery(owner, EventType.LOG), self._name, fewest)
+        return await compact(LinesMaker(self.loader), SeriesQuery(owner, EventType.LOG), fewest)
 
     # --- what there is -----------------------------------------------------------------------------
 

@@ -7,7 +7,6 @@ An event store inherits the reads.
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from typing import TypeVar
 
@@ -128,7 +127,6 @@ class ColumnarScalars(ScalarReads):
 
     def __init__(self, store: BlockStore, *, cache: int = CACHE) -> None:
         self.loader = Loader(store, cache)
-        self._name = uuid.uuid4().hex
 
     @property
     def _points(self) -> Loader:
@@ -172,7 +170,7 @@ class ColumnarScalars(ScalarReads):
 
         Returns whether it was done: perhaps another server does it just now.
         """
-        return await compact(PointsMaker(self.loader), SeriesQuery(owner, EventType.SCALAR), self._name, fewest)
+        return await compact(PointsMaker(self.loader), SeriesQuery(owner, EventType.SCALAR), fewest)
 
     # --- what there is -----------------------------------------------------------------------------
 

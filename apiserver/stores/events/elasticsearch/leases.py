@@ -17,6 +17,8 @@ from apiserver.stores.events.elasticsearch import names
 from apiserver.stores.events.elasticsearch.cluster import Cluster
 from apiserver.stores.events.elasticsearch.errors import errors
 
+#: Seconds for an answer when a lease is given back. A server that stops waits for it. Else, the lease ends by itself.
+_GIVING_BACK = 3
 #: So many places are remembered.
 _MOST_SEEN = 10_000
 
@@ -56,7 +58,7 @@ class Leases:
         id, now = f"lease {names.owner_key(owner)}", int(time.time() * 1000)
         place: dict[str, Any] = {"index": index, "id": id, "routing": names.owner_key(owner)}
         document = {"holder": holder, "until": now + int(seconds * 1000)}
-        client = self._cluster.client
+        client = self._cluster.client if seconds else self._cluster.client.options(request_timeout=_GIVING_BACK)
         await self._cluster.ensure([index])
         with errors(writing=True):
             if seconds and await _done(client.create(**place, document=document)):

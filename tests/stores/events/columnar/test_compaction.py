@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Sequence
+
 import pytest
 
+from apiserver.events.model import Owner
 from apiserver.events.queries import PageQuery
+from apiserver.stores.events.base import EventStoreBusy
+from apiserver.stores.events.columnar import compaction
+from apiserver.stores.events.columnar.blocks import NewBlock
 from apiserver.stores.events.columnar.compaction import FEWEST
 from apiserver.stores.events.columnar.compactor import FEW
 from apiserver.stores.events.columnar.scalars import ColumnarScalars
@@ -51,3 +58,53 @@ async def test_single_values_of_a_batch_stay_in_one_document() -> None:
     await engine.add(batch(*(scalars([1.0], metric=f"metric {number}") for number in range(10))))
     await engine.compact(OWNER, fewest=FEW)
     assert len(blocks.of(OWNER).kept()) == bundles_left(blocks) == 1
+
+
+class BreakingBlocks(PlainBlocks):
+    """Fails once, after it has done what is asked."""
+
+    breaks: BaseException | None = None
+    at = ""
+
+    async def then_break(self, name: str) -> None:
+        if self.breaks is not None and name == self.at:
+            error, self.breaks = self.breaks, None
+            raise error
+
+    async def ended(self, owner: Owner) -> int:
+        ended = await super().ended(owner)
+        await self.then_break("ended")
+        return ended
+
+    async def put(self, blocks: Sequence[NewBlock]) -> None:
+        await super().put(blocks)
+        await self.then_break("put")
+
+    async def lease(self, owner: Owner, holder: str, seconds: float) -> bool:
+        taken = await super().lease(owner, holder, seconds)
+        await self.then_break("lease" if seconds else "giving back")
+        return taken
+
+
+@pytest.mark.parametrize("at", ["lease", "ended", "put"])
+@pytest.mark.parametrize("error", [EventStoreBusy("away", overloaded=False), asyncio.CancelledError()], ids=repr)
+async def test_a_compaction_that_ends_early_keeps_nobody_away(
+    at: str, error: BaseException, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compaction, "_QUESTIONS", 1)
+    engine = ColumnarScalars(blocks := BreakingBlocks())
+    for value in (1.0, 2.0):
+        await engine.add(batch(scalars([value])))
+    blocks.at, blocks.breaks = at, error
+    with pytest.raises(type(error)):
+        await engine.compact(OWNER, fewest=FEW)
+    assert await engine.delete_known(OWNER, await blocks.ended(OWNER)) == 1
+
+
+async def test_a_lease_that_cannot_be_given_back_fails_no_compaction() -> None:
+    engine = ColumnarScalars(blocks := BreakingBlocks())
+    for value in (1.0, 2.0):
+        await engine.add(batch(scalars([value])))
+    blocks.at, blocks.breaks = "giving back", EventStoreBusy("away", overloaded=False)
+    assert await engine.compact(OWNER, fewest=FEW)
+    assert blocks.breaks is None
