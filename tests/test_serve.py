@@ -19,6 +19,7 @@ import httpx
 import pytest
 from pyhocon import ConfigFactory
 
+from apiserver import cli
 from apiserver import serve as serving
 from apiserver.connections.bounds import ConnectionBounds
 from apiserver.serve import CannotServe, announce, copies, invite, serve_on, take_port
@@ -199,6 +200,7 @@ def test_a_server_speaks_tls_on_both_ports_and_takes_a_new_certificate(tmp_path:
         for url in (server.api_url, server.files_url):
             assert httpx.put(f"{url}/files/x", content=b"1", auth=key_pair, verify=trusting).status_code == 200
         assert asked_whether_well(server).returncode == 0
+        assert cli.main(["link", "--data", str(server.data)]) == 0
         ends = told("apiserver_tls_certificate_end_seconds")
         os.replace(new.certificate, pair.certificate)
         wait_until(lambda: told("apiserver_tls_certificate_outdated") == 1)

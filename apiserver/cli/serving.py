@@ -13,7 +13,7 @@ from apiserver.cli.command import DATA_FLAGS, CommandError, Commands, add_comman
 from apiserver.cli.documents import with_documents
 from apiserver.settings import Settings, masked
 
-#: Seconds for which `health` waits; the server itself waits for two for each store.
+#: Seconds for which `health` and `link` wait; the server itself waits for two for each store.
 _PATIENCE_SECONDS = 4
 _ADDRESS = ("host", "port", "tls_cert", "tls_key")
 _FLAGS = (
@@ -57,35 +57,53 @@ def _serve(settings: Settings, options: argparse.Namespace) -> None:
 
 
 def _health(settings: Settings, options: argparse.Namespace) -> None:
-    import ssl
     from http.client import HTTPException
-    from urllib.request import urlopen
 
     from apiserver.client_configuration import api_address
 
-    # It is asked on this machine, mostly by another name than its certificate has, and is told nothing.
-    anybody = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    anybody.check_hostname, anybody.verify_mode = False, ssl.CERT_NONE
     try:
-        with urlopen(f"{api_address(settings)}/health", timeout=_PATIENCE_SECONDS, context=anybody) as answer:
-            say(answer.read().decode())
+        say(_answer(f"{api_address(settings)}/health"))
     except (OSError, HTTPException) as error:
         raise CommandError(f"the server is not well: {error}") from error
 
 
+def _answer(url: str) -> str:
+    """What a server on this machine answers; OSError or HTTPException if it does not, or not with 200."""
+    import ssl
+    from urllib.request import HTTPSHandler, ProxyHandler, build_opener
+
+    # It is asked mostly by another name than its certificate has, and is told nothing.
+    anybody = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    anybody.check_hostname, anybody.verify_mode = False, ssl.CERT_NONE
+    opener = build_opener(ProxyHandler({}), HTTPSHandler(context=anybody))
+    with opener.open(url, timeout=_PATIENCE_SECONDS) as answer:
+        said: str = answer.read().decode()
+        return said
+
+
 def _link(settings: Settings, options: argparse.Namespace) -> None:
+    from http.client import HTTPException
+
     from apiserver.client_configuration import api_address
     from apiserver.services.access.sign_in_links import new_path
 
     if settings.web_url or not settings.viewer:
         raise CommandError("the server has no pages, because of the settings viewer and web_url")
+    noted = "" if _names_address(options) else _noted_address(settings)
+    address = noted or api_address(settings)
+    try:
+        _answer(f"{address}/livez")
+    except (OSError, HTTPException) as error:
+        raise CommandError(
+            f"no server answers at {address}: {error}. Start it with `apiserver serve`, or say by --host and --port"
+            " where it is"
+        ) from error
     try:
         path = with_documents(settings, lambda documents: new_path(documents, settings.company))
     except LookupError as error:
         raise CommandError(f"{error}: the first start of the server makes one") from None
     note(settings, "sign_in_link.make")
-    address = api_address(settings) if _names_address(options) else _noted_address(settings)
-    say(f"{address or api_address(settings)}{path}")
+    say(f"{address}{path}")
 
 
 def _names_address(options: argparse.Namespace) -> bool:

@@ -17,7 +17,7 @@ from apiserver.services.access.attempts import OF_NAME
 from apiserver.services.access.sign_in_links import LINKS, new_path
 from apiserver.stores.documents.query import Update
 from apiserver.times import from_now
-from tests.harness import Api, Served, new_user, running_api
+from tests.harness import Api, Served, free_ports, new_user, running_api
 
 pytestmark = pytest.mark.anyio
 
@@ -148,14 +148,37 @@ def test_there_is_no_link_to_pages_that_are_turned_off(
 
 
 def test_a_link_leads_to_the_server_that_started_last_on_the_folder(
-    server: Served, capsys: pytest.CaptureFixture[str]
+    server: Served, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever makes it need not know the ports, which the environment of the server may have."""
-    command = ["link", "--data", str(server.data)]
+    command, noted = ["link", "--data", str(server.data)], server.data / "address"
     assert cli.main(command) == 0
     assert capsys.readouterr().out.startswith(f"{server.api_url}/sign-in#link=")
-    assert cli.main([*command, "--port", "1"]) == 0
-    assert capsys.readouterr().out.startswith("http://127.0.0.1:1/sign-in#link=")
-    (server.data / "address").unlink()  # as of an older release
+    noted.write_text("http://127.0.0.1:1")
+    assert cli.main([*command, "--port", str(server.port)]) == 0
+    assert capsys.readouterr().out.startswith(f"{server.api_url}/sign-in#link=")
+    noted.unlink()  # as of an older release
+    monkeypatch.setenv("APISERVER_PORT", str(server.port))
     assert cli.main(command) == 0
-    assert capsys.readouterr().out.startswith("http://127.0.0.1:8008/sign-in#link=")
+    assert capsys.readouterr().out.startswith(f"{server.api_url}/sign-in#link=")
+
+
+def test_there_is_no_link_if_no_server_answers(server: Served, capsys: pytest.CaptureFixture[str]) -> None:
+    server.kill()
+    command = ["link", "--data", str(server.data)]
+    other = ["--port", str(free_ports(1)[0])]
+    for arguments, address in ((command, server.api_url), ([*command, *other], f"http://127.0.0.1:{other[1]}")):
+        assert cli.main(arguments) == 1
+        said = capsys.readouterr()
+        assert said.out == ""
+        assert said.err.startswith(f"apiserver: no server answers at {address}: ")
+
+
+def test_whether_a_server_answers_is_asked_of_it_and_not_of_a_proxy(
+    server: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("http_proxy", "HTTP_PROXY"):
+        monkeypatch.setenv(name, f"http://127.0.0.1:{free_ports(1)[0]}")
+    monkeypatch.setenv("no_proxy", "")
+    assert cli.main(["link", "--data", str(server.data)]) == 0
+    assert cli.main(["health", "--port", str(server.port)]) == 0
