@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import secrets
 import shutil
@@ -57,10 +58,9 @@ class DataFolder:
     def client_configuration(self) -> Path:
         return self.root / "clearml.conf"
 
-    @property
-    def backup_check(self) -> Path:
-        """Says how far checks of backups are, and what they found."""
-        return self.root / "backup_check.json"
+    def backup_check(self, destination: str) -> Path:
+        """Says how far checks of the backups at a destination are, and what they found."""
+        return self.root / "backup_checks" / f"{hashlib.sha256(os.fsencode(destination)).hexdigest()[:32]}.json"
 
     @property
     def address(self) -> Path:

@@ -87,14 +87,14 @@ def _backup(settings: Settings, options: argparse.Namespace) -> None:
         raise SettingsError("--gently: it goes only with --check")
     try:
         place = _place(settings, options)
-        remembered = DataFolder(settings.data).backup_check
+        data = DataFolder(settings.data)
         if options.list:
             _list(place)
         elif options.gently:
             os.nice(19)
-            state = rereading.read_on(place, remembered, settings.backup_check_every or _WEEK, Progress(share=GENTLY))
+            state = rereading.read_on(place, data, settings.backup_check_every or _WEEK, Progress(share=GENTLY))
             say(f"{counted(state.pieces, 'pieces')} were read")
-            _fail_for([*state.wrong, rereading.ADVICE] if state.wrong else [])
+            _fail_for([*state.wrong, checking.REMEMBERED_ADVICE] if state.wrong else [])
             if not manifest.names(place):
                 raise BackupError(f"there is no backup at {place.address}")
             say("all backups are well")
@@ -105,13 +105,14 @@ def _backup(settings: Settings, options: argparse.Namespace) -> None:
         else:
             if not options.fast:
                 os.nice(19)
-            made = make(settings, place, Progress(share=1.0 if options.fast else GENTLY))
+            progress = Progress(share=1.0 if options.fast else GENTLY)
+            made = make(settings, place, progress)
             say(_line(made))
             say(f"{shown_bytes(made.manifest.copied)} were copied")
             if options.keep is not None:
                 backups, pieces = checking.forget(place, options.keep)
                 say(f"deleted: {counted(backups, 'older backups')}, {counted(pieces, 'pieces')}")
-            rereading.look_again(place, remembered)
+            rereading.look_again(place, data, progress)
     except BackupError as error:
         if options.tell:
             say_progress(f"{TELLS}{error.told}")

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import math
 import time
 from functools import cached_property
 
 from apiserver.data_folder import DataFolder
 from apiserver.metrics.gauges import Gauges
-from apiserver.operating.backup import command, rereading
+from apiserver.operating.backup import checking, command, rereading
+from apiserver.operating.backup.attempts import FAILURES, Attempts
 from apiserver.operating.backup.rereading import State
-from apiserver.operating.backup.schedule import LOOK, RETRY, told_of
+from apiserver.operating.backup.schedule import LOOK
 from apiserver.operating.backup.storage import BackupError, storage
 from apiserver.operating.escaping import shown
 from apiserver.operating.sizes import counted
@@ -33,26 +33,23 @@ class ScheduledChecks:
         self._settings = settings
         self._every = settings.backup_check_every * 3600.0
         self._begun = time.time()
-        self._next_try = -math.inf
-        """When (monotonic) it may be tried again after a failure."""
+        self._attempts = Attempts()
         self._state = State("")
-        self.failure: str | None = None
-        """Why the last attempt failed, as anybody may know it; None if it did not fail."""
-        self.job = Repeating("a check of backups", self._check_if_due, LOOK, expected=(BackupError, OSError))
+        self.job = Repeating("a check of backups", self._check_if_due, LOOK, expected=FAILURES)
 
     @property
     def state(self) -> str:
         """For people: "damaged", "failed", "late" (all was last read twice `backup_check_every` ago), or "ok"."""
         if self._state.wrong:
             return "damaged"
-        if self.failure is not None:
+        if self._attempts.failure is not None:
             return "failed"
         return "late" if time.time() - (self.ended() or self._begun) > 2 * self._every else "ok"
 
     def report(self) -> dict[str, str | int | None]:
         """What `/health` tells."""
         wrong, ended = len(self._state.wrong), self._state.ended or None
-        return {"state": self.state, "ended": ended, "findings": wrong, "why": self.failure}
+        return {"state": self.state, "ended": ended, "findings": wrong, "why": self._attempts.failure}
 
     def gauges(self) -> Gauges:
         """Its numbers in `/metrics`."""
@@ -72,28 +69,24 @@ class ScheduledChecks:
     async def _check_if_due(self) -> None:
         self._state = await asyncio.to_thread(self._look)  # a backup may have mended something
         is_due = bool(self._state.place) or not 0 <= time.time() - self.ended() < self._every
-        if not is_due or time.monotonic() < self._next_try:
+        if not is_due or not self._attempts.may_begin:
             return
-        try:
+        with self._attempts.attempt():
             before = self._state.ended
             ended = await command.run(self._settings, "--check", "--gently")
             self._state = await asyncio.to_thread(self._look)
             if self._state.ended == before:
                 raise BackupError(ended.why, ended.told)
-            self.failure = None
-        except (BackupError, OSError) as error:
-            self.failure, self._next_try = told_of(error), time.monotonic() + RETRY
-            raise
         wrong = self._state.wrong
         for line in wrong[:_LOGGED]:
             log.error("%s", shown(line))
         if wrong:
-            log.error("%s", rereading.ADVICE)
+            log.error("%s", checking.REMEMBERED_ADVICE)
         log.info("backups were read: %s; %s", ended.said, counted(len(wrong), "findings"))
 
     def _look(self) -> State:
         """What the last check found, and the backups since."""
-        return rereading.read_state(DataFolder(self._settings.data).backup_check, self._address)
+        return rereading.read_state(DataFolder(self._settings.data), self._address)
 
     @cached_property
     def _address(self) -> str:

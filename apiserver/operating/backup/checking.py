@@ -11,6 +11,14 @@ from apiserver.operating.backup.pieces import DamagedPiece
 from apiserver.operating.backup.progress import Progress
 from apiserver.operating.backup.storage import BackupError, Missing, Storage
 
+#: What a backup does about pieces that are not well, and what is left to do then, for people.
+_THEN = (
+    "it copies anew what these pieces had, if the server still has it; then delete, in manifests/, those backups that"
+    " stay damaged: `apiserver backup DEST --check` names them"
+)
+#: What to do if the next backup knows which pieces are damaged (`rereading.py`).
+REMEMBERED_ADVICE = f"make a backup, or wait for the next one: {_THEN}"
+
 
 class MissingPiece(BackupError):
     """A backup needs a piece that is not there."""
@@ -84,10 +92,7 @@ def advice(wrong: Sequence[BackupError]) -> list[str]:
         first = "make a backup"
     else:
         return []
-    return [
-        f"{first}: it copies what these pieces had, if the server still has it; then delete, in manifests/, those"
-        " backups that still need a missing piece"
-    ]
+    return [f"{first}: {_THEN}"]
 
 
 def forget(storage: Storage, keep: int) -> tuple[int, int]:

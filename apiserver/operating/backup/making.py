@@ -41,7 +41,7 @@ def make(settings: Settings, storage: Storage, progress: Progress) -> Named:
     try:
         formats.require(settings)
         with closing(Moment(settings)) as moment, storage.owned():
-            suspects = read_state(folder.backup_check, storage.address).suspects
+            suspects = read_state(folder, storage.address).suspects
             there = _look(storage, {*suspects}, progress.say)
             moment.begin()
             made = manifests.moment()

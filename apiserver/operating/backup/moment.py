@@ -30,10 +30,10 @@ from apiserver.settings import Settings
 from apiserver.stores.snapshots import Part, Snapshot, SnapshotError
 
 #: In the data folder, what belongs to the engines, to the running server, or to nobody.
-_NOT_FILES = ("address", "events", "exports", "metrics", "reserve", "restoring")
+_NOT_FILES = ("address", "backup_checks", "events", "exports", "metrics", "reserve", "restoring")
 _DOCUMENTS = "documents.db"
-#: How far the server is that reads its events and backups again. Backups of older versions have `scrub.json`.
-_NOT_BACKED_UP = ("scrub.json", "backup_check.json")
+#: How far the server is that reads its events again. Backups of older versions have it.
+_NOT_BACKED_UP = "scrub.json"
 #: Further down, what belongs to the running server.
 _OF_THE_SERVER = ("files/incoming", "files/lock", "audit/lock")
 _TRIES = 10_000
@@ -122,7 +122,7 @@ def find_files(folder: DataFolder, is_known: Callable[[Found], bool], say: Say) 
     room = _most_open() - _SPARE
     files = []
     for found in walk(folder, say):
-        if found.path in _NOT_BACKED_UP:
+        if found.path == _NOT_BACKED_UP:
             continue
         if not is_known(found) and room > 0:
             if not found.open():

@@ -7,8 +7,8 @@
 Pieces that are not well are *suspects*. The next backup reads them whole, and copies anew what damaged ones had, as far
 as the data folder still has it. After that, steps 2 and 3 are done again.
 
-How far it is, and what it found, is in a file of the data folder, so that it goes on after a restart. If a release does
-not understand the file, it begins anew.
+How far it is, and what it found, is in a file of the data folder for each destination, so that it goes on after a
+restart. If a release does not understand the file, it begins anew.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ import hashlib
 import time
 from bisect import bisect_right
 from collections.abc import Collection, Sequence
-from pathlib import Path
 
 import msgspec
 
-from apiserver.data_folder import write_private
+from apiserver.data_folder import DataFolder, write_private
 from apiserver.operating.backup import manifest as manifests
 from apiserver.operating.backup import pieces
 from apiserver.operating.backup.manifest import DamagedManifest
 from apiserver.operating.backup.progress import Progress
 from apiserver.operating.backup.storage import BackupError, Missing, Storage
+from apiserver.operating.sizes import counted
 from apiserver.times import utc_now
 
 #: Bytes a second that are read at least, if time allows it: a terabyte takes 36 hours.
@@ -35,12 +35,6 @@ SLOWLY = 8e6
 _NOTED_EVERY = 30.0
 #: So many suspects are remembered, and so many lines of what is wrong. The rest is found the next time.
 _MOST = 1000
-
-#: What to do about what is wrong, for people.
-ADVICE = (
-    "make a backup, or wait for the next one: it copies anew what damaged and missing pieces had, if the server still"
-    " has it; then delete, in manifests/, those backups that stay damaged: `apiserver backup DEST --check` names them"
-)
 
 
 class State(msgspec.Struct):
@@ -59,18 +53,18 @@ class State(msgspec.Struct):
     """What was wrong then, in a line each, but for what has been mended since."""
 
 
-def read_state(path: Path, destination: str) -> State:
-    """What the file says of this destination; nothing if it says nothing of it."""
+def read_state(data: DataFolder, destination: str) -> State:
+    """What is remembered of this destination."""
     try:
-        state = msgspec.json.decode(path.read_bytes(), type=State)
+        state = msgspec.json.decode(data.backup_check(destination).read_bytes(), type=State)
     except (OSError, msgspec.MsgspecError):
         return State(destination)
     return state if state.destination == destination else State(destination)
 
 
-def read_on(storage: Storage, path: Path, hours: float, progress: Progress) -> State:
+def read_on(storage: Storage, data: DataFolder, hours: float, progress: Progress) -> State:
     """Go on to read all pieces, in half of these hours or sooner; what is wrong is in the state that is returned."""
-    state = read_state(path, storage.address)
+    state = read_state(data, storage.address)
     if state != State(storage.address):
         manifests.names_left(storage)
     sizes, _ = pieces.listed(storage)
@@ -80,51 +74,54 @@ def read_on(storage: Storage, path: Path, hours: float, progress: Progress) -> S
     progress.step("pieces", total, rate=max(SLOWLY, total / (hours * 1800)))
     noted = time.monotonic()
     for sha256 in left:
-        if not _is_well(storage, sha256) and sha256 not in state.suspects and len(state.suspects) < _MOST:
+        if not _is_well(storage, sha256, progress) and sha256 not in state.suspects and len(state.suspects) < _MOST:
             state.suspects.append(sha256)
         state.place, state.pieces = sha256, state.pieces + 1
-        progress.advance(sizes[sha256])
         if time.monotonic() - noted >= _NOTED_EVERY:
-            _write(path, state)
+            _write(data, state)
             noted = time.monotonic()
     progress.end()
-    suspects, wrong = _what_is_wrong(storage, state.suspects)
-    _write(path, State(storage.address, suspects=suspects, ended=utc_now(), wrong=wrong))
+    suspects, wrong = _what_is_wrong(storage, state.suspects, progress)
+    _write(data, State(storage.address, suspects=suspects, ended=utc_now(), wrong=wrong))
     return msgspec.structs.replace(state, suspects=suspects, wrong=wrong)
 
 
-def look_again(storage: Storage, path: Path) -> None:
+def look_again(storage: Storage, data: DataFolder, progress: Progress) -> None:
     """Look whether a new backup has mended what was wrong. If all is being read, that is seen at the end of it."""
-    state = read_state(path, storage.address)
+    state = read_state(data, storage.address)
     if state.wrong and not state.place:
-        suspects, wrong = _what_is_wrong(storage, state.suspects)
-        _write(path, msgspec.structs.replace(state, suspects=suspects, wrong=wrong))
+        suspects, wrong = _what_is_wrong(storage, state.suspects, progress)
+        _write(data, msgspec.structs.replace(state, suspects=suspects, wrong=wrong))
 
 
-def _is_well(storage: Storage, sha256: str) -> bool:
-    """Whether a piece is what it was. BackupError: the destination does not answer."""
+def _is_well(storage: Storage, sha256: str, progress: Progress) -> bool:
+    """Whether a piece is what it was; rests after reading it. BackupError: the destination does not answer."""
     digest, size = hashlib.sha256(), 0
     try:
         for part in storage.stream(pieces.name_of(sha256)):
             digest.update(part)
             size += len(part)
             if size > pieces.LARGEST:
-                return False
+                break
     except Missing:  # it was deleted since
         manifests.names_left(storage)
         return True
     except BackupError:
         storage.sizes(f"pieces/{sha256[:2]}")
         return False
+    finally:
+        progress.advance(size)
     return digest.hexdigest() == sha256
 
 
-def _what_is_wrong(storage: Storage, suspects: Collection[str]) -> tuple[list[str], list[str]]:
+def _what_is_wrong(storage: Storage, suspects: Collection[str], progress: Progress) -> tuple[list[str], list[str]]:
     """Which of the suspects are not well still, and what is wrong with backups, in a line each.
 
     What was written by somebody else, and is refused, is not looked at: `backup --check` names it.
     """
-    still = [sha256 for sha256 in suspects if not _is_well(storage, sha256)]
+    if suspects:
+        progress.say(f"{counted(len(suspects), 'pieces')} that were not well are read once more")
+    still = [sha256 for sha256 in suspects if not _is_well(storage, sha256, progress)]
     wrong: list[str] = []
     needing: dict[str, list[str]] = {}
     for name in manifests.names(storage):
@@ -152,8 +149,10 @@ def _backups(names: Sequence[str]) -> str:
     return f"{newest} needs" if len(names) == 1 else f"{len(names)} backups need, the newest of them is {newest}"
 
 
-def _write(path: Path, state: State) -> None:
+def _write(data: DataFolder, state: State) -> None:
+    path = data.backup_check(state.destination)
     try:
+        path.parent.mkdir(mode=0o700, exist_ok=True)
         write_private(path, msgspec.json.encode(state).decode())
     except OSError as error:
         raise BackupError(

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import math
 import time
 from datetime import UTC, datetime
 
 from apiserver.metrics.gauges import Gauges
 from apiserver.operating.backup import command, manifest
+from apiserver.operating.backup.attempts import FAILURES, Attempts
 from apiserver.operating.backup.storage import BackupError, storage
 from apiserver.operating.escaping import shown
 from apiserver.repeating import Repeating
@@ -17,8 +17,6 @@ from apiserver.settings import Settings
 
 #: Seconds between two looks at the clock.
 LOOK = 30.0
-#: Seconds until a backup that failed is tried again.
-RETRY = 600.0
 
 log = logging.getLogger(__name__)
 
@@ -30,15 +28,12 @@ class ScheduledBackups:
         self._settings = settings
         self._every = settings.backup_every * 3600.0
         self._begun = time.time()
-        self._next_try = -math.inf
-        """When (monotonic) a backup may be made again after a failure."""
+        self._attempts = Attempts()
         self._newest: float | None = None
         """The moment of the newest backup that the last look found, in seconds since 1970."""
         self._looks = True
         """Whether to look before the next backup."""
-        self.failure: str | None = None
-        """Why the last attempt failed, as anybody may know it; None if it did not fail."""
-        self.job = Repeating("a backup", self._make_if_due, LOOK, expected=(BackupError, OSError))
+        self.job = Repeating("a backup", self._make_if_due, LOOK, expected=FAILURES)
 
     @property
     def newest(self) -> float | None:
@@ -48,7 +43,7 @@ class ScheduledBackups:
     @property
     def state(self) -> str:
         """For people: "ok", "failed", or "late": the newest backup is older than twice `backup_every`."""
-        if self.failure is not None:
+        if self._attempts.failure is not None:
             return "failed"
         since = self.newest if self.newest is not None else self._begun
         return "late" if time.time() - since > 2 * self._every else "ok"
@@ -57,7 +52,7 @@ class ScheduledBackups:
         """What `/health` tells."""
         newest = self.newest
         said = None if newest is None else datetime.fromtimestamp(newest, UTC).isoformat(timespec="seconds")
-        return {"state": self.state, "newest": said, "why": self.failure}
+        return {"state": self.state, "newest": said, "why": self._attempts.failure}
 
     def gauges(self) -> Gauges:
         """Its numbers in `/metrics`."""
@@ -67,20 +62,16 @@ class ScheduledBackups:
         }
 
     async def _make_if_due(self) -> None:
-        if time.monotonic() < self._next_try:
+        if not self._attempts.may_begin:
             return
-        try:
+        with self._attempts.attempt():
             if self._looks or self._is_due():  # somebody may have made one by the command
+                self._looks = True  # again if this fails: a backup may be there, though its process ended badly
                 self._newest = await asyncio.to_thread(self._look)
-                self._looks = False
             if self._is_due():
                 await self._make()
                 self._newest = await asyncio.to_thread(self._look)
-            self.failure = None
-        except (BackupError, OSError) as error:
-            self.failure, self._next_try = told_of(error), time.monotonic() + RETRY
-            self._looks = True  # a backup may be there, though the process that made it ended badly
-            raise
+            self._looks = False
 
     def _is_due(self) -> bool:
         return self.newest is None or time.time() - self.newest >= self._every
@@ -115,10 +106,3 @@ class ScheduledBackups:
             raise BackupError(ended.why, ended.told)
         else:
             log.warning("a backup was made: %s; deleting older ones failed: %s", ended.said, ended.why)
-
-
-def told_of(error: BackupError | OSError) -> str:
-    """Why a backup failed, in words that anybody may read."""
-    if isinstance(error, BackupError):
-        return error.told or "the log says why"
-    return f"no process can be started: {error.strerror}"

@@ -70,7 +70,7 @@ def test_a_missing_piece_is_named_with_the_backup_that_needs_it(
     assert cli.main(["backup", str(destination), "--check"]) == 1
     said = capsys.readouterr().err
     assert "delete damaged pieces" not in said
-    assert "\nmake a backup: it copies what these pieces had, if the server still has it; " in said
+    assert "\nmake a backup: it copies anew what these pieces had, if the server still has it; " in said
     backed_up(data, destination)
     assert check(folder, quiet()) == []
 

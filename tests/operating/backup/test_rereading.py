@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 
 from apiserver import cli
+from apiserver.data_folder import DataFolder
 from apiserver.operating.backup import command, manifest, pieces, rereading
 from apiserver.operating.backup.check_schedule import ScheduledChecks
-from apiserver.operating.backup.checking import check, forget
+from apiserver.operating.backup.checking import REMEMBERED_ADVICE, check, forget
 from apiserver.operating.backup.folder import Folder
 from apiserver.operating.backup.progress import Progress
 from apiserver.operating.backup.rereading import State, look_again, read_on, read_state
@@ -38,8 +39,9 @@ def destination(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.fixture
-def noted(data: Path) -> Path:
-    return data / "backup_check.json"
+def noted(data: Path) -> DataFolder:
+    """The folder that remembers checks."""
+    return DataFolder(data)
 
 
 def flip(path: Path) -> None:
@@ -77,7 +79,7 @@ class Watched(Folder):
 
 
 def test_a_damaged_piece_is_found_and_the_next_backup_copies_anew_what_it_had(
-    data: Path, destination: Path, noted: Path
+    data: Path, destination: Path, noted: DataFolder
 ) -> None:
     folder = Folder(destination)
     (id,) = [manifest.id_of(name) for name in manifest.names(folder)]
@@ -90,27 +92,29 @@ def test_a_damaged_piece_is_found_and_the_next_backup_copies_anew_what_it_had(
     made = backed_up(data, destination).manifest
     assert made.copied > 0
     assert all(pieces.read(folder, piece.sha256) for piece in made.pieces)
-    look_again(folder, noted)
+    look_again(folder, noted, quiet())
     assert read_state(noted, folder.address).wrong in ([], state.wrong)  # the older backup may need the piece still
     forget(folder, 1)
-    look_again(folder, noted)
+    look_again(folder, noted, quiet())
     assert read_state(noted, folder.address).wrong == []
     assert check(folder, quiet()) == []
 
 
 def test_a_backup_uses_a_suspect_that_is_well_and_not_one_that_is_damaged(
-    data: Path, destination: Path, noted: Path
+    data: Path, destination: Path, noted: DataFolder
 ) -> None:
     folder = Folder(destination)
     well, damaged, *_ = names_of(destination)
     flip(damaged)
-    noted.write_text(f'{{"destination": "{folder.address}", "suspects": ["{well.name}", "{damaged.name}"]}}')
+    state = noted.backup_check(folder.address)
+    state.parent.mkdir()
+    state.write_text(f'{{"destination": "{folder.address}", "suspects": ["{well.name}", "{damaged.name}"]}}')
     used = [piece.sha256 for piece in backed_up(data, destination).manifest.pieces]
     assert well.name in used
     assert all(pieces.read(folder, sha256) for sha256 in used)
 
 
-def test_what_is_wrong_is_told_in_a_line_each(data: Path, destination: Path, noted: Path) -> None:
+def test_what_is_wrong_is_told_in_a_line_each(data: Path, destination: Path, noted: DataFolder) -> None:
     folder = Folder(destination)
     backed_up(data, destination)
     missing, cut, *_ = names_of(destination)
@@ -127,7 +131,7 @@ def test_what_is_wrong_is_told_in_a_line_each(data: Path, destination: Path, not
 
 
 def test_an_interrupted_reading_goes_on_where_it_was(
-    destination: Path, noted: Path, monkeypatch: pytest.MonkeyPatch
+    destination: Path, noted: DataFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(rereading, "_NOTED_EVERY", 0.0)
     names = [path.name for path in names_of(destination)]
@@ -146,7 +150,7 @@ def test_an_interrupted_reading_goes_on_where_it_was(
 
 
 def test_a_piece_that_could_not_be_read_for_a_moment_is_not_told(
-    destination: Path, noted: Path, monkeypatch: pytest.MonkeyPatch
+    destination: Path, noted: DataFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = names_of(destination)[1]
     real, failures = Folder.stream, [path.name]
@@ -163,7 +167,7 @@ def test_a_piece_that_could_not_be_read_for_a_moment_is_not_told(
 
 
 def test_a_piece_that_is_deleted_meanwhile_is_not_told_if_no_backup_needs_it(
-    destination: Path, noted: Path, monkeypatch: pytest.MonkeyPatch
+    destination: Path, noted: DataFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = Watched(destination)
     stray = pieces.name_of("ff" * 32)
@@ -182,7 +186,7 @@ def test_a_piece_that_is_deleted_meanwhile_is_not_told_if_no_backup_needs_it(
 
 
 def test_what_is_missing_of_a_backup_that_is_deleted_meanwhile_is_not_told(
-    data: Path, destination: Path, noted: Path, monkeypatch: pytest.MonkeyPatch
+    data: Path, destination: Path, noted: DataFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     backed_up(data, destination)
     folder = Folder(destination)
@@ -202,7 +206,7 @@ def test_what_is_missing_of_a_backup_that_is_deleted_meanwhile_is_not_told(
 
 
 def test_a_destination_that_is_not_mounted_is_not_taken_for_one_that_is_well(
-    destination: Path, noted: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    destination: Path, noted: DataFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(rereading, "_NOTED_EVERY", 0.0)
     flip(names_of(destination)[0])
@@ -243,8 +247,38 @@ def test_no_more_is_read_in_a_second_than_it_may(monkeypatch: pytest.MonkeyPatch
     assert clock[0] == 126
 
 
+def test_rereading_suspects_rests_as_all_other_reading_does(
+    data: Path, destination: Path, noted: DataFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for path in names_of(destination)[:3]:
+        flip(path)
+    sizes = [path.stat().st_size for path in names_of(destination)]
+    folder, rested = Folder(destination), list[int]()
+    monkeypatch.setattr(Progress, "advance", lambda self, bytes: rested.append(bytes))
+    read_on(folder, noted, HOURS, quiet())
+    assert rested == [*sizes, *sizes[:3]]
+    rested.clear()
+    look_again(folder, noted, quiet())
+    assert rested == sizes[:3]
+
+
+def test_what_is_known_of_a_destination_stays_known_if_another_one_is_checked(
+    data: Path, destination: Path, noted: DataFolder, tmp_path: Path
+) -> None:
+    flip(names_of(destination)[0])
+    wrong = read_on(Folder(destination), noted, HOURS, quiet()).wrong
+    backed_up(data, tmp_path / "others")
+    assert read_on(Folder(tmp_path / "others"), noted, HOURS, quiet()).wrong == []
+    assert read_state(noted, str(destination)).wrong == wrong != []
+    assert read_state(noted, str(tmp_path / "others")).ended != ""
+
+
 def test_the_command_reads_gently_and_remembers(
-    data: Path, destination: Path, noted: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    data: Path,
+    destination: Path,
+    noted: DataFolder,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("os.nice", lambda _: 0)
     monkeypatch.setattr(rereading, "SLOWLY", 1e12)
@@ -254,7 +288,7 @@ def test_the_command_reads_gently_and_remembers(
     flip(names_of(destination)[0])
     assert cli.main(gently) == 1
     assert "is damaged, which" in (said := capsys.readouterr().err)
-    assert said.endswith(f"\n{rereading.ADVICE}\n")
+    assert said.endswith(f"\n{REMEMBERED_ADVICE}\n")
     assert read_state(noted, str(destination)).wrong != []
     assert cli.main(["backup", str(destination), "--data", str(data), "--fast", "--keep", "1"]) == 0
     assert read_state(noted, str(destination)).wrong == []
@@ -284,7 +318,7 @@ async def test_a_server_tells_what_it_finds_until_a_backup_mends_it_also_after_a
         await checks._check_if_due()
     assert f"the piece {path.name} is damaged" in caplog.text
     assert "pieces were read; 1 finding" in caplog.text
-    assert rereading.ADVICE in caplog.text
+    assert REMEMBERED_ADVICE in caplog.text
     again, asked = ScheduledChecks(settings), list[tuple[str, ...]]()
     real = command.run
 
@@ -342,7 +376,7 @@ async def test_a_server_stops_though_its_destination_holds_the_process(
     await waits.wait()
     async with asyncio.timeout(30):
         await checks.job.close()
-    assert checks.failure is None
+    assert checks.report()["why"] is None
 
 
 @pytest.mark.anyio
@@ -355,7 +389,7 @@ async def test_a_check_that_fails_is_told_and_tried_again_later(data: Path, tmp_
     assert checks.report()["why"] == "the destination cannot be listed: Not a directory"
     await checks._check_if_due()  # too soon
     (tmp_path / "backups").unlink()
-    checks._next_try = 0
+    checks._attempts._next = 0
     await checks._check_if_due()
     assert checks.state == "ok"
     assert checks.report()["ended"] is not None

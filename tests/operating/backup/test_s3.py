@@ -10,6 +10,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from apiserver.data_folder import DataFolder
 from apiserver.operating.backup import manifest
 from apiserver.operating.backup.checking import check, forget
 from apiserver.operating.backup.making import make
@@ -70,7 +71,7 @@ def test_a_bucket_does_what_a_folder_does(data: Path, bucket: Storage, tmp_path:
 
 def test_what_is_damaged_or_missing_in_a_bucket_is_found(data: Path, bucket: Storage, tmp_path: Path) -> None:
     make(Settings(data=data), bucket, quiet())
-    noted, hours = tmp_path / "noted", 1e-6
+    noted, hours = DataFolder(data), 1e-6
     assert read_on(bucket, noted, hours, quiet()).wrong == []
     name = next(iter(bucket.sizes("pieces")))
     whole = bucket.read(name)

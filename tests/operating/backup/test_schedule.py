@@ -152,7 +152,7 @@ async def test_after_a_failure_the_newest_backup_is_told_still(
     assert backups.report() == {"state": "failed", "newest": before["newest"], "why": why}
     assert backups.gauges()["backup_newest_seconds"][1]() == made
     (tmp_path / "backups").unlink()
-    backups._next_try = 0
+    backups._attempts._next = 0
     await backups._make_if_due()  # it looks again: the destination is another one now
     assert backups.state == "ok"
     assert len(manifest.names(folder)) == 1
@@ -188,7 +188,7 @@ async def test_why_the_command_failed_is_told_without_paths(data: Path, tmp_path
         await backups._make_if_due()
     assert backups.report()["why"] == "another backup to the destination is under way"
     (data / "formats.json").write_text('{"release": "9.0.0", "formats": {"folder": 99}}')
-    backups._next_try = 0
+    backups._attempts._next = 0
     with pytest.raises(BackupError) as failure:
         await backups._make_if_due()
     assert str(tmp_path) in str(failure.value)
