@@ -75,10 +75,10 @@ class FileDeletions:
         hosts = await self.hosts_by(company, authority)
         await self.add_names(company, {name for url in urls for name in names_of(url, hosts)})
 
-    async def add_names(self, company: str, files: Collection[str]) -> None:
-        """Have the files of these names deleted, as `add` does."""
+    async def add_names(self, company: str, files: Collection[str], before: int | None = None) -> None:
+        """Have the files of these names deleted, as `add` does, unless they were uploaded after `before` (epoch ns)."""
         names = sorted(files)
-        before = time.time_ns()
+        before = time.time_ns() if before is None else before
         for first in range(0, len(names), AT_ONCE):
             entries: list[Document] = [
                 {"id": _id(company, name), "company": company, "name": name, "before": before}

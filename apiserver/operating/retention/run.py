@@ -18,11 +18,11 @@ from pathlib import Path
 from apiserver.data.tables import Batch
 from apiserver.events.changes import ChangesQuery, Cursor
 from apiserver.events.model import EventType, Owner
-from apiserver.files.addresses import files_of, task_of
 from apiserver.files.deletions import FileDeletions
 from apiserver.operating.retention import due
 from apiserver.operating.retention.archive import Archive
 from apiserver.operating.retention.due import Due, PartlyDeleted
+from apiserver.operating.retention.shown_files import ShownFiles
 from apiserver.operating.retention.tables import Part
 from apiserver.retention_rules import RetentionRule, rule_for
 from apiserver.stores.documents.base import DocumentStore
@@ -36,11 +36,6 @@ AT_REST = ("created", "stopped", "closed", "failed", "completed")
 _REPORT = "report"
 _FIELDS = ("company", "name", "project", "type", "status", "public", "created")
 _TASKS = 500
-_MODELS = 5000
-#: URLs in a query: an engine takes a command of some megabytes.
-_URLS = 2000
-#: How often somebody looks which files of deleted events are needed still, if others come meanwhile.
-_LOOKS = 3
 #: A run that fails at so many tasks and types in a row is given up. Fewer that always fail keep no others from going.
 MOST_FAILURES = 10
 
@@ -87,7 +82,6 @@ class Run:
         self._now = now
         self._company = company
         self._found_rules: dict[tuple[str | None, EventType], RetentionRule | None] = {}
-        self._of_models: dict[str, set[str]] = {}
         self.failures: list[str] = []
         """What could not be deleted, and why."""
 
@@ -109,21 +103,35 @@ class Run:
         What is deleted is told at once, before anything else can fail. Before each task and type, `before_each` may
         wait, or raise to end the run.
         """
+        shown = ShownFiles(self._events, self._documents, files)
+        await self._delete_left(shown, before_each)
         in_a_row = 0
         async for task, project, type, rule in self._looked_at():
             await before_each()
             try:
-                async with aclosing(self._delete_of(task, project, type, rule, archive, files)) as deleted:
+                async with aclosing(self._delete_of(task, project, type, rule, archive, shown)) as deleted:
                     async for gone in deleted:
                         in_a_row = 0
                         yield gone
                 in_a_row = 0
             except Exception as error:
-                log.warning("%s of task %s stay: %s", type.plural, task["id"], error)
-                self.failures.append(f"{type.plural} of task {task['id']}: {error}")
+                self._failed(type.plural, task["id"], error)
                 in_a_row += 1
                 if in_a_row >= MOST_FAILURES:
                     raise RetentionError(f"it failed {in_a_row} times in a row, at last: {error}") from error
+
+    async def _delete_left(self, shown: ShownFiles, before_each: Callable[[], Awaitable[None]]) -> None:
+        """Delete the files that a run has left which was cut short."""
+        async for one in shown.left():
+            await before_each()
+            try:
+                await shown.delete(one)
+            except Exception as error:
+                self._failed("files", one.owner.id, error)
+
+    def _failed(self, what: str, task: str, error: Exception) -> None:
+        log.warning("%s of task %s stay: %s", what, task, error)
+        self.failures.append(f"{what} of task {task}: {error}")
 
     async def _looked_at(self) -> AsyncIterator[tuple[Document, str | None, EventType, RetentionRule]]:
         """The tasks at rest, with each type that a rule does not keep for ever."""
@@ -165,7 +173,7 @@ class Run:
         type: EventType,
         rule: RetentionRule,
         archive: Archive | None,
-        files: FileDeletions,
+        shown: ShownFiles,
     ) -> AsyncGenerator[Gone, None]:
         """Delete what is due of a task and type, and tell it; nothing if it is left for the next run."""
         store, owner = self._events, Owner(task["company"], task["id"])
@@ -190,15 +198,16 @@ class Run:
                     await asyncio.to_thread(path.unlink)
                 return
             gone = summary.gone(task, project, type, rule)
+            noted = await shown.note(owner, summary.urls)
             try:
                 deleted = await due.delete(store, found, cursor)
             except PartlyDeleted as partly:
                 yield replace(gone, events=partly.events)
-                await self._delete_files(owner, summary.urls, files)
+                await shown.delete(noted)
                 raise
             if deleted:
                 yield replace(gone, events=min(deleted, summary.events))
-                await self._delete_files(owner, summary.urls, files)
+            await shown.delete(noted)
             if deleted < summary.events:  # some came in that very moment
                 if path is not None and not deleted:  # else the file has those that stay, and the next runs complete it
                     await asyncio.to_thread(path.unlink)
@@ -233,58 +242,6 @@ class Run:
             return False
         changed = (await self._events.changes(ChangesQuery([owner], cursor))).owners.get(owner)
         return changed is None or not changed.may_have(type)
-
-    async def _delete_files(self, owner: Owner, urls: set[str], files: FileDeletions) -> None:
-        """Have the files deleted that only deleted events of the task showed. `urls`: those in the deleted events.
-
-        Events that come meanwhile may show them, too. If that happens again and again, the files stay.
-        """
-        if not urls:
-            return
-        hosts = await files.hosts(owner.company)
-        for _ in range(_LOOKS):
-            cursor = (await self._events.changes(ChangesQuery([owner]))).cursor
-            names = await self._unneeded_files(owner, urls, hosts)
-            changed = (await self._events.changes(ChangesQuery([owner], cursor))).owners.get(owner)
-            if changed is None or not (changed.may_have(EventType.IMAGE) or changed.may_have(EventType.PLOT)):
-                if names:
-                    await files.add_names(owner.company, names)
-                return
-        log.warning("files of deleted events of task %s stay, as it reports again and again", owner.id)
-
-    async def _unneeded_files(self, owner: Owner, urls: set[str], hosts: Collection[str]) -> set[str]:
-        """The files with these URLs that nothing shows or names.
-
-        Clients may write any URL into an event, so files that are another task's by their names stay.
-        """
-        company = owner.company
-        left = {name for name in files_of(urls, hosts) if task_of(name) in (None, owner.id)}
-        if not left:
-            return left
-        left = await due.unneeded_files(self._events, owner, left, hosts)
-        made = await self._documents.find_one("tasks", {"id": owner.id}, projection=["execution.artifacts"])
-        artifacts = (made or {}).get("execution", {}).get("artifacts", ())
-        left -= files_of([one["uri"] for one in artifacts if one.get("uri")], hosts)
-        left -= await self._files_of_models(company, hosts)
-        asked = sorted(urls)
-        for start in range(0, len(asked), _URLS):  # models that were made since
-            some = await self._documents.find("models", {"uri": In(asked[start : start + _URLS])}, projection=["uri"])
-            left -= files_of([one["uri"] for one in some], hosts)
-        return left
-
-    async def _files_of_models(self, company: str, hosts: Collection[str]) -> set[str]:
-        """The files of all models of a company, as of the first time that somebody asks.
-
-        A URL may be spelled in many ways, so the documents cannot be asked for the models of some files.
-        """
-        if company not in self._of_models:
-            found = set[str]()
-            of = {"company": company}
-            async for models in pages_by_id(self._documents, "models", wanted=of, projection=["uri"], limit=_MODELS):
-                uris = [one["uri"] for one in models if one.get("uri")]
-                found |= await asyncio.to_thread(files_of, uris, hosts)
-            self._of_models[company] = found
-        return self._of_models[company]
 
 
 def _may_go(task: Document) -> bool:

@@ -37,12 +37,15 @@ class NotedFiles:
 
     def __init__(self) -> None:
         self.names: set[str] = set()
+        self.before: list[int] = []
+        """Files that were uploaded after these times stay."""
 
     async def hosts(self, company: str) -> set[str]:
         return {"files.example", *LOCAL}
 
-    async def add_names(self, company: str, files: Collection[str]) -> None:
+    async def add_names(self, company: str, files: Collection[str], before: int) -> None:
         self.names |= set(files)
+        self.before.append(before)
 
 
 class Stores:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from apiserver.events.model import EventType, Owner, Sample
 from apiserver.events.queries import PageQuery, Range, SeriesQuery
-from apiserver.operating.retention import due, run
+from apiserver.operating.retention import due, run, shown_files
 from apiserver.operating.retention.due import Due
 from apiserver.retention_rules import RetentionRule, rule_for
 from apiserver.stores.events.base import EventStore, EventStoreBusy
@@ -285,10 +285,13 @@ async def test_files_stay_if_something_comes_each_time_that_they_are_looked_for(
         times.append(1)
         return await look(*asked)
 
-    monkeypatch.setattr(due, "unneeded_files", report)
-    (gone,) = await stores.run(IMAGES)
+    with monkeypatch.context() as patch:
+        patch.setattr(due, "unneeded_files", report)
+        (gone,) = await stores.run(IMAGES)
     assert (gone.events, stores.files.names) == (2, set())
-    assert len(times) == run._LOOKS
+    assert len(times) == shown_files._LOOKS
+    await stores.run(LOGS)
+    assert stores.files.names == {"/0.png", "/1.png"}
 
 
 async def test_files_stay_of_images_that_could_not_be_deleted(stores: Stores, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -345,7 +348,7 @@ async def test_files_of_other_tasks_stay_whatever_images_show(stores: Stores) ->
 
 async def test_documents_are_asked_for_some_models_at_a_time(stores: Stores, monkeypatch: pytest.MonkeyPatch) -> None:
     """MongoDB takes no command of many megabytes, and a task may show any number of files."""
-    monkeypatch.setattr(run, "_URLS", 10)
+    monkeypatch.setattr(shown_files, "_URLS", 10)
     await stores.task()
     await stores.events.add(batch(*(image(n) for n in range(35))))
     real, asked = stores.documents.find, list[int]()
