@@ -10,6 +10,7 @@ from starlette.responses import JSONResponse
 from starlette.types import Receive, Scope, Send
 
 from apiserver import __version__
+from apiserver.commit import commit
 from apiserver.rpc.reply import SAFE_HEADERS
 from apiserver.services.backend import Backend
 from apiserver.stores.files.disk import FileStore
@@ -39,6 +40,7 @@ class Health:
         self._backend = backend
         self._files = files
         self._reports = reports
+        self._commit = commit()
         self._asking: asyncio.Task[dict[str, str]] | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -46,7 +48,12 @@ class Health:
             self._asking = asyncio.create_task(self._stores(), name="health")
         stores = await asyncio.shield(self._asking)
         well = all(state == "ok" for state in stores.values())
-        body: dict[str, object] = {"status": "ok" if well else "unavailable", "version": __version__, "stores": stores}
+        body: dict[str, object] = {
+            "status": "ok" if well else "unavailable",
+            "version": __version__,
+            "commit": self._commit,
+            "stores": stores,
+        }
         body |= {name: report() for name, report in self._reports.items()}
         response = JSONResponse(body, 200 if well else 503)
         response.raw_headers += SAFE_HEADERS

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from apiserver import __version__
 from apiserver.cli import auditing, backups, operations, retention, schemas, serving, transfers, users
 from apiserver.cli.command import CommandError, Run
+from apiserver.commit import commit
 from apiserver.engines import check
 from apiserver.settings import SettingsError, load, setting_fields
 
@@ -50,7 +51,8 @@ def _fail(error: Exception, code: int) -> int:
 def command_line() -> argparse.ArgumentParser:
     """The parser of the command line."""
     parser = argparse.ArgumentParser(prog="apiserver", description="A self-hosted, ClearML-compatible events server.")
-    parser.add_argument("--version", action="version", version=f"apiserver {__version__}")
+    made_of = f" (commit {commit()})" if commit() else ""
+    parser.add_argument("--version", action="version", version=f"apiserver {__version__}{made_of}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     for module in (serving, schemas, backups, transfers, operations, retention, auditing, users):
         module.add(commands)

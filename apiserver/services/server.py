@@ -6,6 +6,7 @@ from dataclasses import fields
 from typing import Any
 
 import apiserver
+from apiserver.commit import commit
 from apiserver.rpc.errors import validation_error
 from apiserver.rpc.versions import NEWEST, SERVER_VERSION
 from apiserver.services import usage_statistics
@@ -19,7 +20,7 @@ async def info(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     return {
         "version": SERVER_VERSION,
         "build": apiserver.__version__,
-        "commit": "",
+        "commit": commit(),
         "api_version": str(NEWEST),
         "uid": await _uid(call),
     }

@@ -66,6 +66,13 @@ def test_the_wheel_has_the_pages_and_nothing_of_the_workshop(made: Path) -> None
     assert {name.split("/")[0] for name in names} == {"apiserver", f"events_apiserver-{__version__}.dist-info"}
 
 
+def test_the_wheel_knows_its_commit(made: Path) -> None:
+    with ZipFile(one(made, "*.whl")) as archive:
+        source = archive.read("apiserver/commit.py").decode()
+    head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    assert f'_ARCHIVED = "{head.strip()}"' in source
+
+
 def test_the_sources_have_the_pages_and_name_nobody(made: Path) -> None:
     with tarfile.open(one(made, "*.tar.gz")) as archive:
         items = archive.getmembers()

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from apiserver import __version__
+from apiserver.commit import commit
 from apiserver.passwords import nobodys_hash
 from apiserver.setting_values import FixedUser
 from apiserver.stores.documents.query import Update
@@ -20,6 +21,7 @@ async def test_info_has_what_clients_read(api: Api) -> None:
     info = await api.call("server.info")
     assert (info["version"], info["api_version"], info["build"]) == ("2.3.0", "2.34", __version__)
     assert len(info["uid"]) == 32
+    assert info["commit"] == commit()
     assert await api.call("server.info", version="2.1") == info
 
 

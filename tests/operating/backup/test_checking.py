@@ -44,8 +44,8 @@ def test_a_damaged_piece_that_was_deleted_is_copied_anew(
     said = capsys.readouterr().err
     assert path.name in said
     assert said.endswith(
-        "\ndelete damaged pieces, and make a backup: it copies what these pieces had, if the server still has it; then"
-        " delete, in manifests/, those backups that still need a missing piece\n"
+        "\ndelete damaged pieces, and make a backup: it copies anew what these pieces had, if the server still has it;"
+        " then delete, in manifests/, those backups that stay damaged: `apiserver backup DEST --check` names them\n"
     )
     path.unlink()
     backed_up(data, destination)
