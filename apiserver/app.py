@@ -5,21 +5,17 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import threading
-import time
-from collections.abc import Callable, Sequence
 from functools import cache, partial
 
 import orjson
 from fastapi import FastAPI, Request, Response
-from starlette.middleware.cors import CORSMiddleware
 from starlette.routing import Route
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from apiserver import __version__, formats, resources
 from apiserver.aggregation.scroll import Scrolls
 from apiserver.answers import LARGEST, MUCH
 from apiserver.connections import descriptors
-from apiserver.data import addresses, live
+from apiserver.data import addresses
 from apiserver.data.exports import Exports
 from apiserver.data.links import DataLinks
 from apiserver.data_folder import DataFolder
@@ -41,10 +37,11 @@ from apiserver.operating.backup.schedule import ScheduledBackups
 from apiserver.operating.doctor.scrub import Scrub
 from apiserver.operating.retention.schedule import ScheduledRetention
 from apiserver.otlp import server as otlp
+from apiserver.routing import FILES, App
 from apiserver.rpc.admission import Admission
 from apiserver.rpc.auth import Authenticator
 from apiserver.rpc.body import Limits
-from apiserver.rpc.dispatch import ANSWERED_AS, METHODS, Dispatcher
+from apiserver.rpc.dispatch import Dispatcher
 from apiserver.rpc.in_flight import InFlight
 from apiserver.rpc.openapi import openapi, with_routes
 from apiserver.rpc.reply import SAFE_HEADERS
@@ -73,101 +70,12 @@ from apiserver.stores.events.base import EventStore
 from apiserver.stores.files.disk import FileStore
 from apiserver.traces import Traces
 from apiserver.vendors import baseten, modelarts, pai
-from apiserver.viewer.addresses import FIRST_STEPS, first_step, is_browser
 from apiserver.viewer.server import Elsewhere, Viewer
 
 #: The vendors whose APIs the server answers, beside ClearML's.
 VENDORS = (modelarts.router, baseten.router, pai.router)
 #: The routes that FastAPI answers. They are put into the app as they are: to include a router would make each anew.
 ROUTES = [*(route for vendor in VENDORS for route in vendor.routes), *addresses.ROUTES]
-
-#: The path of the files on the API's port. They also have a port of their own.
-FILES = "/files"
-
-_CORS_HEADERS = (
-    *("content-type", "authorization", "x-clearml-impersonate-as", "access-control-allow-credentials"),
-    "x-auth-token",  # ModelArts' clients send it
-)
-
-
-class App:
-    """The server as one ASGI app. The path of a request decides who answers:
-
-    - `/events.add`, `/v2.13/events.add`: the API's dispatcher. FastAPI would double the time of a small call.
-    - `/files`, `/files/…`: the file server.
-    - `/`, `/projects/…`, `/assets/…` and the like, when a browser asks for them: the viewer.
-    - `/data/…`, `/v1/metrics`, `/health`, `/openapi.json` and the paths of the vendors' APIs: FastAPI.
-    - anything else: the dispatcher, which answers that there is no such endpoint; a browser that asks for an address
-      without a dot, such as `/login`, gets the viewer's page that says so.
-    """
-
-    def __init__(
-        self,
-        backend: Backend,
-        opening: Opening,
-        *,
-        api: Dispatcher,
-        files: FileServer,
-        viewer: Viewer | Elsewhere | None,
-        others: FastAPI,
-        files_port: ASGIApp,
-        metrics: Metrics,
-        audit: RequestAudit,
-        allowed_origins: Sequence[str] = (),
-        around: Callable[[ASGIApp], ASGIApp] | None = None,
-    ) -> None:
-        """`allowed_origins`: pages of these origins may call the server. `around`: goes around each request.
-
-        Both are for both ports.
-        """
-        self.backend = backend
-        self.lifespan = opening.opened
-        self.metrics = metrics
-        """Answers `/metrics`."""
-        counted = partial(_counted, counters=backend.counters, audit=audit)
-        around = around or (lambda app: app)
-        self.files_port = around(_with_cors(counted(files_port, name="files"), allowed_origins))
-        """The app for the files' own port."""
-        self._api = api
-        self._files = counted(files, name="files")
-        self._viewer = viewer
-        self._others = counted(others)
-        self.routes = others.routes
-        """What is served beside endpoints, files and pages."""
-        self._first_steps = {first_step(route.path) for route in others.routes if isinstance(route, Route)}
-        self._pages = counted(viewer, name="viewer") if viewer else self._others
-        self._entry = around(_with_cors(self._answer, allowed_origins))
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self._entry(scope, receive, send)
-
-    def end_streams(self) -> None:
-        """End all live streams, because the server stops."""
-        self.backend.live.close()
-
-    def held(self, seconds: float) -> None:
-        """Count a hold of the event loop."""
-        self.backend.counters.count("loop_holds")
-        self.backend.counters.count("loop_held_seconds", seconds)
-
-    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self._app_for(scope)(scope, receive, send)
-        await live.go_on(scope, receive, send)
-
-    def _app_for(self, scope: Scope) -> ASGIApp:
-        if scope["type"] != "http":
-            return self._others
-        path: str = scope["path"]
-        if self._api.serves(path):
-            return self._api
-        step = first_step(path)
-        if step == FILES[1:]:
-            return self._files
-        if step in FIRST_STEPS:
-            is_viewers = self._viewer is not None and self._viewer.serves(scope)
-        else:
-            is_viewers = step not in self._first_steps and "." not in step and is_browser(scope)
-        return self._pages if is_viewers else self._others
 
 
 def create_app(settings: Settings) -> App:
@@ -377,37 +285,3 @@ def _description() -> bytes:
     table, _ = _endpoints()
     described = with_routes(openapi(table), ROUTES)
     return orjson.dumps({**described, "paths": {**described["paths"], **other_paths()}})
-
-
-def _counted(app: ASGIApp, counters: Counters, audit: RequestAudit, name: str | None = None) -> ASGIApp:
-    """The app, whose answers are counted under `name`, or else under the patterns of their paths, and audited."""
-
-    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
-        status, started, content_type = 499, time.perf_counter(), b""
-
-        async def sent(message: Message) -> None:
-            nonlocal status, content_type
-            if message["type"] == "http.response.start":
-                status = message["status"]
-                content_type = next((value for header, value in message["headers"] if header == b"content-type"), b"")
-            await send(message)
-
-        try:
-            await app(scope, receive, sent)
-        finally:
-            pattern = name or getattr(scope.get("route"), "path", None)
-            if pattern is not None:  # otherwise it is the dispatcher, which counts its answers itself
-                scope[ANSWERED_AS] = pattern
-                counters.request(pattern, status, time.perf_counter() - started)
-                audit.other(scope, status, content_type.decode("latin-1"))
-
-    return answer
-
-
-def _with_cors(app: ASGIApp, origins: Sequence[str]) -> ASGIApp:
-    if not origins:
-        return app
-    methods = [*METHODS, "HEAD", "DELETE"]
-    return CORSMiddleware(
-        app, allow_origins=origins, allow_credentials=True, allow_methods=methods, allow_headers=_CORS_HEADERS
-    )

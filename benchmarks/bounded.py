@@ -25,10 +25,11 @@ import uvicorn
 import uvloop
 from uvicorn.server import ServerState
 
-from apiserver.app import App, create_app
+from apiserver.app import create_app
 from apiserver.connections.protocol import Protocol
 from apiserver.connections.slots import Slots
 from apiserver.metrics.counters import Counters
+from apiserver.routing import App
 from apiserver.setting_values import QUOTAS_OF, Quota
 from apiserver.settings import Settings
 from benchmarks.bodies import scalar_lines

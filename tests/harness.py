@@ -23,7 +23,8 @@ from urllib.request import urlopen
 
 import httpx
 
-from apiserver.app import App, create_app
+from apiserver.app import create_app
+from apiserver.routing import App
 from apiserver.services.access.credentials import create_user
 from apiserver.services.backend import Backend
 from apiserver.settings import Settings, shown
