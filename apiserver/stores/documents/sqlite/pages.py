@@ -21,9 +21,10 @@ from math import inf
 from apiserver.stores.documents.dialect.filters import Condition, Field
 from apiserver.stores.documents.dialect.sorts import Term
 from apiserver.stores.documents.query import Equal
+from apiserver.stores.documents.sqlite.planning import flattened
 from apiserver.stores.documents.sqlite.side_tables import Sorted
 from apiserver.stores.documents.sqlite.table import Table, dumps, index_name
-from apiserver.stores.documents.sqlite.translate import Statement, flattened
+from apiserver.stores.documents.sqlite.translate import Statement
 
 FIRST_LOOK = 200
 """Documents that are tested first."""

@@ -7,7 +7,7 @@ SQLite calls Python with the JSON of a document. All values are bound parameters
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import orjson
@@ -26,13 +26,13 @@ from apiserver.stores.documents.dialect.filters import (
     paths_of,
 )
 from apiserver.stores.documents.dialect.paths import Path, gathered, reach, shape_of
-from apiserver.stores.documents.dialect.patterns import literals_of
 from apiserver.stores.documents.dialect.sorts import Term
 from apiserver.stores.documents.dialect.values import MISSING, class_of
 from apiserver.stores.documents.query import AllOf, AnyOf, AsNumber, Comparison, Document, Equal, In, Matches
 from apiserver.stores.documents.sqlite.connections import Callbacks
 from apiserver.stores.documents.sqlite.parameters import MOST_CONDITIONS, Parameters
-from apiserver.stores.documents.sqlite.side_tables import INT64, Names, Side, Texts, Values, in_one_case, sort_value
+from apiserver.stores.documents.sqlite.planning import cost, flattened, has_key, literals_in, path_inside, texts_of
+from apiserver.stores.documents.sqlite.side_tables import INT64, Names, Side, Values, in_one_case, sort_value
 from apiserver.stores.documents.sqlite.table import (
     Table,
     apart_column,
@@ -46,8 +46,6 @@ from apiserver.stores.documents.sqlite.table import (
 _SQL: dict[type[Comparison], str] = {query.Greater: ">", query.AtLeast: ">=", query.Less: "<", query.AtMost: "<="}
 #: So many texts may be searched for in the JSON of a list, one by one.
 _MOST_SOUGHT = 8
-_MOST_SIDES = 4
-"""Side tables that one statement may use, because each has to be filled the first time."""
 _MOST_TRIGRAMS = 32
 FEW = 1000
 """The most rows that a statement lists by their numbers."""
@@ -97,7 +95,7 @@ class Statement(Parameters):
             return self._any_of(condition)
         if isinstance(condition, Not):
             return f"NOT ifnull({self._met(condition.condition)}, 0)"
-        if _has_key(self.table, condition.path):
+        if has_key(self.table, condition.path):
             sorts = condition.path in self.table.sorted
             met = self._single(column_of(condition.path), condition.test, condition.path if sorts else None)
             return self._with_texts(condition, met)
@@ -127,7 +125,7 @@ class Statement(Parameters):
         in_doc: list[Condition] = []
         ways: list[str] = []
         for item in condition.parts:
-            if isinstance(item, Field) and not _has_key(self.table, item.path) and item.path[0] not in self.table.apart:
+            if isinstance(item, Field) and not has_key(self.table, item.path) and item.path[0] not in self.table.apart:
                 in_doc.append(item)
             else:
                 ways.append(self._met(item))
@@ -142,7 +140,7 @@ class Statement(Parameters):
         texts = texts_of(condition)
         if texts is None or (side := self.sides.get(texts)) is None:
             return met
-        sought = [in_one_case(text) for text in _literals(condition)]
+        sought = [in_one_case(text) for text in literals_in(condition)]
         there = " AND ".join(f"instr(text, {self.bind(text)})" for text in sought)
         # CASE, because SQLite would look into the side table last, as it takes that for the most work.
         exactly = f"CASE WHEN {self._of_side(side, there)} THEN {met} END"
@@ -153,7 +151,7 @@ class Statement(Parameters):
         found = f'"{side}" MATCH {self.bind(" AND ".join(quoted))}' if quoted else there
         # Looking into the texts takes time, but saves reading documents that have the trigrams in another order.
         found = f"{found} AND {there}" if self._of_all else found
-        in_columns = all(_has_key(self.table, path) for path in texts.paths)
+        in_columns = all(has_key(self.table, path) for path in texts.paths)
         return self._beside(side, found, exactly, in_columns=in_columns)
 
     def _few_are_left(self) -> bool:
@@ -224,7 +222,7 @@ class Statement(Parameters):
 
     def asks(self, term: Term) -> bool:
         """Whether SQLite has to call Python for the value of a term, because no column has it."""
-        return not _has_key(self.table, term.path) or term.numeric
+        return not has_key(self.table, term.path) or term.numeric
 
     def grouped(self, path: Path, longest: int | None = None) -> tuple[str, Callable[[Any], Any]]:
         """SQL of the value at a path, and the function that decodes what this SQL gives.
@@ -232,7 +230,7 @@ class Statement(Parameters):
         A missing value is null. If the path leads through a list, the value is the list of all values there.
         `longest`: longer texts may be cut to one character more, as SQLite sorts all values in memory.
         """
-        if _has_key(self.table, path):
+        if has_key(self.table, path):
             return column_of(path), decode_key
         if len(path) == 1 and path[0] in self.table.apart:
             return apart_column(path[0]), lambda text: None if text is None else orjson.loads(text)
@@ -347,47 +345,6 @@ def _as_bytes(column: str) -> str:
     return f"CAST({column} AS BLOB)"
 
 
-def path_inside(table: Table, condition: Condition) -> Path | None:
-    """The path that a condition tests, if there is only one and it leads into JSON other than a short list."""
-    found = set(paths_of(condition))
-    path = found.pop() if len(found) == 1 else None
-    return None if path is None or _has_key(table, path) or path[0] in table.lists else path
-
-
-def texts_of(condition: Condition) -> Texts | None:
-    """The side table of texts that helps to find where a pattern may match; None if it would not help."""
-    return Texts(tuple(sorted(set(paths_of(condition))))) if _literals(condition) else None
-
-
-def sides_for(table: Table, condition: Condition) -> tuple[set[Side], list[Condition]]:
-    """The side tables that help with a condition, and the parts of the condition that need none."""
-    sides: set[Side] = set()
-    others: list[Condition] = []
-    for item in sorted(flattened(condition), key=lambda item: cost(table, item)):
-        path = path_inside(table, item)
-        side = texts_of(item) if path is None else Values(path)
-        if side is None:
-            others.append(item)
-        elif len(sides) < _MOST_SIDES:
-            sides.add(side)
-    return sides, others
-
-
-def cost(table: Table, condition: Condition) -> int:
-    """How long a test of a condition takes, from 0 to 3. The cheapest conditions are tested first."""
-    if isinstance(condition, Field):
-        root = condition.path[0]
-        known = 0 if _has_key(table, condition.path) else 1 if root in table.lists else 2
-        return 3 if root in table.large else max(known, 2 * isinstance(condition.test, Matches))
-    inner = (condition.condition,) if isinstance(condition, Not) else condition.parts
-    return max((cost(table, item) for item in inner), default=0)
-
-
-def _has_key(table: Table, path: Path) -> bool:
-    """Whether a column has what is at the path."""
-    return path == ("id",) or path in table.keys
-
-
 _BOUNDS = {
     values.NUMBER: {True: "< ''", False: "IS NOT NULL"},
     values.TEXT: {True: "< x''", False: ">= ''"},
@@ -408,25 +365,6 @@ def _joined(operator: str, terms: list[str]) -> str:
         return f"({operator.join(terms)})" if terms else ""
     half = len(terms) // 2
     return f"({_joined(operator, terms[:half])}{operator}{_joined(operator, terms[half:])})"
-
-
-def flattened(condition: Condition) -> Iterator[Condition]:
-    """The parts of a condition that all must hold: (a AND (b AND c)) gives a, b, c."""
-    if isinstance(condition, AllOf):
-        for inner in condition.parts:
-            yield from flattened(inner)
-    else:
-        yield condition
-
-
-def _literals(condition: Condition) -> tuple[str, ...]:
-    """The texts that every match of a condition's pattern contains; none if the condition is not on one pattern."""
-    fields = condition.parts if isinstance(condition, AnyOf) else (condition,)
-    patterns = {
-        item.test.pattern if isinstance(item, Field) and isinstance(item.test, Matches) else None for item in fields
-    }
-    (pattern, *others) = patterns or {None}
-    return literals_of(pattern) if pattern is not None and not others else ()
 
 
 def _fits(value: Any) -> bool:

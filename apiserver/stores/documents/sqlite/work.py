@@ -20,10 +20,11 @@ from apiserver.stores.documents.dialect.filters import Condition, names_one
 from apiserver.stores.documents.query import AllOf
 from apiserver.stores.documents.sqlite.changing import Transaction
 from apiserver.stores.documents.sqlite.connections import Connections
+from apiserver.stores.documents.sqlite.planning import sides_for
 from apiserver.stores.documents.sqlite.remembered import Remembered
 from apiserver.stores.documents.sqlite.side_tables import Side, text_of
 from apiserver.stores.documents.sqlite.table import Table
-from apiserver.stores.documents.sqlite.translate import Statement, sides_for
+from apiserver.stores.documents.sqlite.translate import Statement
 from apiserver.stores.documents.sqlite.upkeep import Upkeep
 
 T = TypeVar("T")
