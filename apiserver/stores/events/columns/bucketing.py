@@ -143,7 +143,7 @@ def bucket_starts(x: Int64Array | Progression, interval: int) -> Rows:
         return np.empty(0, np.intp)
     first, last = int(x[0]) // interval, int(x[-1]) // interval
     if last - first < len(x) // _POINTS_A_SEARCH:  # searching for the bounds of buckets is faster than dividing all x
-        starts = np.searchsorted(x, np.arange(first + 1, last + 1) * interval)
+        starts = np.searchsorted(x, (first + np.arange(1, last - first + 1)) * interval)
         starts[1:] = np.where(starts[1:] != starts[:-1], starts[1:], 0)
         return np.concatenate([_FIRST, starts[starts > 0]])
     bucket = x if interval == 1 else x // interval

@@ -12,11 +12,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
-from apiserver.events.model import EventBatch, EventType, Owner
+from apiserver.events.model import EventBatch, EventType, Owner, ScalarColumns, Scalars
 from apiserver.events.queries import SeriesQuery
 from apiserver.stores.events.embedded.store import EmbeddedEventStore
 from tests.chance import examples
@@ -162,8 +163,22 @@ class Both:
         await assert_same(self._store, self._plain, OWNERS)
 
 
+#: Durations that are cut to 2⁶³ − 1, and one that is shorter by 2: many points for few buckets of one millisecond.
+LONG_DURATIONS = EventBatch(
+    0,
+    Scalars.of(
+        [
+            ScalarColumns(
+                OWNERS[0], "a", "x", "", np.arange(40), np.array([-(2**63), -3, *range(38)]), np.arange(40, dtype=float)
+            )
+        ]
+    ),
+)
+
+
 @examples(12)
 @given(operations)
+@example([("add", LONG_DURATIONS), ("merge",)])
 def test_the_embedded_store_answers_like_the_plain_one(operations: list[tuple[Any, ...]]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         asyncio.run(Both(Path(folder)).run(operations))
