@@ -19,7 +19,7 @@ def sqlite(request: pytest.FixtureRequest) -> DocumentStore:
 
 
 def mongo(request: pytest.FixtureRequest) -> DocumentStore:
-    url, name = request.getfixturevalue("mongodb_url"), request.getfixturevalue("mongodb_database")
+    url, name = request.getfixturevalue("mongodb_url"), request.getfixturevalue("mongodb_shared_database")
     return MongoDocumentStore(f"{url}/{name}", migrate=True)
 
 

@@ -35,6 +35,14 @@ def drop(url: str, database: str) -> None:
         client.drop_database(database)
 
 
+def empty(url: str, database: str) -> None:
+    """Delete all documents of a database; the schema stays."""
+    with MongoClient[dict[str, Any]](url) as client:
+        for collection in client[database].list_collection_names():
+            if collection != "schema_steps":
+                client[database][collection].delete_many({})
+
+
 def _named() -> Node | None:
     url = os.environ.get(VARIABLE)
     return ForeignNode(url.rstrip("/"), listens) if url else None

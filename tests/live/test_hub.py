@@ -194,14 +194,14 @@ async def test_a_project_that_is_not_there_cannot_be_watched(stores: Stores) -> 
 async def test_who_reads_too_slowly_is_reset_and_then_told_as_before(
     stores: Stores, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watchers, "MOST_WAITING", 2000)
+    monkeypatch.setattr(watchers, "MOST_WAITING", 6000)
     await stores.task("a")
     await stores.task("b")
     async with stores.watching("a") as slow, stores.watching("a") as quick:
         await slow.next()
         await quick.next()
         for n in range(6):
-            columns = [scalars([1.0], iters=[n], metric="m" * 400, variant=str(v), owner=A) for v in range(4)]
+            columns = [scalars([1.0], iters=[n], metric="m" * 800, variant=str(v), owner=A) for v in range(4)]
             await stores.events.add(batch(*columns))
             assert ("scalars", n) in [(name, told["series"][0][3]) for name, told in await quick.until("scalars")]
         told = await slow.next()
@@ -212,12 +212,12 @@ async def test_who_reads_too_slowly_is_reset_and_then_told_as_before(
 
 
 async def test_what_waits_for_all_readers_together_is_bounded(stores: Stores, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watchers, "MOST_WAITING_IN_ALL", 3500)
+    monkeypatch.setattr(watchers, "MOST_WAITING_IN_ALL", 6000)
     await stores.task("a")
     async with stores.watching("a") as one, stores.watching("a") as other:
         await one.next()
         await other.next()
-        await stores.events.add(batch(*[scalars([1.0], metric="m" * 400, variant=v, owner=A) for v in "abcd"]))
+        await stores.events.add(batch(*[scalars([1.0], metric="m" * 800, variant=v, owner=A) for v in "abcd"]))
         names = [await reading.names() for reading in (one, other)]
         assert ["reset"] in names
     async with stores.watching("a") as reading:
