@@ -1,21 +1,23 @@
-"""What compaction leaves behind: as few documents as there have to be."""
+"""What compaction leaves behind: as few documents as there have to be. And that one server does it, however long."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from types import SimpleNamespace
 
 import pytest
 
 from apiserver.events.model import Owner
 from apiserver.events.queries import PageQuery
 from apiserver.stores.events.base import EventStoreBusy
-from apiserver.stores.events.columnar import compaction
+from apiserver.stores.events.columnar import compaction, thinning
 from apiserver.stores.events.columnar.blocks import NewBlock
-from apiserver.stores.events.columnar.compaction import FEWEST
+from apiserver.stores.events.columnar.compaction import FEWEST, LEASE, PointsMaker
 from apiserver.stores.events.columnar.compactor import FEW
 from apiserver.stores.events.columnar.scalars import ColumnarScalars
 from tests.contract.event_stores import OWNER, SCALARS, batch, scalars
+from tests.stores.events.columnar import plain_blocks
 from tests.stores.events.columnar.plain_blocks import PlainBlocks
 
 pytestmark = pytest.mark.anyio
@@ -108,3 +110,35 @@ async def test_a_lease_that_cannot_be_given_back_fails_no_compaction() -> None:
     blocks.at, blocks.breaks = "giving back", EventStoreBusy("away", overloaded=False)
     assert await engine.compact(OWNER, fewest=FEW)
     assert blocks.breaks is None
+
+
+class SlowBlocks(PlainBlocks):
+    """Each put takes two thirds of the time of a lease, once `is_slow`. Then another server asks for the lease."""
+
+    now, puts, is_slow = 0.0, 0, False
+
+    async def put(self, blocks: Sequence[NewBlock]) -> None:
+        await super().put(blocks)
+        if self.is_slow:
+            self.puts += 1
+            self.now += LEASE * 2 / 3
+            assert not await self.lease(OWNER, "another", LEASE)
+
+
+@pytest.mark.parametrize("does", ["compact", "thin"])
+async def test_the_lease_is_renewed_while_chunks_are_made(monkeypatch: pytest.MonkeyPatch, does: str) -> None:
+    blocks = SlowBlocks()
+    engine = ColumnarScalars(blocks)
+    monkeypatch.setattr(plain_blocks, "time", SimpleNamespace(monotonic=lambda: blocks.now))
+    monkeypatch.setattr(PointsMaker, "at_a_time", 100)
+    monkeypatch.setattr(thinning, "POINTS_AT_A_TIME", 100)
+    for number in range(2):
+        groups = [scalars([1.0] * 50, metric=name, iters=range(50 * number, 50 * number + 50)) for name in "abcde"]
+        await engine.add(batch(*groups))
+    blocks.is_slow = True
+    if does == "compact":
+        assert await engine.compact(OWNER, fewest=2)
+    else:
+        assert await engine.thin_scalars(SCALARS, 20) > 0
+    assert blocks.puts >= 4
+    assert await blocks.lease(OWNER, "another", LEASE)

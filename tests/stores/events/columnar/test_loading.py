@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import aclosing
+import threading
+from contextlib import ExitStack, aclosing
 from random import random
+from typing import Any
 from unittest.mock import patch
 
 import pytest
 
 from apiserver.events.model import BucketAxis, Owner
-from apiserver.events.queries import EVERYWHERE, BucketQuery, Range
+from apiserver.events.queries import EVERYWHERE, BucketQuery, PageQuery, Range
 from apiserver.stores.events.columnar.blocks import Block, Gone
 from apiserver.stores.events.columnar.compactor import FEW
 from apiserver.stores.events.columnar.encoding import CURVE
@@ -121,6 +123,39 @@ async def test_a_bundle_is_decoded_once_for_all_its_series(loader: Loader, block
     assert decode.call_count == decode_curves.call_count == 1
     assert [one.values.tolist() for one in points] == [[0, 0.5], [1, 1.5], [2, 2.5]]
     assert [one.values.tolist() for one in curves] == [[0.5], [1.5], [2.5]]
+
+
+@pytest.mark.parametrize("is_compacted", [False, True])
+async def test_many_points_are_decoded_in_threads(blocks: WatchedBlocks, is_compacted: bool) -> None:
+    """So that the event loop goes on."""
+    engine = ColumnarScalars(blocks, cache=0)
+    for number in range(3):
+        await engine.add(
+            batch(scalars([random() for _ in range(2000)], iters=range(number * 2000, (number + 1) * 2000)))
+        )
+    if is_compacted:
+        await engine.compact(OWNER, fewest=1)
+    threads = set[threading.Thread]()
+
+    def noting(decode: Any) -> Any:
+        def noted(*arguments: Any, **named: Any) -> Any:
+            threads.add(threading.current_thread())
+            return decode(*arguments, **named)
+
+        return noted
+
+    for read in (
+        lambda: engine.scalar_buckets(SCALARS, in_buckets(1)),
+        lambda: engine.scalar_points(SCALARS, PageQuery(5000)),
+        lambda: engine.earliest_points(SCALARS, 5000),
+        lambda: engine.compact(OWNER, fewest=1),
+    ):
+        with ExitStack() as patches:
+            for name in ("decode_curves", "decode_points"):
+                patches.enter_context(patch.object(chunks, name, noting(getattr(chunks, name))))
+            await read()
+    assert threads
+    assert threading.main_thread() not in threads
 
 
 async def test_the_server_that_made_chunks_needs_not_fetch_them_for_charts_and_summaries(blocks: WatchedBlocks) -> None:

@@ -31,6 +31,7 @@ from apiserver.stores.events.columnar.scalars import ColumnarScalars
 from tests.chance import examples
 from tests.contract import (
     test_event_store_buckets,
+    test_event_store_curves,
     test_event_store_points,
     test_event_store_scalars,
     test_event_store_thinning,
@@ -55,7 +56,13 @@ blocks = block_stores.blocks
 
 #: It counts events of all types, which the engine does not have.
 NOT_HERE = "test_adding_a_batch_again_changes_nothing"
-CONTRACT = (test_event_store_buckets, test_event_store_points, test_event_store_scalars, test_event_store_thinning)
+CONTRACT = (
+    test_event_store_buckets,
+    test_event_store_curves,
+    test_event_store_points,
+    test_event_store_scalars,
+    test_event_store_thinning,
+)
 TESTS = {name: test for module in CONTRACT for name, test in vars(module).items()}
 globals().update({name: test for name, test in TESTS.items() if name.startswith("test_") and name != NOT_HERE})
 
@@ -67,14 +74,15 @@ RANGES = (Range(), Range(3), Range(-2, 12), Range(100, 1_520), Range(50, 60))
 @pytest.fixture(params=["fragments", "chunks", "both"])
 async def case(request: pytest.FixtureRequest) -> Case:
     """The engine as an event store, which compacts whenever it may, once, or never."""
-    engine = ColumnarScalars(PlainBlocks())
+    engine = ColumnarScalars(blocks := PlainBlocks())
     times = {"fragments": 0, "chunks": 10**6, "both": 1}[request.param]
 
     async def settle() -> None:
         nonlocal times
         if times:
             times -= 1
-            await engine.compact(OWNER, fewest=1)
+            for owner in [*blocks.owners]:
+                await engine.compact(owner, fewest=1)
 
     return Case(cast(EventStore, engine), settle)
 

@@ -8,9 +8,10 @@ from collections.abc import AsyncIterator
 import pytest
 from elasticsearch import AsyncElasticsearch
 
-from apiserver.events.model import EventType
+from apiserver.events.model import EventBatch, EventType, Owner
 from apiserver.events.queries import PageQuery
 from apiserver.stores.events.base import EventStoreBusy, EventStoreError
+from apiserver.stores.events.columnar import compactor
 from apiserver.stores.events.columnar.compaction import FEWEST
 from apiserver.stores.events.elasticsearch import names
 from apiserver.stores.events.elasticsearch.address import ElasticsearchAddress
@@ -105,6 +106,41 @@ async def test_what_is_written_is_compacted_by_itself(
                 fragments = (await client.count(index=index, query=is_fragment))["count"]
     assert store.gauges()["owners_to_compact"] <= 2
     assert await store.events_count(OWNER) == 4 * FEWEST
+
+
+@pytest.mark.parametrize("type", [EventType.SCALAR, EventType.LOG])
+async def test_what_is_not_compacted_is_bounded(
+    store: ElasticsearchEventStore, monkeypatch: pytest.MonkeyPatch, type: EventType
+) -> None:
+    """Readers would have to fetch all of it: further writes wait, and are told to come back if that takes long."""
+    for name, value in {"MOST": 2 * FEWEST, "REST": 0.0}.items():
+        monkeypatch.setattr(compactor, name, value)
+    monkeypatch.setattr(store._opened.compactor, "_patience", 0.1)
+    may_compact, compact = asyncio.Event(), store._opened.compactor._types[type].compact
+
+    async def when_it_may(owner: Owner, *, fewest: int) -> bool:
+        await may_compact.wait()
+        return await compact(owner, fewest=fewest)
+
+    compacts = store._opened.compactor._types[type]._replace(compact=when_it_may)
+    monkeypatch.setattr(store._opened.compactor, "_types", {type: compacts})
+
+    def one(number: int) -> EventBatch:
+        return batch(
+            scalars([1.0], iters=[number]) if type is EventType.SCALAR else lines([f"{number}"], timestamps=[number])
+        )
+
+    for number in range(2 * FEWEST):
+        await store.add(one(number))
+    with pytest.raises(EventStoreBusy, match="wait for compaction") as told:
+        await store.add(one(2 * FEWEST))
+    assert told.value.retry_after
+    assert await store.events_count(OWNER) == 2 * FEWEST
+    may_compact.set()
+    monkeypatch.setattr(store._opened.compactor, "_patience", 60)
+    for number in range(2 * FEWEST, 6 * FEWEST):
+        await store.add(one(number))
+    assert await store.events_count(OWNER) == 6 * FEWEST
 
 
 async def test_who_does_not_answer_is_named() -> None:
