@@ -24,8 +24,7 @@ Blocks never change, and those that were removed do no harm beside those that re
 are put later, and so are deletions: the store tells of both when it is asked for what came since. A write that has not
 ended may be undone, and other writes may come to lie before it. So it is not remembered.
 
-Queries for a part of the iterations are not remembered: each page of a walk asks for another part, and nobody asks for
-it again. What is remembered is bounded, however many queries there are and however many series they name.
+What is remembered is bounded, however many queries there are and however many series they name.
 
 What readers make of the blocks is remembered, too: if nothing has come since, it is what it was.
 """
@@ -36,7 +35,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from apiserver.events.model import EventType, Owner
-from apiserver.events.queries import EVERYWHERE, Range, SeriesQuery
+from apiserver.events.queries import SeriesQuery
 from apiserver.stores.events.bounded import Bounded
 from apiserver.stores.events.columnar.blocks import OLD, Block, BlockStore, Found
 from apiserver.stores.events.columnar.stretches import OfSeries
@@ -101,13 +100,11 @@ class Finder:
             return [await self.series(queries[0])]
         return [await self._series_in(found) for found in await self._store.find_of_each(queries)]
 
-    async def find(self, series: SeriesQuery, range: Range = EVERYWHERE) -> Found:
-        """As `BlockStore.find`. There may be blocks that were removed, beside those that replaced them.
+    async def find(self, series: SeriesQuery) -> Found:
+        """All blocks of the series. There may be blocks that were removed, beside those that replaced them.
 
         What is remembered is the same object again if nothing has come since.
         """
-        if range != EVERYWHERE:
-            return await self._store.find(series, range)
         key = key_of(series)
         known = self._known.get(key)
         if known is None:

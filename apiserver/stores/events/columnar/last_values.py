@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from itertools import accumulate, chain, takewhile
 
 from apiserver.off_loop import off_loop
-from apiserver.stores.events.columnar.loading import Loader, curves_in
+from apiserver.stores.events.columnar.encoding import curves_of
+from apiserver.stores.events.columnar.loading import Loader, in_all
 from apiserver.stores.events.columnar.stretches import OfSeries, Stretch, numbered, size_of
 from apiserver.stores.events.columns.chunks import POINTS_AT_A_TIME
 from apiserver.stores.events.columns.names import Name
@@ -44,7 +45,7 @@ async def _read(loader: Loader, series: Sequence[Sequence[Stretch]], n: int) -> 
     loaded = await loader.curves(chain.from_iterable(series))
 
     def values() -> dict[int, list[float]]:
-        numbers, curve, starts = curves_in(numbered(series), loaded)
+        numbers, curve, starts = in_all(numbered(series), loaded, curves_of)
         stops = [*starts[1:].tolist(), len(curve.values)]
         ends = zip(numbers.tolist(), starts.tolist(), stops, strict=True)
         return {number: curve.values[max(start, stop - n) : stop].tolist() for number, start, stop in ends}

@@ -30,10 +30,8 @@ from apiserver.stores.events.columnar.encoding import (
     SPANS,
     WHOLE,
     curve_of,
-    curves_of,
     points_of,
     spans_of,
-    timed_curves_of,
 )
 from apiserver.stores.events.columnar.finding import Finder
 from apiserver.stores.events.columnar.precedence import BlockPart
@@ -44,7 +42,6 @@ from apiserver.stores.events.columns.points import (
     NO_POINTS,
     Curve,
     Points,
-    TimedCurve,
     Workers,
     by_series,
     overlay,
@@ -258,24 +255,13 @@ def _in_range(stretch: Stretch, range: Range, decoded: Callable[[BlockPart], Mad
     return overlay(found) if found else nothing
 
 
-def curves_in(some: Iterable[tuple[int, Stretch]], loaded: Loaded) -> tuple[Int64Array, Curve, npt.NDArray[np.intp]]:
-    """Iterations and values of many stretches at once, which come with numbers: sorted by these, then by iteration.
-
-    Returns the numbers that have points, all points, and where those of each number begin.
-    """
-    return _in_all(some, loaded, curves_of)
-
-
-def timed_curves_in(
-    some: Iterable[tuple[int, Stretch]], loaded: Loaded
-) -> tuple[Int64Array, TimedCurve, npt.NDArray[np.intp]]:
-    """The same with timestamps."""
-    return _in_all(some, loaded, timed_curves_of)
-
-
-def _in_all(
+def in_all(
     some: Iterable[tuple[int, Stretch]], loaded: Loaded, decoded: Callable[[Sequence[tuple[Block, Columns]]], Made]
 ) -> tuple[Int64Array, Made, npt.NDArray[np.intp]]:
+    """The points of many stretches at once, which come with numbers: sorted by these, then by iteration.
+
+    `decoded` makes points of blocks. Returns the numbers that have points, all points, and where those of each begin.
+    """
     parts = [(number, part) for number, stretch in some for part in stretch.parts]
     points = decoded([(part.block, loaded[part.block.id]) for _, part in parts])
     counts = [part.block.count for _, part in parts]

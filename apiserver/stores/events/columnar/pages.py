@@ -29,7 +29,7 @@ class _Rows(NamedTuple):
     series: npt.NDArray[np.int32]
 
 
-def range_of(page: PageQuery[ScalarPosition]) -> Range:
+def _range_of(page: PageQuery[ScalarPosition]) -> Range:
     """The iterations in which the page lies."""
     if page.after is None:
         return EVERYWHERE
@@ -38,7 +38,7 @@ def range_of(page: PageQuery[ScalarPosition]) -> Range:
 
 async def page(loader: Loader, found: OfSeries, wanted: PageQuery[ScalarPosition]) -> ScalarPoints:
     """A page of the points of these series, which are sorted by name."""
-    names, workers, rest = [*found], Workers(), range_of(wanted)
+    names, workers, rest = [*found], Workers(), _range_of(wanted)
     left = numbered(found.values())
     rows = _Rows(NO_POINTS, np.empty(0, np.int32))
     while len(rows.series) < wanted.limit and (left := [one for one in left if one.stretch.meets(rest)]):

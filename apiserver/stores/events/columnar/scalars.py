@@ -33,7 +33,7 @@ from apiserver.stores.events.columnar.deletion import delete_known
 from apiserver.stores.events.columnar.earliest import earliest
 from apiserver.stores.events.columnar.encoding import fragments
 from apiserver.stores.events.columnar.loading import Loader, begins_again
-from apiserver.stores.events.columnar.stretches import OfSeries, stretches
+from apiserver.stores.events.columnar.stretches import OfSeries
 from apiserver.stores.events.columnar.thinning import thin
 from apiserver.stores.events.columnar.whole_points import put_points, whole_points
 from apiserver.stores.events.columns.names import Name
@@ -92,11 +92,8 @@ class ScalarReads:
             asked, lambda loader, found: curves.neighbours(loader, found, asked, buckets, before=before)
         )
 
-    @answers.counted
-    @begins_again(lambda reads: reads._points)
     async def scalar_points(self, series: SeriesQuery, page: PageQuery[ScalarPosition]) -> ScalarPoints:
-        found = await self._points.finder.find(series, pages.range_of(page))
-        return await pages.page(self._points, stretches(found), page)
+        return await self._read_one(series, lambda loader, found: pages.page(loader, found, page))
 
     async def last_values(self, series: SeriesQuery, n: int) -> dict[Name, list[float]]:
         return await self._read_one(series, lambda loader, found: last_values.last_values(loader, found, n))

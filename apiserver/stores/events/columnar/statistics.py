@@ -18,8 +18,8 @@ import numpy as np
 
 from apiserver.events.model import Owner, ScalarStats
 from apiserver.off_loop import off_loop
-from apiserver.stores.events.columnar.encoding import STATS, WHOLE, stats_of
-from apiserver.stores.events.columnar.loading import Loader, curves_in, timed_curves_in
+from apiserver.stores.events.columnar.encoding import STATS, WHOLE, curves_of, stats_of, timed_curves_of
+from apiserver.stores.events.columnar.loading import Loader, in_all
 from apiserver.stores.events.columnar.stretches import OfSeries, Stretch, size_of
 from apiserver.stores.events.columns import stats
 from apiserver.stores.events.columns.chunks import POINTS_AT_A_TIME
@@ -55,7 +55,7 @@ async def _rows(loader: Loader, some: Sequence[Stretch]) -> StatsArray:
         if known:
             made[[n for n, _ in known]] = stats_of([loaded[chunk.id] for _, chunk in known])
         if unknown:
-            numbers, points, starts = timed_curves_in(unknown, loaded)
+            numbers, points, starts = in_all(unknown, loaded, timed_curves_of)
             if len(numbers):
                 made[numbers] = stats.of_groups(points.iters, points.values, points.timestamps, starts)
         return made
@@ -78,5 +78,5 @@ async def count(loader: Loader, found: OfSeries) -> int:
 
 async def _counted(loader: Loader, some: Sequence[Stretch]) -> int:
     loaded = await loader.curves(some)
-    _, curve, _ = await off_loop(size_of(some), lambda: curves_in(enumerate(some), loaded))
+    _, curve, _ = await off_loop(size_of(some), lambda: in_all(enumerate(some), loaded, curves_of))
     return len(curve.iters)
