@@ -1,6 +1,7 @@
 """Calls that change a task at once: one deletes it while another publishes it, one queues it while another dequeues it.
 
-Each order is written down: a call stops at a step until the other call has done its own.
+Each order is written down: a call stops at a step until the other call has done its own. Which of two calls comes first
+is decided by the documents, so the tests are on both stores of these, and their events on the embedded store.
 """
 
 from __future__ import annotations
@@ -20,15 +21,19 @@ from apiserver.services.tasks.task_documents import BEING_QUEUED, BEING_RESET
 from apiserver.stores.documents.query import Update
 from apiserver.stores.events.base import EventStoreBusy
 from apiserver.times import from_now
+from tests.engines import mongodb
 from tests.harness import Api, running_api
 from tests.services.tasks.calls import get, make, put, refused, report
 
 pytestmark = pytest.mark.anyio
 
 
-@pytest.fixture(params=["embedded", "engines"])
+@pytest.fixture(params=["embedded", "mongodb"])
 async def api(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Api]:
-    settings: dict[str, Any] = {} if request.param == "embedded" else request.getfixturevalue("shared_engines")
+    settings: dict[str, Any] = {}
+    if request.param == "mongodb":
+        url, database = (request.getfixturevalue(name) for name in ("mongodb_url", "mongodb_database"))
+        settings = {"documents": mongodb.address(url, database), "migrate_at_start": True}
     async with running_api(tmp_path / "data", **settings) as running:
         yield running
 
