@@ -166,17 +166,33 @@ async def ended(world: World) -> dict[str, dict[str, str]]:
     """Credentials that were good, by what has become of them."""
     api, documents = world.api, world.api.backend.documents
     grant = Grant(("all",), expires=time.time() + 3600)
-    expired, revoked, logged_out = [await world.key("admin", grant) for _ in range(3)]
-    tokens = [await world.token(key) for key in (expired, revoked, logged_out)]
+    expired, revoked, logged_out, ended_elsewhere = [await world.key("admin", grant) for _ in range(4)]
+    user, made = await credentials.create_user(documents, api.backend.settings.company, uuid4().hex, "admin")
+    of_deleted = made.key, made.secret
+    keys = (expired, revoked, logged_out, ended_elsewhere, of_deleted)
+    tokens = [await world.token(key) for key in keys]
+    before = time.time() - 7200
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(time, "time", lambda: before)
+        brief = (await api.call("auth.login", {"expiration_sec": 3600}))["token"]
+    api.client.cookies.clear()
     await documents.update("credentials", {"key": expired[0]}, Update(set={"expires": from_now(-1)}))
     identities.forget(documents)
     await api.call("auth.revoke_credentials", {"access_key": revoked[0]})
     await api.call("auth.logout", auth=None, headers=bearer(tokens[2]))
     api.client.cookies.clear()
-    found = {"an expired key": {"authorization": basic(*expired)}, "a revoked key": {"authorization": basic(*revoked)}}
-    for name, token in zip(("an expired key", "a revoked key", "an ended session"), tokens, strict=True):
-        found |= {f"a token of {name}": bearer(token), f"a cookie of {name}": by_cookie(token)}
-    return found
+    listed = (await api.call("users.get_sessions", auth=None, headers=bearer(tokens[3])))["sessions"]
+    [session] = [one["id"] for one in listed if one["current"]]
+    await api.call("users.end_sessions", {"sessions": [session]})
+    await credentials.delete_user(documents, api.backend.settings.company, user["id"])
+    ends = ("an expired key", "a revoked key", "a sign-out", "a session that was ended elsewhere", "a deleted user")
+    found = {
+        f"{ends[n]}: its key": {"authorization": basic(*keys[n])}
+        for n in (0, 1, 4)  # the others' keys go on
+    }
+    for name, token in (*zip(ends, tokens, strict=True), ("a token that has expired", brief)):
+        found |= {f"{name}: a token": bearer(token), f"{name}: a cookie": by_cookie(token)}
+    return {"nobody at all": {}, **found}
 
 
 async def test_what_has_ended_opens_nothing(world: World) -> None:
@@ -191,7 +207,7 @@ async def test_what_has_ended_opens_nothing(world: World) -> None:
     found = await ended(world)
     for address in ADDRESSES:
         for name, headers in found.items():
-            assert (await asked(world.api, address, headers)) == address.unknown, (address, name)
+            assert (await asked(world.api, address, headers)) == (address.unknown if headers else 401), (address, name)
 
 
 LOGIN = next(endpoint for endpoint in ENDPOINTS if endpoint.name == "auth.login")
@@ -200,7 +216,7 @@ LOGIN = next(endpoint for endpoint in ENDPOINTS if endpoint.name == "auth.login"
 class Address(NamedTuple):
     """An address that is no endpoint, and the scopes with which it is answered.
 
-    `only`: by users of these roles. `unknown`: what callers get who are not known.
+    `only`: by users of these roles. `unknown`: what callers get who say who they are, and are not known.
     """
 
     method: str
