@@ -267,24 +267,19 @@ def _back_up(
 def complaints(soaked: Soaked) -> list[str]:
     """What has grown more than it may, in words."""
     half = soaked.seconds / 2 / 3600
-    memory = statistics.median([one.memory for one in soaked.settled()])
+    settled = soaked.settled()
+    memory = statistics.median([one.memory for one in settled])
+    batches = settled[-1].batches - settled[0].batches
     bounds: list[tuple[str, Callable[[Noted], float], float]] = [
         ("MB of memory", lambda one: one.memory, max(20.0, memory / 20)),
         ("open files", lambda one: one.files, 10.0),
         ("threads", lambda one: one.threads, 5.0),
+        ("MB of disk", lambda one: one.disk, 20 + batches / 1024),  # a batch takes a quarter of a KB, once it is sealed
     ]
     grown = [(what, soaked.an_hour(value) * half, bound) for what, value, bound in bounds]
-    found = [
+    return [
         f"{more:.1f} {what} more in the second half (bound: {bound:.0f})" for what, more, bound in grown if more > bound
     ]
-    first, last = soaked.noted[0], soaked.noted[-1]
-    middle = soaked.settled()[0]
-    if last.batches > middle.batches > first.batches:
-        whole = (last.disk - first.disk) / (last.batches - first.batches)
-        half_of_it = (last.disk - middle.disk) / (last.batches - middle.batches)
-        if half_of_it > 2 * whole + 0.001:
-            found.append(f"{half_of_it * 1024:.1f} KB of disk a batch in the second half, {whole * 1024:.1f} in all")
-    return found
 
 
 def delays(soaked: Soaked) -> list[str]:
