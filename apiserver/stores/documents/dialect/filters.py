@@ -107,9 +107,16 @@ def item_test(name: str, wanted: Any) -> Holds:
 
 def names_one(condition: Condition) -> bool:
     """Whether the condition gives the id, so that only one document can match."""
+    return named_id(condition) is not None
+
+
+def named_id(condition: Condition) -> str | None:
+    """The id that the condition gives; None if it gives none."""
     if isinstance(condition, AllOf):
-        return any(map(names_one, condition.parts))
-    return isinstance(condition, Field) and condition.path == ("id",) and isinstance(condition.test, Equal)
+        return next((id for part in condition.parts if (id := named_id(part)) is not None), None)
+    if isinstance(condition, Field) and condition.path == ("id",) and isinstance(condition.test, Equal):
+        return condition.test.value if isinstance(condition.test.value, str) else None
+    return None
 
 
 def paths_of(condition: Condition) -> Iterator[Path]:

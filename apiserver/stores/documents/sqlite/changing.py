@@ -12,6 +12,7 @@ from apiserver.stores.documents.dialect.updates import ParsedUpdate
 from apiserver.stores.documents.query import Document
 from apiserver.stores.documents.sqlite.connections import Callbacks
 from apiserver.stores.documents.sqlite.pages import Page, select
+from apiserver.stores.documents.sqlite.small import SmallFields
 from apiserver.stores.documents.sqlite.table import Table, apart_column, decode
 from apiserver.stores.documents.sqlite.translate import Statement
 from apiserver.stores.documents.sqlite.upkeep import Changes
@@ -27,9 +28,11 @@ have more series, and have to be kept up to date, too."""
 class Transaction:
     """One transaction, which inserts, updates and deletes documents."""
 
-    def __init__(self, connection: sqlite3.Connection, callbacks: Callbacks) -> None:
+    def __init__(self, connection: sqlite3.Connection, callbacks: Callbacks, small: SmallFields) -> None:
+        """`small` is told what is written."""
         self.connection = connection
         self._callbacks = callbacks
+        self._small = small
         self.changed: list[tuple[str, set[str] | None]] = []
         """Tables, and their top-level fields, that were changed. None: documents were added or deleted."""
 
@@ -86,6 +89,7 @@ class Transaction:
         new = change.apply(document)
         columns = table.encode_changed(new, change.roots)
         check_size(table, columns.items())
+        self._small.wrote(table.name, new["id"], columns.values())
         assigned = ", ".join(f"{column} = ?" for column in columns)
         self.connection.execute(f'UPDATE "{table.name}" SET {assigned} WHERE row = ?', (*columns.values(), row))
         if changes:

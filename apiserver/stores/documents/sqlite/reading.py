@@ -37,6 +37,8 @@ class Documents:
         self._apart = apart
         self._wanted = wanted
         self._counted = counted
+        self.read = 0
+        """Bytes of all rows so far."""
 
     @property
     def columns(self) -> list[str]:
@@ -49,6 +51,7 @@ class Documents:
     def _made(self, *row: bytes | None) -> Document:
         texts = [text for text in row if text is not None]
         length = sum(map(len, texts))
+        self.read += length
         if self._counted is not None and length >= _LARGE:
             most = sum(len(text) * _width(text) for text in texts)
             self._counted(most)

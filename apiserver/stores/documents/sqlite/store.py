@@ -13,7 +13,7 @@ import orjson
 from apiserver.stores.documents.base import Counted, Index, InvalidFilter
 from apiserver.stores.documents.dialect import paths
 from apiserver.stores.documents.dialect.documents import is_name
-from apiserver.stores.documents.dialect.filters import Condition, names_one, parse_filter, paths_of
+from apiserver.stores.documents.dialect.filters import Condition, named_id, names_one, parse_filter, paths_of
 from apiserver.stores.documents.dialect.sorts import Term, parse_sort
 from apiserver.stores.documents.dialect.updates import ParsedUpdate
 from apiserver.stores.documents.dialect.values import order
@@ -121,8 +121,8 @@ class SqliteDocumentStore:
         wanted = None if projection is None else [paths.parse(path) for path in projection]
         apart = [name for name in table.apart if wanted is None or any(path[0] == name for path in wanted)]
         condition = parse_filter(filter)
-        names = names_one(condition)
-        terms = () if names else tuple(parse_sort(sort, table.numeric))  # one document is in order
+        id = named_id(condition)
+        terms = tuple(parse_sort(sort, table.numeric)) if id is None else ()  # one document is in order
         made = Documents(apart, wanted, counted)
 
         page = Page(terms, skip, limit)
@@ -136,7 +136,14 @@ class SqliteDocumentStore:
             return made.of(statement.connection.execute(sql, statement.parameters))
 
         sides = {Sorted(terms)} if terms and not is_indexed(table, terms) else set[Side]()
-        return await self._work.read(table, condition, ask, sides, quick=names and not set(apart) & set(table.large))
+        large = [name for name in apart if name in table.large]
+        if id is None or not large:
+            return await self._work.read(table, condition, ask, sides, quick=id is not None)
+        small = self._work.small
+        found = await self._work.read(table, condition, ask, quick=small.has(table.name, id, large))
+        if found:
+            small.read(table.name, id, large, made.read)
+        return found
 
     def _in_order(
         self, statement: Statement, condition: Condition, question: str, terms: tuple[Term, ...]

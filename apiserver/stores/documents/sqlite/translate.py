@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from operator import itemgetter
+from typing import Any, TypeGuard
 
 import orjson
 
@@ -103,22 +104,28 @@ class Statement(Parameters):
 
     def _all(self, condition: AllOf[Condition]) -> str:
         """SQL for several conditions that all must hold. Conditions that use the same side table become one."""
-        conditions = sorted(flattened(condition), key=lambda item: (cost(self.table, item), isinstance(item, Not)))
+        costs = [(cost(self.table, item), isinstance(item, Not), item) for item in flattened(condition)]
+        costs.sort(key=itemgetter(0, 1))
         before = self._not_empty, self._narrowing
-        compared = [item for item in conditions if isinstance(item, Field) and isinstance(item.test, Comparison)]
-        self._not_empty = before[0] | {field.path for field in compared if not accepts(field.test)("")}
+        self._not_empty = before[0] | {item.path for *_, item in costs if self._keeps_from_empty(item)}
         beside: dict[str, list[Condition]] = {}
         terms: list[str] = []
-        for item in conditions:
+        for spent, _, item in costs:
             if (side := self._side_of(item)) is not None:
                 beside.setdefault(side, []).append(item)
             else:
                 terms.append(self._met(item))
-                if cost(self.table, item) == 0:
+                if spent == 0:
                     self._narrowing = [*self._narrowing, terms[-1]]
         terms += [self._met_beside(AllOf(items), side) for side, items in beside.items()]
         self._not_empty, self._narrowing = before
         return _joined(" AND ", terms) or "1"
+
+    def _keeps_from_empty(self, condition: Condition) -> TypeGuard[Field]:
+        """Whether a condition keeps a field by which an index sorts from being an empty text."""
+        if not isinstance(condition, Field) or condition.path not in self.table.sorted:
+            return False
+        return isinstance(condition.test, Comparison) and not accepts(condition.test)("")
 
     def _any_of(self, condition: AnyOf[Condition]) -> str:
         """SQL for several conditions of which one must hold. One pattern at several paths may use a side table."""
@@ -137,7 +144,7 @@ class Statement(Parameters):
 
         For example, the pattern "lo.s_a" needs "lo" and "s_a", so it cannot match a document without these.
         """
-        texts = texts_of(condition)
+        texts = texts_of(condition) if self.sides else None
         if texts is None or (side := self.sides.get(texts)) is None:
             return met
         sought = [in_one_case(text) for text in literals_in(condition)]
@@ -268,7 +275,10 @@ class Statement(Parameters):
         return "0"
 
     def _compared(self, column: str, test: Comparison, path: Path | None) -> str:
-        kind, passed = class_of(test.value), passes(test)
+        kind = class_of(test.value)
+        if isinstance(test, Equal) and kind in _BOUNDS and _fits(test.value):
+            return f"{column} = {self.bind(encode_key(test.value))}"
+        passed = passes(test)
         if kind == values.NULL:  # "+" keeps SQLite from an index: most documents may be null
             return f"+{column} IS NULL" if passed(None) else "0"
         if kind in (values.OBJECT, values.LIST):
@@ -276,9 +286,6 @@ class Statement(Parameters):
         if not _fits(test.value):
             return self.ask(lambda key: passed(decode_key(key)), column)
         operand = self.bind(encode_key(test.value))
-        if isinstance(test, Equal):
-            return f"{column} = {operand}"
-
         rising = isinstance(test, query.Greater | query.AtLeast)
 
         def within(column: str) -> str:

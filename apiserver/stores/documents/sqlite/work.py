@@ -1,7 +1,8 @@
 """Where reads and writes of the store run, and what they get there: a connection, side tables, the documents' moment.
 
 A call that names one document by its `id` runs on the event loop, because handing it to a thread would take longer. It
-runs in a thread if it needs large fields, or if a longer write is under way. All other calls run in threads.
+runs in a thread if it needs fields that may be large, unless they are known to be small (`small.py`), or if a
+longer write is under way. All other calls run in threads.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from apiserver.stores.documents.sqlite.connections import Connections
 from apiserver.stores.documents.sqlite.planning import sides_for
 from apiserver.stores.documents.sqlite.remembered import Remembered
 from apiserver.stores.documents.sqlite.side_tables import Side, text_of
+from apiserver.stores.documents.sqlite.small import SmallFields
 from apiserver.stores.documents.sqlite.table import Table
 from apiserver.stores.documents.sqlite.translate import Statement
 from apiserver.stores.documents.sqlite.upkeep import Upkeep
@@ -76,6 +78,7 @@ class Work:
         self._connections = connections
         self._remembered = remembered
         self._fsync = fsync
+        self.small = SmallFields()
         self._threads: _Threads | None = None
         self._checkpoint: Future[None] | None = None
         self._at_once = 0
@@ -170,7 +173,7 @@ class Work:
             changed: Sequence[tuple[str, set[str] | None]] = ()
             try:
                 with self._connections.write() as connection:
-                    transaction = Transaction(connection, self._connections.callbacks)
+                    transaction = Transaction(connection, self._connections.callbacks, self.small)
                     changed = transaction.changed
                     return work(transaction)
             finally:
