@@ -1,7 +1,8 @@
-"""Measures servers on Elasticsearch and MongoDB: `python -m benchmarks.distributed [--quick] [--into FILE]`.
+"""Measures servers on Elasticsearch and MongoDB: `python -m benchmarks.distributed [--quick|--replica] [--into FILE]`.
 
 The engines are those that the tests use: started here, or named by the environment. With `--into FILE`, the table is
-also written into a Markdown file, between its markers.
+also written into a Markdown file, between its markers. With `--replica`, there are two nodes of Elasticsearch, with a
+copy of everything on each, and the bars for writing are scaled.
 """
 
 from __future__ import annotations
@@ -14,34 +15,35 @@ from pathlib import Path
 
 from benchmarks import report
 from benchmarks.distributed import copying, disk, engines, reading, writing
-from benchmarks.distributed.figures import FIGURES
+from benchmarks.distributed.figures import FIGURES, scaled
 from benchmarks.distributed.plain import Plain
 from benchmarks.distributed.run import QUICK, Run, Sizes
 from benchmarks.processes import busy_seconds, own_seconds
 from benchmarks.server import running
 from benchmarks.table import Table
 
-SECTION = "figures of the engines"
+SECTION, WITH_REPLICA = "figures of the engines", "figures of the engines with a replica"
 
 
 def main() -> None:
     """Measure everything, and print the table."""
     options = _options()
-    table = Table(FIGURES)
+    table = Table(scaled(2) if options.replica else FIGURES)
     started, busy, own = time.monotonic(), busy_seconds(), own_seconds()
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
-        _measure(Path(folder), QUICK if options.quick else Sizes(), table)
+        _measure(Path(folder), QUICK if options.quick else Sizes(), table, options.replica)
     others = (busy_seconds() - busy - own_seconds() + own) / (time.monotonic() - started)
-    note = f"Elasticsearch 8.17 with a heap of 1 GB; other programs used {others:.1f} cores"
+    nodes = "two nodes of Elasticsearch 8.17 with heaps" if options.replica else "Elasticsearch 8.17 with a heap"
+    note = f"{nodes} of 1 GB; other programs used {others:.1f} cores"
     head = report.head(note, quick=options.quick)
     sys.stdout.write(f"{head}\n\n{table.markdown() if options.markdown else table.text()}")
     if options.into:
-        report.insert(options.into, head, table.markdown(), SECTION)
+        report.insert(options.into, head, table.markdown(), WITH_REPLICA if options.replica else SECTION)
 
 
-def _measure(folder: Path, sizes: Sizes, table: Table) -> None:
+def _measure(folder: Path, sizes: Sizes, table: Table, replica: bool) -> None:
     with (
-        engines.running(folder) as both,
+        engines.running(folder, replica=replica) as both,
         running(folder / "first", both.settings) as first,
         running(folder / "second", both.settings) as second,
     ):
@@ -57,6 +59,7 @@ def _options() -> argparse.Namespace:
         prog="python -m benchmarks.distributed", description=(__doc__ or "").splitlines()[0]
     )
     parser.add_argument("--quick", action="store_true", help="tiny data: only shows that it runs")
+    parser.add_argument("--replica", action="store_true", help="two nodes of Elasticsearch, a copy on each")
     parser.add_argument("--markdown", action="store_true", help="print the table as Markdown")
     parser.add_argument("--into", type=_marked, help="also write the table into this Markdown file")
     parser.add_argument("--folder", type=Path, help="where to put data (2 GB); the system's temporary folder")
@@ -65,8 +68,9 @@ def _options() -> argparse.Namespace:
 
 def _marked(text: str) -> Path:
     path = Path(text)
-    if not report.has_markers(path, SECTION):
-        raise argparse.ArgumentTypeError(f"{path} has no markers for {SECTION}")
+    for section in (SECTION, WITH_REPLICA):
+        if not report.has_markers(path, section):
+            raise argparse.ArgumentTypeError(f"{path} has no markers for {section}")
     return path
 
 

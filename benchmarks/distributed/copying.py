@@ -17,7 +17,6 @@ from benchmarks.columns import Load, fill, fill_logs
 from benchmarks.distributed.figures import BULK
 from benchmarks.distributed.plain import BULKS, LINES, POINTS
 from benchmarks.distributed.run import Run
-from tests.engines import elasticsearch
 
 _OWNER, _SERIES, _BATCH = Owner("company", "copied"), 10, 10_000
 
@@ -32,7 +31,7 @@ def measure(run: Run, folder: Path) -> None:
 
 def _there_and_back(run: Run, source: Path, kind: str, events: int) -> None:
     bulk = {BULK: _bulk_rate(run, kind)}
-    target = elasticsearch.address(run.engines.node.url, f"{run.engines.name}-copied-{kind}")
+    target = run.engines.address(f"{run.engines.name}-copied-{kind}")
     run.table.put(f"copy.{kind}.there", _copy_rate(str(source), target, events), bulk)
     run.table.put(f"copy.{kind}.back", _copy_rate(target, f"{source} back", events), bulk)
 

@@ -1,9 +1,9 @@
-"""The engines that the servers use: a node of Elasticsearch, which is also asked directly, and one of MongoDB."""
+"""The engines that the servers use: nodes of Elasticsearch, which are also asked directly, and one of MongoDB."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from http.client import HTTPConnection
 from pathlib import Path
@@ -12,6 +12,7 @@ from uuid import uuid4
 
 from benchmarks.processes import cpu_seconds, thread_seconds
 from tests.engines import elasticsearch, mongodb
+from tests.engines.cluster import cluster
 from tests.engines.nodes import Node, ProcessNode
 from tests.harness import wait_until
 
@@ -44,7 +45,8 @@ class Direct:
 class Engines:
     """Both running engines, and the name under which the benchmark stores its data there."""
 
-    node: Node
+    nodes: Sequence[Node]
+    """Of Elasticsearch: one, or two, on each of which is a copy of everything."""
     documents_url: str
     name: str
 
@@ -52,31 +54,40 @@ class Engines:
     def settings(self) -> Mapping[str, str]:
         """The settings of a server that uses these engines."""
         return {
-            "EVENTS": elasticsearch.address(self.node.url, self.name),
+            "EVENTS": self.address(self.name),
             "DOCUMENTS": mongodb.address(self.documents_url, self.name),
             "MIGRATE_AT_START": "true",
         }
 
+    def address(self, prefix: str) -> str:
+        """The setting `events` of servers that keep their events below this prefix."""
+        hosts = ",".join(node.url.rpartition("/")[2] for node in self.nodes)
+        return elasticsearch.address(f"http://{hosts}", prefix)
+
     def call(self, method: str, path: str, body: Any = None) -> Any:
         """Send a request to Elasticsearch."""
-        return elasticsearch.call(self.node.url, method, path, body)
+        return elasticsearch.call(self.nodes[0].url, method, path, body)
 
     def direct(self) -> Direct:
         """A new connection to Elasticsearch itself."""
-        return Direct(HTTPConnection(self.node.url.rpartition("/")[2], timeout=300))
+        return Direct(HTTPConnection(self.nodes[0].url.rpartition("/")[2], timeout=300))
 
     def cpu(self) -> float:
-        """CPU seconds that Elasticsearch has used; if it was not started here, as it told a second ago."""
-        if isinstance(self.node, ProcessNode) and self.node.process is not None:
-            return cpu_seconds(self.node.process.pid)
+        """CPU seconds that all nodes have used; if they were not started here, as they told a second ago."""
+        if (pids := self._pids()) is not None:
+            return sum(map(cpu_seconds, pids))
         nodes = self.call("GET", "/_nodes/stats/process?filter_path=nodes.*.process.cpu.total_in_millis")["nodes"]
         return float(sum(node["process"]["cpu"]["total_in_millis"] for node in nodes.values())) / 1000
 
     def compiling(self) -> float:
         """CPU seconds in which Elasticsearch has compiled what it runs; 0 if it was not started here."""
-        if isinstance(self.node, ProcessNode) and self.node.process is not None:
-            return thread_seconds(self.node.process.pid, "CompilerThre")
-        return 0.0
+        return sum(thread_seconds(pid, "CompilerThre") for pid in self._pids() or ())
+
+    def _pids(self) -> list[int] | None:
+        """The processes of the nodes, if they were started here."""
+        processes = [node.process for node in self.nodes if isinstance(node, ProcessNode)]
+        found = [process.pid for process in processes if process is not None]
+        return found if len(found) == len(self.nodes) else None
 
     def settle(self) -> None:
         """Wait until Elasticsearch merges nothing in the background."""
@@ -140,18 +151,35 @@ def _is_merged(segments: list[dict[str, Any]]) -> bool:
 
 
 @contextlib.contextmanager
-def running(folder: Path) -> Iterator[Engines]:
-    """Both engines. If they are started here, their data are in the folder. At the end, what was stored is deleted."""
+def running(folder: Path, *, replica: bool = False) -> Iterator[Engines]:
+    """Both engines. If they are started here, their data are in the folder. At the end, what was stored is deleted.
+
+    replica: there are two nodes of Elasticsearch, which are always started here.
+    """
     name = f"bench-{uuid4().hex[:12]}"
     with (
-        _started(elasticsearch.node(folder / "elasticsearch", _HEAP)) as events,
+        _elasticsearch(folder / "elasticsearch", replica) as nodes,
         _started(mongodb.node(folder / "mongodb")) as documents,
     ):
         try:
-            yield Engines(events, documents.url, name)
+            yield Engines(nodes, documents.url, name)
         finally:
-            elasticsearch.remove(events.url, name)
+            elasticsearch.remove(nodes[0].url, name)
             mongodb.drop(documents.url, name)
+
+
+@contextlib.contextmanager
+def _elasticsearch(folder: Path, replica: bool) -> Iterator[Sequence[Node]]:
+    if not replica:
+        with _started(elasticsearch.node(folder, _HEAP)) as node:
+            yield [node]
+        return
+    both = cluster(folder, 2, heap=_HEAP, quick=False)
+    try:
+        both.start()
+        yield [*both.nodes.values()]
+    finally:
+        both.remove()
 
 
 @contextlib.contextmanager

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from benchmarks.figures import Bar, Figure, least
 
 BULK = "Elasticsearch's own bulk"
@@ -54,3 +56,21 @@ FIGURES: tuple[Figure, ...] = (
     Figure("disk.points", "disk, a scalar, compacted: normal random", "bytes", (Bar(8),)),
     Figure("disk.lines", "disk, a log line of 68 characters, compacted", "bytes", (Bar(25),)),
 )
+
+#: What each copy does, too.
+_BY_EACH_COPY = ("write.", "log.rate", "copy.points.there", "copy.lines.there", "delete")
+
+
+def scaled(copies: int) -> list[Figure]:
+    """The figures where each copy of all events is on a node of the same machine: writing is done so many times."""
+    return [
+        replace(one, bars=tuple(_scaled(bar, copies) for bar in one.bars)) if one.key.startswith(_BY_EACH_COPY) else one
+        for one in FIGURES
+    ]
+
+
+def _scaled(bar: Bar, copies: int) -> Bar:
+    """A bar beside another figure stays."""
+    if bar.to is not None:
+        return bar
+    return replace(bar, limit=bar.limit / copies if bar.at_least else bar.limit * copies)

@@ -13,10 +13,10 @@ from benchmarks.server import WARM
 _ROOT = Path(__file__).parents[2]
 
 
-def verdicts(module: str, folder: Path, environment: Mapping[str, str]) -> dict[str, str]:
+def verdicts(module: str, folder: Path, environment: Mapping[str, str], *flags: str) -> dict[str, str]:
     """The last cell of each row by its first, after a run that leaves nothing in the folder."""
     ran = subprocess.run(
-        [sys.executable, "-m", module, "--quick", "--markdown", "--folder", folder],
+        [sys.executable, "-m", module, "--quick", "--markdown", "--folder", folder, *flags],
         cwd=_ROOT,
         env={**os.environ, WARM: "1", **environment},
         capture_output=True,

@@ -89,7 +89,7 @@ def test_a_file_without_markers_takes_no_figures(tmp_path: Path) -> None:
     assert not report.has_markers(tmp_path / "none.md")
 
 
-@pytest.mark.parametrize("section", [report.FIGURES, distributed.SECTION])
+@pytest.mark.parametrize("section", [report.FIGURES, distributed.SECTION, distributed.WITH_REPLICA])
 def test_the_documentation_has_its_markers(section: str) -> None:
     assert report.has_markers(Path(__file__).parents[2] / "docs" / "operations" / "performance.md", section)
 

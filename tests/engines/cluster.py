@@ -1,4 +1,4 @@
-"""A cluster of three Elasticsearch nodes for tests: each index of ours has a replica in it."""
+"""A cluster of Elasticsearch nodes, of three for tests: each index of ours has a replica in it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _HEAP = "512m"
 
 @dataclass(slots=True)
 class ElasticsearchCluster:
-    """Three processes of ours on 127.0.0.1, by their names. Any of them may be stopped, killed and started again."""
+    """Processes of ours on 127.0.0.1, by their names. Any of them may be stopped, killed and started again."""
 
     nodes: dict[str, ProcessNode]
 
@@ -75,13 +75,16 @@ class ElasticsearchCluster:
         wait_until(is_complete)
 
 
-def cluster(folder: Path) -> ElasticsearchCluster:
-    """A cluster that is not started yet, with its data below `folder`; Unavailable where it cannot be had."""
-    ports = dict(zip(_NAMES, free_ports(len(_NAMES)), strict=True))
+def cluster(folder: Path, nodes: int = len(_NAMES), *, heap: str = _HEAP, quick: bool = True) -> ElasticsearchCluster:
+    """A cluster that is not started yet, with its data below `folder`; Unavailable where it cannot be had.
+
+    nodes: two or three. quick: as of a single node.
+    """
+    ports = dict(zip(_NAMES[:nodes], free_ports(nodes), strict=True))
     together = {
         "discovery.type": "multi-node",
         "cluster.name": folder.name,
-        "cluster.initial_master_nodes": ",".join(_NAMES),
+        "cluster.initial_master_nodes": ",".join(ports),
         "discovery.seed_hosts": ",".join(f"127.0.0.1:{port}" for port in ports.values()),
         # Shards stay where a test has put them.
         "cluster.routing.rebalance.enable": "none",
@@ -89,7 +92,7 @@ def cluster(folder: Path) -> ElasticsearchCluster:
     return ElasticsearchCluster(
         {
             name: elasticsearch.process(
-                folder / name, _HEAP, quick=True, settings={**together, "node.name": name, "transport.port": port}
+                folder / name, heap, quick=quick, settings={**together, "node.name": name, "transport.port": port}
             )
             for name, port in ports.items()
         }
