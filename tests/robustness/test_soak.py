@@ -29,15 +29,21 @@ def test_nothing_grows_and_nothing_is_lost(tmp_path: Path) -> None:
     assert soak.complaints(soaked) == []
 
 
+#: By what else a value rises.
+_SLOWS = {"call": "machine"}
+
+
 def steady(rises: str | None = None, by: float = 0.0) -> soak.Soaked:
     """A load of 1,000 seconds in which nothing grows, but for one thing, by so much in all."""
     usual = {"memory": 200.0, "files": 100, "threads": 20, "disk": 0.0, "call": 0.1}
     soaked = soak.Soaked(1000, 10_000)
     for at in range(1000):
         values: dict[str, Any] = {
-            name: value + (by * at / 1000 if name == rises else 0) for name, value in usual.items()
+            name: value + (by * at / 1000 if rises in (name, _SLOWS.get(name)) else 0) for name, value in usual.items()
         }
-        soaked.calls.setdefault("a call", []).append((at, values.pop("call")))
+        took = values.pop("call")
+        soaked.calls.setdefault("a call", []).append((at, took))
+        soaked.calls.setdefault(soak.PING, []).append((at, took / 50 if rises == "machine" else 0.002))
         values["disk"] += at / 400  # each of ten batches a second takes a quarter of a kilobyte
         soaked.noted.append(soak.Noted(at=at, batches=at * 10, **values))
     return soaked
@@ -62,3 +68,7 @@ def test_calls_that_take_ever_longer_are_complained_of() -> None:
     [complaint] = soak.delays(steady("call", 0.6))
     assert complaint.startswith("a call: 299 ms more in the second half")
     assert soak.delays(steady("call", 0.1)) == []
+
+
+def test_calls_of_a_machine_that_gets_slower_are_not() -> None:
+    assert soak.delays(steady("machine", 0.6)) == []
