@@ -5,6 +5,7 @@ import { useEffect, useState } from "preact/hooks";
 
 import { data, dataAddress } from "../api/client";
 import { useAsked } from "../parts/asked";
+import { Link } from "../parts/Link";
 import { Empty, Failed, Waiting } from "../parts/Notice";
 import { SearchField } from "../parts/SearchField";
 import { useTyped } from "../parts/typed";
@@ -24,7 +25,8 @@ const NARROWS = [
 ] as const;
 
 export function Audit(): JSX.Element {
-  const wanted = Object.fromEntries(NARROWS.map(([name]) => [name, query.value.get(name) || null]));
+  const narrow = Object.fromEntries(NARROWS.map(([name]) => [name, query.value.get(name)?.trim() || null]));
+  const wanted = { ...narrow, before: query.value.get("before") };
   const of = JSON.stringify(wanted);
   const [more, setMore] = useState({ of, limit: PAGE });
   const limit = more.of === of ? more.limit : PAGE; // other lines begin with the newest
@@ -33,6 +35,7 @@ export function Audit(): JSX.Element {
   }, []);
   const asked = useAsked(`${of} ${limit}`, (signal) => data<AuditLine[]>("/data/audit.json", { ...wanted, limit }, signal));
   const lines = asked.value ?? [];
+  const oldest = lines.at(-1);
   return (
     <>
       <header class={css["head"]}>
@@ -53,13 +56,17 @@ export function Audit(): JSX.Element {
           Show more
         </button>
       )}
-      {lines.length === MOST && <p class={css["soft"]}>These are the newest {MOST}. Say since when, or whose, to see others.</p>}
+      {lines.length === MOST && oldest && (
+        <Link to={{ page: "audit" }} with={{ ...narrow, before: oldest.n }}>
+          Older lines
+        </Link>
+      )}
     </>
   );
 }
 
 function Narrow({ name, label }: { name: string; label: string }): JSX.Element {
-  const { typed, type } = useTyped(query.value.get(name) ?? "", (text) => adjust({ [name]: text.trim() || null }));
+  const { typed, type } = useTyped(query.value.get(name) ?? "", (text) => adjust({ [name]: text, before: null }));
   return <SearchField label={label} value={typed} onInput={type} />;
 }
 
@@ -69,7 +76,7 @@ function Lines({ lines }: { lines: readonly AuditLine[] }): JSX.Element {
       <table class={css["table"]}>
         <thead>
           <tr>
-            {["When", "Who", "From", "By", "Action", "What", "Answer"].map((column) => (
+            {["When (UTC)", "Who", "From", "By", "Action", "What", "Answer"].map((column) => (
               <th key={column} scope="col">
                 {column}
               </th>
