@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -89,7 +89,7 @@ class PageOfLines:
 
     def lines(self) -> list[LogLine]:
         """The lines of the page."""
-        lines = (line for lines in self._parts for line in lines.log_lines())
+        lines = chain.from_iterable(lines.log_lines() for lines in self._parts)
         return page_of(lines, self._wanted.most) if self.is_large else [*lines]
 
     def whole_timestamps(self) -> list[LogLine]:

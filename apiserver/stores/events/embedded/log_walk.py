@@ -37,6 +37,7 @@ _AHEAD = _BLOCKS + "> (?, ?) ORDER BY last_time, last_sequence"
 _BACK = _BLOCKS + "< (?, ?) ORDER BY last_time DESC, last_sequence DESC"
 #: Blocks are disjoint. So of those that end at a position or later, only the first one can begin before it.
 _STRADDLING = _BLOCKS + ">= (?, ?) ORDER BY last_time, last_sequence LIMIT 1"
+_NO_LINES = HotLines(())
 _BEGIN = LogPosition(-(2**63), -1)
 _END = LogPosition(2**63 - 1, 2**63 - 1)
 
@@ -72,10 +73,12 @@ class Log:
     @cached_property
     def hot(self) -> HotLines:
         """The hot lines in their order."""
-        return HotLines(self.recent)
+        return HotLines(self.recent) if self.recent else _NO_LINES
 
     def on_page(self, wanted: WantedLines) -> Log:
         """The log with those hot lines only that may be on a page, and one behind them."""
+        if not self.recent:
+            return self
         found = copy(self)
         found.hot = self.hot.on_page(wanted)
         return found
