@@ -245,24 +245,30 @@ def served(
             server.stop()
 
 
-def apiserver(*arguments: object) -> subprocess.Popen[str]:
+def apiserver(*arguments: object, variables: Mapping[str, str] | None = None) -> subprocess.Popen[str]:
     """A command of apiserver, started: all that it writes goes to its `stdout`."""
     command = [sys.executable, "-m", "apiserver", *map(str, arguments)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    environment = {**os.environ, **(variables or {})}
+    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
 def run(*arguments: object) -> str:
     """What a command of apiserver writes; AssertionError if it fails."""
-    if not warm.may_fork(os.environ):
-        process = apiserver(*arguments)
-        written, _ = process.communicate(timeout=PATIENCE)
-        assert process.returncode == 0, written
-        return written
-    with tempfile.NamedTemporaryFile() as output:
-        forked = warm.Forked([*map(str, arguments)], os.environ, Path(output.name))
-        code, written = forked.wait(PATIENCE), output.read().decode()
+    code, written = ended(*arguments)
     assert code == 0, written
     return written
+
+
+def ended(*arguments: object, variables: Mapping[str, str] | None = None) -> tuple[int, str]:
+    """The exit code of a command of apiserver, and what it writes; `variables` are of its environment, besides ours."""
+    environment = {**os.environ, **(variables or {})}
+    if not warm.may_fork(environment):
+        process = apiserver(*arguments, variables=variables)
+        written, _ = process.communicate(timeout=PATIENCE)
+        return process.returncode, written
+    with tempfile.NamedTemporaryFile() as output:
+        forked = warm.Forked([*map(str, arguments)], environment, Path(output.name))
+        return forked.wait(PATIENCE), output.read().decode()
 
 
 def told_to_stop_under_way(server: Served) -> int:

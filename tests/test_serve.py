@@ -8,7 +8,6 @@ import re
 import signal
 import socket
 import ssl
-import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -32,6 +31,7 @@ from tests.harness import (
     PATIENCE,
     Api,
     Served,
+    ended,
     free_ports,
     listens,
     served,
@@ -153,11 +153,9 @@ def test_what_was_acknowledged_survives_a_kill(server: Served) -> None:
 
 def serve(data: Path, port: int, files_port: int) -> tuple[int, str]:
     """Exit code and last line of a server that cannot start."""
-    command = [sys.executable, "-m", "apiserver", "serve", "--data", str(data)]
-    ports = ["--port", str(port), "--files-port", str(files_port)]
-    ended = subprocess.run([*command, *ports], capture_output=True, text=True, timeout=PATIENCE, check=False)
-    assert "Traceback" not in ended.stderr
-    return ended.returncode, ended.stderr.splitlines()[-1]
+    code, said = ended("serve", "--data", data, "--port", port, "--files-port", files_port)
+    assert "Traceback" not in said
+    return code, said.splitlines()[-1]
 
 
 def test_a_second_server_on_the_folder_is_refused(server: Served) -> None:
@@ -178,10 +176,9 @@ def test_ports_in_use_are_named_and_no_data_is_touched(server: Served, tmp_path:
     assert not (tmp_path / "other").exists()
 
 
-def asked_whether_well(server: Served) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "apiserver", "health"]
-    environment = {**os.environ, **server.environment}
-    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=PATIENCE, check=False)
+def health(server: Served) -> int:
+    """The exit code of the command that asks whether the server is well."""
+    return ended("health", variables=server.environment)[0]
 
 
 def test_a_server_speaks_tls_on_both_ports_and_takes_a_new_certificate(tmp_path: Path) -> None:
@@ -199,7 +196,7 @@ def test_a_server_speaks_tls_on_both_ports_and_takes_a_new_certificate(tmp_path:
         trusting = ssl.create_default_context(cafile=pair.certificate)
         for url in (server.api_url, server.files_url):
             assert httpx.put(f"{url}/files/x", content=b"1", auth=key_pair, verify=trusting).status_code == 200
-        assert asked_whether_well(server).returncode == 0
+        assert health(server) == 0
         assert cli.main(["link", "--data", str(server.data)]) == 0
         ends = told("apiserver_tls_certificate_end_seconds")
         os.replace(new.certificate, pair.certificate)
@@ -209,7 +206,7 @@ def test_a_server_speaks_tls_on_both_ports_and_takes_a_new_certificate(tmp_path:
         wait_until(lambda: told("apiserver_tls_certificate_outdated") == 0)
         assert told("apiserver_tls_certificate_end_seconds") == ends + 10 * 86400
         assert server.stop() == 0
-        assert asked_whether_well(server).returncode == 1
+        assert health(server) == 1
 
 
 def test_a_certificate_that_cannot_be_used_is_named_and_no_data_is_touched(tmp_path: Path) -> None:
