@@ -183,28 +183,39 @@ from apiserver.stores.events.columnar import compaction
 compaction.LEASE = 1.0
 sys.exit(main(sys.argv[1:]))
 """
-POINTS, OLD_TASKS = 2000, 8
+POINTS, OLD_LINES, OLD_TASKS = 2000, 200, 8
 
 
 def test_a_killed_move_of_old_documents_goes_on(tmp_path: Path, engines: dict[str, Any], dice: random.Random) -> None:
+    """A server takes more events of one of the tasks meanwhile, and deletes all those of another one."""
     with served(tmp_path / "data", **engines) as server:
-        tasks = [new_task(server) for _ in range(OLD_TASKS)]
-        company = server.call("tasks.get_by_id", {"task": tasks[0]})["task"]["company"]
+        tasks, deleted = [new_task(server) for _ in range(OLD_TASKS)], new_task(server)
+        company = server.call("tasks.get_by_id", {"task": deleted})["task"]["company"]
         server.stop()
-        asyncio.run(fill(engines["events"], [Owner(company, task) for task in tasks]))
+        asyncio.run(fill(engines["events"], [Owner(company, task) for task in (*tasks, deleted)]))
         server.start()
         before = [contents(server, task) for task in tasks]
-        assert [len(points["metric"]["variant"]["x"]) for points, _ in before] == [POINTS] * OLD_TASKS
+        assert [len(points["variant"]["x"]) for points, _ in before] == [POINTS] * OLD_TASKS
+        assert len(contents(server, deleted)[1]) == OLD_LINES
+        writer = Writer(server, tasks[0], "meanwhile", pause=0.05)
         command = [sys.executable, "-c", MIGRATE, "migrate", "--events", engines["events"]]
         command += ["--documents", engines["documents"]]
-        for _ in range(KILLS):
-            moving = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            time.sleep(dice.uniform(0.5, 3))
-            moving.kill()
-            moving.wait()
-            assert [contents(server, task) for task in tasks] == before
-        subprocess.run(command, check=True, capture_output=True)
+        with writing([writer]):
+            for number in range(KILLS):
+                moving = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                time.sleep(dice.uniform(0.5, 3))
+                if number == 0:
+                    server.call("events.delete_for_task", {"task": deleted})
+                moving.kill()
+                moving.wait()
+                assert [contents(server, task) for task in tasks] == before
+                assert contents(server, deleted) == ({}, [])
+            wait_for([writer], 5)
+            subprocess.run(command, check=True, capture_output=True)
+            wait_for([writer], 5)
         assert [contents(server, task) for task in tasks] == before
+        assert contents(server, deleted) == ({}, [])
+        assert has_exactly(server, [writer])
         assert asyncio.run(old_indices(engines["events"])) == []
 
 
@@ -214,7 +225,7 @@ async def fill(address: str, owners: list[Owner]) -> None:
     old = OldServer(cluster)
     for owner in owners:
         points = scalars([n / 8 for n in range(POINTS)], metric="metric", variant="variant", owner=owner)
-        texts = lines([f"line {n}" for n in range(200)], owner=owner, digest=b"body")
+        texts = lines([f"line {n}" for n in range(OLD_LINES)], owner=owner, digest=b"body")
         await old.add(batch(points, texts))
     await cluster.client.indices.refresh(index=f"{cluster.prefix}-*")
     await cluster.close()
@@ -229,7 +240,8 @@ async def old_indices(address: str) -> list[str]:
 
 
 def contents(server: Served, task: str) -> tuple[dict[str, Any], list[str]]:
-    """All points and lines of a task."""
+    """All points and lines of a task that were old documents."""
     points = server.call("events.scalar_metrics_iter_histogram", {"task": task, "samples": 0})
     log = server.call("events.get_task_log", {"task": task, "navigate_earlier": False, "batch_size": 5000})
-    return points, [event["msg"] for event in log["events"]]
+    texts = [event["msg"] for event in log["events"]]
+    return points.get("metric", {}), [text for text in texts if text.startswith("line ")]
