@@ -194,9 +194,11 @@ def test_nothing_is_repaired_beside_a_server_or_without_a_yes(
         conn.execute("UPDATE log_blocks SET count = count + 1 WHERE id = (SELECT min(id) FROM log_blocks)")
     monkeypatch.setattr("sys.stdin", io.StringIO("\n"))
     assert main(["doctor", "--data", str(data), "--repair"]) == 1
-    said = capsys.readouterr().err
-    assert "Mend 1 of these" in said
-    assert "Nothing was mended. Where nobody can answer, --yes agrees." in said
+    said, asked = capsys.readouterr()
+    [finding] = [line for line in said.splitlines() if "--repair: " in line]
+    assert "lost" in finding.partition("--repair: ")[2]  # what it would lose
+    assert "Mend 1 of these" in asked
+    assert "Nothing was mended. Where nobody can answer, --yes agrees." in asked
     with served(data):
         assert repaired(data) == 2
         assert "is in use by the process" in capsys.readouterr().err

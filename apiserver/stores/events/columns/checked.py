@@ -54,10 +54,10 @@ class Place(NamedTuple):
 
 
 class Damaged(Exception):
-    """What was read at `place` is not what was stored; None: even its name is damaged."""
+    """What was read at `place` is not what was stored; None: it has no name, or that is damaged, too."""
 
-    def __init__(self, place: Place | None) -> None:
-        super().__init__(f"{place or 'a chunk'} is damaged: what was read is not what was stored")
+    def __init__(self, place: Place | None, what: str = "a chunk") -> None:
+        super().__init__(f"{place or what} is damaged: what was read is not what was stored")
         self.place = place
 
 
@@ -81,7 +81,7 @@ def unwrap(stored: bytes) -> memoryview:
     raise Damaged(Place(Kind(kind), id) if kind in iter(Kind) else None)
 
 
-def decoder(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
+def decoder(function: Callable[Arguments, Result], what: str = "a chunk") -> Callable[Arguments, Result]:
     """`function`, which decodes what was stored. Damaged if it cannot: not all that was stored has a checksum."""
 
     @wraps(function)
@@ -89,6 +89,6 @@ def decoder(function: Callable[Arguments, Result]) -> Callable[Arguments, Result
         try:
             return function(*arguments, **named)
         except _NONSENSE as error:
-            raise Damaged(None) from error
+            raise Damaged(None, what) from error
 
     return decode

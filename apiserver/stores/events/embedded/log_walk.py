@@ -20,11 +20,14 @@ from typing import NamedTuple
 from apiserver.events.model import EventType, LogPosition, Owner
 from apiserver.events.queries import SeriesQuery
 from apiserver.stores.events.columns import lines as codec
+from apiserver.stores.events.columns.checked import decoder
 from apiserver.stores.events.columns.lines import Lines, LogPart
 from apiserver.stores.events.columns.log_pages import WantedLines
 from apiserver.stores.events.columns.names import Name
 from apiserver.stores.events.embedded.hot_lines import HotLines
 from apiserver.stores.events.embedded.names import owner_id, series_ids
+
+decode = decoder(codec.decode, "a block of log lines")
 
 #: Hot lines of a segment without a block, at most.
 AT_ONCE = 10_000
@@ -99,7 +102,7 @@ class Log:
 
     def decoded(self, body: bytes) -> Lines:
         """The lines of a block."""
-        return codec.decode(body, self._names)
+        return decode(body, self._names)
 
     def lines(self, segment: Segment) -> Lines:
         """The lines of a segment, ascending."""

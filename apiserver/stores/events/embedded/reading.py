@@ -77,12 +77,16 @@ class EmbeddedReads:
             return pick(table.owners[owner]) if owner in table.owners else None
 
         return await self._read_tables(
-            pick_owner, lambda conn, hot: work(conn, [one for one in hot if one is not None])
+            pick_owner, lambda conn, hot: work(conn, [one for one in hot if one is not None]), owner
         )
 
     async def _read_tables(
-        self, pick: Callable[[Memtable], Picked], work: Callable[[sqlite3.Connection, list[Picked]], Result]
+        self,
+        pick: Callable[[Memtable], Picked],
+        work: Callable[[sqlite3.Connection, list[Picked]], Result],
+        owner: Owner | None = None,
     ) -> Result:
+        """As `_read`, of any owners; `owner` is only named if something is damaged."""
         parts = self._parts
 
         def run() -> Result:
@@ -90,7 +94,7 @@ class EmbeddedReads:
                 try:
                     return work(conn, hot)
                 except Damaged as error:
-                    raise EventStoreBusy(f"{error}{_where(conn, error.place)}", overloaded=False) from None
+                    raise EventStoreBusy(f"{error}{_where(conn, error.place, owner)}", overloaded=False) from None
 
         with answers.reading():
             return await run_in(parts.readers, run)
@@ -270,10 +274,10 @@ class EmbeddedReads:
         return await self._read_samples(series, Samples.count)
 
 
-def _where(conn: sqlite3.Connection, place: Place | None) -> str:
-    """The series of a chunk, for people."""
+def _where(conn: sqlite3.Connection, place: Place | None, owner: Owner | None) -> str:
+    """The series of a chunk, for people; of what else is damaged, the owner."""
     if place is None or place.kind is not Kind.CHUNK:
-        return ""
+        return "" if owner is None else f" ({'model' if owner.is_model else 'task'} {owner.id})"
     found = conn.execute(
         "SELECT name, metric, variant FROM chunk_index AS chunk JOIN series ON series.id = chunk.series"
         " JOIN owners ON owners.id = owner WHERE chunk.id = ?",

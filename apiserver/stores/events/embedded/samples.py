@@ -17,6 +17,7 @@ from apiserver.events.model import EventType, Owner, Sample, SamplePosition, Sam
 from apiserver.events.queries import GREATEST, LEAST, PageQuery, Range, SeriesQuery
 from apiserver.stores.events.base import page_of
 from apiserver.stores.events.columns import compression
+from apiserver.stores.events.columns.checked import decoder
 from apiserver.stores.events.columns.names import Name
 from apiserver.stores.events.embedded.hot import Memtable, SampleKey
 from apiserver.stores.events.embedded.names import Registrar, series_ids
@@ -198,9 +199,15 @@ class Samples:
             return one
         row = self.conn.execute("SELECT body FROM sample_documents WHERE id = ?", (one.document,)).fetchone()
         at = one.position
-        answers.will_read(compression.size_of(row[0]))
-        document = compression.decompress(row[0])
-        return Sample(self.owner, self.type, at.metric, at.variant, at.iter, at.key, one.timestamp, document)
+        return Sample(self.owner, self.type, at.metric, at.variant, at.iter, at.key, one.timestamp, _document(row[0]))
+
+
+def _decompressed(body: bytes) -> bytes:
+    answers.will_read(compression.size_of(body))
+    return compression.decompress(body)
+
+
+_document = decoder(_decompressed, "a plot, image or vector")
 
 
 def _position(one: Sample | _Row) -> SamplePosition:
