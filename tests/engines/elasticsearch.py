@@ -21,6 +21,8 @@ VARIABLE = "EVENTS_TEST_ELASTICSEARCH_URL"
 _HEAP = "768m"
 #: Indices that stay from one test to the next.
 _KEPT_INDICES = 20
+#: So many names fit into an address.
+_DELETED_AT_ONCE = 20
 
 
 def node(folder: Path, heap: str = _HEAP, *, quick: bool = False) -> Node:
@@ -84,14 +86,17 @@ def call(url: str, method: str, path: str, body: Any = None) -> Any:
 
 
 def remove(url: str, prefix: str) -> None:
-    """Delete all indices and templates whose names begin with `prefix`."""
-    for index in call(url, "GET", f"/{prefix}*/_settings?expand_wildcards=all"):
-        call(url, "DELETE", f"/{index}")
+    """Delete all indices and templates whose names begin with `prefix`, many with each request."""
+    _delete(url, "", list(call(url, "GET", f"/{prefix}*/_settings?expand_wildcards=all")))
     # Index templates first: they may be made of component templates.
     for kind in ("index_template", "component_template"):
-        for template in call(url, "GET", f"/_{kind}?filter_path={kind}s.name").get(f"{kind}s", []):
-            if template["name"].startswith(prefix):
-                call(url, "DELETE", f"/_{kind}/{template['name']}")
+        templates = call(url, "GET", f"/_{kind}?filter_path={kind}s.name").get(f"{kind}s", [])
+        _delete(url, f"/_{kind}", [one["name"] for one in templates if one["name"].startswith(prefix)])
+
+
+def _delete(url: str, kind: str, names: list[str]) -> None:
+    for start in range(0, len(names), _DELETED_AT_ONCE):
+        call(url, "DELETE", f"{kind}/{','.join(names[start : start + _DELETED_AT_ONCE])}")
 
 
 def empty(url: str, prefix: str) -> None:
@@ -101,7 +106,7 @@ def empty(url: str, prefix: str) -> None:
     """
     indices = [index for index in call(url, "GET", f"/{prefix}*/_alias") if index != f"{prefix}-schema"]
     if len(indices) > _KEPT_INDICES:
-        call(url, "DELETE", f"/{','.join(indices)}")
+        _delete(url, "", indices)
     elif indices:
         call(url, "POST", f"/{','.join(indices)}/_refresh")
         call(url, "POST", f"/{','.join(indices)}/_delete_by_query?refresh=true", {"query": {"match_all": {}}})
