@@ -164,9 +164,11 @@ class Upload:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self._shares.leave(self)
-        self._close()
+        with contextlib.suppress(OSError):  # it is open still only if the upload failed, which is told
+            self._close()
         if not self._placed:
-            await to_thread.run_sync(partial(self._temporary.unlink, missing_ok=True))  # slow for a large file
+            with contextlib.suppress(OSError):  # `FileStore.open` tries again
+                await to_thread.run_sync(partial(self._temporary.unlink, missing_ok=True))  # slow for a large file
 
     async def write(self, data: bytes) -> None:
         """Append to the file. Raises FileTooLarge and FileStoreFull."""
@@ -210,9 +212,9 @@ class Upload:
         try:
             if self._store._fsync:
                 os.fsync(self._file)
+            self._close()
         except OSError as error:
             raise _explained(error) from error
-        self._close()
 
     def _commit(self) -> Former | None:
         try:
@@ -243,9 +245,9 @@ class Upload:
         return None
 
     def _close(self) -> None:
-        if self._file >= 0:
-            os.close(self._file)
-            self._file = -1
+        file, self._file = self._file, -1  # closed also if closing fails, and the number may be another file's then
+        if file >= 0:
+            os.close(file)
 
 
 @dataclass(slots=True, eq=False)

@@ -208,3 +208,39 @@ async def test_a_disk_that_does_not_sync_is_told(tmp_path: Path, monkeypatch: py
             await put(store, "x", b"new")
     assert await get(store, "x") == b"old"
     await store.close()
+
+
+async def test_a_disk_that_fails_when_a_file_is_closed_is_told(
+    store: FileStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """NFS writes some of a file only then. The descriptor is free nevertheless: another file may have its number."""
+    closed: list[int] = []
+    close = os.close
+
+    def failing(descriptor: int) -> None:
+        closed.append(descriptor)
+        close(descriptor)
+        raise OSError(errno.EDQUOT, "Disk quota exceeded")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "close", failing)
+        with pytest.raises(FileStoreFull):
+            await put(store, "x", b"new")
+    assert len(closed) == 1
+    assert await get(store, "x") is None
+
+
+async def test_why_an_upload_failed_is_told_though_what_is_left_of_it_cannot_be_deleted(
+    store: FileStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(path: Path, *, missing_ok: bool = False) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "unlink", failing)
+        with pytest.raises(FileTooLarge):
+            await put(store, "x", b"." * 3_000_001)
+    (left,) = (tmp_path / "files" / "incoming").iterdir()
+    await store.close()
+    await store.open()
+    assert not left.exists()
