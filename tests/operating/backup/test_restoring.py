@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
+import os
 import stat
 from pathlib import Path
 
@@ -82,6 +84,26 @@ def test_no_server_starts_on_a_folder_that_was_not_restored_to_the_end(destinati
         restored(destination, tmp_path / "new")
     with pytest.raises(DataFolderError, match="was not restored to the end"):
         DataFolder(tmp_path / "new").make()
+
+
+def test_a_disk_that_loses_what_was_restored_is_told(
+    destination: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Writing to the page cache was well, and `os.sync` says nothing. No server starts on that folder."""
+    fsync = os.fsync
+
+    def failing(descriptor: int) -> None:
+        if stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EIO, "Input/output error")
+        fsync(descriptor)
+
+    root = tmp_path / "restored"
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", failing)
+        with pytest.raises(BackupError, match="Input/output error"):
+            restored(destination, root)
+    with pytest.raises(DataFolderError, match="was not restored to the end"):
+        DataFolder(root).make()
 
 
 def of_an_attacker(destination: Path, files: list[File], blocks: list[bytes]) -> Folder:

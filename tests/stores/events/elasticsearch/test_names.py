@@ -23,6 +23,14 @@ def test_ids_of_a_series_are_as_many_as_its_iterations_and_sort_like_them(iters:
     assert len({id[:20] for id in ids}) == 1
 
 
+@pytest.mark.parametrize(
+    ("iter", "end"), [(-(2**63), "AAAAAAAAAAA"), (-1, "H__________"), (5, "IAAAAAAAAAF"), (2**63 - 1, "P__________")]
+)
+def test_ids_stay_the_same_in_all_versions(iter: int, end: str) -> None:
+    """Otherwise an event that is sent again, after an upgrade, is stored once more."""
+    assert names.id_of(names.series_hash("o", "m", "v"), iter) == f"dTnMvkNQmSEQMRAOf_vI1{end}"
+
+
 @given(st.lists(st.text(max_size=4), max_size=4), st.lists(st.text(max_size=4), max_size=4))
 def test_names_are_not_confused(one: list[str], other: list[str]) -> None:
     assert (names.series_hash(*one) == names.series_hash(*other)) == (one == other)
