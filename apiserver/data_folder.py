@@ -68,9 +68,10 @@ class DataFolder:
         return self.root / "address"
 
     def require(self) -> None:
-        """Raise DataFolderError if there is no such folder: its name may have a typo."""
+        """Raise DataFolderError if there is no such folder, as its name may have a typo; or if it is not whole."""
         if not self.root.exists():
             raise DataFolderError(f"there is no data folder '{self.root}'; the first start of a server makes it")
+        self.require_whole()
 
     def make(self) -> None:
         """Create the folder, readable only by its owner, if it does not exist."""
@@ -81,6 +82,10 @@ class DataFolder:
             raise DataFolderError(f"cannot use the data folder: '{self.root}': {why}") from error
         if not os.access(self.root, os.R_OK | os.W_OK | os.X_OK):
             raise DataFolderError(f"cannot use the data folder: no permission to write to '{self.root}'")
+        self.require_whole()
+
+    def require_whole(self) -> None:
+        """Raise DataFolderError if a backup is being restored into the folder, or was not restored to the end."""
         if self.restoring.exists():
             why = "was not restored to the end; delete it, and restore it again"
             raise DataFolderError(f"cannot use the data folder: '{self.root}' {why}")

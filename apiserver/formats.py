@@ -76,9 +76,11 @@ def require(settings: Settings) -> None:
     """Return if this release reads all that the settings use in the data folder, as far as the numbers say.
 
     What an embedded engine has left there is not looked at if the settings name another one. Nothing is changed.
-    DataFolderError names the file, its format and the release that wrote it.
+    DataFolderError names the file, its format and the release that wrote it; or says that the folder was not restored
+    to the end: then its files have no numbers yet.
     """
     folder = DataFolder(settings.data)
+    folder.require_whole()
     release, noted = _noted(folder.root / _STAMP)
     for path, name, number in (*_numbers_in(settings), *((folder.root / _STAMP, *one) for one in noted.items())):
         newest = _NEWEST.get(name, 0)

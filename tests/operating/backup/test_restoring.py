@@ -106,6 +106,29 @@ def test_a_disk_that_loses_what_was_restored_is_told(
         DataFolder(root).make()
 
 
+def test_no_command_uses_a_folder_that_was_not_restored_to_the_end(
+    destination: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its files have the right lengths and no content yet, so whoever looks at them would say that they are damaged."""
+    (name, *_) = Folder(destination).sizes("pieces")
+    (destination / name).write_bytes(b"damaged")
+    new = tmp_path / "new"
+    with pytest.raises(BackupError, match="is damaged"):
+        restored(destination, new)
+    (new / "formats.json").write_bytes(b"")
+    said = f"'{new}' was not restored to the end; delete it, and restore it again"
+    for command, code in (
+        (["doctor"], 2),
+        (["backup", str(tmp_path / "other backups")], 1),
+        (["migrate", "--dry-run"], 1),
+        (["audit"], 1),
+        (["user", "list"], 1),
+    ):
+        assert main([*command, "--data", str(new)]) == code, command
+        assert said in capsys.readouterr().err, command
+    assert not list((tmp_path / "other backups").glob("manifests/*"))
+
+
 def of_an_attacker(destination: Path, files: list[File], blocks: list[bytes]) -> Folder:
     """A destination with a manifest and a piece that an attacker made, with right checksums."""
     folder = Folder(destination)
