@@ -67,6 +67,16 @@ class DataFolder:
         """Has the address, for programs on this machine, of the server that started last on the folder."""
         return self.root / "address"
 
+    def noted_address(self) -> str:
+        """The address that the server itself has noted; "" if it has not.
+
+        The ports of a server may come from its own environment, which commands do not have.
+        """
+        try:
+            return self.address.read_text("utf-8").strip()
+        except (OSError, UnicodeDecodeError):
+            return ""
+
     def require(self) -> None:
         """Raise DataFolderError if there is no such folder, as its name may have a typo; or if it is not whole."""
         if not self.root.exists():

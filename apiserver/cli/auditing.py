@@ -64,11 +64,13 @@ def _check(folder: DataFolder) -> None:
 
 
 def _said(line: dict[str, Any]) -> str:
-    who = line.get("name") or line.get("user") or "-"
+    who = line.get("name") or line.get("user")
+    by = f" by {who}" if who else ""
     key = f" (key {line['key']})" if line.get("key") else ""
+    origin = f" from {line['address']}" if line.get("address") else ""
     times = f", {line['times']} times" if line.get("times", 1) != 1 else ""
     what = json.dumps(line.get("what")) if line.get("what") else ""
-    text = f"{line['time'][:19]} {line['code']} {line['action']} by {who}{key} from {line.get('address') or '-'}{times}"
+    text = f"{line['time'][:19]} {line['code']} {line['action']}{by}{key}{origin}{times}"
     return shown(f"{text} {what}".rstrip())
 
 

@@ -85,18 +85,22 @@ def _link(settings: Settings, options: argparse.Namespace) -> None:
     from http.client import HTTPException
 
     from apiserver.client_configuration import api_address
+    from apiserver.data_folder import DataFolder
     from apiserver.services.access.sign_in_links import new_path
 
     if settings.web_url or not settings.viewer:
         raise CommandError("the server has no pages, because of the settings viewer and web_url")
-    noted = "" if _names_address(options) else _noted_address(settings)
+    noted = "" if _names_address(options) else DataFolder(settings.data).noted_address()
     address = noted or api_address(settings)
     try:
         _answer(f"{address}/livez")
     except (OSError, HTTPException) as error:
+        missing = (
+            "" if settings.data.exists() else f", and there is no data folder '{settings.data}': name it by --data"
+        )
         raise CommandError(
             f"no server answers at {address}: {error}. Start it with `apiserver serve`, or say by --host and --port"
-            " where it is"
+            f" where it is{missing}"
         ) from error
     try:
         path = with_documents(settings, lambda documents: new_path(documents, settings.company))
@@ -109,16 +113,3 @@ def _link(settings: Settings, options: argparse.Namespace) -> None:
 def _names_address(options: argparse.Namespace) -> bool:
     """Whether a flag says where the server is."""
     return any(getattr(options, name) is not None for name in _ADDRESS)
-
-
-def _noted_address(settings: Settings) -> str:
-    """The address that the server itself has noted in the data folder; "" if it has not.
-
-    The ports of a server may come from its own environment, which this command does not have.
-    """
-    from apiserver.data_folder import DataFolder
-
-    try:
-        return DataFolder(settings.data).address.read_text("utf-8").strip()
-    except (OSError, UnicodeDecodeError):
-        return ""

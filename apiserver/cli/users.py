@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from apiserver.cli.auditing import note
-from apiserver.cli.command import DATA_FLAGS, CommandError, Commands, add_command, say
+from apiserver.cli.command import DATA_FLAGS, CommandError, Commands, add_command, say, say_progress
 from apiserver.cli.documents import with_documents
 from apiserver.operating.escaping import shown
 from apiserver.settings import Settings
@@ -146,13 +146,15 @@ def _user_list(settings: Settings, options: argparse.Namespace) -> None:
 
 def _key_said(key: Document) -> str:
     """An access key, and what is special about it: `A1B2 (CI; for read, events; until 2027-01-31)`."""
+    from apiserver.times import utc_now
+
     said = [shown(key["label"])] if key["label"] else []
     if key.get("scopes") is not None:
         said.append(f"for {', '.join(key['scopes'])}")
     if key.get("project"):
         said.append(f"in the project {shown(key['project'])}")
     if key.get("expires"):
-        said.append(f"until {key['expires'][:10]}")
+        said.append(f"{'until' if key['expires'] > utc_now() else 'expired on'} {key['expires'][:10]}")
     return f"{key['key']} ({'; '.join(said)})" if said else str(key["key"])
 
 
@@ -292,5 +294,13 @@ def _hash_of_password() -> str:
 
 def _print_credential(settings: Settings, credential: Credential) -> None:
     from apiserver.client_configuration import client_configuration
+    from apiserver.data_folder import DataFolder
 
-    sys.stdout.write(client_configuration(settings, credential.key, credential.secret).conf())
+    configuration = client_configuration(settings, credential.key, credential.secret)
+    sys.stdout.write(configuration.conf())
+    noted = DataFolder(settings.data).noted_address()
+    if noted not in ("", configuration.api_url):
+        say_progress(
+            f"note: the server of this data folder started at {noted}. The addresses above come from the settings of"
+            " this command, which are others: correct them, or give it the server's settings, such as APISERVER_PORT"
+        )

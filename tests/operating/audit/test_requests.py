@@ -371,6 +371,7 @@ def test_the_command_prints_and_checks_it(folder: Path, capsys: pytest.CaptureFi
     assert main(["audit", *data]) == 0
     said = capsys.readouterr().out
     assert " 200 user.add by " in said
+    assert "on the command line {" in said  # a command comes from no address, so none is told
     assert "\x1b" not in said
     assert main(["audit", "--json", "--action", "user.", *data]) == 0
     [line] = capsys.readouterr().out.splitlines()

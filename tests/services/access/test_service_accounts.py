@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from apiserver import passwords
+from apiserver import passwords, times
 from apiserver.cli import main
 from apiserver.passwords import hash_password
 from apiserver.services.access import credentials
@@ -65,6 +65,35 @@ async def test_only_admins_add_service_accounts(tmp_path: Path) -> None:
         await api.call("auth.create_user", {"name": "robot", "service": True}, auth=page, expect=403)
         _, key = await new_user(api, "eve")
         await api.call("auth.create_user", {"name": "robot", "service": True}, auth=key, expect=403)
+
+
+def test_the_list_of_users_says_which_keys_have_expired(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = ["--data", str(tmp_path)]
+    assert main(["user", "add", "robot", "--days", "1", *data]) == 0
+    monkeypatch.setattr(times, "utc_now", lambda: times.from_now(2 * 24 * 3600))
+    capsys.readouterr()
+    assert main(["user", "list", *data]) == 0
+    assert "(expired on 20" in capsys.readouterr().out
+
+
+def test_who_prints_a_key_is_told_that_the_server_has_another_address(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The server's ports may come from its own environment, which the command does not have."""
+    data = ["--data", str(tmp_path)]
+    assert main(["user", "add", "alice", *data]) == 0
+    assert capsys.readouterr().err == ""
+    (tmp_path / "address").write_text("http://127.0.0.1:8008")
+    assert main(["user", "key", "alice", *data]) == 0
+    assert capsys.readouterr().err == ""
+    (tmp_path / "address").write_text("http://127.0.0.1:9008")
+    for command in (["add", "bob"], ["key", "alice"], ["rotate", "alice"]):
+        assert main(["user", *command, *data]) == 0
+        said = capsys.readouterr()
+        assert '"http://127.0.0.1:8008"' in said.out
+        assert said.err.startswith("note: the server of this data folder started at http://127.0.0.1:9008. ")
 
 
 def test_the_command_line_makes_them_and_keys_with_scopes(

@@ -172,6 +172,14 @@ def test_there_is_no_link_if_no_server_answers(server: Served, capsys: pytest.Ca
         said = capsys.readouterr()
         assert said.out == ""
         assert said.err.startswith(f"apiserver: no server answers at {address}: ")
+        assert "there is no data folder" not in said.err
+
+
+def test_a_link_for_a_folder_that_is_not_there_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    missing = tmp_path / "typo"
+    assert cli.main(["link", "--data", str(missing), "--port", str(free_ports(1)[0])]) == 1
+    assert capsys.readouterr().err.endswith(f", and there is no data folder '{missing}': name it by --data\n")
+    assert not missing.exists()
 
 
 def test_whether_a_server_answers_is_asked_of_it_and_not_of_a_proxy(
