@@ -181,7 +181,9 @@ def health(server: Served) -> int:
     return ended("health", variables=server.environment)[0]
 
 
-def test_a_server_speaks_tls_on_both_ports_and_takes_a_new_certificate(tmp_path: Path) -> None:
+def test_a_server_speaks_tls_on_both_ports_and_takes_a_new_certificate(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     pair, new = new_pair(tmp_path, days=10), new_pair(tmp_path, "new", days=20)
     at_once = {"apiserver.serve.LOOK_SECONDS": 0.2}
     with served(tmp_path / "data", constants=at_once, admin_key="", admin_secret="", **pair.settings) as server:
@@ -197,6 +199,8 @@ def test_a_server_speaks_tls_on_both_ports_and_takes_a_new_certificate(tmp_path:
         for url in (server.api_url, server.files_url):
             assert httpx.put(f"{url}/files/x", content=b"1", auth=key_pair, verify=trusting).status_code == 200
         assert health(server) == 0
+        assert cli.main(["health", "--port", str(server.port)]) == 1  # without TLS: what the server answers is told
+        assert "Bad Request: This port speaks TLS: use an address with https://" in capsys.readouterr().err
         assert cli.main(["link", "--data", str(server.data)]) == 0
         ends = told("apiserver_tls_certificate_end_seconds")
         os.replace(new.certificate, pair.certificate)

@@ -11,10 +11,13 @@ from apiserver import advice
 from apiserver.cli.auditing import note
 from apiserver.cli.command import DATA_FLAGS, CommandError, Commands, add_command, say
 from apiserver.cli.documents import with_documents
+from apiserver.operating.escaping import shown
 from apiserver.settings import Settings, masked
 
 #: Seconds for which `health` and `link` wait; the server itself waits for two for each store.
 _PATIENCE_SECONDS = 4
+#: Bytes of an answer, and characters of what `health` prints of it if it is not 200.
+_MOST_OF_ANSWER = 4000
 _ADDRESS = ("host", "port", "tls_cert", "tls_key")
 _FLAGS = (
     *(*_ADDRESS, "files_port", "data", "events", "documents", "consistency", "migrate_at_start", "workers"),
@@ -58,11 +61,16 @@ def _serve(settings: Settings, options: argparse.Namespace) -> None:
 
 def _health(settings: Settings, options: argparse.Namespace) -> None:
     from http.client import HTTPException
+    from urllib.error import HTTPError
 
     from apiserver.client_configuration import api_address
 
     try:
         say(_answer(f"{api_address(settings)}/health"))
+    except HTTPError as error:  # its body says what is wrong, such as which store is down
+        with error:
+            said = shown(error.read(_MOST_OF_ANSWER).decode(errors="replace").strip(), longest=_MOST_OF_ANSWER)
+        raise CommandError(f"the server is not well: {error}: {said}") from error
     except (OSError, HTTPException) as error:
         raise CommandError(f"the server is not well: {error}") from error
 

@@ -120,7 +120,7 @@ def _what_is_wrong(storage: Storage, suspects: Collection[str], progress: Progre
     What was written by somebody else, and is refused, is not looked at: `backup --check` names it.
     """
     if suspects:
-        progress.say(f"{counted(len(suspects), 'pieces')} that were not well are read once more")
+        progress.say(f"reading once more what was not well: {counted(len(suspects), 'pieces')}")
     still = [sha256 for sha256 in suspects if not _is_well(storage, sha256, progress)]
     wrong: list[str] = []
     needing: dict[str, list[str]] = {}

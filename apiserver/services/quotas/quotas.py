@@ -234,7 +234,8 @@ class Quotas:
         if refused:
             self._refused(fullest.account.subject)
             size = len(events.batch.scalars) + len(events.batch.samples)
-            reason = f"{fullest.exceeded()}; no further ones"
+            full = Share(fullest.account, "series", fullest.account.series, fullest.bound)
+            reason = f"{full.exceeded()}; no further ones"
             left_out: dict[SeriesName, None] = {}
 
             def is_refused(name: SeriesName) -> bool:
@@ -244,8 +245,7 @@ class Quotas:
                 return True
 
             await off_loop(size, lambda: events.refuse_series(owner, is_refused, reason))
-            share = Share(fullest.account, "series", fullest.account.series, fullest.bound)
-            self._notices.no_series(owner, share, list(left_out))
+            self._notices.no_series(owner, full, list(left_out))
 
     def _refused(self, subject: Subject) -> None:
         self._counters.count("quota_refusals")

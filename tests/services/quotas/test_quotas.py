@@ -141,13 +141,13 @@ async def test_new_series_are_refused_and_known_ones_go_on(tmp_path: Path) -> No
         one, two = await new_task(api, project=project), await new_task(api, project=project)
         assert (await send(api, *[points(one, 2, variant=v)[n] for v in "ab" for n in (0, 1)])).status_code == 200
         data = (await send(api, *[points(one, 1, variant=v, first=2)[0] for v in "abcde"])).json()["data"]
-        reason = f"Over quota: task a task ({one}) may have 3 series, and has 2; no further ones"
+        reason = f"Over quota: task a task ({one}) may have 3 series, and has 3; no further ones"
         assert (data["added"], data["errors_info"]) == (3, {reason: 2})
         image = {"type": "training_debug_image", "task": two, "iter": 0, "metric": "i", "url": "http://files/a.png"}
         data = (await send(api, {**image, "variant": "x"}, {**image, "variant": "y"}, line(two, "a line"))).json()[
             "data"
         ]
-        reason = f"Over quota: project p ({project}) may have 4 series, and has 3; no further ones"
+        reason = f"Over quota: project p ({project}) may have 4 series, and has 4; no further ones"
         assert (data["added"], data["errors_info"]) == (2, {reason: 1})
         answer = await send(api, *points(one, 1, variant="e"))
         assert answer.status_code == 400  # nothing of it was taken: the SDK says so in its log, and goes on
