@@ -3,6 +3,12 @@
 Large bodies are sent in pieces. Large answers are read one at a time, so that memory has only one of them; the others
 wait in sockets and at nodes. An answer of more than LARGEST_ANSWER bytes is not read to its end, and becomes an error
 of the type TOO_LARGE. Requests are not logged, as the client would decode all bodies for that.
+
+A node that did not answer in time may be stuck. Until it answers again, it is asked for a sign of life before each
+request, so that callers wait for seconds, and not for as long as an answer may take. For example, of three nodes:
+
+    request   to node 2: no answer in 30 s, and an error, as it may be done
+    request   to node 2: no sign of life in 3 s; sent to node 3
 """
 
 from __future__ import annotations
@@ -14,7 +20,16 @@ from typing import Any, ClassVar, cast
 
 import orjson
 from aiohttp import ClientResponse
-from elastic_transport import AiohttpHttpNode, HttpHeaders, NodeConfig, SerializationError, Serializer
+from elastic_transport import (
+    AiohttpHttpNode,
+    ConnectionError,
+    ConnectionTimeout,
+    HttpHeaders,
+    NodeConfig,
+    SerializationError,
+    Serializer,
+    TransportError,
+)
 from elastic_transport.client_utils import DEFAULT, DefaultType
 from elasticsearch import AsyncElasticsearch, OrjsonSerializer
 
@@ -32,8 +47,8 @@ _CBOR = CBOR.partition(";")[0]
 LARGEST_ANSWER = 64 * 2**20
 
 _CONNECTIONS = 32
-#: Seconds for an answer.
-_TIMEOUT = 30.0
+#: Seconds for an answer, for a sign of life, and for which nobody asks for another sign after there was none.
+_TIMEOUT, _SIGN, _NO_SIGN = 30.0, 3.0, 1.0
 _IN_PIECES = 2**18
 _IN_TURNS = 2**18
 #: "Content Too Large". The client does not ask other nodes after this status.
@@ -45,6 +60,8 @@ class Node(AiohttpHttpNode):
 
     def __init__(self, config: NodeConfig) -> None:
         super().__init__(config)
+        self._answers = True
+        self._asking: asyncio.Task[bool] | None = None
         if self._ssl_context is not None and config.verify_certs:
             # The library does not compare a certificate with the host if that is an IP address.
             self._ssl_context.check_hostname = True
@@ -57,9 +74,33 @@ class Node(AiohttpHttpNode):
         headers: HttpHeaders | None = None,
         request_timeout: DefaultType | float | None = DEFAULT,
     ) -> Any:
+        if not self._answers and not await self._gives_a_sign():
+            raise ConnectionError("it did not answer in time, and gives no sign of life")  # another node is asked then
         if body is not None and len(body) > _IN_PIECES:
             body = cast(bytes, BytesIO(body))  # aiohttp takes either
-        return await super().perform_request(method, target, body, headers, request_timeout)
+        try:
+            return await super().perform_request(method, target, body, headers, request_timeout)
+        except ConnectionTimeout:
+            self._answers = False
+            raise
+
+    async def _gives_a_sign(self) -> bool:
+        """Whether the node answers anything. All that want to know wait for one question."""
+        if self._asking is None:
+            self._asking = asyncio.create_task(self._ask())
+        return await asyncio.shield(self._asking)
+
+    async def _ask(self) -> bool:
+        try:
+            await super().perform_request("HEAD", "/", request_timeout=_SIGN)
+        except TransportError:
+            asyncio.get_running_loop().call_later(_NO_SIGN, self._forget)
+            return False
+        self._answers, self._asking = True, None
+        return True
+
+    def _forget(self) -> None:
+        self._asking = None
 
     def _create_aiohttp_session(self) -> None:
         super()._create_aiohttp_session()

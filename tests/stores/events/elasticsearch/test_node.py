@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import AsyncIterator
-from contextlib import suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 
+import elastic_transport
 import pytest
+from elastic_transport import ConnectionTimeout
 
 from apiserver.stores.events.base import EventStoreError
 from apiserver.stores.events.elasticsearch import node
@@ -67,8 +69,12 @@ async def cluster(nodes: Nodes) -> AsyncIterator[Cluster]:
         await opened.close()
 
 
+async def _info(cluster: Cluster) -> None:
+    await cluster.client.info()
+
+
 async def test_large_answers_are_read_in_turns(nodes: Nodes, cluster: Cluster) -> None:
-    asked = [asyncio.create_task(cluster.check()) for _ in range(5)]
+    asked = [asyncio.create_task(_info(cluster)) for _ in range(5)]
     async with asyncio.timeout(60):
         await nodes.one.wait()
         await asyncio.sleep(0.2)  # others would be read as well by now
@@ -85,6 +91,69 @@ async def test_an_answer_is_not_read_beyond_a_bound(
     with pytest.raises(NodeAnswerTooLarge, match="an answer of a node has more than 16,777,216 bytes"):
         await cluster.check()
     nodes.let.set()
+
+
+class Stuck:
+    """Takes requests, and answers them as long as it is well."""
+
+    def __init__(self) -> None:
+        self.is_well = True
+        self.asked: list[bytes] = []
+
+    async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(asyncio.IncompleteReadError):
+            while True:
+                head = await reader.readuntil(b"\r\n\r\n")
+                self.asked.append(head.split(b" ", 1)[0])
+                if self.is_well:
+                    writer.write(HEAD + b"Content-Length: %d\r\n\r\n" % (0 if self.asked[-1] == b"HEAD" else 2))
+                    writer.write(b"" if self.asked[-1] == b"HEAD" else b"{}")
+        writer.close()
+
+
+@asynccontextmanager
+async def serving(*nodes: Stuck) -> AsyncIterator[Cluster]:
+    async with AsyncExitStack() as stack:
+        servers = [
+            await stack.enter_async_context(await asyncio.start_server(one.answer, "127.0.0.1", 0)) for one in nodes
+        ]
+        hosts = tuple(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}" for server in servers)
+        cluster = Cluster(ElasticsearchAddress(hosts), strict=False)
+        stack.push_async_callback(cluster.close)
+        yield cluster
+
+
+async def test_a_node_that_is_stuck_is_asked_for_a_sign_of_life_until_it_gives_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name, seconds in (("_TIMEOUT", 1.0), ("_SIGN", 0.1), ("_NO_SIGN", 0.0)):
+        monkeypatch.setattr(node, name, seconds)
+    stuck, well = Stuck(), Stuck()
+    stuck.is_well = False
+    async with serving(stuck, well) as cluster, asyncio.timeout(60):
+        outcomes = [await asyncio.gather(_info(cluster), return_exceptions=True) for _ in range(2)]  # of each node
+        assert {type(outcome) for [outcome] in outcomes} == {type(None), ConnectionTimeout}
+        assert stuck.asked == [b"GET"]
+        while b"HEAD" not in stuck.asked:  # it is left out for a second
+            await _info(cluster)
+        await _info(cluster)
+        assert stuck.asked == [b"GET", b"HEAD"]
+        stuck.is_well = True
+        while stuck.asked.count(b"GET") == 1:
+            await _info(cluster)
+        assert stuck.asked == [b"GET", b"HEAD", b"HEAD", b"GET"]
+
+
+async def test_a_single_node_that_is_stuck_is_refused_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(node, "_SIGN", 0.1)
+    stuck = Stuck()
+    stuck.is_well = False
+    async with serving(stuck) as cluster, asyncio.timeout(60):
+        with pytest.raises(ConnectionTimeout):
+            await cluster.client.options(request_timeout=0.2).info()
+        refused = await asyncio.gather(*(cluster.client.info() for _ in range(10)), return_exceptions=True)
+        assert [type(one) for one in refused] == [elastic_transport.ConnectionError] * 10
+        assert stuck.asked == [b"GET", b"HEAD"]
 
 
 @pytest.mark.parametrize(
