@@ -14,6 +14,7 @@ import asyncio
 import hashlib
 import time
 from collections.abc import Collection, Iterable
+from itertools import groupby
 
 from apiserver.files.addresses import LOCAL, host_of, names_of
 from apiserver.repeating import Repeating
@@ -120,9 +121,10 @@ class FileDeletions:
         now = utc_now()
         done = [{"id": one["id"], "company": one["company"], "deleted": now} for one in deletions]
         await self._put(_DONE, done, Update(set={"deleted": now}))
-        # An entry with a later `before` was added again meanwhile, and stays.
-        worked_off = AtMost(max(one["before"] for one in deletions))
-        await self._documents.delete(_WAITING, {"id": In([one["id"] for one in done]), "before": worked_off})
+        # An entry with a later `before` than it had was added again meanwhile, and stays.
+        for before, some in groupby(sorted(deletions, key=_before), _before):
+            ids = [one["id"] for one in some]
+            await self._documents.delete(_WAITING, {"id": In(ids), "before": AtMost(before)})
 
     async def _put(self, collection: str, entries: list[Document], again: Update) -> None:
         """Insert the entries; those whose ids are there already get the update `again` instead."""
@@ -137,6 +139,11 @@ class FileDeletions:
                 except DuplicateDocument:  # another call has just added some of them
                     continue
             return
+
+
+def _before(entry: Document) -> int:
+    before: int = entry["before"]
+    return before
 
 
 def _id(company: str, name: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -139,6 +140,33 @@ async def test_a_file_that_the_disk_refuses_keeps_no_other(
             await deleting.work()
     assert await kept(files, *names) == ["/1", "/3"]
     assert await documents.count("file_deletions", {}) == 2
+
+
+async def test_a_file_that_is_wanted_again_while_others_are_deleted_waits(
+    files: FileStore, documents: DocumentStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also if it is wanted of a time before the others: retention deletes what was there when it began."""
+    deleting = FileDeletions(files, documents)
+    await put(files, "/a", "/b")
+    delete = files.delete
+    between = 0
+
+    async def wanted_again(company: str, name: str, *, placed_before: int | None = None) -> Former | None:
+        deleted = await delete(company, name, placed_before=placed_before)
+        if name == "/a" and between:
+            await deleting.add_names(COMPANY, ["/a"], before=between)
+        return deleted
+
+    await deleting.add_names(COMPANY, ["/a"], before=1)  # it was uploaded later, and stays
+    between = time.time_ns()
+    await deleting.add(COMPANY, urls("/b"))
+    with monkeypatch.context() as patch:
+        patch.setattr(files, "delete", wanted_again)
+        await deleting.work()
+    assert await kept(files, "/a", "/b") == ["/a"]
+    between = 0
+    await deleting.work()
+    assert await kept(files, "/a") == []
 
 
 async def test_two_calls_may_want_the_same(files: FileStore, documents: DocumentStore) -> None:
