@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apiserver.events.model import EventBatch, EventType, LogPosition
+from apiserver.events.model import EventBatch, EventType, LogPosition, selection_of
 from apiserver.events.queries import PageQuery
 from apiserver.stores.events.base import EventStore
 from apiserver.stores.events.columnar import log_blocks
@@ -107,6 +108,21 @@ async def test_a_line_of_an_odd_time_is_in_a_block_of_its_own(blocks: BlockStore
     await logs.add(batch(lines([str(time) for time in times], timestamps=times)))
     found = {(block.first, block.last) for block in (await blocks.find(LOGS)).blocks}
     assert found == {(0, 0), (10**12, 10**12 + 5), (2**63 - 1, 2**63 - 1)}
+
+
+@pytest.mark.parametrize("descending", [False, True])
+async def test_no_line_of_a_series_or_worker_is_passed_over_in_many_blocks(descending: bool) -> None:
+    """Blocks are asked some at a time whether they may have any: 20, 100, 500."""
+    logs = ColumnarLogs(PlainBlocks())
+    numbers = range(150)
+    for n in numbers:
+        columns = lines([str(n)], timestamps=[n], variant="ab"[n % 2])
+        await logs.add(batch(replace(columns, workers=["one" if n % 3 else "other"])))
+    numbers = numbers[::-1] if descending else numbers
+    store = cast(EventStore, logs)
+    of_series = replace(LOGS, selection=selection_of([("console", "b")]))
+    assert await messages(store, of_series, descending=descending) == [str(n) for n in numbers if n % 2]
+    assert await messages(store, LOGS, ["other"], descending=descending) == [str(n) for n in numbers if not n % 3]
 
 
 async def test_few_blocks_are_left(blocks: BlockStore) -> None:
