@@ -38,6 +38,7 @@ def test_the_log_is_shown_narrowed_and_downloaded(page: Page, server: Served, tm
     newest = rows.first
     expect(newest).to_contain_text("tasks.delete")
     expect(newest).to_contain_text(f"task: {tasks[-1]}")
+    expect(newest.get_by_role("cell").first).to_have_text(re.compile(r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$"))
     expect(newest.get_by_role("rowheader")).to_have_text("admin")
     expect(newest.get_by_role("cell").nth(1)).to_have_text("127.0.0.1")
     expect(newest.get_by_role("cell").last).to_have_text("200")
@@ -69,7 +70,7 @@ def test_a_name_of_two_words_can_be_typed_at_any_pace(page: Page) -> None:
 
 def test_lines_that_are_older_than_those_of_one_answer_are_reached(page: Page, server: Served) -> None:
     server.call("tasks.delete", {"task": server.call("tasks.create", {"name": "run", "type": "training"})["id"]})
-    newest = {"time": 0, "action": "tasks.edit", "code": 200, "times": 1}
+    newest = {"time": "2026-11-24T15:02:11.484Z", "action": "tasks.edit", "code": 200, "times": 1}
     rows = [{**newest, "n": n} for n in range(5000, 3000, -1)]  # the most of one answer
 
     def answer(route: Route) -> None:

@@ -86,7 +86,7 @@ function Lines({ lines }: { lines: readonly AuditLine[] }): JSX.Element {
         <tbody>
           {lines.map((line) => (
             <tr key={line.n}>
-              <td class={css["time"]}>{line.time !== null && <time dateTime={new Date(line.time).toISOString()}>{shown(line.time)}</time>}</td>
+              <td class={css["time"]}>{line.time !== null && <time dateTime={line.time}>{shown(line.time)}</time>}</td>
               <th scope="row" title={line.user ?? ""}>
                 {whoOf(line)}
               </th>
@@ -103,7 +103,7 @@ function Lines({ lines }: { lines: readonly AuditLine[] }): JSX.Element {
   );
 }
 
-/** In UTC, as `since` takes it and the log has it: "2026-11-24 15:02:11". */
-function shown(time: number): string {
-  return new Date(time).toISOString().slice(0, 19).replace("T", " ");
+/** "2026-11-24T15:02:11.484Z" → "2026-11-24 15:02:11". */
+function shown(time: string): string {
+  return time.slice(0, 19).replace("T", " ");
 }

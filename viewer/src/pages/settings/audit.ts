@@ -3,8 +3,8 @@
 /** A row of `/data/audit.json`. */
 export interface AuditLine {
   readonly n: number;
-  /** Milliseconds since 1970. */
-  readonly time: number | null;
+  /** In UTC: "2026-11-24T15:02:11.484Z". */
+  readonly time: string | null;
   readonly action: string | null;
   readonly user: string | null;
   readonly name: string | null;
