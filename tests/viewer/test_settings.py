@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
+
 from playwright.sync_api import Page, expect
 
 from tests.harness import ADMIN_KEY, Served
@@ -20,6 +22,13 @@ def test_a_key_is_made_with_a_scope_and_an_end(page: Page, server: Served) -> No
     row = page.get_by_role("row").filter(has_text=made["access_key"])
     expect(row).to_contain_text("read, until ")
     expect(page.get_by_role("row").filter(has_text=ADMIN_KEY)).to_contain_text("everything")
+
+
+def test_a_key_that_has_expired_says_so(page: Page, server: Served) -> None:
+    made = server.call("auth.create_credentials", {"scopes": ["read"], "expiration_sec": 86_400})["credentials"]
+    page.clock.set_fixed_time(datetime.now(UTC) + timedelta(days=2))
+    page.goto("/settings")
+    expect(page.get_by_role("row").filter(has_text=made["access_key"])).to_contain_text("read, expired on ")
 
 
 def test_all_other_logins_are_ended(page: Page, server: Served) -> None:

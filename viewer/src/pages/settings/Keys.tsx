@@ -46,7 +46,10 @@ const SECONDS_A_DAY = 86_400;
 function allowed(key: Key): string {
   const said = [key.scopes ? key.scopes.join(", ") : "everything"];
   if (key.project) said.push("in one project");
-  if (key.expires) said.push(`until ${new Date(key.expires).toLocaleDateString()}`);
+  if (key.expires) {
+    const end = new Date(key.expires);
+    said.push(`${end.getTime() > Date.now() ? "until" : "expired on"} ${end.toLocaleDateString()}`);
+  }
   return said.join(", ");
 }
 
