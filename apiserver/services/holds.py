@@ -1,7 +1,13 @@
 """Holds: a call keeps others from changing a task or a model for a while, by a time in a field of its document.
 
 The hold ends at this time if the call does not end it before, as when its server dies. A call sets a time that is a
-fixed number of seconds ahead. A time further ahead is of a server whose clock is wrong, and holds nothing.
+fixed number of seconds ahead. A time that is much further ahead is of a server whose clock is wrong, and holds nothing.
+A little further it may be: clocks differ, and a condition may be made before the hold that it then meets. For example,
+with holds of 60 seconds:
+
+    12:00:00.000   a call makes the condition that a model is not held, and its write waits
+    12:00:00.005   another call holds the model until 12:01:00.005
+    12:00:00.009   the write is done: the model is held, though by a time 60.005 seconds after the condition was made
 """
 
 from __future__ import annotations
@@ -10,6 +16,9 @@ from typing import NamedTuple
 
 from apiserver.stores.documents.query import AtMost, Both, Document, Filter, Greater
 from apiserver.times import from_now, utc_now
+
+#: Seconds by which a hold may be further ahead than a call sets it.
+_FURTHER = 10.0
 
 
 class Hold(NamedTuple):
@@ -24,9 +33,12 @@ class Hold(NamedTuple):
 
     def condition(self) -> Filter:
         """The condition for documents that are held."""
-        return {self.field: Both(Greater(utc_now()), AtMost(self.until()))}
+        return {self.field: Both(Greater(utc_now()), AtMost(self._furthest()))}
 
     def holds(self, document: Document) -> bool:
         """Whether a document is held: the same condition for one that was read."""
         until: str = document.get(self.field, "")
-        return utc_now() < until <= self.until()
+        return utc_now() < until <= self._furthest()
+
+    def _furthest(self) -> str:
+        return from_now(self.seconds + _FURTHER)
