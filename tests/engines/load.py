@@ -91,6 +91,8 @@ class Writer(Caller):
     name: str
     firsts: list[int] = field(default_factory=lambda: [0])
     """Batch n has the iterations from firsts[n] up to, and without, firsts[n + 1]."""
+    overwrites: bool = True
+    """Whether its batches have points that overwrite those of earlier ones."""
 
     async def step(self) -> None:
         made = self._batch(self.done)
@@ -102,9 +104,10 @@ class Writer(Caller):
             self.firsts.append(first + (_MANY if n % 20 == 19 else _POINTS))
         iters = range(first, self.firsts[n + 1])
         variant, owner, texts, digest = self.name, self.owner, self._texts(n), f"{self.name} {n}".encode()
+        overwriting = scalars([n], iters=[n % _PERIOD], metric=_OVERWRITTEN, variant=variant, owner=owner)
         return batch(
             scalars([*map(_value, iters)], iters=iters, metric=_RISEN, variant=variant, owner=owner),
-            scalars([n], iters=[n % _PERIOD], metric=_OVERWRITTEN, variant=variant, owner=owner),
+            *([overwriting] if self.overwrites else []),
             lines(texts, timestamps=[FIRST_TIME + n] * len(texts), digest=digest, variant=variant, owner=owner),
         )
 
@@ -118,7 +121,7 @@ class Writer(Caller):
         assert risen.keys() >= {*range(self.firsts[least])}, "points are missing"
         assert risen.keys() <= {*range(self.firsts[most])}, "there are points that were not sent"
         overwritten = found.curves.get((_OVERWRITTEN, self.name), {})
-        for iter in range(_PERIOD):
+        for iter in range(_PERIOD if self.overwrites else 0):
             newest = max(range(iter, least, _PERIOD), default=-1)
             value = overwritten.get(iter, -1)
             assert newest <= value < max(most, 1), "an older point has replaced a newer one"

@@ -1,4 +1,4 @@
-"""Several servers on a cluster of three nodes, under load: nodes restart, crash, fill up, move shards, have too much.
+"""Several servers on three nodes, under load: nodes restart, crash, get stuck, fill up, move shards, have too much.
 
 What was acknowledged is there exactly once, writers wait and go on, and readers never miss what their server
 acknowledged. Each test takes a minute or more, so they run only if they are asked for: `EVENTS_CLUSTER=1 pytest
@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 from collections.abc import AsyncIterator, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from functools import partial
 from typing import Any
 
@@ -23,6 +24,7 @@ from tests.engines import elasticsearch
 from tests.engines.cluster import ElasticsearchCluster, cluster
 from tests.engines.fixtures import own_name, running
 from tests.engines.load import Load, Reader, Worker, Writer, until
+from tests.engines.nodes import ProcessNode
 from tests.memory import in_memory
 
 pytestmark = [
@@ -94,6 +96,33 @@ async def test_each_node_is_away_for_a_while(nodes: ElasticsearchCluster, load: 
             await asyncio.to_thread(node.start)
             await asyncio.to_thread(nodes.wait_until_complete)
             await load.goes_on()
+
+
+async def test_a_node_gets_stuck_and_comes_back_with_what_it_knew(nodes: ElasticsearchCluster, load: Load) -> None:
+    """The others leave it out. It answers nobody, then goes on as if no time had passed, also if it was the master.
+
+    No points are overwritten: what the node got just before is written when it goes on, though it was sent again since.
+    """
+    for writer in load.writers:
+        writer.overwrites = False
+    async with load.running():
+        await load.goes_on()
+        master = nodes.call("GET", "/_cat/master?format=json")[0]["node"]
+        for name in (master, next(name for name in nodes.nodes if name != master)):
+            with _stuck(nodes.nodes[name]):
+                await load.goes_on()
+            await asyncio.to_thread(nodes.wait_until_complete)
+            await load.goes_on()
+
+
+@contextmanager
+def _stuck(node: ProcessNode) -> Iterator[None]:
+    assert node.process is not None
+    node.process.send_signal(signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        node.process.send_signal(signal.SIGCONT)
 
 
 async def test_all_nodes_are_killed_at_once(nodes: ElasticsearchCluster, load: Load) -> None:

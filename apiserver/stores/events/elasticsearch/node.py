@@ -5,10 +5,16 @@ wait in sockets and at nodes. An answer of more than LARGEST_ANSWER bytes is not
 of the type TOO_LARGE. Requests are not logged, as the client would decode all bodies for that.
 
 A node that did not answer in time may be stuck. Until it answers again, it is asked for a sign of life before each
-request, so that callers wait for seconds, and not for as long as an answer may take. For example, of three nodes:
+request, so that callers wait for seconds, and not for as long as an answer may take.
 
-    request   to node 2: no answer in 30 s, and an error, as it may be done
-    request   to node 2: no sign of life in 3 s; sent to node 3
+A node that gave none was left out by the others meanwhile. When it goes on, it does not know that for a moment, and
+would answer searches with what it had when it got stuck. So if there are others, it gets no request for some seconds
+after its first sign. For example, of three nodes:
+
+    0 s     a request to node 2   no answer in 30 s, and an error, as it may be done
+    30 s    a request to node 2   no sign of life in 3 s; sent to node 3
+    90 s    a request to node 2   a sign of life; sent to node 3
+    120 s   a request to node 2   a sign of life; sent to node 2
 """
 
 from __future__ import annotations
@@ -49,6 +55,8 @@ LARGEST_ANSWER = 64 * 2**20
 _CONNECTIONS = 32
 #: Seconds for an answer, for a sign of life, and for which nobody asks for another sign after there was none.
 _TIMEOUT, _SIGN, _NO_SIGN = 30.0, 3.0, 1.0
+#: Seconds in which a node that was left out notices that, and joins the others again.
+_JOINING = 10.0
 _IN_PIECES = 2**18
 _IN_TURNS = 2**18
 #: "Content Too Large". The client does not ask other nodes after this status.
@@ -56,12 +64,16 @@ _STATUS = 413
 
 
 class Node(AiohttpHttpNode):
-    """A node of the cluster."""
+    """A node of the cluster, the only one with an address that this server knows."""
+
+    has_others = False
 
     def __init__(self, config: NodeConfig) -> None:
         super().__init__(config)
         self._answers = True
         self._asking: asyncio.Task[bool] | None = None
+        self._gave_none = False
+        self._signs_since: float | None = None
         if self._ssl_context is not None and config.verify_certs:
             # The library does not compare a certificate with the host if that is an IP address.
             self._ssl_context.check_hostname = True
@@ -91,12 +103,18 @@ class Node(AiohttpHttpNode):
         return await asyncio.shield(self._asking)
 
     async def _ask(self) -> bool:
+        loop = asyncio.get_running_loop()
         try:
             await super().perform_request("HEAD", "/", request_timeout=_SIGN)
         except TransportError:
-            asyncio.get_running_loop().call_later(_NO_SIGN, self._forget)
+            self._gave_none, self._signs_since = True, None
+            loop.call_later(_NO_SIGN, self._forget)
             return False
-        self._answers, self._asking = True, None
+        self._forget()
+        self._signs_since = self._signs_since or loop.time()
+        if self.has_others and self._gave_none and loop.time() < self._signs_since + _JOINING:
+            return False
+        self._answers, self._gave_none, self._signs_since = True, False, None
         return True
 
     def _forget(self) -> None:
@@ -109,6 +127,12 @@ class Node(AiohttpHttpNode):
 
     def _log_request(self, *_: Any, **__: Any) -> None:
         pass
+
+
+class OneOfMany(Node):
+    """A node of the cluster. This server knows others, too."""
+
+    has_others = True
 
 
 class _Answer(ClientResponse):
@@ -166,7 +190,7 @@ def client_of(address: ElasticsearchAddress) -> AsyncElasticsearch:
     try:
         return AsyncElasticsearch(
             list(address.hosts),
-            node_class=Node,
+            node_class=OneOfMany if len(address.hosts) > 1 else Node,
             basic_auth=(address.user, address.password) if address.user else None,
             api_key=address.api_key or None,
             connections_per_node=_CONNECTIONS,
