@@ -9,7 +9,6 @@ import { Ago } from "../parts/Ago";
 import { useAsked } from "../parts/asked";
 import { EditableTitle } from "../parts/EditableTitle";
 import { useKeys } from "../parts/keys";
-import { lazily } from "../parts/lazily";
 import { Link } from "../parts/Link";
 import { Empty, Failed, Waiting } from "../parts/Notice";
 import { paced } from "../parts/paced";
@@ -17,6 +16,7 @@ import { Tabs } from "../parts/Tabs";
 import { Tags } from "../parts/Tags";
 import { attempt } from "../parts/Toast";
 import { ALL, TABS, type Tab } from "../routes";
+import { ConsoleTab } from "./run/ConsoleTab";
 import { ImagesTab } from "./run/ImagesTab";
 import { OverviewTab } from "./run/OverviewTab";
 import { PlotsTab } from "./run/PlotsTab";
@@ -29,8 +29,6 @@ import css from "./Run.module.css";
 import { ScalarsTab } from "./run/ScalarsTab";
 import { SystemTab } from "./run/SystemTab";
 import { FIELDS, type Task } from "./run/task";
-
-const ConsoleTab = lazily(async () => (await import("./run/ConsoleTab")).ConsoleTab);
 
 /** Change fields of the run. They show at once, and go back if the server refuses; answers whether it took them. */
 export type Edit = (fields: Partial<Pick<Task, "name" | "comment" | "tags">>) => Promise<boolean>;
