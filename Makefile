@@ -65,7 +65,8 @@ EXAMPLES ?= 200
 KILLS ?= 10
 longer: .venv/accelerator.stamp $(PAGES)
 	VIEWER_STORES=engines REQUIRE_ENGINES=1 $(BIN)/python -m pytest tests/viewer
-	EVENTS_CLUSTER=1 REQUIRE_ENGINES=1 $(BIN)/python -m pytest tests/engines/test_cluster.py
+	EVENTS_CLUSTER=1 REQUIRE_ENGINES=1 $(BIN)/python -m pytest tests/engines/test_cluster.py \
+		tests/benchmarks/test_quick_distributed.py
 	EVENTS_RELEASE=1 $(BIN)/python -m pytest tests/deployment/test_release.py
 	for seed in $$(shuf -i 1-4294967295 -n $(SEEDS)); do \
 		run="$(BIN)/python -m pytest --hypothesis-seed=$$seed"; echo "seed $$seed"; \
