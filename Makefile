@@ -46,7 +46,8 @@ run: .venv/core.stamp
 # Elasticsearch and MongoDB are started for it where that can be done: CONTRIBUTING.md says what it takes. Each of the
 # processes that run tests starts its own. The load of two minutes waits most of the time, so it runs beside all others.
 PROCESSES ?= 2
-LOAD = tests/robustness/test_soak.py
+# So do the tests of signing in: after those of other pages, their browser stopped answering now and then.
+LOAD = tests/robustness/test_soak.py tests/viewer/test_sign_in.py
 test: $(PAGES) .venv/accelerator.stamp .venv/docs.stamp \
 		.venv-clients/stamp .venv-readers/stamp .venv-s3/stamp .venv-trackers/stamp $(OLD_CLIENTS:%=.venv-old-clients/%/stamp) \
 		tests/provider/node_modules/.package-lock.json
@@ -56,7 +57,7 @@ test-load:
 	$(BIN)/python -m pytest $(LOAD)
 
 test-others: lint check-format types check-viewer
-	$(BIN)/python -m pytest -n $(PROCESSES) --dist worksteal --deselect $(LOAD)
+	$(BIN)/python -m pytest -n $(PROCESSES) --dist worksteal $(LOAD:%=--deselect %)
 
 # All pages on Elasticsearch and MongoDB, and a cluster whose nodes fail; then what is left to chance, with new seeds, one
 # after another. Each seed names itself when it fails.
