@@ -16,16 +16,16 @@ def write_synced(path: Path, content: bytes) -> None:
 
 def sync_file(path: Path) -> None:
     """Make what was written to a file survive a power loss; OSError if some of it could not be written."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    _sync(path, os.O_NOFOLLOW)
 
 
 def sync_folder(folder: Path) -> None:
     """Make the creation and deletion of files in `folder` survive a power loss."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    _sync(folder, os.O_DIRECTORY)
+
+
+def _sync(path: Path, flag: int) -> None:
+    descriptor = os.open(path, os.O_RDONLY | flag | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)
     finally:

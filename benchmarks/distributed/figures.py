@@ -57,7 +57,7 @@ FIGURES: tuple[Figure, ...] = (
     Figure("disk.lines", "disk, a log line of 68 characters, compacted", "bytes", (Bar(25),)),
 )
 
-#: What each copy does, too.
+#: Figures of work that is done once for each copy. The keys begin so.
 _BY_EACH_COPY = ("write.", "log.rate", "copy.points.there", "copy.lines.there", "delete")
 
 

@@ -41,7 +41,7 @@ log = logging.getLogger(__name__)
 
 
 class Shown(NamedTuple):
-    """Files that events of a task showed, or show until they are deleted, by their URLs."""
+    """The URLs of files that events of a task show. The events are to be deleted, or are deleted already."""
 
     owner: Owner
     urls: Collection[str]
@@ -75,15 +75,16 @@ class ShownFiles:
         return Shown(owner, urls, noted, [one["id"] for one in notes])
 
     async def left(self) -> AsyncIterator[Shown]:
-        """What runs have noted that were cut short."""
+        """The notes of runs that were cut short."""
         async for some in pages_by_id(self._documents, _NOTES, limit=_NOTES_AT_ONCE):
             for one in some:
                 yield Shown(Owner(one["company"], one["task"]), one["urls"], one["noted"], [one["id"]])
 
     async def delete(self, shown: Shown) -> None:
-        """Have the files deleted that nothing shows or names, now that the events are deleted, or not; and the note.
+        """Have those of the files deleted that nothing shows or names any more, and delete the note.
 
-        Events that come meanwhile may show them, too. If that happens again and again, the next run does it.
+        Events that are still there show their files, and events that come meanwhile may show them, too. If such events
+        come again and again, the note stays, and the next run deletes the files.
         """
         if not shown.notes:
             return

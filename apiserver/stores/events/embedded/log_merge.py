@@ -22,15 +22,13 @@ import numpy as np
 from apiserver.events.model import EventType, Owner
 from apiserver.events.queries import SeriesQuery
 from apiserver.stores.events.columns import lines as codec
-from apiserver.stores.events.columns.checked import decoder
 from apiserver.stores.events.columns.lines import Lines, Positions
 from apiserver.stores.events.columns.names import Name
 from apiserver.stores.events.embedded import log_sizes
 from apiserver.stores.events.embedded.hot import Memtable
+from apiserver.stores.events.embedded.log_walk import decode
 from apiserver.stores.events.embedded.names import Registrar, series_ids, set_state, state
 from apiserver.stores.events.embedded.pace import Pace
-
-_decode = decoder(codec.decode, "a block of log lines")
 
 LARGEST = 500
 LARGEST_BYTES = 4 * 2**20
@@ -67,7 +65,7 @@ class BlockWriter:
         if not self._knows_merged:
             self.learn(series_ids(self._conn, self._series))
             self._knows_merged = True
-        return _decode(row[0], self._names)
+        return decode(row[0], self._names)
 
     def remove(self, id: int) -> None:
         """Delete a block."""

@@ -27,6 +27,7 @@ from apiserver.stores.events.columns.names import Name
 from apiserver.stores.events.embedded.hot_lines import HotLines
 from apiserver.stores.events.embedded.names import owner_id, series_ids
 
+#: The lines of a block, by its body and the names of series; Damaged if the body makes no sense.
 decode = decoder(codec.decode, "a block of log lines")
 
 #: Hot lines of a segment without a block, at most.
