@@ -15,7 +15,7 @@ FIND_OLD_PYTHON = for minor in 9 10 11; do \
 OLD_PYTHON ?= $(shell $(FIND_OLD_PYTHON))
 OLD_CLIENTS = $(patsubst requirements/old-clients/%.txt,%,$(wildcard requirements/old-clients/[0-9]*.txt))
 
-.PHONY: run test test-load test-others longer nightly viewer check-viewer accelerator parquet oidc s3 traces provider lint types check-format fmt docs bench bench-engines lock clean
+.PHONY: run test test-beside test-others longer nightly viewer check-viewer accelerator parquet oidc s3 traces provider lint types check-format fmt docs bench bench-engines lock clean
 
 # npm of this machine, or else of a Node.js from PyPI in .venv-node.
 HAS_NODE = command -v npm >/dev/null && node -e 'process.exit(parseInt(process.versions.node) < 18 ? 1 : 0)' 2>/dev/null
@@ -44,20 +44,20 @@ run: .venv/core.stamp
 	$(BIN)/apiserver serve
 
 # Elasticsearch and MongoDB are started for it where that can be done: CONTRIBUTING.md says what it takes. Each of the
-# processes that run tests starts its own. The load of two minutes waits most of the time, so it runs beside all others.
+# processes that run tests starts its own. Another process runs some tests beside them: the load of two minutes, which
+# waits most of the time, and signing in, in whose browser a test hung twice after those of other pages.
 PROCESSES ?= 2
-# So do the tests of signing in: after those of other pages, their browser stopped answering now and then.
-LOAD = tests/robustness/test_soak.py tests/viewer/test_sign_in.py
+BESIDE = tests/robustness/test_soak.py tests/viewer/test_sign_in.py
 test: $(PAGES) .venv/accelerator.stamp .venv/docs.stamp \
 		.venv-clients/stamp .venv-readers/stamp .venv-s3/stamp .venv-trackers/stamp $(OLD_CLIENTS:%=.venv-old-clients/%/stamp) \
 		tests/provider/node_modules/.package-lock.json
-	$(MAKE) --no-print-directory --jobs $$(($(PROCESSES) + 1)) test-load test-others
+	$(MAKE) --no-print-directory --jobs $$(($(PROCESSES) + 1)) test-beside test-others
 
-test-load:
-	$(BIN)/python -m pytest $(LOAD)
+test-beside:
+	$(BIN)/python -m pytest $(BESIDE)
 
 test-others: lint check-format types check-viewer
-	$(BIN)/python -m pytest -n $(PROCESSES) --dist worksteal $(LOAD:%=--deselect %)
+	$(BIN)/python -m pytest -n $(PROCESSES) --dist worksteal $(BESIDE:%=--deselect %)
 
 # All pages on Elasticsearch and MongoDB, and a cluster whose nodes fail; then what is left to chance, with new seeds, one
 # after another. Each seed names itself when it fails.
