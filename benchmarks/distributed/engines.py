@@ -90,7 +90,8 @@ class Engines:
         return found if len(found) == len(self.nodes) else None
 
     def settle(self) -> None:
-        """Wait until Elasticsearch merges nothing in the background."""
+        """Show what was written to searches, and wait until Elasticsearch merges nothing in the background."""
+        self.call("POST", f"/{self.name}-*/_refresh")
         wait_until(
             lambda: self.call("GET", f"/{self.name}-*/_stats/merge")["_all"]["total"]["merges"]["current"] == 0, 300
         )

@@ -28,14 +28,18 @@ def measure(run: Run) -> None:
     for section in (_one_client, _four_clients, _short_batches, _small_batches, _log_lines):
         section(run)
         if run.sizes.waits:
-            _settle(run)
+            for server in (run.server, run.second):
+                server.wait_until_compacted()
+        _settle(run)
 
 
 def _settle(run: Run) -> None:
-    """Wait until nothing that came so far is compacted or merged in the background."""
-    for server in (run.server, run.second):
-        server.wait_until_compacted()
-    run.engines.settle()
+    """Wait until Elasticsearch has refreshed and merged what came so far.
+
+    The turns of server and engine end so: else each would pay for what the other one left to do.
+    """
+    if run.sizes.waits:
+        run.engines.settle()
 
 
 def _one_client(run: Run) -> None:
@@ -47,17 +51,21 @@ def _one_client(run: Run) -> None:
     task = server.task("one client")
     _direct_rate(run, POINTS, ["warm up"])
     _rate(run, [(server, server.task("warm up"))], "noise", sizes.bodies)
+    _settle(run)
     rates, direct = [], []
     cpu, node, alone = _Cpu(server.cpu), _Cpu(run.engines.cpu), _Cpu(run.engines.cpu)
     compiling = _Cpu(run.engines.compiling)
     for number in range(sizes.rounds):
         with cpu, node, compiling:
             rates.append(_rate(run, [(server, task)], "noise", sizes.bodies))
+            _settle(run)
         with alone:
             direct.append(_direct_rate(run, POINTS, [f"one client {number}"]))
+            _settle(run)
     with cpu, node, compiling:
         if sizes.waits:
             server.wait_until_compacted()
+        _settle(run)
     run.table.put("write.rate", statistics.median(rates), {BULK: statistics.median(direct)})
     run.table.put("write.cpu", cpu.seconds / events * 1e9)
     beside = {BULK: alone, COMPILING: compiling} if compiling.seconds else {BULK: alone}
@@ -88,8 +96,11 @@ def _four_clients(run: Run) -> None:
     one, two, direct = [], [], []
     for number in range(run.sizes.rounds):
         one.append(_rate_of_four(run, [run.server]))
+        _settle(run)
         two.append(_rate_of_four(run, [run.server, run.second]))
+        _settle(run)
         direct.append(_direct_rate(run, POINTS, [f"four clients {number}.{client}" for client in range(_CLIENTS)]))
+        _settle(run)
     bulks = statistics.median(direct)
     run.table.put("write.four", statistics.median(one), {BULKS: bulks})
     run.table.put("write.servers", statistics.median(two), {ONE_SERVER: statistics.median(one), BULKS: bulks})
@@ -121,7 +132,9 @@ def _short_batches(run: Run) -> None:
     for number in range(run.sizes.rounds):
         task = run.server.task(f"short {number}")
         rates.append(_rate(run, [(run.server, task)], "noise", run.sizes.small_bodies, _SHORT))
+        _settle(run)
         direct.append(_direct_rate(run, POINTS, [f"short {number}"], run.sizes.small_bodies, _SHORT))
+        _settle(run)
     run.table.put("write.short", statistics.median(rates), {BULK: statistics.median(direct)})
 
 
@@ -140,7 +153,9 @@ def _log_lines(run: Run) -> None:
     for number in range(run.sizes.rounds):
         task = run.server.task(f"lines {number}")
         rates.append(_rate(run, [(run.server, task)], "logs", run.sizes.bodies))
+        _settle(run)
         direct.append(_direct_rate(run, LINES, [f"lines {number}"]))
+        _settle(run)
     run.table.put("log.rate", statistics.median(rates), {BULK: statistics.median(direct)})
 
 
