@@ -168,7 +168,6 @@ async def changes_since(cluster: Cluster, deletions: Deletions, query: ChangesQu
     behind = {name: one.behind(known.get(name, [""])[1:]) for name, one in shards.items()}
     changed = [name for name in watched if behind.get(name)]
     cluster.wrote(changed)
-    await cluster.make_visible(changed)
     look = _Look(cluster, query, found)
     for name in changed:
         for shard, since in behind[name]:

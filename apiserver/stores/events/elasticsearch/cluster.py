@@ -7,16 +7,26 @@ read refreshes, and so sees what other servers acknowledged, too. For example:
     write, write, write   the index has count 3
     read                  refreshes, notes that searches see count 3, and searches
     read                  searches
+
+A node that is cut off from the others does not know that for a while, and answers searches with what it had. But it
+cannot refresh all copies. So a search counts only if the node that answered it has refreshed the index, after the last
+write. Else both are done again. A node that cannot refresh all copies is left for another one:
+
+    write                 acknowledged by node 1; node 2 is cut off
+    read                  refreshes by node 1, which fails then; node 2 searches, and its answer does not count
+    read again            node 2 cannot refresh; node 3 refreshes and searches
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Collection, Sequence
-from typing import Any, cast
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
+from functools import partial
+from typing import Any, NamedTuple, cast
 
 import orjson
+from elastic_transport import ApiResponse, NodeConfig
 from elasticsearch import ApiError
 
 from apiserver.events.model import JsonObject, Owner
@@ -25,7 +35,7 @@ from apiserver.stores.events.base import EventStoreBusy, EventStoreError
 from apiserver.stores.events.elasticsearch.address import ElasticsearchAddress
 from apiserver.stores.events.elasticsearch.errors import AWAY_AGAIN, BY_HAND_AGAIN, MISSING, busy, errors, no_index
 from apiserver.stores.events.elasticsearch.looks import Looks
-from apiserver.stores.events.elasticsearch.node import CBOR, client_of
+from apiserver.stores.events.elasticsearch.node import CBOR, client_of, leave
 
 #: Seconds for the answer of a deletion.
 _LONG_TIMEOUT = 600.0
@@ -37,6 +47,16 @@ _VISIBLE = "hits.hits._seq_no,hits.hits.fields"
 _SEARCHES_AT_ONCE = 200
 #: Seconds between attempts to refresh all copies of shards, one of which may be at a node that has just gone.
 _REFRESH_PAUSES = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6)
+#: How often a search is made again because another node answered it than the one that had refreshed the index.
+_SEARCHES_AGAIN = 5
+
+
+class _Refresh(NamedTuple):
+    """The last refresh of an index."""
+
+    writes: int
+    """How many writes it made visible."""
+    node: NodeConfig
 
 
 class Cluster:
@@ -46,7 +66,7 @@ class Cluster:
         self.prefix = address.prefix
         self._strict = strict
         self._written: Counter[str] = Counter()
-        self._seen: dict[str, int] = {}
+        self._refreshed: dict[str, _Refresh] = {}
         self._refreshing: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._failed: dict[str, EventStoreBusy] = {}
         """By index, why it could not be refreshed the last time that this failed."""
@@ -150,43 +170,66 @@ class Cluster:
 
     # --- reading -----------------------------------------------------------------------------------
 
-    async def make_visible(self, indices: Collection[str]) -> None:
+    async def make_visible(self, indices: Collection[str]) -> set[NodeConfig]:
         """Return when searches see all events that this server acknowledged, also before a restart.
 
-        If a refresh fails, all who waited for it fail. Otherwise, while the nodes do not answer, each would wait for
-        the refreshes of those before it, and then for one of its own.
+        Returns the nodes that have refreshed the indices. If a refresh fails, all who waited for it fail. Otherwise,
+        while the nodes do not answer, each would wait for the refreshes of those before it, and then for its own.
         """
         if self._strict:
             self.wrote(indices)
-        for index in indices:
-            wanted = self._written[index]
-            if self._seen.get(index, -1) >= wanted:
-                continue
-            failed_before = self._failed.get(index)
-            async with self._refreshing[index]:
-                if self._seen.get(index, -1) >= wanted:
-                    continue
-                failed = self._failed.get(index)
-                if failed is not None and failed is not failed_before:
-                    raise EventStoreBusy(str(failed), retry_after=failed.retry_after, overloaded=failed.overloaded)
-                seen = self._written[index]
-                try:
-                    await self._refresh(index)
-                except EventStoreBusy as error:
-                    self._failed[index] = error
-                    raise
-                self._seen[index] = seen
+        return {await self._make_visible(index) for index in indices}
 
-    async def _refresh(self, index: str) -> None:
-        """Refresh all copies of the index's shards, as a search may ask any of them."""
+    async def _make_visible(self, index: str) -> NodeConfig:
+        wanted = self._written[index]
+        if (node := self._shows(index, wanted)) is not None:
+            return node
+        failed_before = self._failed.get(index)
+        async with self._refreshing[index]:
+            if (node := self._shows(index, wanted)) is not None:
+                return node
+            failed = self._failed.get(index)
+            if failed is not None and failed is not failed_before:
+                raise EventStoreBusy(str(failed), retry_after=failed.retry_after, overloaded=failed.overloaded)
+            writes = self._written[index]
+            try:
+                node = await self._refresh(index)
+            except EventStoreBusy as error:
+                self._failed[index] = error
+                raise
+            self._refreshed[index] = _Refresh(writes, node)
+            return node
+
+    def _shows(self, index: str, wanted: int) -> NodeConfig | None:
+        """The node that has refreshed the index since this count of writes, if one has."""
+        last = self._refreshed.get(index)
+        return last.node if last is not None and last.writes >= wanted else None
+
+    async def _refresh(self, index: str) -> NodeConfig:
+        """Refresh all copies of the index's shards, as a search may ask any of them; return the node that did it."""
         for pause in (*_REFRESH_PAUSES, None):
             with errors(), no_index() as missing:
                 answer = await self.client.indices.refresh(index=index)
-            if missing or not answer["_shards"]["failed"]:
-                return
+            if missing:
+                return missing[0].meta.node
+            if not answer["_shards"]["failed"]:
+                return answer.meta.node
+            leave(self.client, answer.meta.node)
             if pause is not None:
                 await asyncio.sleep(pause)
         raise EventStoreBusy("a copy of the events is behind", retry_after=AWAY_AGAIN, overloaded=False)
+
+    async def _ask(self, index: str, search: Callable[[], Awaitable[ApiResponse[Any]]]) -> ApiResponse[Any] | None:
+        """The answer to a search of a node that has made the index visible; None: there is no such index."""
+        for _ in range(_SEARCHES_AGAIN):
+            refreshed = await self.make_visible([index])
+            with errors(), no_index() as missing:
+                answer = await search()
+            node = missing[0].meta.node if missing else answer.meta.node
+            if node in refreshed:
+                return None if missing else answer
+            self.is_behind([index])
+        raise EventStoreBusy("one node of Elasticsearch after another fails", retry_after=AWAY_AGAIN, overloaded=False)
 
     async def indices(self, patterns: Sequence[str]) -> list[str]:
         """The indices whose names match."""
@@ -203,16 +246,17 @@ class Cluster:
         Searches with the same `preference`, or else `routing`, are answered by the same copies of shards, as copies are
         not refreshed at the same moment.
         """
-        await self.make_visible([index])
-        with errors(), no_index() as missing:
-            answer = await self.client.search(
+        answer = await self._ask(
+            index,
+            lambda: self.client.search(
                 index=index,
                 routing=routing,
                 preference=preference or routing,
                 allow_partial_search_results=False,
                 body=body,
-            )
-        return _NOTHING if missing else dict(answer.body)
+            ),
+        )
+        return _NOTHING if answer is None else dict(answer.body)
 
     async def visible(
         self, index: str, body: JsonObject, *, routing: str | None, preference: str, binary: bool
@@ -231,12 +275,14 @@ class Cluster:
         return _NOTHING if missing else _NOTHING | answer.body
 
     async def search_shard(self, index: str, shard: int, body: JsonObject) -> JsonObject:
-        """The answer of one shard, as it was when it was last refreshed. A missing index is empty."""
-        with errors(), no_index() as missing:
-            answer = await self.client.search(
+        """The answer of one shard, after making the index visible. A missing index is empty."""
+        answer = await self._ask(
+            index,
+            lambda: self.client.search(
                 index=index, preference=f"_shards:{shard}", allow_partial_search_results=False, body=body
-            )
-        return _NOTHING if missing else dict(answer.body)
+            ),
+        )
+        return _NOTHING if answer is None else dict(answer.body)
 
     async def shard_stats(self, indices: Sequence[str]) -> dict[str, JsonObject]:
         """By index, its `uuid` and, in `shards`, the numbers `seq_no` of each copy of each shard."""
@@ -287,15 +333,13 @@ class Cluster:
 
     async def searches(self, index: str, bodies: Sequence[JsonObject], *, routing: str) -> list[JsonObject]:
         """The answers to many searches of one index, in as few requests as possible."""
-        await self.make_visible([index])
         found: list[JsonObject] = []
         header = orjson.dumps({"routing": routing, "preference": routing, "allow_partial_search_results": False})
         for start in range(0, len(bodies), _SEARCHES_AT_ONCE):
             part = bodies[start : start + _SEARCHES_AT_ONCE]
             lines = [line for body in part for line in (header, orjson.dumps(body))]
-            with errors():
-                answer = await self.client.msearch(index=index, searches=cast(Any, lines))
-            for one in answer["responses"]:
+            answer = await self._ask(index, partial(self.client.msearch, index=index, searches=cast(Any, lines)))
+            for one in answer["responses"] if answer is not None else ():
                 error = one.get("error")
                 if error is not None and error.get("type") != MISSING:
                     raise busy(one["status"], str(error.get("type")), error.get("reason"))

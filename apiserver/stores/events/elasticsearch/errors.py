@@ -81,12 +81,12 @@ def _type_and_reason(body: object) -> tuple[str, object]:
 
 
 @contextmanager
-def no_index() -> Iterator[list[bool]]:
-    """Makes a missing index, inside the block, no error: it then puts an item into the list. A closed index is one."""
-    missing: list[bool] = []
+def no_index() -> Iterator[list[ApiError]]:
+    """Makes a missing index, inside the block, no error: the answer is in the list then. A closed index is an error."""
+    missing: list[ApiError] = []
     try:
         yield missing
     except ApiError as error:
         if _type_and_reason(error.body)[0] != MISSING:
             raise
-        missing.append(True)
+        missing.append(error)

@@ -15,11 +15,16 @@ after its first sign. For example, of three nodes:
     30 s    a request to node 2   no sign of life in 3 s; sent to node 3
     90 s    a request to node 2   a sign of life; sent to node 3
     120 s   a request to node 2   a sign of life; sent to node 2
+
+A server asks the same node until that fails, and then another one. A node may be cut off from the others, and not know
+it yet: what one node has acknowledged may be missing at another. The nodes of a list are shuffled, so that many servers
+ask different ones.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from io import BytesIO
 from typing import Any, ClassVar, cast
@@ -28,10 +33,12 @@ import orjson
 from aiohttp import ClientResponse
 from elastic_transport import (
     AiohttpHttpNode,
+    BaseNode,
     ConnectionError,
     ConnectionTimeout,
     HttpHeaders,
     NodeConfig,
+    NodeSelector,
     SerializationError,
     Serializer,
     TransportError,
@@ -135,6 +142,13 @@ class OneOfMany(Node):
     has_others = True
 
 
+class OneUntilItFails(NodeSelector):
+    """Selects the node that has not failed for longest."""
+
+    def select(self, nodes: Sequence[BaseNode]) -> BaseNode:
+        return nodes[0]  # one that has failed comes back as the last
+
+
 class _Answer(ClientResponse):
     turns: ClassVar[asyncio.Lock]
 
@@ -191,6 +205,7 @@ def client_of(address: ElasticsearchAddress) -> AsyncElasticsearch:
         return AsyncElasticsearch(
             list(address.hosts),
             node_class=OneOfMany if len(address.hosts) > 1 else Node,
+            node_selector_class=OneUntilItFails,
             basic_auth=(address.user, address.password) if address.user else None,
             api_key=address.api_key or None,
             connections_per_node=_CONNECTIONS,
@@ -202,3 +217,9 @@ def client_of(address: ElasticsearchAddress) -> AsyncElasticsearch:
         )
     except (OSError, ValueError) as error:
         raise EventStoreError(f"the certificates to trust, '{address.ca}', cannot be used: {error}") from error
+
+
+def leave(client: AsyncElasticsearch, config: NodeConfig) -> None:
+    """Send the next requests to other nodes than this one, if there are any."""
+    pool = client.transport.node_pool
+    pool.mark_dead(next(node for node in pool.all() if node.config == config))

@@ -1,4 +1,4 @@
-"""When an index is refreshed."""
+"""When an index is refreshed, and whose answers to searches count."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
+from elastic_transport import ApiResponseMeta, HttpHeaders, NodeConfig, ObjectApiResponse
 
 from apiserver.events.model import JsonObject
 from apiserver.stores.events.base import EventStoreBusy
@@ -19,21 +20,42 @@ pytestmark = pytest.mark.anyio
 
 
 class _Refreshes(Cluster):
-    """A cluster without nodes: it only notes which index is refreshed."""
+    """A cluster without nodes: it only notes which index is refreshed, by which node, and who answers searches."""
 
-    def __init__(self, *, strict: bool) -> None:
-        super().__init__(ElasticsearchAddress(("http://127.0.0.1:1",)), strict=strict)
+    def __init__(self, *, strict: bool, nodes: int = 1) -> None:
+        hosts = tuple(f"http://127.0.0.1:{number}" for number in range(1, 1 + nodes))
+        super().__init__(ElasticsearchAddress(hosts), strict=strict)
         self.refreshed: list[str] = []
         self.behind: list[int] = []
         """How many copies each of the next refreshes fails to refresh."""
         self.hold = asyncio.Event()
         self.hold.set()
-        self.client.indices.refresh = self._answer  # type: ignore[method-assign,assignment]
+        self.refreshed_by: list[NodeConfig] = []
+        self.searched_by: list[NodeConfig] = []
+        self.cut_off: NodeConfig | None = None
+        """The node that cannot refresh all copies."""
+        self.client.indices.refresh = self._refreshed_by_a_node  # type: ignore[method-assign,assignment]
+        self.client.search = self._searched_by_a_node  # type: ignore[method-assign,assignment]
 
-    async def _answer(self, *, index: str, **_: Any) -> JsonObject:
+    @property
+    def node(self) -> NodeConfig:
+        """That which gets the next request."""
+        return self.client.transport.node_pool.get().config
+
+    async def _refreshed_by_a_node(self, *, index: str, **_: Any) -> ObjectApiResponse[Any]:
         await self.hold.wait()
         self.refreshed.append(index)
-        return {"_shards": {"failed": self.behind.pop() if self.behind else 0}}
+        self.refreshed_by.append(node := self.node)
+        failed = int(node == self.cut_off) or (self.behind.pop() if self.behind else 0)
+        return _answer_of(node, {"_shards": {"failed": failed}})
+
+    async def _searched_by_a_node(self, *, index: str, **_: Any) -> ObjectApiResponse[Any]:
+        self.searched_by.append(node := self.node)
+        return _answer_of(node, {"hits": {"hits": [index]}})
+
+
+def _answer_of(node: NodeConfig, body: JsonObject) -> ObjectApiResponse[Any]:
+    return ObjectApiResponse(body, ApiResponseMeta(200, "1.1", HttpHeaders(), 0.1, node))
 
 
 @pytest.fixture
@@ -108,6 +130,49 @@ async def test_nothing_is_read_while_a_copy_is_behind(cluster: _Refreshes, monke
         await cluster.make_visible(["a"])
     await cluster.make_visible(["a"])
     assert cluster.refreshed == ["a"] * 4
+
+
+async def test_one_node_answers_all_until_it_fails() -> None:
+    cluster = _Refreshes(strict=False, nodes=3)
+    for _ in range(5):
+        await cluster.search("a", {})
+    [node] = {*cluster.searched_by}
+    cluster.client.transport.node_pool.mark_dead(cluster.client.transport.node_pool.get())
+    for _ in range(5):
+        await cluster.search("a", {})
+    [other] = {*cluster.searched_by[5:]}
+    assert other != node
+    await cluster.close()
+
+
+async def test_a_search_counts_only_if_its_node_has_refreshed_all_copies_since_the_last_write() -> None:
+    """Another one may be cut off from the others, and have an old copy."""
+    cluster = _Refreshes(strict=False, nodes=3)
+    await cluster.search("a", {})
+    cluster.wrote(["a"])
+    await cluster.search("a", {})
+    assert len(cluster.refreshed) == len(cluster.searched_by) == 2
+    pool = cluster.client.transport.node_pool
+    pool.mark_dead(pool.get())
+    cluster.cut_off = cluster.node
+    assert await cluster.search("a", {}) == {"hits": {"hits": ["a"]}}
+    first, answered, last = cluster.searched_by[1:]
+    assert answered == cluster.cut_off  # and it did not count
+    assert cluster.refreshed_by[2:] == [answered, last]
+    assert len({first, answered, last}) == 3
+    await cluster.close()
+
+
+async def test_no_old_answer_is_given_if_each_node_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster_module, "_REFRESH_PAUSES", (0.0, 0.0))
+    cluster = _Refreshes(strict=False)
+    await cluster.search("a", {})
+    cluster.cut_off = cluster.node
+    cluster.wrote(["a"])
+    with pytest.raises(EventStoreBusy, match="behind"):
+        await cluster.search("a", {})
+    assert len(cluster.searched_by) == 1
+    await cluster.close()
 
 
 async def test_a_document_that_cannot_be_read_is_not_taken_for_a_missing_one(cluster: _Refreshes) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import elastic_transport
 import pytest
-from elastic_transport import ConnectionTimeout
+from elastic_transport import ConnectionTimeout, RoundRobinSelector
 
 from apiserver.stores.events.base import EventStoreError
 from apiserver.stores.events.elasticsearch import node
@@ -129,6 +129,7 @@ async def test_a_node_that_is_stuck_is_asked_for_a_sign_of_life_until_it_gives_o
 ) -> None:
     for name, seconds in (("_TIMEOUT", 1.0), ("_SIGN", 0.1), ("_NO_SIGN", 0.0), ("_JOINING", 0.5)):
         monkeypatch.setattr(node, name, seconds)
+    monkeypatch.setattr(node, "OneUntilItFails", RoundRobinSelector)  # so that both are asked, again and again
     stuck, well = Stuck(), Stuck()
     stuck.is_well = False
     async with serving(stuck, well) as cluster, asyncio.timeout(60):
