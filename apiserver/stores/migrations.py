@@ -74,7 +74,7 @@ async def pending(target: Target, steps: Sequence[Step]) -> list[Step]:
 async def migrate(target: Target, steps: Sequence[Step]) -> list[Step]:
     """Apply the steps that are not applied yet, and return them. If the schema still differs, apply all steps again.
 
-    SchemaError: the schema is newer than the steps.
+    [] says that nothing is missing or different. SchemaError: the schema is newer than the steps.
     """
     done = []
     for step in await pending(target, steps):
@@ -96,8 +96,8 @@ async def require(target: Target, steps: Sequence[Step], *, migrating: bool) -> 
     SchemaError if the schema is older, newer or different. With `migrating`, a different schema is looked at again for
     a while: another server may be applying an early step again, and will apply the later ones, too.
     """
-    if migrating:
-        await migrate(target, steps)
+    if migrating and not await migrate(target, steps):
+        return
     missing = await pending(target, steps)
     if missing:
         known = steps[-1].number
