@@ -62,8 +62,7 @@ def _metrics_of_otlp() -> Described:
 def _health(name: str) -> Described:
     stores = {"type": "object", "additionalProperties": {"type": "string", "enum": ["ok", "down"]}}
     scrub = {"type": "object", "properties": {"findings": {"type": "integer"}, "ended": {"type": ["string", "null"]}}}
-    about = {"status": _TEXT, "version": _TEXT, "commit": _TEXT}
-    schema = {"type": "object", "properties": {**about, "stores": stores, "scrub": scrub}}
+    schema = {"type": "object", "properties": {"status": _TEXT, "version": _TEXT, "stores": stores, "scrub": scrub}}
     return {
         "operationId": name,
         "tags": ["server"],

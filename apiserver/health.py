@@ -10,7 +10,6 @@ from starlette.responses import JSONResponse
 from starlette.types import Receive, Scope, Send
 
 from apiserver import __version__
-from apiserver.commit import commit
 from apiserver.rpc.reply import SAFE_HEADERS
 from apiserver.services.backend import Backend
 from apiserver.stores.files.disk import FileStore
@@ -40,7 +39,6 @@ class Health:
         self._backend = backend
         self._files = files
         self._reports = reports
-        self._commit = commit()
         self._asking: asyncio.Task[dict[str, str]] | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -51,7 +49,6 @@ class Health:
         body: dict[str, object] = {
             "status": "ok" if well else "unavailable",
             "version": __version__,
-            "commit": self._commit,
             "stores": stores,
         }
         body |= {name: report() for name, report in self._reports.items()}

@@ -119,7 +119,8 @@ ALLOWED = {
     "metrics.exposition": set(),
     "metrics.gauges": set(),
     "metrics": {
-        *("__version__", "data_folder", "metrics.counters", "metrics.exposition", "metrics.gauges", "rpc", "services"),
+        *("__version__", "commit", "data_folder", "metrics.counters", "metrics.exposition", "metrics.gauges", "rpc"),
+        "services",
     },
     "operating.audit": {"ip_addresses", "metrics.gauges", "rpc", "settings", "stores.syncing", "times"},
     "operating.retention": {

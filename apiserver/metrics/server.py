@@ -16,6 +16,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from apiserver import __version__
+from apiserver.commit import commit
 from apiserver.data_folder import DataFolder
 from apiserver.metrics.counters import BOUNDS, Snapshot
 from apiserver.metrics.exposition import OPENMETRICS, PLAIN, Family, is_openmetrics, text
@@ -47,6 +48,7 @@ class Metrics:
         self._files: tuple[float, int] = (-_FILES_SECONDS, 0)
         self._looking = asyncio.Lock()
         self._started = time.time()
+        self._commit = commit()
         self.gauges: dict[str, tuple[str, Gauge]] = {}
         """By name, what further numbers mean, and how to get them."""
 
@@ -81,7 +83,7 @@ class Metrics:
         sums = self._counters.sums()
         async with self._looking:
             tasks, files = await self._task_counts(), await self._files_bytes()
-        return [*_of_server(self._started), *_counted(sums), *self._now(tasks, files)]
+        return [*_of_server(self._started, self._commit), *_counted(sums), *self._now(tasks, files)]
 
     async def _task_counts(self) -> dict[str, int]:
         now = time.monotonic()
@@ -120,9 +122,9 @@ class Metrics:
             yield family
 
 
-def _of_server(started: float) -> Iterator[Family]:
-    family = Family("apiserver", "info", "The version of the server.")
-    family.add(1, "_info", version=__version__)
+def _of_server(started: float, commit: str) -> Iterator[Family]:
+    family = Family("apiserver", "info", "Which server it is.")
+    family.add(1, "_info", version=__version__, commit=commit)
     yield family
     family = Family("apiserver_start_time_seconds", "gauge", "When this process started, in seconds since 1970.")
     family.add(started)

@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics
 from prometheus_client.parser import text_string_to_metric_families as plain
 
+from apiserver import __version__
+from apiserver.commit import commit
 from apiserver.metrics.counters import Counters, together
 from apiserver.metrics.exposition import OPENMETRICS, Family, text
 from apiserver.metrics.sharing import SharedCounters
@@ -58,6 +60,7 @@ async def test_what_is_counted(data_anywhere: Data) -> None:
     assert found["apiserver_events_added_total", (("type", "logs"),)] == 1
     assert found["apiserver_event_bytes_total", ()] > 100
     assert found["apiserver_tasks", (("status", "created"),)] == 1
+    assert found["apiserver_info", (("commit", commit()), ("version", __version__))] == 1
     assert found["apiserver_store_bytes", (("store", "documents"),)] >= 0
     paths = {dict(labels)["endpoint"] for name, labels in found if name == "apiserver_requests_total"}
     assert "/data/tasks/{task:path}/scalars.{ending}" in paths
