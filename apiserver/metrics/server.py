@@ -23,7 +23,7 @@ from apiserver.metrics.exposition import OPENMETRICS, PLAIN, Family, is_openmetr
 from apiserver.metrics.gauges import Gauge
 from apiserver.metrics.sharing import SharedCounters
 from apiserver.rpc.auth import note_caller
-from apiserver.rpc.errors import ApiError, error_for
+from apiserver.rpc.errors import ApiError, error_for, unauthorized
 from apiserver.rpc.reply import SAFE_HEADERS
 from apiserver.services.access.roles import check, check_owns_server
 from apiserver.services.backend import Backend
@@ -74,7 +74,13 @@ class Metrics:
             return
         client = request.client.host if request.client else ""
         headers = dict(request.headers)
-        caller = await self._backend.auth.authenticate(headers, method="GET", changes=False, client=client)
+        try:
+            caller = await self._backend.auth.authenticate(headers, method="GET", changes=False, client=client)
+        except ApiError as error:
+            if error.code != 401 or scheme.lower() != "bearer":
+                raise
+            why = "it is not the metrics_token of the settings" if token else "the setting metrics_token is empty"
+            raise unauthorized(error.subcode, f"{error.message}, and {why}") from None
         note_caller(request.scope, caller)
         check(caller, _ENDPOINT, reads=True)
         check_owns_server(caller, self._backend.settings)

@@ -86,6 +86,8 @@ async def test_who_may_read_them(tmp_path: Path) -> None:
             refused = await api.raw("GET", "/metrics", headers=wrong, auth=None)
             assert refused.status_code == 401
             assert "www-authenticate" in refused.headers
+            is_bearer = wrong.get("authorization", "").startswith("Bearer")
+            assert ("it is not the metrics_token of the settings" in refused.text) == is_bearer
         assert (await api.raw("POST", "/tasks.get_all", headers=bearer, json={}, auth=None)).status_code == 401
         assert (await api.raw("GET", "/data/projects", headers=bearer, auth=None)).status_code == 401
         _, credential = await create_user(api.backend.documents, api.backend.settings.company, "user")
@@ -95,7 +97,10 @@ async def test_who_may_read_them(tmp_path: Path) -> None:
         for path in ("/livez", "/readyz"):
             assert (await api.raw("GET", path, auth=None)).status_code == 200
     async with running_api(tmp_path / "other") as api:
-        assert (await api.raw("GET", "/metrics", headers={"authorization": "Bearer "}, auth=None)).status_code == 401
+        for given in ("", "x"):
+            refused = await api.raw("GET", "/metrics", headers={"authorization": f"Bearer {given}"}, auth=None)
+            assert refused.status_code == 401
+            assert "and the setting metrics_token is empty" in refused.text
 
 
 async def test_runs_that_are_under_way(data_anywhere: Data) -> None:
