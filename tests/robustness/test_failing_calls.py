@@ -1,4 +1,4 @@
-"""Calls to the disk fail, each in turn, of whatever is kept beside events: nothing acknowledged is lost, all goes on.
+"""Calls to the disk fail, each in turn, of whatever else writes than the store of events: nothing acknowledged is lost.
 
 `EVENTS_FAULTS=1000 pytest tests/robustness/test_failing_calls.py` lets each call fail. Those of events are in
 `tests/stores/events/embedded/test_failing_calls.py`.
@@ -10,9 +10,11 @@ import os
 import random
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tests.copying.failing_calls import COPIED
 from tests.harness import served
 from tests.operating.backup.failing_calls import DATA
 from tests.robustness.injecting import KINDS, run
@@ -22,8 +24,9 @@ FAULTS = int(os.environ.get("EVENTS_FAULTS", "4"))
 #: A call that does not come: nothing fails.
 NEVER = 10**6
 WRITERS = [
-    f"tests.{name}.failing_calls"
-    for name in ("stores.documents.sqlite", "stores.files", "operating.audit", "operating.backup")
+    *("tests.stores.documents.sqlite.failing_calls", "tests.stores.files.failing_calls"),
+    *(f"tests.operating.{name}.failing_calls" for name in ("audit", "backup", "retention")),
+    "tests.copying.failing_calls",
 ]
 
 
@@ -35,9 +38,20 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A small data folder, of which backups are made."""
-    folder = tmp_path_factory.mktemp("backed up") / "data"
+    """A small data folder, of which backups and copies are made."""
+    folder = tmp_path_factory.mktemp("kept") / "data"
     with served(folder) as server, server.client() as client:
+        task = server.call("tasks.create", {"name": "a task", "type": "training"})["id"]
+        events: list[dict[str, Any]] = [
+            *(
+                {"type": "training_stats_scalar", "metric": "m", "variant": "v", "iter": n, "value": n}
+                for n in range(9)
+            ),
+            *({"type": "log", "msg": f"line {n}", "timestamp": n} for n in range(9)),
+            {"type": "plot", "metric": "m", "variant": "v", "plot_str": "{}"},
+        ]
+        for event in events:
+            server.call("events.add", {"task": task, **event})
         for name, content in (("small.txt", b"small"), ("large.bin", bytes(range(256)) * 2000)):
             assert client.put(f"{server.files_url}/project/{name}", content=content).status_code == 200
     return folder
@@ -54,7 +68,8 @@ def test_failing_calls_lose_nothing(
     writer: str,
     kind: str,
 ) -> None:
-    monkeypatch.setenv(DATA, str(data))
+    for name in (DATA, COPIED):
+        monkeypatch.setenv(name, str(data))
     folder = tmp_path / "disk"
     [whole] = run(writer, folder, library, kind, [NEVER])
     assert (whole["failed"], whole["wrong"]) == (0, None)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any, cast
 
@@ -99,11 +99,8 @@ async def stores_in(folder: Path, events: EventStore | None = None) -> AsyncIter
     """Stores in a folder, of which the one of events may be another one."""
     documents = SqliteDocumentStore(folder / "documents.db")
     made = events or EmbeddedEventStore(folder / "events")
-    opened: Sequence[EventStore | DocumentStore] = (made, documents)
-    for store in opened:
-        await store.open()
-    try:
+    async with AsyncExitStack() as opened:
+        for store in (made, documents):
+            opened.push_async_callback(store.close)
+            await store.open()
         yield Stores(made, documents)
-    finally:
-        for store in opened:
-            await store.close()
