@@ -19,7 +19,7 @@ from arro3.core import DataType
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apiserver.data.formats import Format, chosen
+from apiserver.data.formats import Format, chosen, to_files
 from apiserver.data.formats.arrow import write_parquet_file
 from apiserver.data.formats.writers import DEFAULT, Options, pieces
 from apiserver.data.tables import Batch, Column, Kind, Repeated, Table
@@ -253,3 +253,27 @@ def test_the_format_that_a_request_asks_for() -> None:
             with pytest.raises(ApiError) as refused:
                 chosen(ending, accept, possible)
             assert refused.value.code == status
+
+
+@pytest.mark.parametrize("rows", [1, 100_000])
+def test_a_disk_that_takes_no_file_is_said(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(to_files, "_FREE", 0)
+    numbers = np.random.default_rng(7).integers(0, 2**62, rows)
+
+    async def batches() -> AsyncGenerator[Batch, None]:
+        for _ in range(3):
+            yield Batch(rows, [numbers])
+
+    def table() -> Table:
+        return Table(POINTS[1:2], batches(), {})
+
+    async def parquet() -> None:
+        await to_files.write_parquet(Path("/dev/full"), table())
+
+    async def csv() -> None:
+        await to_files.write_pieces(Path("/dev/full"), pieces(Format.CSV, table(), DEFAULT))
+
+    for write in (parquet, csv):
+        with pytest.raises(ApiError, match="does not take the file: No space left on device") as refused:
+            asyncio.run(write())
+        assert (refused.value.code, refused.value.retry_after) == (503, 60)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import io
+import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +30,8 @@ _ENCODINGS: dict[Kind, Any] = {
     Kind.FLOAT: "byte_stream_split",
     **dict.fromkeys((Kind.INT, Kind.TIME, Kind.DATE), "delta_binary_packed"),
 }
+#: The number of a system's error, as a panic of arro3 tells it.
+_CODE = re.compile(r"Os \{ code: (\d+)")
 #: The end of an IPC stream.
 _END = b"\xff\xff\xff\xff\x00\x00\x00\x00"
 
@@ -85,17 +90,34 @@ def write_parquet_file(
     Texts that repeat are written once a row group. Floats are written byte by byte (all first bytes, all second bytes,
     and so on), and integers as differences: that is a third of the size, and four times as fast, as looking for numbers
     that repeat.
+
+    OSError if the disk does not take it.
     """
     of = schema(columns)
     reader = RecordBatchReader.from_batches(of, (record_batch(of, columns, batch) for batch in batches))
     encodings = {column.name: _ENCODINGS[column.kind] for column in columns if column.kind in _ENCODINGS}
-    write_parquet(
-        reader,
-        path,
-        compression="zstd(1)",
-        max_row_group_size=rows,
-        key_value_metadata=dict(about),
-        dictionary_enabled=False,
-        column_dictionary_enabled={(column.name,): True for column in columns if column.kind is Kind.TEXT},
-        column_encoding={(name,): encoding for name, encoding in encodings.items()},
-    )
+    with _panics_as_errors(path):
+        write_parquet(
+            reader,
+            path,
+            compression="zstd(1)",
+            max_row_group_size=rows,
+            key_value_metadata=dict(about),
+            dictionary_enabled=False,
+            column_dictionary_enabled={(column.name,): True for column in columns if column.kind is Kind.TEXT},
+            column_encoding={(name,): encoding for name, encoding in encodings.items()},
+        )
+
+
+@contextmanager
+def _panics_as_errors(path: Path) -> Iterator[None]:
+    """Make an OSError of what arro3 raises if a write fails: a panic, which no `except Exception` sees."""
+    try:
+        yield
+    except BaseException as error:
+        if type(error).__name__ != "PanicException":
+            raise
+        code = _CODE.search(str(error))
+        if code is None:
+            raise RuntimeError(f"arro3 cannot write {path}: {error}") from None
+        raise OSError(int(code[1]), os.strerror(int(code[1])), str(path)) from None

@@ -6,7 +6,7 @@ import asyncio
 import shutil
 import threading
 from collections.abc import AsyncGenerator, Iterator
-from contextlib import aclosing
+from contextlib import aclosing, contextmanager
 from pathlib import Path
 
 from apiserver import answers
@@ -22,7 +22,7 @@ _GROUP = 2**17
 async def write_parquet(path: Path, table: Table, group: int = _GROUP) -> None:
     """Write the table in a thread, which asks the event loop for each batch. ImportError without the extra.
 
-    `group`: rows of a row group, which are in memory together.
+    `group`: rows of a row group, which are in memory together. 503 if the disk is too full, or does not take the file.
     """
     from apiserver.data.formats.arrow import write_parquet_file
 
@@ -46,31 +46,41 @@ async def write_parquet(path: Path, table: Table, group: int = _GROUP) -> None:
     writing = asyncio.ensure_future(
         asyncio.to_thread(write_parquet_file, path, table.columns, batches(), table.about, group)
     )
-    async with aclosing(table.batches):
-        try:
-            await asyncio.shield(writing)
-        except BaseException:
-            stopped.set()
-            await asyncio.wait([writing])
-            if failures:
-                raise failures[0] from None
-            raise
+    with _taken_by_disk():
+        async with aclosing(table.batches):
+            try:
+                await asyncio.shield(writing)
+            except BaseException:
+                stopped.set()
+                await asyncio.wait([writing])
+                if failures:
+                    raise failures[0] from None
+                raise
     answers.made(0)
 
 
 async def write_pieces(path: Path, pieces: AsyncGenerator[bytes, None]) -> None:
-    """Write a file piece by piece."""
-    async with aclosing(pieces):
-        with await asyncio.to_thread(open, path, "wb") as file:
-            async for piece in pieces:
-                await asyncio.to_thread(file.write, piece)
-                _check_room(path)
-            await asyncio.to_thread(file.flush)
+    """Write a file piece by piece. 503 if the disk is too full, or does not take the file."""
+    with _taken_by_disk():
+        async with aclosing(pieces):
+            with await asyncio.to_thread(open, path, "wb") as file:
+                async for piece in pieces:
+                    await asyncio.to_thread(file.write, piece)
+                    _check_room(path)
+                await asyncio.to_thread(file.flush)
 
 
 def _check_room(path: Path) -> None:
     if shutil.disk_usage(path.parent).free < _FREE:
         raise unavailable("There is too little room on the server's disk to make the file", retry_after=60)
+
+
+@contextmanager
+def _taken_by_disk() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise unavailable(f"The server's disk does not take the file: {error.strerror}", retry_after=60) from error
 
 
 async def _next(batches: AsyncGenerator[Batch, None]) -> Batch | None:
