@@ -58,6 +58,11 @@ def test_the_log_is_shown_narrowed_and_downloaded(page: Page, server: Served, tm
     expect(page.get_by_label("User, by name or id")).to_have_value("nobody")
 
 
+def test_what_the_server_does_by_itself_is_said_to_be_done_by_it(page: Page) -> None:
+    page.goto("/settings/audit?action=server.start")
+    expect(page.locator("tbody tr").first.get_by_role("rowheader")).to_have_text("the server")
+
+
 def test_a_name_of_two_words_can_be_typed_at_any_pace(page: Page) -> None:
     page.goto("/settings/audit")
     field = page.get_by_label("User, by name or id")

@@ -56,6 +56,19 @@ def test_what_no_page_may_do_fails_its_test(browser: Browser, server: Served, sc
         faults.check()
 
 
+@pytest.mark.parametrize("address", ["/nothing", "/settings/nothing", "/projects/p/nothing"])
+def test_an_address_without_a_page_says_so(page: Page, faults: Faults, address: str) -> None:
+    faults.allow(r"status of 404 .*/nothing\)")
+    page.goto(address)
+    expect(page.get_by_role("main")).to_contain_text("There is no page at this address")
+
+
+def test_the_chosen_tab_is_in_sight_on_a_phone(phone: Page, lab: Lab) -> None:
+    for tab in ("Console", "Overview"):
+        phone.goto(f"{lab.at('resnet-50')}/{tab.lower()}")
+        expect(phone.get_by_role("tab", name=tab)).to_be_in_viewport(ratio=0.99)
+
+
 def test_the_navigation_marks_the_part_that_a_page_belongs_to(page: Page, lab: Lab) -> None:
     marked = page.get_by_role("navigation", name="Main").locator("[aria-current]")
     menu = page.get_by_role("banner").get_by_role("button", name=" menu")

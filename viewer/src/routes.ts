@@ -51,6 +51,9 @@ const TAB_OF: Readonly<Record<string, Tab>> = {
   "info-output/debugImages": "images",
 };
 
+/** The pages of settings in ClearML's web UI. The SDK sends users to the second one for an access key. */
+const SETTINGS_OF_CLEARML: readonly string[] = ["profile", "workspace-configuration", "webapp-configuration"];
+
 /** What the path of an address shows: `/projects/p1/tasks/t1/scalars` → the tab of a run. */
 export function placeOf(path: string): Place {
   const steps = path.split("/").filter(Boolean).map(decoded);
@@ -72,7 +75,8 @@ export function placeOf(path: string): Place {
     case "s":
       return second === undefined ? { page: "unknown" } : { page: "short", id: second };
     case "settings":
-      return { page: second === "usage" || second === "audit" ? second : "settings" };
+      if (second === "usage" || second === "audit") return { page: second };
+      return { page: second === undefined || SETTINGS_OF_CLEARML.includes(second) ? "settings" : "unknown" };
     case "search":
     case "sign-in":
       return { page: first };

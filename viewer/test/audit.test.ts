@@ -8,10 +8,11 @@ const LINE: AuditLine = {
   ...{ what: { task: "t1", force: true }, code: 200, times: 1 },
 };
 
-test("who it was is a name, an id, or nobody whom the server knows", () => {
+test("who it was is a name, an id, nobody whom the server knows, or the server itself", () => {
   assert.equal(whoOf(LINE), "alice");
   assert.equal(whoOf({ ...LINE, name: null }), "u1");
   assert.equal(whoOf({ ...LINE, name: null, user: null }), "unknown");
+  assert.equal(whoOf({ ...LINE, action: "server.start", name: null, user: null, address: "" }), "the server");
 });
 
 test("what was acted on is said field by field", () => {

@@ -28,6 +28,8 @@ const ADDRESSES: readonly (readonly [string, Place])[] = [
   ["/settings", { page: "settings" }],
   ["/settings/usage", { page: "usage" }],
   ["/settings/audit", { page: "audit" }],
+  ["/settings/workspace-configuration", { page: "settings" }],
+  ["/settings/nothing", { page: "unknown" }],
   ["/nothing", { page: "unknown" }],
 ];
 

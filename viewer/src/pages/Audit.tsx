@@ -12,6 +12,7 @@ import { useTyped } from "../parts/typed";
 import { adjust, query } from "../state/address";
 import { answerOf, whatOf, whoOf, type AuditLine } from "./settings/audit";
 import css from "./Audit.module.css";
+import listing from "./Listing.module.css";
 
 /** Lines at first, as many more each time, and at most: the server answers no more at once. */
 const PAGE = 200;
@@ -38,7 +39,7 @@ export function Audit(): JSX.Element {
   const oldest = lines.at(-1);
   return (
     <>
-      <header class={css["head"]}>
+      <header class={listing["head"]}>
         <h1>Audit log</h1>
         {NARROWS.map(([name, label]) => (
           <Narrow key={name} name={name} label={label} />
@@ -72,8 +73,8 @@ function Narrow({ name, label }: { name: string; label: string }): JSX.Element {
 
 function Lines({ lines }: { lines: readonly AuditLine[] }): JSX.Element {
   return (
-    <div class={css["scroll"]}>
-      <table class={css["table"]}>
+    <div class={listing["scroll"]}>
+      <table class={`${listing["table"]} ${css["table"]}`}>
         <thead>
           <tr>
             {["When (UTC)", "Who", "From", "By", "Action", "What", "Answer"].map((column) => (

@@ -14,6 +14,7 @@ import { ALL } from "../routes";
 import { adjust, query } from "../state/address";
 import type { Model } from "./model/model";
 import css from "./Models.module.css";
+import listing from "./Listing.module.css";
 
 const PAGE = 100;
 const MOST = 5000;
@@ -37,7 +38,7 @@ export function Models({ project }: { project: string }): JSX.Element {
   });
   return (
     <>
-      <header class={css["head"]}>
+      <header class={listing["head"]}>
         <h1>Models</h1>
         {project !== ALL && <Link to={{ page: "runs", project }}>Runs of the project</Link>}
         <span class={css["space"]} />
@@ -62,8 +63,8 @@ export function Models({ project }: { project: string }): JSX.Element {
 
 function Table({ models }: { models: readonly Model[] }): JSX.Element {
   return (
-    <div class={css["scroll"]}>
-      <table class={css["table"]}>
+    <div class={listing["scroll"]}>
+      <table class={`${listing["table"]} ${css["table"]}`}>
         <thead>
           <tr>
             <th scope="col">Name</th>

@@ -14,6 +14,7 @@ import { ALL } from "../routes";
 import { query } from "../state/address";
 import { fullness, percent, quotasOf, sumsBy, type QuotaRow, type Sum, type UsageRow } from "./settings/usage";
 import css from "./Usage.module.css";
+import listing from "./Listing.module.css";
 
 /** Rows of a table at first, and as many more each time. */
 const PAGE = 200;
@@ -44,7 +45,7 @@ export function Usage(): JSX.Element {
   );
   return (
     <>
-      <header class={css["head"]}>
+      <header class={listing["head"]}>
         <h1>Usage</h1>
         {project !== null && <Link to={{ page: "usage" }}>All projects</Link>}
         <p class={css["soft"]}>
@@ -159,8 +160,8 @@ function Sums({ of, sums, quotas, name }: SumsProps): JSX.Element {
   const quotasOfRows = shown.map((sum) => quotas?.(sum) ?? []);
   const anyQuota = quotasOfRows.some((some) => some.length > 0);
   return (
-    <div class={css["scroll"]}>
-      <table class={css["table"]}>
+    <div class={listing["scroll"]}>
+      <table class={`${listing["table"]} ${css["table"]}`}>
         <thead>
           <tr>
             <th scope="col">{of}</th>
@@ -218,8 +219,8 @@ function Quotas({ quotas }: { quotas: readonly QuotaRow[] }): JSX.Element {
   const [count, setCount] = useState(FULLEST);
   return (
     <Section title="Fullest quotas">
-      <div class={css["scroll"]}>
-        <table class={css["table"]}>
+      <div class={listing["scroll"]}>
+        <table class={`${listing["table"]} ${css["table"]}`}>
           <thead>
             <tr>
               <th scope="col">Quota of</th>

@@ -1,6 +1,7 @@
 /** Tabs that are links, so that each has an address: arrow keys move between them. */
 
 import type { JSX } from "preact";
+import { useLayoutEffect, useRef } from "preact/hooks";
 
 import type { Place } from "../routes";
 import { go, type Parameters } from "../state/address";
@@ -15,18 +16,20 @@ export interface TabLink {
 }
 
 export function Tabs({ tabs, chosen, label }: { tabs: readonly TabLink[]; chosen: string; label: string }): JSX.Element {
+  const list = useRef<HTMLDivElement>(null);
+  // On a phone, not all tabs fit.
+  useLayoutEffect(() => list.current?.querySelector('[aria-selected="true"]')?.scrollIntoView({ block: "nearest" }), [chosen]);
   function onKeyDown(event: KeyboardEvent): void {
     const step = event.key === "ArrowRight" ? 1 : event.key === "ArrowLeft" ? -1 : 0;
     const at = tabs.findIndex((tab) => tab.name === chosen);
     const next = tabs[(at + step + tabs.length) % tabs.length];
     if (!step || !next) return;
     event.preventDefault();
-    const list = event.currentTarget as HTMLElement;
     go(next.to, next.with);
-    list.querySelector<HTMLElement>(`[data-tab="${next.name}"]`)?.focus();
+    list.current?.querySelector<HTMLElement>(`[data-tab="${next.name}"]`)?.focus();
   }
   return (
-    <div class={css["tabs"]} role="tablist" aria-label={label} onKeyDown={onKeyDown}>
+    <div ref={list} class={css["tabs"]} role="tablist" aria-label={label} onKeyDown={onKeyDown}>
       {tabs.map((tab) => (
         <Link
           key={tab.name}

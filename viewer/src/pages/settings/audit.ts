@@ -16,9 +16,9 @@ export interface AuditLine {
   readonly times: number;
 }
 
-/** Who it was: the name, or else the id; of callers whom nobody knows, "unknown". */
+/** Who it was: the name, or else the id. Callers whom nobody knows have an address, and the server itself has none. */
 export function whoOf(line: AuditLine): string {
-  return line.name || line.user || "unknown";
+  return line.name || line.user || (line.address ? "unknown" : "the server");
 }
 
 /** What was acted on: {task: "t1", force: true} → "task: t1, force: true". */
