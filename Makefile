@@ -48,9 +48,10 @@ run: .venv/core.stamp
 # waits most of the time, and signing in, in whose browser a test hung twice after those of other pages.
 PROCESSES ?= 2
 BESIDE = tests/robustness/test_soak.py tests/viewer/test_sign_in.py
-test: $(PAGES) .venv/accelerator.stamp .venv/docs.stamp \
-		.venv-clients/stamp .venv-readers/stamp .venv-s3/stamp .venv-trackers/stamp $(OLD_CLIENTS:%=.venv-old-clients/%/stamp) \
-		tests/provider/node_modules/.package-lock.json
+NEEDED = $(PAGES) .venv/accelerator.stamp .venv/docs.stamp \
+	.venv-clients/stamp .venv-readers/stamp .venv-s3/stamp .venv-trackers/stamp $(OLD_CLIENTS:%=.venv-old-clients/%/stamp) \
+	tests/provider/node_modules/.package-lock.json
+test: $(NEEDED)
 	$(MAKE) --no-print-directory --jobs $$(($(PROCESSES) + 1)) test-beside test-others
 
 test-beside:
@@ -59,16 +60,18 @@ test-beside:
 test-others: lint check-format types check-viewer
 	$(BIN)/python -m pytest -n $(PROCESSES) --dist worksteal $(BESIDE:%=--deselect %)
 
-# All pages on Elasticsearch and MongoDB, and a cluster whose nodes fail; then what is left to chance, with new seeds, one
-# after another. Each seed names itself when it fails.
+# What `make test` leaves out, as it takes long and finds little more (the mark `longer`): a cluster whose nodes fail, and
+# variations. Then all pages on Elasticsearch and MongoDB, longer outages of these, and all attacks; then what is left to
+# chance, with new seeds, one after another. Each seed names itself when it fails.
 SEEDS ?= 10
 EXAMPLES ?= 200
 KILLS ?= 10
-longer: .venv/accelerator.stamp $(PAGES)
+longer: $(NEEDED)
+	REQUIRE_ENGINES=1 $(BIN)/python -m pytest -m longer
 	VIEWER_STORES=engines REQUIRE_ENGINES=1 $(BIN)/python -m pytest tests/viewer
-	EVENTS_CLUSTER=1 REQUIRE_ENGINES=1 $(BIN)/python -m pytest tests/engines/test_cluster.py \
-		tests/benchmarks/test_quick_distributed.py
-	EVENTS_RELEASE=1 $(BIN)/python -m pytest tests/deployment/test_release.py
+	EVENTS_OUTAGE_SECONDS=20 REQUIRE_ENGINES=1 $(BIN)/python -m pytest tests/engines/test_faults.py \
+		tests/engines/test_network.py
+	EVENTS_HOSTILE=long REQUIRE_ENGINES=1 $(BIN)/python -m pytest tests/hostile
 	for seed in $$(shuf -i 1-4294967295 -n $(SEEDS)); do \
 		run="$(BIN)/python -m pytest --hypothesis-seed=$$seed"; echo "seed $$seed"; \
 		EVENTS_EXAMPLES=$(EXAMPLES) $$run tests/aggregation tests/copying tests/data tests/events tests/hostile/test_cost.py \

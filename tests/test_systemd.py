@@ -183,11 +183,11 @@ def test_a_restart_refuses_nobody_and_loses_nothing(supervisor: Supervisor, numb
     supervisor.hear("READY=1")
     task = supervisor.server.call("tasks.create", {"name": "written", "type": "training"})["id"]
     with Writers(supervisor.server.port, task) as writers:
-        for _ in range(3):
-            enough = len(writers.acknowledged) + 100
+        for _ in range(2):
+            enough = len(writers.acknowledged) + 50
             wait_until(lambda enough=enough: len(writers.acknowledged) >= enough)  # type: ignore[misc]
             supervisor.restart(number)
-        enough = len(writers.acknowledged) + 100
+        enough = len(writers.acknowledged) + 50
         wait_until(lambda: len(writers.acknowledged) >= enough)
     assert writers.refused == 0
     found = supervisor.server.call("events.scalar_metrics_iter_histogram", {"task": task, "samples": 0})

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from benchmarks.compare import WORK
 
 ROOT = Path(__file__).parents[2]
@@ -16,6 +18,7 @@ def _compared(tree: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.longer
 def test_each_kind_of_request_has_a_line() -> None:
     ran = _compared(ROOT)
     assert ran.returncode == 0, ran.stderr

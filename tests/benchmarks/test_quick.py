@@ -5,14 +5,37 @@ from __future__ import annotations
 from importlib.util import find_spec
 from pathlib import Path
 
-from benchmarks.figures import FIGURES
+import pytest
+
+from benchmarks.figures import FIGURES, Figure
 from benchmarks.server import SCANNER
 from tests.benchmarks.tables import verdicts
 
+#: Sections that `make test` runs. All of them take a minute.
+SOME = ("writing", "reading", "data")
 
+
+def measured(folder: Path, *flags: str) -> dict[str, str]:
+    """The verdicts of a run, by the names of figures."""
+    return verdicts("benchmarks", folder, {"PEERS_ENVIRONMENT": str(folder)}, *flags)
+
+
+def assert_judged(figure: Figure, found: dict[str, str]) -> None:
+    """The figure is there, with what its bars compare with."""
+    assert found[figure.name] in (("ok", "misses") if figure.bars else ("",)), figure
+
+
+def test_some_sections_fill_their_part_of_the_table(tmp_path: Path) -> None:
+    found = measured(tmp_path, "--only", ",".join(SOME))
+    figures = [figure for figure in FIGURES if figure.name in found]
+    assert {"write", "histogram", "data"} <= {figure.key.partition(".")[0] for figure in figures}
+    for figure in figures:
+        assert_judged(figure, found)
+
+
+@pytest.mark.longer
 def test_the_table_has_every_figure_with_what_its_bar_compares_with(tmp_path: Path) -> None:
-    found = verdicts("benchmarks", tmp_path, {"PEERS_ENVIRONMENT": str(tmp_path)})
+    found = measured(tmp_path)
     for figure in FIGURES:
-        if figure.key.startswith("scanner.") and not find_spec(SCANNER):
-            continue
-        assert found[figure.name] in (("ok", "misses") if figure.bars else ("",)), figure
+        if find_spec(SCANNER) or not figure.key.startswith("scanner."):
+            assert_judged(figure, found)

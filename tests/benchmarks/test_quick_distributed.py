@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ from tests.benchmarks.tables import verdicts
 from tests.engines import elasticsearch, mongodb
 
 
+@pytest.mark.longer
 def test_the_table_has_every_figure_and_nothing_stays(elasticsearch_url: str, mongodb_url: str, tmp_path: Path) -> None:
     found = verdicts(
         "benchmarks.distributed", tmp_path, {elasticsearch.VARIABLE: elasticsearch_url, mongodb.VARIABLE: mongodb_url}
@@ -35,7 +35,7 @@ def test_with_a_replica_bars_for_writing_are_for_the_work_of_two_copies() -> Non
     }
 
 
-@pytest.mark.skipif("EVENTS_CLUSTER" not in os.environ, reason="takes a minute: set EVENTS_CLUSTER=1 to run it")
+@pytest.mark.longer
 def test_all_is_measured_with_a_replica_too(elasticsearch_url: str, mongodb_url: str, tmp_path: Path) -> None:
     """The URL of Elasticsearch only says that there can be one: two nodes of their own are started."""
     found = verdicts("benchmarks.distributed", tmp_path, {mongodb.VARIABLE: mongodb_url}, "--replica")

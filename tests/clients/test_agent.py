@@ -1,6 +1,6 @@
 """The real agent takes tasks from a queue, runs one to its end, and stops the other one when it is told to.
 
-On the embedded stores, and on Elasticsearch and MongoDB.
+On the embedded stores, and in `make longer` on Elasticsearch and MongoDB.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import pytest
 
 from tests.clients.sdk import Sdk
 from tests.harness import Served, wait_until
+from tests.longer import beyond
 
 WORKER = "machine-1"
 SECONDS = 60
@@ -41,7 +42,7 @@ def waiting(server: Served, queue: str) -> int:
     return int(server.call("queues.get_num_entries", {"queue": queue})["num"])
 
 
-@pytest.mark.parametrize("server", ["embedded", "engines"], indirect=True)
+@pytest.mark.parametrize("server", beyond(["embedded"], ["embedded", "engines"]), indirect=True)
 def test_an_agent_runs_what_is_in_its_queue(sdk: Sdk, server: Served) -> None:
     queue = server.call("queues.create", {"name": "machines"})["id"]
     made = sdk.run("make_for_agent.py", "machines")

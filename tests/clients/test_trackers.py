@@ -19,6 +19,7 @@ from apiserver.cli import main
 from tests.clients.sdk import ROOT, SCRIPTS
 from tests.harness import PATIENCE, Served, free_ports, listens, wait_until
 from tests.importing.runs.test_taking import environment, lines_of, tasks_of
+from tests.longer import beyond
 
 __all__ = ["environment"]
 
@@ -61,7 +62,7 @@ def points_of(server: Served) -> list[list[Any]]:
     return found
 
 
-@pytest.mark.parametrize("server", ["embedded", "engines"], indirect=True)
+@pytest.mark.parametrize("server", beyond(["embedded"], ["embedded", "engines"]), indirect=True)
 def test_tensorboard(server: Served, environment: dict[str, str], python: Path, tmp_path: Path) -> None:
     points = recorded(python, "track_tensorboard.py", str(tmp_path / "runs"), tmp_path)
     for _ in range(2):
@@ -78,12 +79,13 @@ def test_tensorboard(server: Served, environment: dict[str, str], python: Path, 
         assert client.get(images["iterations"][0]["events"][0]["url"]).content.startswith(b"\x89PNG")
 
 
-@pytest.mark.parametrize("store", ["mlruns", "sqlite:///mlflow.db"])
+@pytest.mark.parametrize("store", beyond(["sqlite:///mlflow.db"], ["mlruns", "sqlite:///mlflow.db"]))
 def test_mlflow(server: Served, environment: dict[str, str], python: Path, tmp_path: Path, store: str) -> None:
     points = recorded(python, "track_mlflow.py", store, tmp_path)
     take_mlflow(server, str(tmp_path / store.removeprefix("sqlite:///")), points)
 
 
+@pytest.mark.longer
 def test_mlflow_server(server: Served, environment: dict[str, str], tmp_path: Path) -> None:
     """Only beside benchmarks: MLflow's server needs half a gigabyte of packages."""
     python = Path(os.environ.get("PEERS_ENVIRONMENT", ROOT / ".venv-peers")) / "bin" / "python"

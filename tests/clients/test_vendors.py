@@ -15,6 +15,7 @@ import pytest
 
 from tests.clients.sdk import Sdk
 from tests.harness import Served, wait_until
+from tests.longer import beyond
 
 NODES = ("node-a", "node-b")
 #: Series of a node, and how often each is reported at least.
@@ -99,7 +100,7 @@ def answers(sdk: Sdk, script: str, *questions: list[str]) -> list[dict[str, Any]
     return found
 
 
-@pytest.mark.parametrize("server", ["embedded", "engines"], indirect=True)
+@pytest.mark.parametrize("server", beyond(["embedded"], ["embedded", "engines"]), indirect=True)
 def test_the_vendors_own_clients_read_a_job_of_two_nodes(sdk: Sdk, server: Served, monitored: Monitored) -> None:
     token = server.call("auth.login", {})["token"]
     _check_huawei(sdk, server, monitored, token)

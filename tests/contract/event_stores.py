@@ -35,6 +35,7 @@ from apiserver.stores.events.embedded.store import EmbeddedEventStore
 from apiserver.stores.events.parts import in_parts
 from tests.contract.plain_event_store import PlainEventStore
 from tests.engines import elasticsearch as engine
+from tests.longer import beyond
 
 if TYPE_CHECKING:
     from apiserver.stores.events.elasticsearch.store import ElasticsearchEventStore
@@ -155,7 +156,7 @@ ON_ELASTICSEARCH: dict[str, Callable[[pytest.FixtureRequest], Case]] = {
 }
 
 
-@pytest.fixture(params=[*sorted(CASES), *ON_ELASTICSEARCH])
+@pytest.fixture(params=beyond([*sorted(CASES), "elasticsearch"], [*sorted(CASES), *ON_ELASTICSEARCH]))
 async def case(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Case]:
     """An open store with nothing in it."""
     make = CASES.get(request.param)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
 import subprocess
 import sys
@@ -121,7 +120,7 @@ def test_it_installs_in_an_empty_environment_and_starts(made: Path, tmp_path: Pa
         assert server.stop() == 0
 
 
-@pytest.mark.skipif("EVENTS_RELEASE" not in os.environ, reason="takes a minute or more: EVENTS_RELEASE=1")
+@pytest.mark.longer
 def test_the_same_commit_makes_the_same_bytes(tmp_path: Path) -> None:
     first, second = (release(tmp_path / name) for name in ("first", "second"))
     assert (first / "SHA256SUMS").read_text() == (second / "SHA256SUMS").read_text()

@@ -17,9 +17,10 @@ from apiserver.cli import main
 from docs.site.pages import DOCS
 from tests.docs.test_tutorial import blocks
 from tests.harness import Served, served
+from tests.longer import beyond
 
 
-@pytest.fixture(params=["embedded", "engines"])
+@pytest.fixture(params=beyond(["embedded"], ["embedded", "engines"]))
 def server(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Served]:
     """What the pages say holds on the embedded stores, and on Elasticsearch and MongoDB."""
     settings = request.getfixturevalue("shared_engines") if request.param == "engines" else {}

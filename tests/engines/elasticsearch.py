@@ -36,7 +36,10 @@ def node(folder: Path, heap: str = _HEAP, *, quick: bool = False) -> Node:
 def process(
     folder: Path, heap: str, *, quick: bool = False, settings: Mapping[str, str | int] | None = None
 ) -> ProcessNode:
-    """A node as a process of ours, not started yet; Unavailable where it cannot be had. `settings` are the node's."""
+    """A node as a process of ours, not started yet; Unavailable where it cannot be had. `settings` are the node's.
+
+    It may write snapshots into a folder of its own.
+    """
     home = jvm.home("elasticsearch", _arrange)
     [port] = free_ports(1)
     folder.mkdir(parents=True, exist_ok=True)
@@ -54,7 +57,7 @@ def process(
         "-Dlog4j2.disable.jmx=true",
         quick=quick,
     )
-    given = [f"{name}={value}" for name, value in (settings or {}).items()]
+    given = [f"path.repo={folder / 'snapshots'}", *(f"{name}={value}" for name, value in (settings or {}).items())]
     command = [*java, "ElasticsearchNode", str(home), str(folder / "data"), str(port), *given]
     return ProcessNode(f"http://127.0.0.1:{port}", command, folder / "elasticsearch.log", answers)
 

@@ -1,14 +1,13 @@
 """Several servers on three nodes, under load: nodes restart, crash, get stuck, fill up, move shards, have too much.
 
 What was acknowledged is there exactly once, writers wait and go on, and readers never miss what their server
-acknowledged. Each test takes a minute or more, so they run only if they are asked for: `EVENTS_CLUSTER=1 pytest
+acknowledged. Each test takes a minute or more, so they run only if they are asked for: `pytest -m longer
 tests/engines/test_cluster.py`.
 """
 
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
@@ -27,10 +26,7 @@ from tests.engines.load import Load, Reader, Worker, Writer, until
 from tests.engines.nodes import ProcessNode
 from tests.memory import in_memory
 
-pytestmark = [
-    pytest.mark.anyio,
-    pytest.mark.skipif("EVENTS_CLUSTER" not in os.environ, reason="a longer test: EVENTS_CLUSTER=1 runs it"),
-]
+pytestmark = [pytest.mark.anyio, pytest.mark.longer]
 
 OWNERS = (Owner("company", "first"), Owner("company", "second"))
 SERVERS = 3

@@ -15,7 +15,7 @@ from pymongo import MongoClient
 from apiserver.cli import main
 from apiserver.events.model import Owner
 from apiserver.stores.documents.mongo.migrations import RECORDS
-from tests.engines.test_kill import fill
+from tests.engines.test_kill import OLD_LINES, POINTS, fill
 from tests.golden.recording import dumped
 from tests.harness import served
 
@@ -54,8 +54,8 @@ def test_it_says_what_would_be_done_and_does_nothing(
     before = kept(engines)
     assert main([*command, "--dry-run"]) == 1
     said = capsys.readouterr().out
-    assert f"events: 2,000 scalars of '{company}' are to be moved" in said
-    assert f"events: 200 logs of '{company}' are to be moved" in said
+    assert f"events: {POINTS:,} scalars of '{company}' are to be moved" in said
+    assert f"events: {OLD_LINES} logs of '{company}' are to be moved" in said
     assert kept(engines) == before
     assert main(command) == 0
     assert kept(engines) != before

@@ -9,8 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import random
-import subprocess
-import sys
+import signal
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -25,25 +24,27 @@ import pytest
 from apiserver.events.model import Owner
 from apiserver.stores.events.elasticsearch.address import elasticsearch_address
 from apiserver.stores.events.elasticsearch.cluster import Cluster
+from tests import warm
 from tests.contract.event_stores import batch, lines, scalars
-from tests.harness import Served, served, wait_until
+from tests.harness import PATIENCE, Served, served, wait_until
 from tests.robustness.writers import Task, Writer, acknowledged, is_stored, new_task, writing
 from tests.stores.events.elasticsearch.old_layout import OldServer
 
 KILLS = int(os.environ.get("EVENTS_KILLS", "2"))
 KILLS_A_TASK = 10
-#: Batches of one owner after which it is compacted; here are more of them.
-BATCHES = 40
+#: Blocks of a series after which it is compacted, and how many batches of an owner are written: more than these.
+FEWEST, BATCHES = 6, 15
 DAY = 24 * 60 * 60
 #: Seconds for which a killed server keeps the other from compacting and deleting. It is half a minute otherwise.
-LEASE = 3.0
+LEASE = 2.0
 
 
 @pytest.fixture
 def servers(tmp_path: Path, engines: dict[str, Any]) -> Iterator[list[Served]]:
     """Two servers that see at once what the other acknowledged."""
     with ExitStack() as running:
-        constants = {"apiserver.stores.events.columnar.compaction.LEASE": LEASE}
+        columnar = "apiserver.stores.events.columnar"
+        constants = {f"{columnar}.compaction.LEASE": LEASE, f"{columnar}.compactor.FEWEST": FEWEST}
         yield [
             running.enter_context(served(tmp_path / "data", consistency="strict", constants=constants, **engines))
             for _ in range(2)
@@ -158,7 +159,7 @@ def test_old_lines_go_and_new_lines_stay(servers: list[Served], dice: random.Ran
     for _ in range(-(-KILLS // 3)):  # each may have to wait until a lease is over
         task = new_task(other)
         old = writers_of(servers, task, "old")
-        new = writers_of([other], task, "new", first_time=time.time_ns() // 10**6)
+        new = writers_of([other], task, "new", first_time=time.time_ns() // 10**6, pause=0.03)
         write(old, BATCHES)
         request = {"task": task, "threshold_sec": DAY}
         with writing(new):
@@ -175,15 +176,7 @@ def test_old_lines_go_and_new_lines_stay(servers: list[Served], dice: random.Ran
             wait_until(partial(is_stored, server, new))
 
 
-#: `apiserver migrate` that waits a second for what a killed one left behind, not a minute.
-MIGRATE = """
-import sys
-from apiserver.cli import main
-from apiserver.stores.events.columnar import compaction
-compaction.LEASE = 1.0
-sys.exit(main(sys.argv[1:]))
-"""
-POINTS, OLD_LINES, OLD_TASKS = 2000, 200, 8
+POINTS, OLD_LINES, OLD_TASKS = 1000, 100, 6
 
 
 def test_a_killed_move_of_old_documents_goes_on(tmp_path: Path, engines: dict[str, Any], dice: random.Random) -> None:
@@ -198,20 +191,22 @@ def test_a_killed_move_of_old_documents_goes_on(tmp_path: Path, engines: dict[st
         assert [len(points["variant"]["x"]) for points, _ in before] == [POINTS] * OLD_TASKS
         assert len(contents(server, deleted)[1]) == OLD_LINES
         writer = Writer(server, tasks[0], "meanwhile", pause=0.05)
-        command = [sys.executable, "-c", MIGRATE, "migrate", "--events", engines["events"]]
-        command += ["--documents", engines["documents"]]
+        command = ["migrate", "--events", engines["events"], "--documents", engines["documents"]]
+        # It waits a second for what a killed one left behind, not half a minute.
+        short = {"apiserver.stores.events.columnar.compaction.LEASE": 1.0}
+        migrate = partial(warm.Forked, command, os.environ, tmp_path / "migrate.log", constants=short)
         with writing([writer]):
             for number in range(KILLS):
-                moving = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-                time.sleep(dice.uniform(0.5, 3))
+                moving = migrate()
+                time.sleep(dice.uniform(0, 2))
                 if number == 0:
                     server.call("events.delete_for_task", {"task": deleted})
-                moving.kill()
+                moving.send_signal(signal.SIGKILL)
                 moving.wait()
                 assert [contents(server, task) for task in tasks] == before
                 assert contents(server, deleted) == ({}, [])
             wait_for([writer], 5)
-            subprocess.run(command, check=True, capture_output=True)
+            assert migrate().wait(PATIENCE) == 0
             wait_for([writer], 5)
         assert [contents(server, task) for task in tasks] == before
         assert contents(server, deleted) == ({}, [])

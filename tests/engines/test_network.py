@@ -22,8 +22,8 @@ from tests.robustness.history.operations import History
 from tests.robustness.history.rounds import Counted, run_round, wait_for
 
 #: How many requests have each fault at least.
-HITS = 5
-_CALLS = 30
+HITS = 2
+_CALLS = 15
 _OF_HTTP = (Fault.BUSY, Fault.AWAY)
 
 

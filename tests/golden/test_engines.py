@@ -1,4 +1,7 @@
-"""This release reads what each older one wrote to Elasticsearch and MongoDB, before and after it is moved."""
+"""This release reads what each older one wrote to Elasticsearch and MongoDB, before and after it is moved.
+
+`make test` takes the one that is moved; servers on what the other one wrote are in `tests/engines/test_rolling.py`.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +15,12 @@ from tests.golden.make import OF_ENGINES, names, unpack
 from tests.golden.recording import load, write_again
 from tests.golden.test_golden import assert_answers
 from tests.harness import run, served
+from tests.longer import beyond
 
 NAMES = names(OF_ENGINES)
 
 
-@pytest.fixture(params=NAMES)
+@pytest.fixture(params=beyond(["0.1.0-b392fa2"], NAMES))
 def answers(
     request: pytest.FixtureRequest, tmp_path: Path, engines: dict[str, Any], elasticsearch_url: str
 ) -> Mapping[str, Any]:

@@ -17,8 +17,11 @@ from apiserver.settings import Settings
 from tests.golden import calls
 from tests.golden.make import names, unpack
 from tests.harness import Served, run, served
+from tests.longer import beyond
 
 NAMES = names()
+#: Of the oldest release and the newest: `make test` makes backups and copies of these folders, and opens all.
+SOME = ["0.1.0-eafa113", "0.1.0-0e060d1"]
 
 #: These fields hold the time of the start if a task's last values had to be made again after a kill.
 _RESTATED = {"last_update", "last_change"}
@@ -47,6 +50,9 @@ class Golden:
 def golden(request: pytest.FixtureRequest, tmp_path: Path) -> Golden:
     """A copy of each golden folder."""
     return Golden(request.param, tmp_path, unpack(request.param, tmp_path))
+
+
+OF_SOME = pytest.mark.parametrize("golden", beyond(SOME, NAMES), indirect=True)
 
 
 def assert_answers(server: Served, recorded: Mapping[str, Any]) -> None:
@@ -95,6 +101,7 @@ def test_it_opens_and_answers_the_same(golden: Golden) -> None:
         assert_answers(server, golden.answers["folder"])
 
 
+@OF_SOME
 def test_a_dry_run_says_what_a_start_would_do_and_does_nothing(golden: Golden) -> None:
     before = {path: path.read_bytes() for path in golden.folder.rglob("*") if path.is_file()}
     command = [sys.executable, "-m", "apiserver", "migrate", "--dry-run", "--data", str(golden.data)]
@@ -106,6 +113,7 @@ def test_a_dry_run_says_what_a_start_would_do_and_does_nothing(golden: Golden) -
     assert {path: path.read_bytes() for path in golden.folder.rglob("*") if path.is_file()} == before
 
 
+@OF_SOME
 def test_a_backup_of_it_is_restored(golden: Golden, tmp_path: Path) -> None:
     run("backup", tmp_path / "made", "--data", golden.data, "--fast")
     run("restore", tmp_path / "made", "--data", tmp_path / "new", "--verify")
@@ -113,6 +121,7 @@ def test_a_backup_of_it_is_restored(golden: Golden, tmp_path: Path) -> None:
         assert_answers(server, golden.answers["folder"])
 
 
+@OF_SOME
 def test_its_own_backup_is_restored(golden: Golden, tmp_path: Path) -> None:
     if not golden.backup.exists():
         pytest.skip(f"{golden.name} could make no backups")
@@ -122,6 +131,7 @@ def test_its_own_backup_is_restored(golden: Golden, tmp_path: Path) -> None:
         assert_answers(server, golden.answers["backup"])
 
 
+@OF_SOME
 def test_a_copy_answers_the_same(golden: Golden, tmp_path: Path) -> None:
     run("copy", "--from", golden.data, "--to", tmp_path / "new")
     (golden.data / "files").rename(tmp_path / "new" / "files")  # copies have events and documents

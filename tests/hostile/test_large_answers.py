@@ -13,6 +13,7 @@ import pytest
 from tests.harness import basic
 from tests.hostile.conftest import LONG
 from tests.hostile.target import OF_USERS, Target, at_once
+from tests.longer import beyond
 
 #: How many texts of `SIZE` characters each task has, of each kind.
 COUNT = 20 if LONG else 6
@@ -69,7 +70,11 @@ QUESTIONS: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
-@pytest.mark.parametrize("name", QUESTIONS)
+#: What `make test` asks: each way of answering once.
+SOME = ["plots of a task", "plots of a task at once", "plot events", "log", "whole log", "tasks by their comments"]
+
+
+@pytest.mark.parametrize("name", QUESTIONS if LONG else beyond(SOME, QUESTIONS))
 def test_large_answers_are_bounded(target: Target, tasks: list[str], name: str) -> None:
     endpoint, asked = QUESTIONS[name]
     if name == "plots by iteration":

@@ -20,6 +20,7 @@ from apiserver.stores.documents.query import Update
 from apiserver.stores.events.base import EventStore
 from tests.contract import document_stores, event_stores
 from tests.contract.event_stores import Case
+from tests.longer import beyond
 
 COMPANY = "company"
 #: Seconds that a test waits for what must come.
@@ -94,9 +95,13 @@ class Reading:
         return [name for name, _ in await self.next()]
 
 
-@pytest.fixture(params=["embedded", "engines"])
+#: Of a test about what engines do in their own way.
+ON_EACH = pytest.mark.parametrize("stores", ["embedded", "engines"], indirect=True)
+
+
+@pytest.fixture(params=beyond(["embedded"], ["embedded", "engines"]))
 async def stores(request: pytest.FixtureRequest) -> AsyncIterator[Stores]:
-    """Empty stores."""
+    """Empty stores. Those of engines are for `make longer`, but for tests that are marked ON_EACH."""
     embedded = request.param == "embedded"
     documents = (document_stores.sqlite if embedded else document_stores.mongo)(request)
     if embedded:

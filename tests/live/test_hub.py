@@ -17,7 +17,7 @@ from apiserver.live.follower import Closed, NothingToFollow, TooManyTasks
 from apiserver.live.hub import Hub, Reader, TooManyStreams
 from apiserver.live.telling import ALIVE
 from tests.contract.event_stores import batch, lines, sample, scalars
-from tests.live.conftest import COMPANY, PATIENCE, Stores, always
+from tests.live.conftest import COMPANY, ON_EACH, PATIENCE, Stores, always
 
 pytestmark = pytest.mark.anyio
 
@@ -25,6 +25,7 @@ _KINDS = ["scalars", "samples", "log"]
 A, B, C = (Owner(COMPANY, name) for name in "abc")
 
 
+@ON_EACH
 async def test_a_watcher_is_told_statuses_first_and_then_what_changes(stores: Stores) -> None:
     await stores.task("a")
     async with stores.watching("a") as reading:
@@ -67,6 +68,7 @@ async def test_a_change_of_comment_and_tags_is_told(stores: Stores, change: dict
         assert (name, status["task"]) == ("status", "a")
 
 
+@ON_EACH
 async def test_what_a_reader_missed_is_told_when_it_comes_back(stores: Stores) -> None:
     await stores.task("a")
     async with stores.watching("a") as reading:
@@ -82,6 +84,7 @@ async def test_what_a_reader_missed_is_told_when_it_comes_back(stores: Stores) -
         assert await fourth.next() == []
 
 
+@ON_EACH
 async def test_nothing_is_missed_while_watchers_come_and_go(stores: Stores) -> None:
     """Each reader joins tasks that others watch, and tasks that nobody does, while all of them report."""
     owners = [Owner(COMPANY, f"t{n}") for n in range(6)]
@@ -126,6 +129,7 @@ async def test_changes_come_together(stores: Stores) -> None:
         assert chunks <= (time.monotonic() - begun) / follower.PAUSE + 2
 
 
+@ON_EACH
 async def test_deleted_events_are_a_reset(stores: Stores) -> None:
     await stores.task("a")
     await stores.events.add(batch(scalars([1.0], owner=A)))
@@ -135,6 +139,7 @@ async def test_deleted_events_are_a_reset(stores: Stores) -> None:
         assert ("reset", {"task": "a"}) in await reading.until("reset")
 
 
+@ON_EACH
 async def test_a_deleted_task_is_gone_and_the_stream_ends_with_the_last(stores: Stores) -> None:
     await stores.task("a")
     await stores.task("b")
@@ -152,6 +157,7 @@ async def test_a_deleted_task_is_gone_and_the_stream_ends_with_the_last(stores: 
             pass
 
 
+@ON_EACH
 async def test_other_companies_see_only_what_is_public(stores: Stores) -> None:
     await stores.task("a", company="other")
     with pytest.raises(NothingToFollow):
@@ -315,6 +321,7 @@ async def test_cursors_are_signed_for_a_company(stores: Stores) -> None:
             pass
 
 
+@ON_EACH
 async def test_a_cursor_of_another_engine_is_a_reset(stores: Stores) -> None:
     await stores.task("a")
     async with stores.watching("a", since=text_of(Scrolls("secret"), COMPANY, ["elsewhere", 5])) as reading:

@@ -22,7 +22,7 @@ from tests.robustness.writers import new_task
 
 #: How far the clock is ahead, one after another: back an hour, a day ahead, right, and back a second again and again.
 JUMPS = (-HOUR, DAY, 0, *(-SECOND * n for n in range(1, 6)))
-_CALLS = 30
+_CALLS = 15
 
 
 @dataclass

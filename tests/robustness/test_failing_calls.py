@@ -20,7 +20,7 @@ from tests.operating.backup.failing_calls import DATA
 from tests.robustness.injecting import KINDS, run
 from tests.robustness.preloading import built
 
-FAULTS = int(os.environ.get("EVENTS_FAULTS", "4"))
+FAULTS = int(os.environ.get("EVENTS_FAULTS", "3"))
 #: A call that does not come: nothing fails.
 NEVER = 10**6
 WRITERS = [

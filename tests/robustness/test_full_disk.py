@@ -49,7 +49,8 @@ def assert_readable(server: Served, writers: list[Writer]) -> None:
 
 def answers(server: Served) -> bool:
     try:
-        return httpx.get(f"{server.api_url}/debug.ping").status_code == 200
+        with server.client() as client:
+            return client.get("/debug.ping").status_code == 200
     except httpx.HTTPError:
         return False
 

@@ -15,12 +15,14 @@ from playwright.sync_api import Browser, Page, expect
 
 from apiserver.services.access.credentials import create_user
 from tests.harness import Served, running_api, served
+from tests.longer import beyond
 from tests.viewer.browser import DESKTOP, Faults, opened_page, require_pages
 from tests.viewer.lab import Lab
 
 #: What only the company of the lab may read.
 OURS = re.compile("resnet|vit-|Vision|Detection|Language|coco|nightly|Which model|Our view|tokenizer|adamw")
 NOTHING = "0" * 32
+TABS_OF_RUNS = ("", "/console", "/scalars", "/system", "/plots", "/images", "/output/log")
 #: So many pages are shown at the same time.
 TABS = 6
 
@@ -91,8 +93,9 @@ def visitor(browser: Browser, stranger: tuple[Served, tuple[str, str]], faults: 
         yield Visitor(page, server, faults)
 
 
+@pytest.mark.parametrize("tabs", beyond([TABS_OF_RUNS[:2]], [TABS_OF_RUNS[:2], TABS_OF_RUNS[2:]]), ids="".join)
 def test_pages_of_another_company_say_what_pages_of_nothing_say(
-    visitor: Visitor, stranger: tuple[Served, tuple[str, str]], ours: Lab
+    visitor: Visitor, stranger: tuple[Served, tuple[str, str]], ours: Lab, tabs: tuple[str, ...]
 ) -> None:
     server, _ = stranger
     with server.client() as client:
@@ -100,7 +103,6 @@ def test_pages_of_another_company_say_what_pages_of_nothing_say(
         view = {"address": "/projects", "name": "Our view", "project": ours.project, "shared": True}
         assert client.post("/data/views", json=view).status_code == 200
     project, run, other = ours.project, ours.run, ours.tasks["vit-base"]
-    tabs = ("", "/scalars", "/system", "/plots", "/images", "/console", "/output/log")
     pairs = {
         **{ours.at("resnet-50") + tab: f"/projects/{NOTHING}/tasks/{NOTHING}{tab}" for tab in tabs},
         f"/projects/*/tasks/{run}": f"/projects/*/tasks/{NOTHING}",

@@ -11,10 +11,11 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.harness import Served
+from tests.longer import beyond
 from tests.viewer.lab import RUNS, Lab, add, png, scalars, upload
 
-#: Runs of the large comparison.
-MANY = 1000
+#: Runs of the large comparison, more than a page shows rows of a table; all of them in `make longer`.
+MANY = [300, 1000]
 
 
 def compare(lab: Lab, names: Sequence[str] = tuple(RUNS), **query: str) -> str:
@@ -260,29 +261,30 @@ def test_a_running_run_moves(page: Page, server: Served, lab: Lab) -> None:
     expect(row).to_contain_text("3.125")
 
 
-@pytest.fixture(scope="module")
-def many(server: Served) -> list[str]:
-    """The ids of a thousand runs, each with a learning rate and a loss."""
+@pytest.fixture(scope="module", params=beyond(MANY[:1], MANY))
+def many(request: pytest.FixtureRequest, server: Served) -> list[str]:
+    """The ids of many runs, each with a learning rate and a loss."""
+    count: int = request.param
     project = server.call("projects.create", {"name": "Many", "description": ""})["id"]
     ids, events = [], []
     with server.client() as client:
-        for n in range(MANY):
-            lr = {"section": "Args", "name": "lr", "value": f"{10 ** (-5 + 4 * n / MANY):.4g}", "type": "float"}
+        for n in range(count):
+            lr = {"section": "Args", "name": "lr", "value": f"{10 ** (-5 + 4 * n / count):.4g}", "type": "float"}
             task = {"name": f"trial {n}", "project": project, "type": "training", "hyperparams": {"Args": {"lr": lr}}}
             ids.append(client.post("/tasks.create", json=task).json()["data"]["id"])
-            events += scalars(ids[-1], "loss", "train", [2.0 + n / MANY, 1.0 + n / MANY], 1_790_000_000_000)
+            events += scalars(ids[-1], "loss", "train", [2.0 + n / count, 1.0 + n / count], 1_790_000_000_000)
     add(server, events)
     return ids
 
 
-def test_a_thousand_runs(page: Page, many: list[str]) -> None:
+def test_many_runs(page: Page, many: list[str]) -> None:
     page.goto(f"/projects/*/compare?tasks={','.join(many)}")
-    expect(page.get_by_role("heading", level=1)).to_have_text("Compare 1,000 runs")
+    expect(page.get_by_role("heading", level=1)).to_have_text(f"Compare {len(many):,} runs")
     chart = page.get_by_role("figure", name="loss · train")
-    expect(chart).to_have_attribute("aria-label", re.compile("all 1,000 runs"))
+    expect(chart).to_have_attribute("aria-label", re.compile(f"all {len(many):,} runs"))
     page.get_by_role("tab", name="Table").click()
     grid = page.get_by_role("grid")
-    expect(grid).to_have_attribute("aria-rowcount", str(MANY + 1))
+    expect(grid).to_have_attribute("aria-rowcount", str(len(many) + 1))
     assert grid.locator("tbody tr").count() < 100
     page.get_by_role("tab", name="Differences").click()
     expect(page.get_by_role("region", name="Differences")).to_contain_text("lr")

@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 
 from apiserver.operating.backup import manifest
@@ -23,7 +22,8 @@ from tests.operating.backup.conftest import backed_up, quiet
 
 def told(server: Served) -> dict[str, Any]:
     """What `/health` tells of backups."""
-    answer = httpx.get(f"{server.api_url}/health")
+    with server.client() as client:
+        answer = client.get("/health")
     assert answer.status_code == 200
     backup: dict[str, Any] = answer.json()["backup"]
     return backup

@@ -32,7 +32,7 @@ pytestmark = pytest.mark.anyio
 async def api(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Api]:
     settings: dict[str, Any] = {}
     if request.param == "mongodb":
-        url, database = (request.getfixturevalue(name) for name in ("mongodb_url", "mongodb_database"))
+        url, database = (request.getfixturevalue(name) for name in ("mongodb_url", "mongodb_shared_database"))
         settings = {"documents": mongodb.address(url, database), "migrate_at_start": True}
     async with running_api(tmp_path / "data", **settings) as running:
         yield running

@@ -34,9 +34,9 @@ globals().update({name: test for name, test in vars(contract).items() if name.st
 
 
 @pytest.fixture(params=["fragments", "chunks", "both"])
-async def case(request: pytest.FixtureRequest, blocks: BlockStore) -> Case:
+async def case(request: pytest.FixtureRequest) -> Case:
     """The engine as an event store, which compacts whenever it may, once, or never."""
-    logs = ColumnarLogs(blocks)
+    logs = ColumnarLogs(PlainBlocks())
     times = {"fragments": 0, "chunks": 10**6, "both": 1}[request.param]
 
     async def settle() -> None:

@@ -176,7 +176,7 @@ LONG_DURATIONS = EventBatch(
 )
 
 
-@examples(12)
+@examples(6)
 @given(operations)
 @example([("add", LONG_DURATIONS), ("merge",)])
 def test_the_embedded_store_answers_like_the_plain_one(operations: list[tuple[Any, ...]]) -> None:

@@ -15,7 +15,7 @@ from tests.robustness.injecting import KINDS, run
 from tests.robustness.preloading import built
 
 #: Calls that fail of each kind, and how many there are about.
-FAULTS = int(os.environ.get("EVENTS_FAULTS", "5"))
+FAULTS = int(os.environ.get("EVENTS_FAULTS", "3"))
 CALLS, SYNCS = 740, 100
 
 
