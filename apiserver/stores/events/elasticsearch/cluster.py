@@ -23,7 +23,7 @@ import asyncio
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from functools import partial
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import orjson
 from elastic_transport import ApiResponse, NodeConfig
@@ -51,14 +51,6 @@ _REFRESH_PAUSES = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6)
 _SEARCHES_AGAIN = 5
 
 
-class _Refresh(NamedTuple):
-    """The last refresh of an index."""
-
-    writes: int
-    """How many writes it made visible."""
-    node: NodeConfig
-
-
 class Cluster:
     """Requests to the nodes of one address."""
 
@@ -66,7 +58,8 @@ class Cluster:
         self.prefix = address.prefix
         self._strict = strict
         self._written: Counter[str] = Counter()
-        self._refreshed: dict[str, _Refresh] = {}
+        self._refreshed: defaultdict[str, dict[NodeConfig, int]] = defaultdict(dict)
+        """By index and node, how many writes the node's last refresh of the index made visible."""
         self._refreshing: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._failed: dict[str, EventStoreBusy] = {}
         """By index, why it could not be refreshed the last time that this failed."""
@@ -170,40 +163,46 @@ class Cluster:
 
     # --- reading -----------------------------------------------------------------------------------
 
-    async def make_visible(self, indices: Collection[str]) -> set[NodeConfig]:
-        """Return when searches see all events that this server acknowledged, also before a restart.
+    async def make_visible(self, indices: Collection[str]) -> None:
+        """Return when searches see all events that this server acknowledged, also before a restart."""
+        for index in indices:
+            await self._showing(index, self._to_see(index))
 
-        Returns the nodes that have refreshed the indices. If a refresh fails, all who waited for it fail. Otherwise,
-        while the nodes do not answer, each would wait for the refreshes of those before it, and then for its own.
-        """
+    def _to_see(self, index: str) -> int:
+        """The count of writes that a read of the index, which begins now, has to see."""
         if self._strict:
-            self.wrote(indices)
-        return {await self._make_visible(index) for index in indices}
+            self.wrote([index])
+        return self._written[index]
 
-    async def _make_visible(self, index: str) -> NodeConfig:
-        wanted = self._written[index]
-        if (node := self._shows(index, wanted)) is not None:
-            return node
+    async def _showing(self, index: str, writes: int, lacking: NodeConfig | None = None) -> set[NodeConfig]:
+        """The nodes that have refreshed the index since this count of writes.
+
+        If there is none, or `lacking` is none of them, the index is refreshed. If that fails, all who waited for it
+        fail. Otherwise, while the nodes do not answer, each would wait for the refreshes of those before it, and then
+        for its own.
+        """
+        if nodes := self._refreshed_since(index, writes, lacking):
+            return nodes
         failed_before = self._failed.get(index)
         async with self._refreshing[index]:
-            if (node := self._shows(index, wanted)) is not None:
-                return node
+            if nodes := self._refreshed_since(index, writes, lacking):
+                return nodes
             failed = self._failed.get(index)
             if failed is not None and failed is not failed_before:
                 raise EventStoreBusy(str(failed), retry_after=failed.retry_after, overloaded=failed.overloaded)
-            writes = self._written[index]
+            written = self._written[index]
             try:
                 node = await self._refresh(index)
             except EventStoreBusy as error:
                 self._failed[index] = error
                 raise
-            self._refreshed[index] = _Refresh(writes, node)
-            return node
+            self._refreshed[index][node] = written
+        return self._refreshed_since(index, writes)
 
-    def _shows(self, index: str, wanted: int) -> NodeConfig | None:
-        """The node that has refreshed the index since this count of writes, if one has."""
-        last = self._refreshed.get(index)
-        return last.node if last is not None and last.writes >= wanted else None
+    def _refreshed_since(self, index: str, writes: int, lacking: NodeConfig | None = None) -> set[NodeConfig]:
+        """The nodes that have refreshed the index since this count of writes; none unless `lacking` is one of them."""
+        nodes = {node for node, seen in self._refreshed[index].items() if seen >= writes}
+        return nodes if lacking is None or lacking in nodes else set()
 
     async def _refresh(self, index: str) -> NodeConfig:
         """Refresh all copies of the index's shards, as a search may ask any of them; return the node that did it."""
@@ -221,14 +220,15 @@ class Cluster:
 
     async def _ask(self, index: str, search: Callable[[], Awaitable[ApiResponse[Any]]]) -> ApiResponse[Any] | None:
         """The answer to a search of a node that has made the index visible; None: there is no such index."""
+        writes, lacking = self._to_see(index), None
         for _ in range(_SEARCHES_AGAIN):
-            refreshed = await self.make_visible([index])
+            showing = await self._showing(index, writes, lacking)
             with errors(), no_index() as missing:
                 answer = await search()
             node = missing[0].meta.node if missing else answer.meta.node
-            if node in refreshed:
+            if node in showing:
                 return None if missing else answer
-            self.is_behind([index])
+            lacking = node
         raise EventStoreBusy("one node of Elasticsearch after another fails", retry_after=AWAY_AGAIN, overloaded=False)
 
     async def indices(self, patterns: Sequence[str]) -> list[str]:

@@ -7,11 +7,12 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from elastic_transport import ApiResponseMeta, HttpHeaders, NodeConfig, ObjectApiResponse
+from elastic_transport import ApiResponseMeta, HttpHeaders, NodeConfig, ObjectApiResponse, RoundRobinSelector
 
 from apiserver.events.model import JsonObject
 from apiserver.stores.events.base import EventStoreBusy
 from apiserver.stores.events.elasticsearch import cluster as cluster_module
+from apiserver.stores.events.elasticsearch import node as node_module
 from apiserver.stores.events.elasticsearch.address import ElasticsearchAddress
 from apiserver.stores.events.elasticsearch.cluster import Cluster
 from apiserver.stores.events.elasticsearch.errors import AWAY_AGAIN
@@ -160,6 +161,17 @@ async def test_a_search_counts_only_if_its_node_has_refreshed_all_copies_since_t
     assert answered == cluster.cut_off  # and it did not count
     assert cluster.refreshed_by[2:] == [answered, last]
     assert len({first, answered, last}) == 3
+    await cluster.close()
+
+
+async def test_a_search_ends_though_each_request_is_answered_by_another_node(monkeypatch: pytest.MonkeyPatch) -> None:
+    """While an index lacks shards, each search of it fails at one node after the other, which are then left."""
+    monkeypatch.setattr(node_module, "OneUntilItFails", RoundRobinSelector)
+    cluster = _Refreshes(strict=False, nodes=3)
+    for _ in range(3):
+        cluster.wrote(["a"])
+        assert await cluster.search("a", {}) == {"hits": {"hits": ["a"]}}
+    assert len(cluster.searched_by) == len(cluster.refreshed_by) == 6
     await cluster.close()
 
 
