@@ -124,4 +124,18 @@ def test_it_installs_in_an_empty_environment_and_starts(made: Path, tmp_path: Pa
 def test_the_same_commit_makes_the_same_bytes(tmp_path: Path) -> None:
     first, second = (release(tmp_path / name) for name in ("first", "second"))
     assert (first / "SHA256SUMS").read_text() == (second / "SHA256SUMS").read_text()
-    assert one(first, "apiserver_accelerator-*.whl")
+    check_in_each_python(one(first, "apiserver_accelerator-*.whl"), tmp_path / "unpacked")
+
+
+def check_in_each_python(wheel: Path, folder: Path) -> None:
+    """The accelerator's wheel works in this Python, and in each from 3.11 on that pyenv has on this machine."""
+    assert "-cp311-abi3-" in wheel.name
+    with ZipFile(wheel) as archive:
+        archive.extractall(folder)
+    body = b'{"type":"training_stats_scalar","task":"t","metric":"m","variant":"v","iter":3,"value":0.5}'
+    code = f"import sys; sys.path.insert(0, {str(folder)!r}); import apiserver_accelerator as it"
+    code += f"; print(it.scan({body!r}, 0, 2**62)[1:5:3])"
+    others = Path.home().glob(".pyenv/versions/*/bin/python3.1[1-9]")
+    for python in (sys.executable, *map(str, others)):
+        done = subprocess.run([python, "-Ic", code], capture_output=True, check=True)
+        assert done.stdout == rb"([1], b'\x00\x00\x00\x00\x00\x00\xe0?')" + b"\n", python
