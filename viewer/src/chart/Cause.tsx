@@ -9,7 +9,7 @@ import { wordsOf } from "../parts/Notice";
 import { counted, short } from "../parts/times";
 import { ALL } from "../routes";
 import css from "./Cause.module.css";
-import type { Picked } from "./Chart";
+import type { Picked } from "./drawer";
 import { locate } from "./locate";
 import type { Axis } from "./source";
 

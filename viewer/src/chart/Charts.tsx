@@ -9,7 +9,7 @@ import { Empty } from "../parts/Notice";
 import { counted } from "../parts/times";
 import { remember, remembered } from "../state/session";
 import { Card } from "./Card";
-import type { Drawn } from "./Chart";
+import type { Drawn } from "./drawer";
 import css from "./Charts.module.css";
 import { Controls, type AxisOption } from "./Controls";
 import { exportsOf } from "./export";

@@ -4,7 +4,7 @@ import { get } from "../api/client";
 import type { MenuItem } from "../parts/Menu";
 import { attempt, say } from "../parts/Toast";
 import { dark } from "../state/session";
-import type { Drawn } from "./Chart";
+import type { Drawn } from "./drawer";
 import type { Line } from "./line";
 import type { ChartSource, ChartSpec } from "./source";
 import { svgOf } from "./svg";
