@@ -66,8 +66,8 @@ _TIMEOUT, _SIGN, _NO_SIGN = 30.0, 3.0, 1.0
 _JOINING = 10.0
 _IN_PIECES = 2**18
 _IN_TURNS = 2**18
-#: "Content Too Large". The client does not ask other nodes after this status.
-_STATUS = 413
+#: "Bad Request". The client does not ask other nodes after this status, nor leave the node, as it would after 413.
+_STATUS = 400
 
 
 class Node(AiohttpHttpNode):

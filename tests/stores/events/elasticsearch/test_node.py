@@ -94,6 +94,23 @@ async def test_an_answer_is_not_read_beyond_a_bound(
     nodes.let.set()
 
 
+async def test_a_node_whose_answer_is_too_large_is_asked_again(nodes: Nodes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else each such answer would send all requests to another node, which has to refresh what it is asked for."""
+    monkeypatch.setattr(node, "LARGEST_ANSWER", HALF)
+    async with AsyncExitStack() as stack:
+        servers = [
+            await stack.enter_async_context(await asyncio.start_server(nodes.answer, "127.0.0.1", 0)) for _ in range(2)
+        ]
+        hosts = tuple(f"http://127.0.0.1:{one.sockets[0].getsockname()[1]}" for one in servers)
+        cluster = Cluster(ElasticsearchAddress(hosts), strict=False)
+        stack.push_async_callback(cluster.close)
+        nodes.let.set()
+        asked = cluster.client.transport.node_pool.get()
+        with pytest.raises(NodeAnswerTooLarge):
+            await cluster.check()
+        assert cluster.client.transport.node_pool.get() is asked
+
+
 class Stuck:
     """Takes requests, and answers them as long as it is well."""
 
