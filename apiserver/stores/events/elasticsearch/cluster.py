@@ -205,15 +205,24 @@ class Cluster:
         return nodes if lacking is None or lacking in nodes else set()
 
     async def _refresh(self, index: str) -> NodeConfig:
-        """Refresh all copies of the index's shards, as a search may ask any of them; return the node that did it."""
+        """Refresh all copies of the index's shards, as a search may ask any of them; return the node that did it.
+
+        A node that is cut off does not know an index that was made since. So most nodes have to say that an index is
+        missing which was there for this server.
+        """
+        without: set[NodeConfig] = set()
         for pause in (*_REFRESH_PAUSES, None):
             with errors(), no_index() as missing:
                 answer = await self.client.indices.refresh(index=index)
+            node = missing[0].meta.node if missing else answer.meta.node
             if missing:
-                return missing[0].meta.node
-            if not answer["_shards"]["failed"]:
-                return answer.meta.node
-            leave(self.client, answer.meta.node)
+                without.add(node)
+                if index not in self._known or 2 * len(without) > len(self.client.transport.node_pool):
+                    self._known.discard(index)
+                    return node
+            elif not answer["_shards"]["failed"]:
+                return node
+            leave(self.client, node)
             if pause is not None:
                 await asyncio.sleep(pause)
         raise EventStoreBusy("a copy of the events is behind", retry_after=AWAY_AGAIN, overloaded=False)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from elastic_transport import ApiResponseMeta, HttpHeaders, NodeConfig, ObjectApiResponse, RoundRobinSelector
+from elasticsearch import NotFoundError
 
 from apiserver.events.model import JsonObject
 from apiserver.stores.events.base import EventStoreBusy
@@ -15,7 +16,7 @@ from apiserver.stores.events.elasticsearch import cluster as cluster_module
 from apiserver.stores.events.elasticsearch import node as node_module
 from apiserver.stores.events.elasticsearch.address import ElasticsearchAddress
 from apiserver.stores.events.elasticsearch.cluster import Cluster
-from apiserver.stores.events.elasticsearch.errors import AWAY_AGAIN
+from apiserver.stores.events.elasticsearch.errors import AWAY_AGAIN, MISSING
 
 pytestmark = pytest.mark.anyio
 
@@ -35,6 +36,8 @@ class _Refreshes(Cluster):
         self.searched_by: list[NodeConfig] = []
         self.cut_off: NodeConfig | None = None
         """The node that cannot refresh all copies."""
+        self.without: set[NodeConfig] = set()
+        """The nodes that do not know any index."""
         self.client.indices.refresh = self._refreshed_by_a_node  # type: ignore[method-assign,assignment]
         self.client.search = self._searched_by_a_node  # type: ignore[method-assign,assignment]
 
@@ -47,11 +50,15 @@ class _Refreshes(Cluster):
         await self.hold.wait()
         self.refreshed.append(index)
         self.refreshed_by.append(node := self.node)
+        if node in self.without:
+            raise NotFoundError(MISSING, _answer_of(node, {}).meta, {"error": {"type": MISSING}})
         failed = int(node == self.cut_off) or (self.behind.pop() if self.behind else 0)
         return _answer_of(node, {"_shards": {"failed": failed}})
 
     async def _searched_by_a_node(self, *, index: str, **_: Any) -> ObjectApiResponse[Any]:
         self.searched_by.append(node := self.node)
+        if node in self.without:
+            raise NotFoundError(MISSING, _answer_of(node, {}).meta, {"error": {"type": MISSING}})
         return _answer_of(node, {"hits": {"hits": [index]}})
 
 
@@ -172,6 +179,44 @@ async def test_a_search_ends_though_each_request_is_answered_by_another_node(mon
         cluster.wrote(["a"])
         assert await cluster.search("a", {}) == {"hits": {"hits": ["a"]}}
     assert len(cluster.searched_by) == len(cluster.refreshed_by) == 6
+    await cluster.close()
+
+
+async def _with_an_index(monkeypatch: pytest.MonkeyPatch) -> _Refreshes:
+    """A cluster of three nodes, in which the index "a" was made by this server."""
+    monkeypatch.setattr(cluster_module, "_REFRESH_PAUSES", (0.0, 0.0))
+    cluster = _Refreshes(strict=False, nodes=3)
+
+    async def create(**_: Any) -> None:
+        """Nothing: it is there at all nodes of which is not said that they lack it."""
+
+    async def get_mapping(index: str) -> JsonObject:
+        return {index: {"mappings": {"dynamic": "strict"}}}
+
+    cluster.client.indices.create = create  # type: ignore[method-assign,assignment]
+    cluster.client.indices.get_mapping = get_mapping  # type: ignore[method-assign,assignment]
+    await cluster.ensure(["a"])
+    return cluster
+
+
+async def test_one_node_that_does_not_know_an_index_of_this_server_is_not_believed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It was cut off from the others before the index was made, and the node that made it has failed since."""
+    cluster = await _with_an_index(monkeypatch)
+    cluster.without = {cluster.node}
+    assert await cluster.search("a", {}) == {"hits": {"hits": ["a"]}}
+    await cluster.close()
+
+
+async def test_an_index_that_most_nodes_do_not_know_was_removed(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = await _with_an_index(monkeypatch)
+    cluster.without = {node.config for node in cluster.client.transport.node_pool.all()}
+    assert (await cluster.search("a", {}))["hits"]["hits"] == []
+    assert len(cluster.refreshed_by) == 2
+    cluster.wrote(["a"])
+    assert (await cluster.search("a", {}))["hits"]["hits"] == []
+    assert len(cluster.refreshed_by) == 3  # now it is not expected to be there
     await cluster.close()
 
 
