@@ -235,8 +235,8 @@ class Settings:
     multi_task_limit: int = _setting(100, "most tasks in one call about several tasks", min=1)
     backup_to: str = _setting(
         "",
-        "folder or s3://bucket/prefix to which the server by itself backs up the data folder; empty: it does not; for "
-        "embedded stores only",
+        "folder or s3://bucket/prefix to which the server by itself backs up the data folder, and what is in engines; "
+        "empty: it does not",
     )
     backup_key: str = _setting(
         "",
@@ -246,6 +246,11 @@ class Settings:
     )
     backup_every: int = _setting(24, "hours from one backup to the next", min=1, max=8760)
     backup_keep: int = _setting(7, "number of backups that are kept in `backup_to`; older ones are deleted", min=1)
+    backup_work: str = _setting(
+        "",
+        "folder in which a copy of what is in engines stays from one backup to the next, which then reads only what "
+        "has changed; empty: each backup makes the copy in the data folder, and deletes it",
+    )
     backup_check_every: int = _setting(
         168,
         "hours from one check of what is in `backup_to` to the next; it reads all of it slowly; 0: there are none",
@@ -342,11 +347,14 @@ def _check(settings: Settings) -> None:
         raise SettingsError("admin_key and admin_secret: give both or neither")
     if bool(settings.tls_cert) != bool(settings.tls_key):
         raise SettingsError("tls_cert and tls_key: give both or neither")
-    for name in ("data", "backup_to", "retention_archive", "tls_cert", "tls_key"):
+    for name in ("data", "backup_to", "backup_work", "retention_archive", "tls_cert", "tls_key"):
         if str(getattr(settings, name)).startswith("~"):
             raise SettingsError(f"{name}: only a shell knows what ~ is: give the whole path of the home folder")
-    if settings.backup_to and not settings.events == settings.documents == EMBEDDED:
-        raise SettingsError("backup_to: events or documents are not in the data folder; back up their engines")
+    if settings.backup_to and (settings.events == EMBEDDED) != (settings.documents == EMBEDDED):
+        raise SettingsError(
+            "backup_to: either events or documents are in the data folder, and the others in an engine, which no backup"
+            " shows at one moment; back up both by their own means"
+        )
     if settings.port == settings.files_port:
         raise SettingsError("port and files_port: give two different ports, or files_port 0 for files below the API")
     if bool(settings.oidc_issuer) != bool(settings.oidc_client_id):

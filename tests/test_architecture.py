@@ -99,7 +99,7 @@ ALLOWED = {
     "engines": {"data_folder", "engine", "settings", "stores.documents", "stores.events", "stores.migrations"},
     "operating": {
         *("__version__", "data_folder", "engines", "events", "files", "formats", "metrics.gauges", "operating.audit"),
-        *("extras", "memory", "operating.escaping", "repeating"),
+        *("copying", "extras", "memory", "operating.escaping", "repeating"),
         *("settings", "stores.documents", "stores.events", "stores.files", "stores.inspection"),
         *("stores.reserve", "stores.snapshots", "stores.syncing", "times"),
     },

@@ -24,7 +24,7 @@ _WEEK = 168
 
 def add(commands: Commands[argparse.ArgumentParser]) -> None:
     """Add the commands."""
-    about = "back up the data folder, also while a server uses it"
+    about = "back up the data folder, and what is in engines, also while servers use them"
     backup = add_command(commands, "backup", _backup, about, ("data", "events", "documents"))
     backup.add_argument("destination", metavar="DEST", help="a folder of backups, or s3://bucket/prefix")
     instead = backup.add_mutually_exclusive_group()
@@ -40,6 +40,8 @@ def add(commands: Commands[argparse.ArgumentParser]) -> None:
     )
     # For the server that makes a backup by this command: /health tells anybody why it failed.
     backup.add_argument("--tell", action="store_true", help=argparse.SUPPRESS)
+    work = "if events and documents are in engines: a folder for a copy of them, which stays for the next backup; else"
+    backup.add_argument("--work", type=Path, metavar="DIR", help=f"{work} the setting backup_work")
     backup.add_argument("--fast", action="store_true", help="take all the time of a processor, and leave servers less")
     restore = add_command(commands, "restore", _restore, "make a data folder of a backup", ("data",))
     restore.add_argument("destination", metavar="DEST", help="a folder of backups, or s3://bucket/prefix")
@@ -106,7 +108,8 @@ def _backup(settings: Settings, options: argparse.Namespace) -> None:
             if not options.fast:
                 os.nice(19)
             progress = Progress(share=1.0 if options.fast else GENTLY)
-            made = make(settings, place, progress)
+            work = options.work or (Path(settings.backup_work) if settings.backup_work else None)
+            made = make(settings, place, progress, work=work)
             say(_line(made))
             say(f"{shown_bytes(made.manifest.copied)} were copied")
             if options.keep is not None:

@@ -6,30 +6,52 @@ from collections.abc import AsyncIterator, Sequence
 
 from apiserver.copying.retrying import CopyError, Say, patiently
 from apiserver.stores.documents.base import DocumentStore, DuplicateDocument
-from apiserver.stores.documents.query import Document, Greater, In
+from apiserver.stores.documents.query import AllOf, AtMost, Document, Filter, Greater, In, NotIn
 
 #: Documents of a page, with their contents and without.
 PAGE, PAGE_OF_IDS = 100, 5000
+#: Collections that documents of others name. They come last, in this order: if servers write meanwhile, what a document
+#: names was made before it, and so is copied.
+_NAMED = ("tasks", "models", "projects", "users", "companies")
 
 
-async def copy_documents(source: DocumentStore, target: DocumentStore, say: Say) -> int:
+async def copy_documents(source: DocumentStore, target: DocumentStore, say: Say, *, replaces: bool = False) -> int:
     """Make the target's documents those of the source; returns how many there are.
 
-    CopyError if the target holds documents that the source does not have, or if some are missing in the end.
+    If the target holds documents that the source does not have, that is a CopyError; with `replaces`, they are deleted.
+    CopyError if some are missing in the end.
     """
-    await _check_nothing_else(source, target, say)
+    collections = sorted(await patiently(say, source.collections), key=_turn)
+    if not replaces:
+        await _check_nothing_else(source, target, say)
+    for collection in {*await patiently(say, target.collections)} - {*collections} if replaces else ():
+        await patiently(say, target.delete, collection, {})
     total = 0
-    for collection in await patiently(say, source.collections):
-        number = 0
+    for collection in collections:
+        number, last = 0, ""
         async for page in _pages(source, collection, say, limit=PAGE):
+            if replaces:
+                await patiently(say, target.delete, collection, _others(page, last))
             await patiently(say, _put, target, collection, page)
-            number += len(page)
+            number, last = number + len(page), page[-1]["id"]
+        if replaces:
+            await patiently(say, target.delete, collection, {"id": Greater(last)})
         found = await patiently(say, target.count, collection, {})
         if found != number:
             raise CopyError(f"the source has {number} documents in '{collection}', the target {found}: copy again")
         say(f"documents: {number:,} in '{collection}', all there")
         total += number
     return total
+
+
+def _others(page: Sequence[Document], last: str) -> Filter:
+    """Documents that are not in a page of all documents behind the id `last`, though they would be."""
+    ids = [document["id"] for document in page]
+    return AllOf([{"id": Greater(last)}, {"id": AtMost(ids[-1])}, {"id": NotIn(ids)}])
+
+
+def _turn(collection: str) -> int:
+    return _NAMED.index(collection) if collection in _NAMED else -1
 
 
 async def _check_nothing_else(source: DocumentStore, target: DocumentStore, say: Say) -> None:

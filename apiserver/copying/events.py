@@ -42,6 +42,8 @@ class EventCopy:
     source: EventStore
     target: EventStore
     say: Say
+    replaces: bool = False
+    """Whether events of the target that the source does not have are deleted; else that is an error."""
     counts: dict[EventType, int] = field(default_factory=lambda: dict.fromkeys(EventType, 0))
     _sent: int = field(default=0, init=False)
     _say_at: float = field(default_factory=lambda: time.monotonic() + _SAY_SECONDS, init=False)
@@ -60,7 +62,9 @@ class EventCopy:
 
     async def _check_nothing_else(self, known: frozenset[Owner]) -> None:
         async for owner in self.target.owners():
-            if owner not in known and await patiently(self.say, self.target.events_count, owner) > 0:
+            if owner not in known and self.replaces:
+                await patiently(self.say, self.target.delete, [owner])
+            elif owner not in known and await patiently(self.say, self.target.events_count, owner) > 0:
                 raise CopyError(
                     f"the target holds events of '{owner.id}', but the source has none of them: copy into an empty one"
                 )
@@ -70,6 +74,8 @@ class EventCopy:
         wanted = await self._counts(self.source, owners)
         there = await self._counts(self.target, owners)
         missing = [key for key, count in wanted.items() if there[key] != count or _may_have_more(key[1], count)]
+        for owner, type in [key for key in missing if there[key]] if self.replaces else ():
+            await patiently(self.say, self.target.delete, [owner], [type])
         turns = asyncio.Semaphore(_COPIED_AT_ONCE)
         try:
             async with asyncio.TaskGroup() as group:

@@ -5,13 +5,16 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
-from typing import ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 
 from apiserver.data_folder import DataFolder
 from apiserver.settings import Settings
 from apiserver.stores.inspection import Inspection, Scrubbed
 from apiserver.stores.migrations import Step, Target
 from apiserver.stores.snapshots import Snapshot
+
+if TYPE_CHECKING:
+    from apiserver.stores.events.base import EventStoreMoment
 
 Store_co = TypeVar("Store_co", covariant=True)
 
@@ -44,6 +47,13 @@ class Engine(ABC, Generic[Store_co]):
         """A moment of what the engine keeps in the folder, for backups; None if it keeps nothing there.
 
         Raises SnapshotError. A process whose own stores are open must not call it (`stores/pages.py` says why).
+        """
+        return None
+
+    def moment(self) -> EventStoreMoment | None:
+        """The events at one moment, not open yet, for backups of what an engine keeps elsewhere than in the folder.
+
+        None: the engine keeps its events in the folder, or keeps none.
         """
         return None
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 from apiserver.copying import documents
 from apiserver.copying.documents import copy_documents
@@ -121,3 +122,29 @@ async def test_a_target_that_holds_something_else_is_refused(source: DocumentSto
     with pytest.raises(CopyError, match="the target holds documents in 'tasks' that the source does not have"):
         await copy(source, back)
     assert await back.count("projects", {}) == 0
+
+
+some_of_them = st.tuples(strategies.collections, st.sets(st.integers(0, 5))).map(
+    lambda drawn: [document for number, document in enumerate(drawn[0]) if number not in drawn[1]]
+)
+
+
+@examples(15)
+@given(some_of_them, some_of_them)
+def test_what_is_replaced_is_what_the_source_has(before: list[Document], found: list[Document]) -> None:
+    async def check() -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            source, target = (SqliteDocumentStore(Path(folder) / f"{n}.db") for n in range(2))
+            await source.open()
+            await target.open()
+            try:
+                await source.insert("things", found)
+                await target.insert("things", before)
+                await target.insert("others", before)
+                assert await copy_documents(source, target, lambda line: None, replaces=True) == len(found)
+                assert repr(await content(target)) == repr(await content(source))
+            finally:
+                await source.close()
+                await target.close()
+
+    asyncio.run(check())

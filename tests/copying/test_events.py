@@ -227,6 +227,16 @@ async def test_a_target_that_holds_something_else_is_refused() -> None:
     assert await target.events_count(OWNER) == 0
 
 
+async def test_what_a_target_has_beside_is_deleted_if_the_copy_replaces() -> None:
+    source, target = PlainEventStore(), PlainEventStore()
+    await source.add(batch(scalars([1.0]), lines(["a"])))
+    await target.add(batch(scalars([1.0], owner=OTHER)))
+    await target.add(batch(scalars([5.0, 6.0], metric="else"), lines(["b", "c"]), sample(1)))
+    await EventCopy(source, target, lambda line: None, replaces=True).run()
+    for owner in (OWNER, OTHER):
+        assert await content(target, owner) == await content(source, owner)
+
+
 async def test_what_the_target_refuses_is_an_error() -> None:
     class Refusing(PlainEventStore):
         async def add(self, batch: EventBatch) -> Mapping[str, int]:

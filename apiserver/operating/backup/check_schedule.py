@@ -71,7 +71,9 @@ class ScheduledChecks:
         is_due = bool(self._state.place) or not 0 <= time.time() - self.ended() < self._every
         if not is_due or not self._attempts.may_begin:
             return
-        with self._attempts.attempt():
+        with self._attempts.attempt(), command.turn(self._settings, "check") as is_mine:
+            if not is_mine:
+                return
             before = self._state.ended
             ended = await command.run(self._settings, "--check", "--gently")
             self._state = await asyncio.to_thread(self._look)

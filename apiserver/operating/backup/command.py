@@ -7,14 +7,21 @@ meanwhile.
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import os
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
 from apiserver.operating.backup.storage import TELLS
-from apiserver.settings import EMBEDDED, ENVIRONMENT_PREFIX, Settings
+from apiserver.settings import ENVIRONMENT_PREFIX, Settings
 
+#: The settings that the command gets by its environment, which other users of the machine cannot see.
+_PASSED = (
+    *("backup_key", "backup_check_every", "backup_work"),
+    *("events", "events_password", "events_api_key", "documents", "documents_password"),
+)
 #: Seconds that a process may take to end once it is killed.
 _ENDING = 10.0
 
@@ -31,10 +38,28 @@ class Ended(NamedTuple):
     """The same in words that anybody may read; empty: nothing is told."""
 
 
+@contextmanager
+def turn(settings: Settings, what: str) -> Iterator[bool]:
+    """Whether this process may do the work inside the block: no other one on the data folder does it at the same time.
+
+    Several workers, and servers on engines, may share a data folder.
+    """
+    lock = os.open(settings.data / f".{what}.lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+        else:
+            yield True
+    finally:
+        os.close(lock)
+
+
 async def run(settings: Settings, *flags: str) -> Ended:
-    """Run the command on the data folder and the destination of the settings. OSError: no process can be started."""
-    options = ["--data", str(settings.data), "--events", EMBEDDED, "--documents", EMBEDDED, "--tell"]
-    variables = {"BACKUP_KEY": settings.backup_key, "BACKUP_CHECK_EVERY": str(settings.backup_check_every)}
+    """Run the command on the folders and engines of the settings. OSError: no process can be started."""
+    options = ["--data", str(settings.data), "--tell"]
+    variables = {name.upper(): str(getattr(settings, name)) for name in _PASSED}
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "apiserver", "backup", settings.backup_to, *options, *flags),
         stdin=asyncio.subprocess.DEVNULL,

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Collection
 from contextlib import closing
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from apiserver import __version__, formats
 from apiserver.data_folder import DataFolder, DataFolderError
@@ -24,6 +25,7 @@ from apiserver.operating.backup.moment import Found, Moment, find_files
 from apiserver.operating.backup.progress import Progress, Say
 from apiserver.operating.backup.rereading import read_state
 from apiserver.operating.backup.storage import BackupError, Storage, require_elsewhere
+from apiserver.operating.backup.working_copy import in_folder
 from apiserver.settings import Settings
 from apiserver.stores.snapshots import SnapshotError
 
@@ -33,14 +35,21 @@ _READ = 2**20
 _MANY_PIECES = 100_000
 
 
-def make(settings: Settings, storage: Storage, progress: Progress) -> Named:
-    """Make a backup of the data folder; BackupError if that does not work."""
+def make(settings: Settings, storage: Storage, progress: Progress, *, work: Path | None = None) -> Named:
+    """Make a backup of the data folder, and of what is in engines; BackupError if that does not work.
+
+    work: where what is in engines is copied to before, if not into the data folder.
+    """
     folder = DataFolder(settings.data)
     require_elsewhere(storage.address, folder.root)
     started = time.monotonic()
     try:
         formats.require(settings)
-        with closing(Moment(settings)) as moment, storage.owned():
+        with (
+            in_folder(settings, storage, progress, work) as in_a_folder,
+            closing(Moment(in_a_folder)) as moment,
+            storage.owned(),
+        ):
             suspects = read_state(folder, storage.address).suspects
             there = _look(storage, {*suspects}, progress.say)
             moment.begin()

@@ -40,12 +40,6 @@ _TRIES = 10_000
 #: Files that are left for all else that the process opens.
 _SPARE = 64
 
-ENGINES = (
-    "{setting} are not in the data folder, but in an engine with snapshots of its own. Either back up that engine by"
-    " its own means, and the data folder by yours; or stop the servers, copy all to a folder (apiserver copy --to"
-    " FOLDER), and back up that folder (apiserver backup DEST --data FOLDER)"
-)
-
 
 @dataclass(slots=True)
 class Found:
@@ -78,16 +72,15 @@ class Found:
 
 
 class Moment:
-    """The moment, from `begin` until `close`."""
+    """The moment, from `begin` until `close`. Events and documents are in the data folder of the settings."""
 
     def __init__(self, settings: Settings) -> None:
         self._folder = DataFolder(settings.data)
         self._snapshots: list[Snapshot] = []
         try:
-            for setting, engine in (("events", event_engine(settings)), ("documents", document_engine(settings))):
+            for engine in (event_engine(settings), document_engine(settings)):
                 snapshot = engine.snapshot(self._folder)
-                if snapshot is None:
-                    raise BackupError(ENGINES.format(setting=setting), f"{setting} are not in the data folder")
+                assert snapshot is not None
                 self._snapshots.append(snapshot)
         except SnapshotError as error:
             self.close()

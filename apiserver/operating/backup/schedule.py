@@ -62,12 +62,13 @@ class ScheduledBackups:
         }
 
     async def _make_if_due(self) -> None:
-        if not self._attempts.may_begin:
+        if not self._attempts.may_begin or not (self._looks or self._is_due()):
             return
-        with self._attempts.attempt():
-            if self._looks or self._is_due():  # somebody may have made one by the command
-                self._looks = True  # again if this fails: a backup may be there, though its process ended badly
-                self._newest = await asyncio.to_thread(self._look)
+        with self._attempts.attempt(), command.turn(self._settings, "backup") as is_mine:
+            if not is_mine:
+                return
+            self._looks = True  # again if this fails: a backup may be there, though its process ended badly
+            self._newest = await asyncio.to_thread(self._look)  # somebody may have made one
             if self._is_due():
                 await self._make()
                 self._newest = await asyncio.to_thread(self._look)

@@ -390,3 +390,24 @@ class EventStore(Protocol):
         owners, left by a server that died, are still returned later: a caller who does not know them cannot have
         written their documents.
         """
+
+
+class EventStoreMoment(EventStore, Protocol):
+    """The events of an engine as they are at one moment, to be read while servers write to the engine.
+
+    From `open` on, `owners_to_restate` returns all owners of whom something may have come that their documents did not
+    show when the store was opened. So documents are read between `open` and `begin`.
+    """
+
+    async def begin(self) -> None:
+        """Begin the moment: the store shows what was acknowledged before, whatever servers do from now on."""
+
+    @property
+    def place(self) -> Cursor:
+        """A place just before the moment, which JSON can have."""
+
+    async def changed_since(self, place: Cursor) -> Collection[Owner]:
+        """Owners of whom events were added or replaced since an earlier moment with this place, perhaps with others.
+
+        Of others, events may have been deleted: then they have fewer of a type.
+        """

@@ -224,12 +224,6 @@ def test_a_folder_without_data_is_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "backups").exists()
 
 
-def test_engines_are_refused_and_explained(tmp_path: Path) -> None:
-    settings = Settings(data=tmp_path / "data", events="elasticsearch://es", documents="mongodb://mongo/db")
-    with pytest.raises(BackupError, match="apiserver copy --to FOLDER"):
-        make(settings, Folder(tmp_path / "backups"), quiet())
-
-
 def test_two_backups_at_once_are_refused(data: Path, destination: Path) -> None:
     with Folder(destination).owned(), pytest.raises(BackupError, match="another backup"):
         backed_up(data, destination)

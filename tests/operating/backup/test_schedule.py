@@ -15,7 +15,7 @@ from apiserver.operating.backup.checking import check, forget
 from apiserver.operating.backup.folder import Folder
 from apiserver.operating.backup.schedule import ScheduledBackups
 from apiserver.operating.backup.storage import BackupError
-from apiserver.settings import Settings, SettingsError, load
+from apiserver.settings import Settings
 from tests.harness import Served, served, wait_until
 from tests.operating.backup.conftest import backed_up, quiet
 
@@ -193,8 +193,3 @@ async def test_why_the_command_failed_is_told_without_paths(data: Path, tmp_path
         await backups._make_if_due()
     assert str(tmp_path) in str(failure.value)
     assert backups.report()["why"] == "the data folder cannot be used"
-
-
-def test_engines_make_no_backups() -> None:
-    with pytest.raises(SettingsError, match="backup_to: events or documents are not in the data folder"):
-        load({"backup_to": "/backups", "events": "elasticsearch://es"})

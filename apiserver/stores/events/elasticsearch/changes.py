@@ -155,7 +155,7 @@ async def changes_since(cluster: Cluster, deletions: Deletions, query: ChangesQu
     companies = sorted({owner.company for owner in query.owners})
     indices = _indices(cluster.prefix, companies)
     watched = [*indices, deletions.index]
-    shards = await _shards(cluster, watched)
+    shards = await shards_of(cluster, watched)
     reached = {name: [one.uuid, *one.checkpoints] for name, one in shards.items()}
     found = Changes([_ENGINE, companies, reached])
     if query.since is None:
@@ -188,7 +188,7 @@ async def place_at(cluster: Cluster, cursor: Cursor, index: str, owner: Owner) -
     return shard
 
 
-async def _shards(cluster: Cluster, indices: Sequence[str]) -> dict[str, Shards]:
+async def shards_of(cluster: Cluster, indices: Sequence[str]) -> dict[str, Shards]:
     """What the shards of these indices have done; an index that is not there is left out."""
     found = {}
     for name, index in (await cluster.shard_stats(indices)).items():

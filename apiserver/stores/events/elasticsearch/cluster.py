@@ -41,9 +41,9 @@ from apiserver.stores.events.elasticsearch.node import CBOR, client_of, leave
 _LONG_TIMEOUT = 600.0
 _LEAST_VERSION = 8
 #: The answer of an index that is not there.
-_NOTHING: JsonObject = {"hits": {"total": {"value": 0}, "hits": []}}
+NOTHING: JsonObject = {"hits": {"total": {"value": 0}, "hits": []}}
 #: What `visible` answers: decoding what nobody reads would take as long.
-_VISIBLE = "hits.hits._seq_no,hits.hits.fields"
+VISIBLE = "hits.hits._seq_no,hits.hits.fields"
 _SEARCHES_AT_ONCE = 200
 #: Seconds between attempts to refresh all copies of shards, one of which may be at a node that has just gone.
 _REFRESH_PAUSES = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6)
@@ -265,7 +265,7 @@ class Cluster:
                 body=body,
             ),
         )
-        return _NOTHING if answer is None else dict(answer.body)
+        return NOTHING if answer is None else dict(answer.body)
 
     async def visible(
         self, index: str, body: JsonObject, *, routing: str | None, preference: str, binary: bool
@@ -274,14 +274,14 @@ class Cluster:
 
         `binary`: stored bytes come as bytes, not as base64.
         """
-        params = {"preference": preference, "allow_partial_search_results": "false", "filter_path": _VISIBLE}
+        params = {"preference": preference, "allow_partial_search_results": "false", "filter_path": VISIBLE}
         params |= {"routing": routing} if routing is not None else {}
         headers = {"accept": CBOR if binary else "application/json", "content-type": "application/json"}
         with errors(), no_index() as missing:
             answer = await self.client.perform_request(
                 "POST", f"/{index}/_search", params=params, headers=headers, body=body
             )
-        return _NOTHING if missing else _NOTHING | answer.body
+        return NOTHING if missing else NOTHING | answer.body
 
     async def search_shard(self, index: str, shard: int, body: JsonObject) -> JsonObject:
         """The answer of one shard, after making the index visible. A missing index is empty."""
@@ -291,7 +291,7 @@ class Cluster:
                 index=index, preference=f"_shards:{shard}", allow_partial_search_results=False, body=body
             ),
         )
-        return _NOTHING if answer is None else dict(answer.body)
+        return NOTHING if answer is None else dict(answer.body)
 
     async def shard_stats(self, indices: Sequence[str]) -> dict[str, JsonObject]:
         """By index, its `uuid` and, in `shards`, the numbers `seq_no` of each copy of each shard."""
@@ -352,7 +352,7 @@ class Cluster:
                 error = one.get("error")
                 if error is not None and error.get("type") != MISSING:
                     raise busy(one["status"], str(error.get("type")), error.get("reason"))
-                found.append(_NOTHING if error is not None else one)
+                found.append(NOTHING if error is not None else one)
         return found
 
     async def composite(

@@ -13,7 +13,7 @@ from apiserver.stores.events.elasticsearch.address import elasticsearch_address
 from apiserver.stores.migrations import Step, Target
 
 if TYPE_CHECKING:
-    from apiserver.stores.events.base import EventStore
+    from apiserver.stores.events.base import EventStore, EventStoreMoment
     from apiserver.stores.inspection import Inspection
 
 
@@ -38,6 +38,11 @@ class ElasticsearchEngine(Engine["EventStore"]):
         from apiserver.stores.events.elasticsearch.inspection import looking_at
 
         return looking_at(self.address)
+
+    def moment(self) -> EventStoreMoment:
+        from apiserver.stores.events.elasticsearch.moment import ElasticsearchMoment
+
+        return ElasticsearchMoment(self.address)
 
     async def move(self, say: Callable[[str], None], *, checking: bool) -> bool:
         """Move points and log lines that older versions kept, a document each, into blocks."""

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
 from apiserver.events.changes import Changes, ChangesQuery, Cursor
 from apiserver.events.model import (
@@ -84,6 +84,9 @@ class ElasticsearchEventStore(ScalarReads, LogReads):
     seconds.
     """
 
+    compacts: ClassVar[bool] = True
+    """Whether it compacts what is there, as long as it is open."""
+
     def __init__(
         self,
         address: ElasticsearchAddress,
@@ -108,7 +111,7 @@ class ElasticsearchEventStore(ScalarReads, LogReads):
         """Connect; raise EventStoreError if no node answers, or the schema is not that of this version."""
         if self._parts is not None:
             return
-        cluster = Cluster(self._address, strict=self._strict)
+        cluster = self._connect()
         try:
             await cluster.check_version()
             await check_schema(cluster.client, cluster.prefix, migrate=self._migrate)
@@ -127,7 +130,8 @@ class ElasticsearchEventStore(ScalarReads, LogReads):
                 EventType.LOG: Compacts(logs.compact, lines.crowded),
             }
         )
-        compactor.start()
+        if self.compacts:
+            compactor.start()
         self._parts = _Parts(
             cluster,
             scalars,
@@ -138,6 +142,9 @@ class ElasticsearchEventStore(ScalarReads, LogReads):
             marks,
             deletions,
         )
+
+    def _connect(self) -> Cluster:
+        return Cluster(self._address, strict=self._strict)
 
     async def close(self) -> None:
         """Stop compacting, and close the connections."""
