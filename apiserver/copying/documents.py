@@ -15,6 +15,10 @@ PAGE, PAGE_OF_IDS = 100, 5000
 _NAMED = ("tasks", "models", "projects", "users", "companies")
 
 
+class _NameTaken(CopyError):
+    """Another document of the target has a name, or another unique value, of one that is copied."""
+
+
 async def copy_documents(source: DocumentStore, target: DocumentStore, say: Say, *, replaces: bool = False) -> int:
     """Make the target's documents those of the source; returns how many there are.
 
@@ -28,20 +32,32 @@ async def copy_documents(source: DocumentStore, target: DocumentStore, say: Say,
         await patiently(say, target.delete, collection, {})
     total = 0
     for collection in collections:
-        number, last = 0, ""
-        async for page in _pages(source, collection, say, limit=PAGE):
-            if replaces:
-                await patiently(say, target.delete, collection, _others(page, last))
-            await patiently(say, _put, target, collection, page)
-            number, last = number + len(page), page[-1]["id"]
-        if replaces:
-            await patiently(say, target.delete, collection, {"id": Greater(last)})
-        found = await patiently(say, target.count, collection, {})
-        if found != number:
-            raise CopyError(f"the source has {number} documents in '{collection}', the target {found}: copy again")
-        say(f"documents: {number:,} in '{collection}', all there")
+        try:
+            number = await _copy(source, target, collection, say, replaces=replaces)
+        except _NameTaken:
+            if not replaces:
+                raise
+            # The document that has the name now comes before the one that had it: so all are put anew.
+            await patiently(say, target.delete, collection, {})
+            number = await _copy(source, target, collection, say, replaces=replaces)
         total += number
+        say(f"documents: {number:,} in '{collection}', all there")
     return total
+
+
+async def _copy(source: DocumentStore, target: DocumentStore, collection: str, say: Say, *, replaces: bool) -> int:
+    number, last = 0, ""
+    async for page in _pages(source, collection, say, limit=PAGE):
+        if replaces:
+            await patiently(say, target.delete, collection, _others(page, last))
+        await patiently(say, _put, target, collection, page)
+        number, last = number + len(page), page[-1]["id"]
+    if replaces:
+        await patiently(say, target.delete, collection, {"id": Greater(last)})
+    found = await patiently(say, target.count, collection, {})
+    if found != number:
+        raise CopyError(f"the source has {number} documents in '{collection}', the target {found}: copy again")
+    return number
 
 
 def _others(page: Sequence[Document], last: str) -> Filter:
@@ -92,4 +108,4 @@ async def _put(target: DocumentStore, collection: str, page: Sequence[Document])
     try:
         await target.insert(collection, differing)
     except DuplicateDocument as error:
-        raise CopyError(f"'{collection}' of the target holds other documents already: {error}") from error
+        raise _NameTaken(f"'{collection}' of the target holds other documents already: {error}") from error

@@ -124,6 +124,20 @@ async def test_a_target_that_holds_something_else_is_refused(source: DocumentSto
     assert await back.count("projects", {}) == 0
 
 
+@pytest.mark.parametrize("is_there_still", [False, True])
+async def test_a_name_that_another_document_had_before_is_replaced(
+    source: DocumentStore, back: DocumentStore, is_there_still: bool
+) -> None:
+    """As when a project is deleted, or renamed, and another one is made with its name."""
+    await back.insert("projects", [{"id": "z", "company": "c", "name": "taken"}])
+    await source.insert("projects", [{"id": id, "company": "c", "name": id} for id in ("b", "c", "d")])
+    await source.insert("projects", [{"id": "a", "company": "c", "name": "taken"}])
+    if is_there_still:
+        await source.insert("projects", [{"id": "z", "company": "c", "name": "renamed"}])
+    await copy_documents(source, back, lambda line: None, replaces=True)
+    assert await content(back) == await content(source)
+
+
 some_of_them = st.tuples(strategies.collections, st.sets(st.integers(0, 5))).map(
     lambda drawn: [document for number, document in enumerate(drawn[0]) if number not in drawn[1]]
 )
