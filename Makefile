@@ -74,8 +74,9 @@ longer: $(NEEDED)
 	EVENTS_HOSTILE=long REQUIRE_ENGINES=1 $(BIN)/python -m pytest tests/hostile
 	for seed in $$(shuf -i 1-4294967295 -n $(SEEDS)); do \
 		run="$(BIN)/python -m pytest --hypothesis-seed=$$seed"; echo "seed $$seed"; \
-		EVENTS_EXAMPLES=$(EXAMPLES) $$run tests/aggregation tests/copying tests/data tests/events tests/hostile/test_cost.py \
-			tests/importing tests/rpc \
+		EVENTS_EXAMPLES=$(EXAMPLES) $$run tests/aggregation tests/connections tests/copying tests/data tests/events tests/files \
+			tests/hostile/test_cost.py tests/importing tests/metrics tests/otlp tests/rpc tests/services/history \
+			tests/services/quotas tests/test_json_structure.py tests/test_protobuf_wire.py \
 			tests/stores/documents tests/stores/events/embedded/test_brute_force.py \
 			tests/stores/events/embedded/test_damage.py tests/stores/events/columns/test_stats.py \
 			tests/stores/events/columnar || exit 1; \
@@ -86,7 +87,7 @@ longer: $(NEEDED)
 			tests/robustness/test_soak.py tests/operating/backup/test_under_load.py tests/engines/test_kill.py \
 			tests/stores/events/elasticsearch/test_steps.py \
 			tests/stores/events/embedded/test_kill.py tests/stores/test_pages.py || exit 1; \
-		EVENTS_FAULTS=$$(($(KILLS) * 10)) $$run tests/robustness/test_failing_calls.py \
+		EVENTS_FAULTS=$$(($(KILLS) * 10)) $$run -m '' tests/robustness/test_failing_calls.py \
 			tests/stores/events/embedded/test_failing_calls.py || exit 1; \
 	done
 

@@ -37,6 +37,6 @@ def seed_of(config: pytest.Config) -> str | None:
 
 
 # No test says how fast this machine is, and no run knows what another one found.
-_ANYWHERE = settings(examples(100), deadline=None, database=None, suppress_health_check=list(HealthCheck))
+_ANYWHERE = settings(examples(50), deadline=None, database=None, suppress_health_check=list(HealthCheck))
 settings.register_profile("others", _ANYWHERE)
 settings.register_profile("same", _ANYWHERE, derandomize=True)

@@ -1,6 +1,6 @@
 """Calls to the disk fail, each in turn, of whatever else writes than the store of events: nothing acknowledged is lost.
 
-`EVENTS_FAULTS=1000 pytest tests/robustness/test_failing_calls.py` lets each call fail. Those of events are in
+`EVENTS_FAULTS=1000 pytest -m '' tests/robustness/test_failing_calls.py` lets each call fail. Those of events are in
 `tests/stores/events/embedded/test_failing_calls.py`.
 """
 
@@ -16,8 +16,9 @@ import pytest
 
 from tests.copying.failing_calls import COPIED
 from tests.harness import served
+from tests.longer import beyond
 from tests.operating.backup.failing_calls import DATA
-from tests.robustness.injecting import KINDS, run
+from tests.robustness.injecting import KINDS, SOME_KINDS, run
 from tests.robustness.preloading import built
 
 FAULTS = int(os.environ.get("EVENTS_FAULTS", "3"))
@@ -57,7 +58,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", beyond(SOME_KINDS, KINDS))
 @pytest.mark.parametrize("writer", WRITERS, ids=lambda name: name.split(".")[-2])
 def test_failing_calls_lose_nothing(
     tmp_path: Path,

@@ -52,6 +52,7 @@ def test_a_group_is_one_curve(page: Page, lab: Lab) -> None:
     expect(page).to_have_url(re.compile("group=hyperparams.Args/optimizer&spread=quartiles"))
 
 
+@pytest.mark.longer
 def test_a_group_is_a_range_of_a_parameter(page: Page, server: Served) -> None:
     project = server.call("projects.create", {"name": "Rates", "description": ""})["id"]
     for n in range(1, 61):
@@ -178,6 +179,7 @@ def test_a_brush_chooses_runs_on_all_tabs(page: Page, lab: Lab) -> None:
     expect(page.locator("tbody th[scope=row]")).to_have_count(len(RUNS))
 
 
+@pytest.mark.longer
 def test_brushes_and_runs_are_reached_by_keys(page: Page, lab: Lab) -> None:
     page.goto(compare(lab, tab="parallel"))
     slider = page.get_by_role("slider", name="Choose runs by optimizer")
@@ -206,6 +208,7 @@ def test_a_rectangle_in_the_scatter_chooses_runs(page: Page, lab: Lab) -> None:
     expect(page).to_have_url(re.compile("brush=.*brush="))
 
 
+@pytest.mark.longer
 def test_the_base_run_is_chosen_and_runs_come_and_go(page: Page, lab: Lab) -> None:
     page.goto(compare(lab, ["resnet-50", "vit-base"], tab="differences"))
     head = page.get_by_role("region", name="Differences").locator("thead th")

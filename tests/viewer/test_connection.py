@@ -129,6 +129,7 @@ def test_a_stream_that_falls_silent_is_lost(told: Page, talkative: tuple[Served,
     live(page)
 
 
+@pytest.mark.longer
 def test_the_table_comes_when_the_server_is_back(page: Page, server: Served, lab: Lab, faults: Faults) -> None:
     page.goto(f"/projects/{lab.project}")
     page.get_by_role("link", name="vit-large").wait_for()
@@ -141,6 +142,7 @@ def test_the_table_comes_when_the_server_is_back(page: Page, server: Served, lab
     expect(page.get_by_role("alert")).to_have_count(0)
 
 
+@pytest.mark.longer
 def test_a_page_that_follows_nothing_comes_when_the_server_is_back(
     page: Page, server: Served, lab: Lab, faults: Faults
 ) -> None:

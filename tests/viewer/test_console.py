@@ -131,6 +131,7 @@ def test_a_search_looks_through_the_whole_log(page: Page, long_log: Log) -> None
     page.get_by_text(f"4 of {LINES:,} lines").wait_for(timeout=SEARCH_PATIENCE)
 
 
+@pytest.mark.longer
 def test_a_wrong_expression_is_explained(page: Page, long_log: Log, faults: Any) -> None:
     faults.allow("status of 400")
     opened(page, f"{long_log.address}?q=(&regex=1")
@@ -235,6 +236,7 @@ def test_progress_bars_are_folded(page: Page, server: Served) -> None:
     expect(line(page, 101)).to_be_in_viewport()
 
 
+@pytest.mark.longer
 def test_bars_between_other_lines_fold_and_are_unfolded(page: Page, server: Served) -> None:
     log = Log(server, "bars between lines")
     bars = [f"train: {n}%|{'█' * (n // 10)}| {n}/100 [00:01<00:09, 9.9it/s]" for n in range(101)]
@@ -248,6 +250,7 @@ def test_bars_between_other_lines_fold_and_are_unfolded(page: Page, server: Serv
     expect(line(page, 201)).to_be_in_viewport()
 
 
+@pytest.mark.longer
 def test_progress_bars_are_no_errors(page: Page, server: Served) -> None:
     log = Log(server, "bars on stderr")
     bars = [f"\r{n}%|██| {n}/100 [00:01<00:09, 9.9it/s]" for n in range(50)]
@@ -336,6 +339,7 @@ def test_a_run_without_a_log_says_so(page: Page, server: Served) -> None:
     expect(line(page, 1)).to_contain_text("first")
 
 
+@pytest.mark.longer
 def test_the_console_fits_on_a_phone(phone: Page, lab: Lab) -> None:
     phone.goto(f"{lab.at('resnet-50')}/console")
     log = phone.get_by_role("log", name="Console")

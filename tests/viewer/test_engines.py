@@ -63,6 +63,7 @@ def test_curves_with_their_extremes_follow_the_run(shown: Page, on_engines: tupl
     expect(card).to_contain_text("2,201 points")
 
 
+@pytest.mark.longer
 def test_plots_and_images(shown: Page, lab: Lab) -> None:
     shown.goto(lab.at("resnet-50", "plots"))
     expect(shown.get_by_text("recall")).to_be_visible()
@@ -77,6 +78,7 @@ def test_the_console_and_its_search(shown: Page, lab: Lab) -> None:
     expect(shown.get_by_text("worker lost").first).to_be_visible()
 
 
+@pytest.mark.longer
 def test_runs_beside_each_other(shown: Page, lab: Lab) -> None:
     tasks = ",".join([lab.tasks["resnet-50"], lab.tasks["vit-base"]])
     shown.goto(f"/projects/{lab.project}/compare?tasks={tasks}")

@@ -69,6 +69,7 @@ def test_the_chosen_tab_is_in_sight_on_a_phone(phone: Page, lab: Lab) -> None:
         expect(phone.get_by_role("tab", name=tab)).to_be_in_viewport(ratio=0.99)
 
 
+@pytest.mark.longer
 def test_the_navigation_marks_the_part_that_a_page_belongs_to(page: Page, lab: Lab) -> None:
     marked = page.get_by_role("navigation", name="Main").locator("[aria-current]")
     menu = page.get_by_role("banner").get_by_role("button", name=" menu")

@@ -92,6 +92,7 @@ def test_one_iteration_of_all_metrics_is_in_the_address(page: Page, server: Serv
     expect(page.get_by_role("article", name="a / x")).to_contain_text("iteration 20")
 
 
+@pytest.mark.longer
 def test_variants_that_are_older_than_others_are_shown_too(page: Page, server: Served, lab: Lab) -> None:
     _, address = run_with(server, lab, plot("a", "final", bars(1), 10), plot("a", "each", bars(2), 20))
     page.goto(f"{address}/plots")
@@ -115,6 +116,7 @@ def test_the_large_bundle_is_loaded_for_a_figure_that_needs_it(page: Page, serve
     assert any("plotly-strict" in url for url in loaded)
 
 
+@pytest.mark.longer
 def test_figures_follow_the_theme_unless_they_have_colours_of_their_own(
     browser: Browser, server: Served, lab: Lab, faults: Faults
 ) -> None:
@@ -130,6 +132,7 @@ def test_figures_follow_the_theme_unless_they_have_colours_of_their_own(
         _until(lambda: pixel(page, plain, 0.99, 0.99) == "255,255,255", page)
 
 
+@pytest.mark.longer
 def test_figures_off_the_screen_are_given_up(page: Page, server: Served, lab: Lab) -> None:
     _, address = run_with(server, lab, *(plot(f"metric {n:02}", "bars", bars(n)) for n in range(40)))
     page.goto(f"{address}/plots")
@@ -276,6 +279,7 @@ def test_the_frame_reaches_nothing_but_its_figures(page: Page, lab: Lab, faults:
     expect(figure(page, "weights / layer 1")).to_have_attribute("data-state", "drawn")
 
 
+@pytest.mark.longer
 def test_a_frame_that_was_left_is_replaced(page: Page, lab: Lab, faults: Faults) -> None:
     faults.allow(r"policy|Content Security Policy|ERR_BLOCKED")
     page.goto(lab.at("resnet-50", "plots") + "?q=weights")

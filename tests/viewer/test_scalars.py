@@ -185,6 +185,7 @@ def test_the_chart_that_is_zoomed_asks_first_and_the_others_follow(page: Page, r
     assert "val/loss" not in asked[1]
 
 
+@pytest.mark.longer
 def test_after_all_of_x_was_shown_no_chart_is_first(page: Page, runs: Runs) -> None:
     page.goto(runs.at("several"))
     figure = _figure(page, "val/loss")
@@ -438,6 +439,7 @@ def test_an_invalid_expression_is_called_so(page: Page, runs: Runs) -> None:
     expect(page.get_by_text("(a is not a valid expression")).to_be_visible()
 
 
+@pytest.mark.longer
 def test_the_wheel_alone_says_which_key_zooms(page: Page, runs: Runs) -> None:
     page.goto(runs.at("spike"))
     page.get_by_role("figure", name="loss").hover()

@@ -96,6 +96,7 @@ def test_names_stay_in_sight_while_columns_are_scrolled(page: Page, many: str) -
     assert (name.bounding_box(), head.bounding_box()) == before
 
 
+@pytest.mark.longer
 def test_no_cell_covers_the_line_below_its_row(page: Page, many: str) -> None:
     page.goto(f"/projects/{many}?sort=name")
     row = page.get_by_role("grid", name="Runs").get_by_role("row", name="run 0003")
@@ -336,6 +337,7 @@ def test_what_the_server_refuses_to_delete_is_named(page: Page, server: Served, 
     assert server.call("models.get_by_id", {"model": model})
 
 
+@pytest.mark.longer
 def test_many_runs_are_counted_and_a_group_that_is_deleted_goes(page: Page, server: Served) -> None:
     project = str(server.call("projects.create", {"name": f"Groups {uuid4()}"})["id"])
     with server.client() as client:

@@ -70,7 +70,7 @@ def things(mongodb_url: str) -> Iterator[Things]:
 
 
 @given(strategies.collections, strategies.filters)
-@settings(SAME, max_examples=200)
+@settings(SAME, max_examples=80)
 def test_a_filter_finds_what_it_matches(things: Things, documents: list[Document], filter: Filter) -> None:
     condition = parse_filter(filter)
     expected = [document for document in documents if meets(condition)(document)]
@@ -89,7 +89,7 @@ changes = st.lists(st.tuples(strategies.filters, strategies.updates), min_size=1
 
 
 @given(strategies.collections, changes)
-@settings(SAME, max_examples=100)
+@settings(SAME, max_examples=50)
 def test_updates_do_what_the_dialect_says(
     things: Things, documents: list[Document], changes: list[tuple[Filter, Update]]
 ) -> None:
@@ -160,7 +160,7 @@ sorts = st.lists(
 
 
 @given(st.lists(st.fixed_dictionaries({}, optional={"a": sortable, "b": sortable}), max_size=8), sorts)
-@settings(SAME, max_examples=100)
+@settings(SAME, max_examples=50)
 def test_a_sort_orders_by_value(things: Things, given: list[Document], sort: Sort) -> None:
     documents = [{"id": str(number), **document} for number, document in enumerate(given)]
     expected = in_order(documents, parse_sort(sort, NUMERIC["things"]))
@@ -184,7 +184,7 @@ fields = st.sampled_from(["a", "b", "a.a", "b.a", "a.a.b", "big.a", "id", "a.0",
     ),
     st.lists(fields, min_size=1, max_size=3),
 )
-@settings(SAME, max_examples=60)
+@settings(SAME, max_examples=40)
 def test_projections_counts_and_values_are_those_of_sqlite(
     things: Things, given: list[Document], fields: list[str]
 ) -> None:
@@ -212,7 +212,7 @@ def names_of(value: Any) -> Any:
 
 
 @given(strategies.collections, st.sampled_from(["a", "big", 'q"']), st.sampled_from([{}, {"a": Matches("a|b")}]))
-@settings(SAME, max_examples=80)
+@settings(SAME, max_examples=40)
 def test_varieties_have_all_names_there_are(
     things: Things, documents: list[Document], field: str, filter: Filter
 ) -> None:
@@ -230,7 +230,7 @@ def test_varieties_have_all_names_there_are(
 
 
 @given(strategies.collections, strategies.filters, strategies.updates)
-@settings(SAME, max_examples=100)
+@settings(SAME, max_examples=50)
 def test_one_document_is_found_and_updated(
     things: Things, documents: list[Document], filter: Filter, update: Update
 ) -> None:

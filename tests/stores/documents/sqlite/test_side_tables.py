@@ -150,7 +150,7 @@ _numbers = st.sampled_from(["1", "10", "2", "1e1", "1e999", 3, 2.5, True, "", No
     changed=strategies.collections,
     changes=st.lists(st.sampled_from(["replace", "set", "delete"]), min_size=6, max_size=6),
 )
-@examples(50)
+@examples(30)
 def test_what_is_found_is_what_the_dialect_says(
     few: int,
     look: int,
@@ -238,7 +238,7 @@ _pieces = st.sampled_from(
     options=st.sampled_from(["", "i"]),
     paths=st.sets(st.sampled_from(["id", "a", "b", "a.b"]), min_size=1).map(sorted),
 )
-@examples(60)
+@examples(30)
 def test_a_pattern_is_found_wherever_it_is(
     few: int, texts: list[Document], pattern: str, options: str, paths: list[str]
 ) -> None:

@@ -67,7 +67,7 @@ class Things:
 
 
 @given(strategies.collections, strategies.filters)
-@examples(200)
+@examples(100)
 def test_a_filter_finds_what_it_matches(documents: list[Document], filter: Filter) -> None:
     condition = parse_filter(filter)
     expected = sorted(document["id"] for document in documents if meets(condition)(document))
@@ -158,7 +158,7 @@ def test_patterns_with_text_in_them(path: str) -> None:
 
 
 @given(strategies.collections, strategies.sorts)
-@examples(150)
+@examples(75)
 def test_a_sort_orders_by_value(documents: list[Document], sort: Sort) -> None:
     terms = parse_sort(sort, TABLE.numeric)
     assume(not any(sorts_by_an_object(document, term) for document in documents for term in terms))

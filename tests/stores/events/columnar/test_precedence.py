@@ -225,4 +225,4 @@ class Servers(RuleBasedStateMachine):
 
 
 TestServers = Servers.TestCase
-TestServers.settings = settings(examples(150), stateful_step_count=50)
+TestServers.settings = settings(examples(75), stateful_step_count=50)

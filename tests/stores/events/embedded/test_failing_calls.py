@@ -1,6 +1,6 @@
 """Calls to the disk fail, each in turn: nothing acknowledged is lost, and everything goes on when they fail no more.
 
-`EVENTS_FAULTS=1000 pytest tests/stores/events/embedded/test_failing_calls.py` lets each of about 700 calls fail.
+`EVENTS_FAULTS=1000 pytest -m '' tests/stores/events/embedded/test_failing_calls.py` lets each of about 700 calls fail.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.robustness.injecting import KINDS, run
+from tests.longer import beyond
+from tests.robustness.injecting import KINDS, SOME_KINDS, run
 from tests.robustness.preloading import built
 
 #: Calls that fail of each kind, and how many there are about.
@@ -25,7 +26,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return built("faults.c", tmp_path_factory.mktemp("faults"))
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", beyond(SOME_KINDS, KINDS))
 def test_failing_calls_lose_nothing(tmp_path: Path, library: Path, dice: random.Random, kind: str) -> None:
     calls = range(SYNCS if "sync" in kind else CALLS)
     chosen = sorted({1, *dice.sample(calls, min(FAULTS, len(calls)))})  # 1 is within the folder's lock
