@@ -11,7 +11,8 @@ from urllib.error import URLError
 
 from tests.engines import elasticsearch
 from tests.engines.nodes import ProcessNode
-from tests.harness import free_ports, wait_until
+from tests.engines.wires import Wires
+from tests.harness import PATIENCE, free_ports, wait_until
 
 _NAMES = ("one", "two", "three")
 _HEAP = "512m"
@@ -62,7 +63,7 @@ class ElasticsearchCluster:
                 continue
         return elasticsearch.call(last, method, path, body)
 
-    def wait_until_complete(self) -> None:
+    def wait_until_complete(self, seconds: float = PATIENCE) -> None:
         """Wait until all nodes are in the cluster, and every shard has all its copies and stays where it is."""
         wanted = f"wait_for_status=green&wait_for_nodes={len(self.nodes)}&wait_for_no_relocating_shards=true&timeout=1s"
 
@@ -72,28 +73,34 @@ class ElasticsearchCluster:
             except (URLError, ConnectionError, TimeoutError):
                 return False
 
-        wait_until(is_complete)
+        wait_until(is_complete, seconds)
 
 
-def cluster(folder: Path, nodes: int = len(_NAMES), *, heap: str = _HEAP, quick: bool = True) -> ElasticsearchCluster:
+def cluster(
+    folder: Path, nodes: int = len(_NAMES), *, heap: str = _HEAP, quick: bool = True, wires: Wires | None = None
+) -> ElasticsearchCluster:
     """A cluster that is not started yet, with its data below `folder`; Unavailable where it cannot be had.
 
-    nodes: two or three. quick: as of a single node.
+    nodes: two or three. quick: as of a single node. wires: what the nodes reach one another by, if not directly.
     """
     ports = dict(zip(_NAMES[:nodes], free_ports(nodes), strict=True))
+    published = wires.lead_to(ports) if wires is not None else ports
     together = {
         "discovery.type": "multi-node",
         "cluster.name": folder.name,
         "cluster.initial_master_nodes": ",".join(ports),
-        "discovery.seed_hosts": ",".join(f"127.0.0.1:{port}" for port in ports.values()),
+        "discovery.seed_hosts": ",".join(f"127.0.0.1:{port}" for port in published.values()),
         # Shards stay where a test has put them.
         "cluster.routing.rebalance.enable": "none",
     }
-    return ElasticsearchCluster(
-        {
-            name: elasticsearch.process(
-                folder / name, heap, quick=quick, settings={**together, "node.name": name, "transport.port": port}
-            )
-            for name, port in ports.items()
-        }
-    )
+    of_each: dict[str, dict[str, str | int]] = {
+        name: {"node.name": name, "transport.port": port, "transport.publish_port": published[name]}
+        for name, port in ports.items()
+    }
+    made = {
+        name: elasticsearch.process(folder / name, heap, quick=quick, settings={**together, **own})
+        for name, own in of_each.items()
+    }
+    if wires is not None:
+        wires.nodes = made
+    return ElasticsearchCluster(made)

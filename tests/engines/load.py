@@ -3,6 +3,7 @@
 A writer's batch n is the same whenever it is made: a point on each of its next iterations (sometimes many of them), a
 point that overwrites one of an earlier batch, and log lines that share one timestamp. Readers look at everything again
 and again. They must find what their server acknowledged before they began, nothing twice, and only what was sent.
+Deleters fill an owner and delete all that it has, again and again.
 """
 
 from __future__ import annotations
@@ -48,6 +49,8 @@ class Store(Protocol):
     """What the load asks of a server's store; an EventStore has all of it."""
 
     async def add(self, batch: EventBatch) -> object: ...
+
+    async def delete(self, owners: Sequence[Owner]) -> object: ...
 
     async def scalar_points(self, series: SeriesQuery, page: PageQuery[ScalarPosition]) -> ScalarPoints: ...
 
@@ -114,21 +117,24 @@ class Writer(Caller):
     def _texts(self, n: int) -> list[str]:
         return [f"{self.name} {n}.{line}" for line in range(_LINES)]
 
-    def check(self, found: Contents, least: int, most: int) -> None:
-        """Assert that all of the first `least` batches is there, and nothing but of the first `most`."""
+    def check(self, found: Contents, least: int, most: int, first: int = 0) -> None:
+        """Assert that all of the first `least` batches is there, and nothing but of the first `most`.
+
+        first: those before this one were deleted.
+        """
         risen = found.curves.get((_RISEN, self.name), {})
         assert risen == {iter: _value(iter) for iter in risen}
-        assert risen.keys() >= {*range(self.firsts[least])}, "points are missing"
-        assert risen.keys() <= {*range(self.firsts[most])}, "there are points that were not sent"
+        assert risen.keys() >= {*range(self.firsts[first], self.firsts[least])}, "points are missing"
+        assert risen.keys() <= {*range(self.firsts[first], self.firsts[most])}, "there are points that were not sent"
         overwritten = found.curves.get((_OVERWRITTEN, self.name), {})
         for iter in range(_PERIOD if self.overwrites else 0):
             newest = max(range(iter, least, _PERIOD), default=-1)
             value = overwritten.get(iter, -1)
             assert newest <= value < max(most, 1), "an older point has replaced a newer one"
             assert value in (-1, *range(iter, most, _PERIOD))
-        sent = [text for n in range(most) for text in self._texts(n)]
+        sent = [text for n in range(first, most) for text in self._texts(n)]
         known = {*found.texts}
-        assert known >= {text for n in range(least) for text in self._texts(n)}, "lines are missing"
+        assert known >= {text for n in range(first, least) for text in self._texts(n)}, "lines are missing"
         of_it = [text for text in found.texts if text.startswith(f"{self.name} ")]
         assert of_it == [text for text in sent if text in known], "lines are not in order"
 
@@ -144,6 +150,9 @@ class Contents:
     curves: dict[tuple[str, str], Curve]
     """By metric and variant."""
     texts: list[str]
+
+
+_NOTHING = Contents({}, [])
 
 
 async def contents(store: Store, owner: Owner) -> Contents:
@@ -200,6 +209,22 @@ class Reader(Caller):
 
 
 @dataclass(eq=False, kw_only=True)
+class Deleter(Caller):
+    """Fills an owner of its own and deletes all that it has. The store shows a batch, and then nothing."""
+
+    writer: Writer
+    """It writes for this owner, overwrites nothing, and calls the same store."""
+
+    async def step(self) -> None:
+        owner, first = self.writer.owner, self.writer.done
+        await self.writer.step()
+        found = await self.answer(partial(contents, self.store, owner))
+        self.writer.check(found, first + 1, first + 1, first)
+        await self.answer(lambda: self.store.delete([owner]))
+        assert await self.answer(partial(contents, self.store, owner)) == _NOTHING
+
+
+@dataclass(eq=False, kw_only=True)
 class Worker(Caller):
     """Does work of a server in the background, such as compaction."""
 
@@ -210,7 +235,7 @@ class Worker(Caller):
 
 
 class Load:
-    """Writers, readers and workers of several servers, and whoever waits for them."""
+    """Writers, readers, deleters and workers of several servers, and whoever waits for them."""
 
     def __init__(
         self, writers: Sequence[Writer], others: Sequence[Caller], another: AbstractAsyncContextManager[Store]
@@ -235,9 +260,18 @@ class Load:
         async with self._another as store:
             await self._check(store)
 
-    async def goes_on(self) -> None:
-        """Return when each has done more."""
-        goals = [(caller, caller.done + (20 if isinstance(caller, Writer) else 2)) for caller in self._callers]
+    def overwrites_and_deletes_nothing(self) -> None:
+        """To be called before it runs, if nodes do requests later that they got long ago, and that were sent again.
+
+        Such a request would bring back what was overwritten or deleted meanwhile.
+        """
+        for writer in self.writers:
+            writer.overwrites = False
+        self._callers = [caller for caller in self._callers if not isinstance(caller, Deleter)]
+
+    async def goes_on(self, batches: int = 20) -> None:
+        """Return when each has done more, and writers so many batches."""
+        goals = [(caller, caller.done + (batches if isinstance(caller, Writer) else 2)) for caller in self._callers]
         await until(lambda: all(caller.done >= goal for caller, goal in goals))
 
     async def is_refused(self) -> None:
@@ -253,6 +287,9 @@ class Load:
                 writer.check(found, writer.done, writer.done)
             assert len(found.texts) == sum(writer.done for writer in of_owner) * _LINES
             assert await store.log_count(SeriesQuery(owner, EventType.LOG)) == len(found.texts)
+        for caller in self._callers:
+            if isinstance(caller, Deleter):
+                assert await contents(store, caller.writer.owner) == _NOTHING
 
 
 async def _repeat(caller: Caller, stop: asyncio.Event) -> None:

@@ -13,7 +13,7 @@ from uuid import uuid4
 
 from tests.harness import free_ports, wait_until
 
-_START_SECONDS = 120
+_START_SECONDS = 300
 _STOP_SECONDS = 40
 
 

@@ -114,7 +114,7 @@ class Proxy:
                 await self._connect(reader, writer)
         finally:
             self._connections.discard(task)
-            _reset(writer)
+            reset(writer)
 
     async def _connect(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         from_engine, to_engine = await asyncio.open_connection("127.0.0.1", self._engine)
@@ -133,7 +133,7 @@ class Proxy:
         finally:
             answers.cancel()
             await asyncio.gather(answers, return_exceptions=True)
-            _reset(to_engine)
+            reset(to_engine)
 
     async def _is_refused(
         self, fault: Fault, request: bytes, connection: _Connection, to_engine: asyncio.StreamWriter
@@ -204,7 +204,7 @@ def _refusal(status: int) -> bytes:
     return head + body
 
 
-def _reset(writer: asyncio.StreamWriter) -> None:
+def reset(writer: asyncio.StreamWriter) -> None:
     """Reset a connection, so that the other end sees an error. One that was closed properly stays closed."""
     if not writer.transport.is_closing():
         sock = writer.get_extra_info("socket")

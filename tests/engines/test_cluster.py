@@ -10,42 +10,26 @@ from __future__ import annotations
 import asyncio
 import signal
 from collections.abc import AsyncIterator, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
-from functools import partial
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
 
-from apiserver.events.model import Owner
-from apiserver.stores.events.elasticsearch.address import ElasticsearchAddress
-from apiserver.stores.events.elasticsearch.store import ElasticsearchEventStore
-from tests.engines import elasticsearch
 from tests.engines.cluster import ElasticsearchCluster, cluster
-from tests.engines.fixtures import own_name, running
-from tests.engines.load import Load, Reader, Worker, Writer, until
+from tests.engines.fixtures import running
+from tests.engines.load import Load, until
+from tests.engines.loaded import loaded
 from tests.engines.nodes import ProcessNode
 from tests.memory import in_memory
 
 pytestmark = [pytest.mark.anyio, pytest.mark.longer]
 
-OWNERS = (Owner("company", "first"), Owner("company", "second"))
-SERVERS = 3
 #: Of a node that does one thing at a time, lets one wait, and refuses others.
 TINY = ("thread_pool.write.size=1", "thread_pool.write.queue_size=1")
 #: More free bytes than any disk has.
 _FULL = dict.fromkeys(
     [f"cluster.routing.allocation.disk.watermark.{name}" for name in ("low", "high", "flood_stage")], "1000000gb"
 )
-
-
-@asynccontextmanager
-async def _server(address: ElasticsearchAddress, strict: bool) -> AsyncIterator[ElasticsearchEventStore]:
-    store = ElasticsearchEventStore(address, strict=strict, migrate=True)
-    await store.open()
-    try:
-        yield store
-    finally:
-        await store.close()
 
 
 @pytest.fixture(scope="module")
@@ -55,31 +39,10 @@ def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ElasticsearchClu
         yield from running("cluster of Elasticsearch", None, lambda: cluster(folder))
 
 
-async def _compact(store: ElasticsearchEventStore) -> None:
-    """Compact more than the store does by itself."""
-    for owner in OWNERS:
-        await store.compact(owner)
-
-
 @pytest.fixture
 async def load(nodes: ElasticsearchCluster) -> AsyncIterator[Load]:
-    """Three servers, the last of which is strict, which all compact."""
-    address = ElasticsearchAddress(nodes.hosts, own_name())
-    async with AsyncExitStack() as stack:
-        stores = [
-            await stack.enter_async_context(_server(address, strict=number == SERVERS - 1)) for number in range(SERVERS)
-        ]
-        writers = [
-            Writer(store=store, owner=owner, name=f"{number}-{owner.id}")
-            for number, store in enumerate(stores)
-            for owner in OWNERS
-        ]
-        readers = [
-            Reader(store=store, writers=writers, sees_all=number == SERVERS - 1) for number, store in enumerate(stores)
-        ]
-        workers = [Worker(store=store, work=partial(_compact, store)) for store in stores]
-        yield Load(writers, [*readers, *workers], _server(address, strict=False))
-    elasticsearch.remove(nodes.hosts[0], address.prefix)
+    async with loaded(nodes.hosts) as load:
+        yield load
 
 
 @pytest.mark.parametrize("end", ["stop", "kill"])
@@ -97,10 +60,10 @@ async def test_each_node_is_away_for_a_while(nodes: ElasticsearchCluster, load: 
 async def test_a_node_gets_stuck_and_comes_back_with_what_it_knew(nodes: ElasticsearchCluster, load: Load) -> None:
     """The others leave it out. It answers nobody, then goes on as if no time had passed, also if it was the master.
 
-    No points are overwritten: what the node got just before is written when it goes on, though it was sent again since.
+    Nothing is overwritten or deleted: what the node got just before is written when it goes on, though it was sent
+    again since.
     """
-    for writer in load.writers:
-        writer.overwrites = False
+    load.overwrites_and_deletes_nothing()
     async with load.running():
         await load.goes_on()
         master = nodes.call("GET", "/_cat/master?format=json")[0]["node"]

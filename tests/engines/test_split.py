@@ -1,0 +1,139 @@
+"""Several servers on three nodes, under load: nodes are split from one another, and meet again.
+
+The servers still reach all nodes. What was acknowledged is there exactly once, also if the node that acknowledged it
+was cut off a moment later. Readers never miss what their server acknowledged, though the node that they ask is cut off
+and does not know it yet. Each test takes minutes, so they run only if they are asked for: `pytest -m longer
+tests/engines/test_split.py`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Collection, Iterator
+from contextlib import asynccontextmanager
+from functools import partial
+from urllib.error import URLError
+
+import pytest
+
+from tests.engines import elasticsearch
+from tests.engines.cluster import ElasticsearchCluster, cluster
+from tests.engines.fixtures import running
+from tests.engines.load import Load
+from tests.engines.loaded import loaded
+from tests.engines.wires import Cut, Wires
+from tests.harness import wait_until
+from tests.memory import in_memory
+
+pytestmark = [pytest.mark.anyio, pytest.mark.longer]
+
+#: Seconds until nodes leave out one that is silent, and until all have joined again: they ask a silent one three times
+#: for 10 seconds, and if it was the master, three times again; and the machine may be busy.
+_PATIENCE = 600
+
+
+@pytest.fixture(scope="module")
+def wires() -> Iterator[Wires]:
+    with Wires().running() as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def nodes(tmp_path_factory: pytest.TempPathFactory, wires: Wires) -> Iterator[ElasticsearchCluster]:
+    with in_memory() as memory:
+        folder = memory or tmp_path_factory.mktemp("cluster")
+        yield from running("cluster of Elasticsearch", None, lambda: cluster(folder, wires=wires))
+
+
+@pytest.fixture
+async def load(nodes: ElasticsearchCluster) -> AsyncIterator[Load]:
+    async with loaded(nodes.hosts) as load:
+        yield load
+
+
+@pytest.mark.parametrize("how", Cut)
+@pytest.mark.parametrize("whom", ["the master", "another node"])
+async def test_a_node_is_cut_off_from_both_others(
+    nodes: ElasticsearchCluster, wires: Wires, load: Load, whom: str, how: Cut
+) -> None:
+    if how is Cut.SILENT:
+        load.overwrites_and_deletes_nothing()
+    async with load.running():
+        await load.goes_on()
+        master, other, _ = _master_first(nodes)
+        alone = master if whom == "the master" else other
+        others = nodes.nodes.keys() - {alone}
+        async with _cut(nodes, wires, [alone], others, how):
+            await _left_out(nodes, others)
+            await load.goes_on()
+        await load.goes_on()
+
+
+@pytest.mark.parametrize("how", Cut)
+async def test_the_master_and_a_node_are_split_and_both_reach_the_third(
+    nodes: ElasticsearchCluster, wires: Wires, load: Load, how: Cut
+) -> None:
+    """The node has no master then. With `cluster.no_master_block: all` it answers no searches, as is recommended."""
+    if how is Cut.SILENT:
+        load.overwrites_and_deletes_nothing()
+    nodes.call("PUT", "/_cluster/settings", {"persistent": {"cluster.no_master_block": "all"}})
+    async with load.running():
+        await load.goes_on()
+        master, other, third = _master_first(nodes)
+        async with _cut(nodes, wires, [master], [other], how):
+            await _left_out(nodes, {master, third})
+            await load.goes_on()
+        await load.goes_on()
+    nodes.call("PUT", "/_cluster/settings", {"persistent": {"cluster.no_master_block": None}})
+
+
+@asynccontextmanager
+async def _cut(
+    nodes: ElasticsearchCluster, wires: Wires, some: Collection[str], others: Collection[str], how: Cut
+) -> AsyncIterator[None]:
+    """Some nodes and others are split inside. Afterwards all are together again."""
+    try:
+        assert wires.cut(some, others, how) > 0
+        yield
+    finally:
+        wires.heal()
+    await asyncio.to_thread(_join, nodes)
+
+
+def _join(nodes: ElasticsearchCluster) -> None:
+    """Return when all nodes and all copies of shards are there again.
+
+    Copies that could not be made five times, as their nodes did not reach one another, are made if somebody asks.
+    """
+    wait_until(partial(_are_asked_again, nodes), _PATIENCE)
+    nodes.wait_until_complete(_PATIENCE)
+
+
+def _are_asked_again(nodes: ElasticsearchCluster) -> bool:
+    try:
+        if nodes.call("GET", f"/_cluster/health?wait_for_nodes={len(nodes.nodes)}&timeout=1s")["timed_out"]:
+            return False
+        nodes.call("POST", "/_cluster/reroute?retry_failed=true", {})
+    except (URLError, ConnectionError, TimeoutError):
+        return False
+    return True
+
+
+def _master_first(nodes: ElasticsearchCluster) -> list[str]:
+    """The names of the nodes."""
+    master: str = nodes.call("GET", "/_cat/master?format=json")[0]["node"]
+    return [master, *sorted(nodes.nodes.keys() - {master})]
+
+
+async def _left_out(nodes: ElasticsearchCluster, others: Collection[str]) -> None:
+    """Return when the others are a cluster without the node that is cut off."""
+    [url, *_] = [nodes.nodes[name].url for name in others]
+
+    def are_alone() -> bool:
+        asked = f"/_cluster/health?wait_for_nodes={len(others)}&timeout=1s"
+        try:
+            return elasticsearch.call(url, "GET", asked)["timed_out"] is False
+        except (URLError, ConnectionError, TimeoutError):  # they have no master yet
+            return False
+
+    await asyncio.to_thread(partial(wait_until, are_alone, _PATIENCE))
