@@ -11,6 +11,7 @@ import orjson
 import pytest
 
 from tests.harness import Api, running_api
+from tests.longer import beyond
 
 
 class Data:
@@ -60,8 +61,13 @@ async def data(api: Api) -> Data:
     return await make_data(api)
 
 
-@pytest.fixture(params=["embedded", "engines"])
+#: Of the tests that `make test` runs on engines, too: one of each kind of answers.
+ON_EACH = pytest.mark.parametrize("data_anywhere", ["embedded", "engines"], indirect=True)
+
+
+@pytest.fixture(params=beyond(["embedded"], ["embedded", "engines"]))
 async def data_anywhere(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Data]:
+    """The server with its task. On engines it is for `make longer`, but for tests that are marked ON_EACH."""
     settings: dict[str, Any] = {} if request.param == "embedded" else request.getfixturevalue("shared_engines")
     async with running_api(tmp_path / "data", **settings) as api:
         yield await make_data(api)

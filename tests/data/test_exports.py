@@ -17,7 +17,7 @@ from apiserver.data.exports import Exports
 from apiserver.rpc.call import FULL
 from apiserver.rpc.errors import ApiError
 from apiserver.stores.events.base import EventStoreBusy
-from tests.data.conftest import Data, scalar
+from tests.data.conftest import ON_EACH, Data, scalar
 from tests.data.test_scalars import columns
 
 pytestmark = pytest.mark.anyio
@@ -29,6 +29,7 @@ async def iterations(data: Data, address: str, **headers: str) -> list[int]:
     return found
 
 
+@ON_EACH
 async def test_parts_are_of_one_file_while_the_run_goes_on(data_anywhere: Data) -> None:
     data = data_anywhere
     await data.add(scalar("m", "v", 1, 1))

@@ -17,7 +17,7 @@ from apiserver.live import hub
 from apiserver.live.telling import ALIVE
 from apiserver.rpc.call import Identity
 from apiserver.services.access import credentials
-from tests.data.conftest import Data, scalar
+from tests.data.conftest import ON_EACH, Data, scalar
 from tests.data.streams import events_of, stream
 from tests.harness import Served, basic, bearer, new_user
 
@@ -26,6 +26,7 @@ pytestmark = pytest.mark.anyio
 LINE = {"type": "log", "msg": "a line"}
 
 
+@ON_EACH
 async def test_a_stream_says_what_changes(data_anywhere: Data) -> None:
     data = data_anywhere
     async with stream(data.api, f"/data/tasks/{data.task}/live") as told:
@@ -55,6 +56,7 @@ async def test_a_stream_says_what_changes(data_anywhere: Data) -> None:
             assert await again.next() == [("log", {"task": data.task, "count": 1})]
 
 
+@ON_EACH
 async def test_a_long_poll_answers_as_soon_as_something_changed(data_anywhere: Data) -> None:
     data = data_anywhere
     first = (await data.get("live?wait=20")).json()

@@ -8,7 +8,7 @@ import orjson
 import pytest
 
 from apiserver import answers
-from tests.data.conftest import Data, scalar
+from tests.data.conftest import ON_EACH, Data, scalar
 from tests.data.test_scalars import cells
 
 pytestmark = pytest.mark.anyio
@@ -52,6 +52,7 @@ async def test_table_of_tasks(data_anywhere: Data, runs: list[str], monkeypatch:
     assert projects == {"ex": 0, "ex/amples": 5}
 
 
+@ON_EACH
 async def test_curves_of_many_tasks(data_anywhere: Data, runs: list[str]) -> None:
     data = data_anywhere
     chosen = f"task={runs[2]}&task={runs[0]}"
@@ -153,6 +154,7 @@ async def test_windows_into_a_table(data_anywhere: Data, runs: list[str]) -> Non
     assert (behind.json(), behind.headers["x-total-count"]) == ([], "5")
 
 
+@ON_EACH
 async def test_groups(data_anywhere: Data, runs: list[str]) -> None:
     data = data_anywhere
     await data.api.call("tasks.edit", {"task": runs[0], "tags": ["a", "b"]})

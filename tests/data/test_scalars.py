@@ -12,7 +12,7 @@ import pytest
 
 from apiserver.aggregation import whole_series
 from apiserver.events.model import Owner
-from tests.data.conftest import Data, scalar
+from tests.data.conftest import ON_EACH, Data, scalar
 
 pytestmark = pytest.mark.anyio
 
@@ -29,6 +29,7 @@ def columns(reader: Any) -> dict[str, list[Any]]:
     return {name: table.column(name).to_pylist() for name in table.column_names}
 
 
+@ON_EACH
 async def test_points_in_every_format(data_anywhere: Data) -> None:
     data = data_anywhere
     await data.add(scalar("loss", "val", 2, 0.1), scalar("loss", "train", 2, 1e300), scalar("loss", "train", 1, "NaN"))
@@ -75,6 +76,7 @@ async def test_some_series_and_a_range(data_anywhere: Data) -> None:
     assert [(row["relative"], row["iter"]) for row in relative] == [(800, 8), (900, 9)]
 
 
+@ON_EACH
 async def test_buckets(data_anywhere: Data) -> None:
     data = data_anywhere
     await data.add(*(scalar("loss", "train", n, 9 if n == 500 else n / 1000) for n in range(1000)))
@@ -120,6 +122,7 @@ async def test_files_say_where_they_are_from(data: Data) -> None:
     assert answer.headers["last-modified"].endswith(" GMT")
 
 
+@ON_EACH
 async def test_a_run_that_writes_meanwhile(data_anywhere: Data, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was acknowledged before is in the answer, once; what comes meanwhile may be."""
     monkeypatch.setattr(whole_series, "AT_ONCE", 20)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from apiserver.data.versions import Version
-from tests.data.conftest import Data, scalar
+from tests.data.conftest import ON_EACH, Data, scalar
 from tests.data.test_scalars import cells
 
 pytestmark = pytest.mark.anyio
@@ -18,6 +18,7 @@ def line(n: int, level: str = "info", message: str | None = None, worker: str = 
     return {"type": "log", "timestamp": 1000 + n, "level": level, "worker": worker, "msg": text}
 
 
+@ON_EACH
 async def test_statistics(data_anywhere: Data) -> None:
     data = data_anywhere
     await data.add(*(scalar("loss", "train", 10 * n, value) for n, value in enumerate([4, 2, "NaN", 3])))
@@ -36,6 +37,7 @@ async def test_statistics(data_anywhere: Data) -> None:
     assert (await data.get("stats?variant=nothing*")).json() == []
 
 
+@ON_EACH
 async def test_log(data_anywhere: Data, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("apiserver.data.logs._PAGE", 7)
     data = data_anywhere
@@ -167,6 +169,7 @@ async def test_hits_of_a_search(data_anywhere: Data, monkeypatch: pytest.MonkeyP
     assert (await data.error("log/hits?after=x"))["parameter"] == "after"
 
 
+@ON_EACH
 async def test_plots_and_images(data_anywhere: Data) -> None:
     data = data_anywhere
     plot = {"type": "plot", "metric": "roc", "variant": "v"}

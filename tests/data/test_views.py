@@ -9,7 +9,7 @@ import pytest
 from apiserver import answers
 from apiserver.services import views
 from apiserver.services.access.credentials import create_credential, create_user
-from tests.data.conftest import Data, make_data
+from tests.data.conftest import ON_EACH, Data, make_data
 from tests.data.test_access import company
 from tests.harness import running_api
 
@@ -47,6 +47,7 @@ async def test_the_same_address_has_the_same_short_one(data_anywhere: Data) -> N
     assert (await data.get("/views?project=*")).json() == []
 
 
+@ON_EACH
 async def test_named_views(data_anywhere: Data) -> None:
     data = data_anywhere
     user, other = await colleague(data)

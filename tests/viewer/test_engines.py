@@ -1,4 +1,7 @@
-"""Every page on Elasticsearch and MongoDB shows what it shows on the embedded stores."""
+"""Every page on Elasticsearch and MongoDB shows what it shows on the embedded stores.
+
+`make longer` runs all tests of pages on them.
+"""
 
 from __future__ import annotations
 
