@@ -20,11 +20,12 @@ import fcntl
 import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
 from contextlib import AsyncExitStack, contextmanager
 from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 from apiserver.copying.documents import copy_documents
 from apiserver.copying.events import EventCopy
@@ -40,6 +41,7 @@ from apiserver.settings import EMBEDDED, Settings
 from apiserver.stores.documents.base import DocumentStore, DocumentStoreError
 from apiserver.stores.documents.query import In
 from apiserver.stores.events.base import EventStore, EventStoreError, EventStoreMoment
+from apiserver.stores.reserve import free_bytes
 
 _TOGETHER = (
     "either events or documents are in the data folder, and the others in an engine, so that both have no moment in"
@@ -52,6 +54,8 @@ _TO_MOVE = "older versions kept events in another form, which have to be moved b
 _NAME = ".working_copy"
 #: The file in it that says of which place it is.
 _PLACE = "place.json"
+#: Bytes that the copy leaves free on its disk, and seconds from one look at this to the next.
+_ROOM, _LOOK = 64 * 2**20, 0.5
 #: Owners that are looked for at once.
 _OWNERS = 1000
 
@@ -114,13 +118,30 @@ def _copy(settings: Settings, copied: Settings, progress: Progress) -> None:
     progress.step("copying what is in the engines")
     root = copied.data
     try:
-        place = asyncio.run(_copied(settings, copied, progress.say))
+        place = asyncio.run(_while_there_is_room(root, _copied(settings, copied, progress.say)))
         os.sync()
         write_private(root / _PLACE, json.dumps(place))
     except (CopyError, EventStoreError, DocumentStoreError) as error:
         raise BackupError(str(error), _FAILED) from error
     except OSError as error:
         raise BackupError(f"{root} cannot be written: {error}", _FAILED) from error
+
+
+async def _while_there_is_room(root: Path, copied: Coroutine[Any, Any, Cursor]) -> Cursor:
+    """What a copy returns, which ends if its disk is nearly full: it may be that of the servers, which need room, too.
+
+    A copy to a full disk would wait for minutes, as a server does that waits for room.
+    """
+    copying = asyncio.create_task(copied)
+    while not copying.done():
+        await asyncio.wait([copying], timeout=_LOOK)
+        if free_bytes(root.parent) < _ROOM and not copying.done():
+            copying.cancel()
+            await asyncio.wait([copying])
+            raise BackupError(
+                f"there is too little room in {root.parent} for a copy of what is in the engines", _FAILED
+            )
+    return copying.result()
 
 
 async def _copied(settings: Settings, copied: Settings, say: Say) -> Cursor:

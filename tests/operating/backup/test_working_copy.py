@@ -17,10 +17,13 @@ import httpx
 import pytest
 
 from apiserver.copying.events import EventCopy
+from apiserver.copying.retrying import Say
 from apiserver.data_folder import DataFolder
 from apiserver.engines import document_engine, event_engine
+from apiserver.events.changes import Cursor
 from apiserver.events.model import EventType, Owner
 from apiserver.events.queries import Range, SeriesQuery
+from apiserver.operating.backup import working_copy
 from apiserver.operating.backup.folder import Folder
 from apiserver.operating.backup.making import make
 from apiserver.operating.backup.restoring import restore
@@ -250,6 +253,26 @@ def test_engines_that_are_away_are_told(tmp_path: Path) -> None:
     with pytest.raises(BackupError, match="Elasticsearch cannot be reached") as told:
         make(settings, Folder(tmp_path / "backups"), quiet())
     assert told.value.told == "what is in the engines cannot be copied"
+    assert not (tmp_path / "data" / ".working_copy").exists()
+
+
+def test_a_copy_ends_when_its_disk_is_nearly_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would wait for room, and servers that share the disk would have none meanwhile."""
+    (tmp_path / "data").mkdir()
+    ended: list[bool] = []
+
+    async def copied(settings: Settings, copied: Settings, say: Say) -> Cursor:
+        copied.data.mkdir()
+        monkeypatch.setattr(working_copy, "_ROOM", 2**80)
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append(True)
+
+    monkeypatch.setattr(working_copy, "_copied", copied)
+    with pytest.raises(BackupError, match=r"there is too little room in .*data for a copy"):
+        make(Settings(data=tmp_path / "data", **ELSEWHERE), Folder(tmp_path / "backups"), quiet())
+    assert ended == [True]
     assert not (tmp_path / "data" / ".working_copy").exists()
 
 
