@@ -10,16 +10,20 @@ from __future__ import annotations
 import asyncio
 import signal
 from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.engines import elasticsearch, mongodb
+from tests.engines.clients import Clients
 from tests.engines.cluster import ElasticsearchCluster, cluster
-from tests.engines.fixtures import running
+from tests.engines.fixtures import own_name, running, settings_on
 from tests.engines.load import Load, until
 from tests.engines.loaded import loaded
 from tests.engines.nodes import ProcessNode
+from tests.harness import Served, served
 from tests.memory import in_memory
 
 pytestmark = [pytest.mark.anyio, pytest.mark.longer]
@@ -147,3 +151,40 @@ def _rejected(nodes: ElasticsearchCluster) -> int:
     """How many writes were answered by 429."""
     stats: dict[str, Any] = nodes.call("GET", "/_nodes/stats/thread_pool?filter_path=nodes.*.thread_pool.write")
     return sum(node["thread_pool"]["write"]["rejected"] for node in stats["nodes"].values())
+
+
+def test_clients_of_two_servers_are_told_the_truth(
+    nodes: ElasticsearchCluster, mongodb_url: str, tmp_path: Path
+) -> None:
+    """A node is killed, then all are: clients are told to come back, and lose nothing."""
+    with _served(nodes, mongodb_url, tmp_path) as servers:
+        clients = Clients(servers)
+        with clients.calling():
+            clients.go_on()
+            [node, *_] = nodes.nodes.values()
+            node.kill()
+            clients.go_on()
+            node.start()
+            nodes.wait_until_complete()
+            clients.go_on()
+            nodes.kill()
+            clients.are_refused()
+            nodes.start()
+            clients.go_on()
+        for server in servers.values():
+            assert "Traceback" not in server.log.read_text()
+
+
+@contextmanager
+def _served(nodes: ElasticsearchCluster, mongodb_url: str, folder: Path) -> Iterator[dict[str, Served]]:
+    """A server of each consistency, on all nodes."""
+    name = own_name()
+    hosts = ",".join(url.removeprefix("http://") for url in nodes.hosts)
+    with ExitStack() as stack:
+        stack.callback(mongodb.drop, mongodb_url, name)
+        stack.callback(elasticsearch.remove, nodes.hosts[0], name)
+        engines = settings_on(f"http://{hosts}", mongodb_url, name)
+        yield {
+            consistency: stack.enter_context(served(folder / consistency, consistency=consistency, **engines))
+            for consistency in ("session", "strict")
+        }
