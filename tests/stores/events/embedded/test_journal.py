@@ -188,6 +188,23 @@ def test_nothing_is_written_behind_what_cannot_be_cut(tmp_path: Path, monkeypatc
     assert replayed(journal.segment_path(tmp_path, 1)) == [0, 3]
 
 
+def test_what_was_written_and_could_not_be_synced_is_not_read_after_a_kill(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was refused, so its client sends it again."""
+
+    def no(*_: object) -> None:
+        raise OSError(errno.EIO, "no")
+
+    opened = Journal(tmp_path, 1, fsync=True)
+    opened.append([a_record(0)])
+    monkeypatch.setattr(os, "fdatasync", no)
+    with pytest.raises(EventStoreBusy):
+        opened.append([a_record(1)])
+    assert replayed(journal.segment_path(tmp_path, 1)) == [0]
+    opened.close()
+
+
 def test_a_segment_that_cannot_be_begun_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     opened = Journal(tmp_path, 1, fsync=False)
     with monkeypatch.context() as patch:
