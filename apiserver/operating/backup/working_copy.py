@@ -100,7 +100,10 @@ def in_folder(settings: Settings, storage: Storage, progress: Progress, work: Pa
 
 @contextmanager
 def _owned(folder: Path) -> Iterator[Path]:
-    """Where the copy is in a folder. Nobody else makes one there inside the block."""
+    """Where the copy is in a folder. Nobody else makes one there inside the block.
+
+    Others may write to the folder, as to /tmp, but what is copied has secrets: so the copy has to be this user's.
+    """
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
@@ -108,7 +111,10 @@ def _owned(folder: Path) -> Iterator[Path]:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise BackupError(f"another backup makes its copy in {folder}", "another backup is under way") from None
-        yield folder / _NAME
+        root = folder / _NAME
+        if root.is_symlink() or (root.exists() and root.stat().st_uid != os.geteuid()):
+            raise BackupError(f"{root} is a link, or of another user: remove it", _FAILED)
+        yield root
     finally:
         os.close(lock)
 

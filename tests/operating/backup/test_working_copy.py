@@ -283,6 +283,13 @@ def test_two_copies_at_once_in_one_folder_are_refused(tmp_path: Path) -> None:
         pass
 
 
+def test_nothing_is_copied_to_where_a_link_of_somebody_else_leads(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / ".working_copy").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(BackupError, match="is a link, or of another user"), _owned(tmp_path):
+        pass
+
+
 def test_a_copy_that_would_be_backed_up_is_refused(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     settings, backups = Settings(data=tmp_path / "data", **ELSEWHERE), Folder(tmp_path / "backups")
