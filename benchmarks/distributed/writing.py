@@ -45,12 +45,14 @@ def _settle(run: Run) -> None:
 def _one_client(run: Run) -> None:
     """Server and engine take turns, because the machine's speed changes from minute to minute.
 
-    Both have taken as much before as they take in a turn: until then, Elasticsearch compiles most of what it runs.
+    Both have taken as much before as they take in all turns: until then, Elasticsearch compiles most of what it runs.
     """
     server, sizes, events = run.server, run.sizes, run.sizes.rounds * run.sizes.bodies * run.sizes.batch
     task = server.task("one client")
-    _direct_rate(run, POINTS, ["warm up"])
-    _rate(run, [(server, server.task("warm up"))], "noise", sizes.bodies)
+    _direct_rate(run, POINTS, ["warm up"], sizes.rounds * sizes.bodies)
+    _rate(run, [(server, server.task("warm up"))], "noise", sizes.rounds * sizes.bodies)
+    if sizes.waits:
+        server.wait_until_compacted()
     _settle(run)
     rates, direct = [], []
     cpu, node, alone = _Cpu(server.cpu), _Cpu(run.engines.cpu), _Cpu(run.engines.cpu)
