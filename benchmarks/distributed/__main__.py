@@ -32,7 +32,7 @@ def main() -> None:
     started, busy, own = time.monotonic(), busy_seconds(), own_seconds()
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
         _measure(Path(folder), QUICK if options.quick else Sizes(), table, options.replica)
-    others = (busy_seconds() - busy - own_seconds() + own) / (time.monotonic() - started)
+    others = max(0.0, busy_seconds() - busy - own_seconds() + own) / (time.monotonic() - started)
     nodes = "two nodes of Elasticsearch 8.17 with heaps" if options.replica else "Elasticsearch 8.17 with a heap"
     note = f"{nodes} of 1 GB; other programs used {others:.1f} cores"
     head = report.head(note, quick=options.quick)
