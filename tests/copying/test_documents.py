@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import tempfile
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -98,21 +99,28 @@ async def test_a_copy_goes_on_where_it_was_interrupted(
     assert calls == 3 + 4
 
 
+@asynccontextmanager
+async def two_stores() -> AsyncIterator[tuple[DocumentStore, DocumentStore]]:
+    """Two empty stores."""
+    with tempfile.TemporaryDirectory() as folder:
+        source, target = (SqliteDocumentStore(Path(folder) / f"{n}.db") for n in range(2))
+        await source.open()
+        await target.open()
+        try:
+            yield source, target
+        finally:
+            await source.close()
+            await target.close()
+
+
 @examples(15)
 @given(strategies.collections)
 def test_any_documents_are_copied(found: list[Document]) -> None:
     async def check() -> None:
-        with tempfile.TemporaryDirectory() as folder:
-            source, target = (SqliteDocumentStore(Path(folder) / f"{n}.db") for n in range(2))
-            await source.open()
-            await target.open()
-            try:
-                await source.insert("things", found)
-                assert await copy(source, target) == len(found)
-                assert repr(await content(target)) == repr(await content(source))
-            finally:
-                await source.close()
-                await target.close()
+        async with two_stores() as (source, target):
+            await source.insert("things", found)
+            assert await copy(source, target) == len(found)
+            assert repr(await content(target)) == repr(await content(source))
 
     asyncio.run(check())
 
@@ -147,18 +155,11 @@ some_of_them = st.tuples(strategies.collections, st.sets(st.integers(0, 5))).map
 @given(some_of_them, some_of_them)
 def test_what_is_replaced_is_what_the_source_has(before: list[Document], found: list[Document]) -> None:
     async def check() -> None:
-        with tempfile.TemporaryDirectory() as folder:
-            source, target = (SqliteDocumentStore(Path(folder) / f"{n}.db") for n in range(2))
-            await source.open()
-            await target.open()
-            try:
-                await source.insert("things", found)
-                await target.insert("things", before)
-                await target.insert("others", before)
-                assert await copy_documents(source, target, lambda line: None, replaces=True) == len(found)
-                assert repr(await content(target)) == repr(await content(source))
-            finally:
-                await source.close()
-                await target.close()
+        async with two_stores() as (source, target):
+            await source.insert("things", found)
+            await target.insert("things", before)
+            await target.insert("others", before)
+            assert await copy_documents(source, target, lambda line: None, replaces=True) == len(found)
+            assert repr(await content(target)) == repr(await content(source))
 
     asyncio.run(check())

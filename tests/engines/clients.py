@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from threading import Event
@@ -17,7 +16,7 @@ from typing import Any
 import httpx
 
 from tests.harness import Served, wait_until
-from tests.robustness.writers import LINES, Writer, is_stored, new_task, writing
+from tests.robustness.writers import LINES, Writer, beside, is_stored, new_task, writing
 
 #: Seconds between two batches of a writer, and between two calls of others.
 _PAUSE = 0.1
@@ -124,15 +123,8 @@ class Clients:
     @contextmanager
     def calling(self) -> Iterator[None]:
         """All call while inside. Afterwards each server has exactly what was acknowledged."""
-        stop = Event()
-        with writing(self.writers), ThreadPoolExecutor(len(self.others)) as threads:
-            running = [threads.submit(one.repeat, stop) for one in self.others]
-            try:
-                yield
-            finally:
-                stop.set()
-            for one in running:
-                one.result()
+        with writing(self.writers), beside(one.repeat for one in self.others):
+            yield
         for server in self.servers.values():
             wait_until(lambda: is_stored(server, self.writers), _PATIENCE)  # noqa: B023 - it is called at once
 

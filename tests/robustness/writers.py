@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import http.client
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -127,26 +127,33 @@ class Writer:
 
 
 @contextmanager
-def writing(writers: Sequence[Writer], *, again: bool = False) -> Iterator[None]:
-    """All writers write while inside; what goes wrong in one of them is raised at the end.
-
-    again: a writer whose server does not answer goes on when that server is back; else it ends.
-    """
-    stop = Event()
-
-    def write(writer: Writer) -> None:
-        writer.run(stop)
-        while again and not stop.wait(_AWAY):
-            writer.run(stop)
-
-    with ThreadPoolExecutor(len(writers)) as threads:
-        running = [threads.submit(write, writer) for writer in writers]
+def beside(works: Iterable[Callable[[Event], None]]) -> Iterator[None]:
+    """Each work goes on in a thread while inside. What goes wrong in one of them is raised at the end."""
+    stop, some = Event(), [*works]
+    with ThreadPoolExecutor(len(some)) as threads:
+        running = [threads.submit(work, stop) for work in some]
         try:
             yield
         finally:
             stop.set()
             for one in running:
                 one.result()
+
+
+@contextmanager
+def writing(writers: Sequence[Writer], *, again: bool = False) -> Iterator[None]:
+    """All writers write while inside; what goes wrong in one of them is raised at the end.
+
+    again: a writer whose server does not answer goes on when that server is back; else it ends.
+    """
+
+    def write(writer: Writer, stop: Event) -> None:
+        writer.run(stop)
+        while again and not stop.wait(_AWAY):
+            writer.run(stop)
+
+    with beside(partial(write, writer) for writer in writers):
+        yield
 
 
 def assert_stored(server: Served, writers: Iterable[Writer]) -> None:

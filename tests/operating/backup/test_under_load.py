@@ -9,17 +9,16 @@ from __future__ import annotations
 import os
 import random
 import subprocess
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from threading import Event, Thread
+from threading import Event
 from typing import Any
 
 import pytest
 
 from tests.harness import Served, apiserver, run, served, wait_until
-from tests.robustness.writers import Writer, assert_a_moment, new_task, writing
+from tests.robustness.writers import Writer, assert_a_moment, beside, new_task, writing
 
 BACKUPS = int(os.environ.get("EVENTS_KILLS", "2"))
 
@@ -43,18 +42,6 @@ class Uploader:
                 answer = client.post("/v2.34/tasks.create", json=request)
                 assert answer.status_code == 200, answer.text
                 self.made.append(answer.json()["data"]["id"])
-
-    @contextmanager
-    def running(self) -> Iterator[None]:
-        """Uploads while the block is open."""
-        stop = Event()
-        thread = Thread(target=self.run, args=(stop,))
-        thread.start()
-        try:
-            yield
-        finally:
-            stop.set()
-            thread.join()
 
 
 def content(number: int) -> bytes:
@@ -84,7 +71,7 @@ def test_a_backup_under_load_is_one_moment(tmp_path: Path, dice: random.Random, 
     with served(tmp_path / "data", **settings) as server:
         writers = [Writer(server, new_task(server), name) for name in ("one", "two")]
         uploader = Uploader(server)
-        with writing(writers), uploader.running():
+        with writing(writers), beside([uploader.run]):
             for number in range(BACKUPS):
                 goal = writers[0].acknowledged + dice.randrange(20, 60)
                 wait_until(lambda goal=goal: writers[0].acknowledged >= goal)  # type: ignore[misc]

@@ -6,11 +6,11 @@ import asyncio
 import os
 import random
 import subprocess
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from threading import Event, Thread
+from threading import Event
 from typing import Any
 
 import httpx
@@ -37,7 +37,7 @@ from tests.engines.fixtures import own_engines
 from tests.harness import Served, apiserver, run, served, wait_until
 from tests.operating.backup.conftest import quiet
 from tests.operating.backup.test_under_load import Uploader, assert_files
-from tests.robustness.writers import LINES, Task, Writer, assert_stored, new_task, writing
+from tests.robustness.writers import LINES, Task, Writer, assert_stored, beside, new_task, writing
 
 BACKUPS = int(os.environ.get("EVENTS_KILLS", "2"))
 ELSEWHERE: dict[str, Any] = {"events": "elasticsearch://es", "documents": "mongodb://mongo/db"}
@@ -71,18 +71,6 @@ class Coming:
         data: dict[str, Any] = answer.json()["data"]
         return data
 
-    @contextmanager
-    def running(self) -> Iterator[None]:
-        """They come while the block is open."""
-        stop = Event()
-        thread = Thread(target=self.run, args=(stop,))
-        thread.start()
-        try:
-            yield
-        finally:
-            stop.set()
-            thread.join()
-
 
 def assert_all_of_it(server: Served, writers: Sequence[Writer], before: Sequence[int], after: Sequence[int]) -> None:
     """What was acknowledged before is there. Of batches that came meanwhile, what is there is whole; and summaries fit.
@@ -114,7 +102,7 @@ def test_what_is_in_engines_is_backed_up_under_load(
         writers = [Writer(server, task, f"{n}") for n, server in enumerate(servers) for task in (new_task(server),)]
         writers += [Writer(server, shared, f"shared {n}") for n, server in enumerate(servers)]
         uploader, coming = Uploader(servers[0]), Coming(servers[1])
-        with writing(writers), uploader.running(), coming.running():
+        with writing(writers), beside([uploader.run, coming.run]):
             for number in range(BACKUPS):
                 goal = writers[0].acknowledged + dice.randrange(20, 60)
                 wait_until(lambda goal=goal: writers[0].acknowledged >= goal)  # type: ignore[misc]

@@ -96,14 +96,6 @@ def test_a_follower_has_what_the_stores_have(elasticsearch_url: str) -> None:
 
 
 @pytest.fixture
-async def store(elasticsearch_url: str, elasticsearch_prefix: str) -> AsyncIterator[ElasticsearchEventStore]:
-    opened = ElasticsearchEventStore(ElasticsearchAddress((elasticsearch_url,), elasticsearch_prefix), migrate=True)
-    await opened.open()
-    yield opened
-    await opened.close()
-
-
-@pytest.fixture
 async def client(elasticsearch_url: str) -> AsyncIterator[AsyncElasticsearch]:
     async with AsyncElasticsearch(elasticsearch_url) as opened:
         yield opened

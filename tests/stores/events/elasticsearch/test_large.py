@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import Awaitable
 from random import Random
 from typing import Any
 
@@ -12,7 +12,6 @@ from apiserver.events.model import EventType, Sample, SamplePosition
 from apiserver.events.queries import PageQuery
 from apiserver.stores.events.base import PAGE_BYTES
 from apiserver.stores.events.elasticsearch import looks, node
-from apiserver.stores.events.elasticsearch.address import ElasticsearchAddress
 from apiserver.stores.events.elasticsearch.store import ElasticsearchEventStore
 from tests.contract.event_stores import LOGS, PLOTS, batch, lines, messages, sample
 
@@ -34,14 +33,6 @@ def answers(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
     monkeypatch.setattr(node.Node, "perform_request", counted)
     return sizes
-
-
-@pytest.fixture
-async def store(elasticsearch_url: str, elasticsearch_prefix: str) -> AsyncIterator[ElasticsearchEventStore]:
-    opened = ElasticsearchEventStore(ElasticsearchAddress((elasticsearch_url,), elasticsearch_prefix), migrate=True)
-    await opened.open()
-    yield opened
-    await opened.close()
 
 
 async def read_by(answers: list[int], page: Awaitable[list[Any]]) -> tuple[int, int, int]:

@@ -36,14 +36,6 @@ meanwhile = st.lists(
 
 
 @pytest.fixture
-async def store(elasticsearch_url: str, elasticsearch_prefix: str) -> AsyncIterator[ElasticsearchEventStore]:
-    opened = ElasticsearchEventStore(ElasticsearchAddress((elasticsearch_url,), elasticsearch_prefix), migrate=True)
-    await opened.open()
-    yield opened
-    await opened.close()
-
-
-@pytest.fixture
 async def moment(
     store: ElasticsearchEventStore, elasticsearch_url: str, elasticsearch_prefix: str
 ) -> AsyncIterator[ElasticsearchMoment]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator
 
 import numpy as np
 import pytest
@@ -12,7 +11,6 @@ from apiserver.events.aggregates import ENVELOPE, Aggregate
 from apiserver.events.model import BucketAxis, EventType, MetricSelection, ScalarColumns, ScalarPosition
 from apiserver.events.queries import BucketQuery, PageQuery, SeriesQuery
 from apiserver.stores.events.base import may_go_on
-from apiserver.stores.events.elasticsearch.address import ElasticsearchAddress
 from apiserver.stores.events.elasticsearch.store import ElasticsearchEventStore
 from tests.contract.event_stores import LOGS, OWNER, SCALARS, batch, lines
 
@@ -22,14 +20,6 @@ pytestmark = pytest.mark.anyio
 
 POINTS = int(os.environ.get("EVENTS_POINTS", "100000"))
 VARIANTS, LINES = 5_000, 100_000
-
-
-@pytest.fixture
-async def store(elasticsearch_url: str, elasticsearch_prefix: str) -> AsyncIterator[ElasticsearchEventStore]:
-    opened = ElasticsearchEventStore(ElasticsearchAddress((elasticsearch_url,), elasticsearch_prefix), migrate=True)
-    await opened.open()
-    yield opened
-    await opened.close()
 
 
 def points(variant: str, numbers: range) -> ScalarColumns:
