@@ -32,7 +32,7 @@ class Caller:
     done: int = 0
     """How many steps."""
     refused: int = 0
-    """How many calls were answered that they should be made again."""
+    """How many calls were answered 429 or 503, and made again."""
 
     def repeat(self, stop: Event) -> None:
         """Make steps until told to stop."""

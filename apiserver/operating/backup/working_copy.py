@@ -7,10 +7,9 @@ refers to it.
 
 Tasks that are made while documents are read may have events in the copy, and no document. Such events are deleted.
 
-A copy that is kept for the next backup has a file that says of which place of the engine it is. The next copy writes
-only documents that differ, and events of tasks and models of whom something was written behind that place, or of whom
-there are other numbers of events. Until it is whole, it has no such file: after an interruption, the next one begins
-anew.
+A copy may be kept for the next backup. A file in it notes the place of the engine that it shows. The next copy writes
+only documents that differ, and the events of those tasks and models that got some behind that place, or have another
+number of events now. While a copy is made, the file is not there. So after an interruption, the next one begins anew.
 """
 
 from __future__ import annotations
@@ -134,9 +133,9 @@ def _copy(settings: Settings, copied: Settings, progress: Progress) -> None:
 
 
 async def _while_there_is_room(root: Path, copied: Coroutine[Any, Any, Cursor]) -> Cursor:
-    """What a copy returns, which ends if its disk is nearly full: it may be that of the servers, which need room, too.
+    """Wait for a copy, and return what it returns. BackupError if its disk is nearly full: the copy is stopped then.
 
-    A copy to a full disk would wait for minutes, as a server does that waits for room.
+    The disk may be that of the servers, which need room, too. A copy to a full disk would wait for minutes for room.
     """
     copying = asyncio.create_task(copied)
     while not copying.done():

@@ -228,7 +228,7 @@ class Cluster:
         raise EventStoreBusy("a copy of the events is behind", retry_after=AWAY_AGAIN, overloaded=False)
 
     async def _ask(self, index: str, search: Callable[[], Awaitable[ApiResponse[Any]]]) -> ApiResponse[Any] | None:
-        """The answer to a search of a node that has made the index visible; None: there is no such index."""
+        """The answer of a node that has made the index visible before it searched; None: there is no such index."""
         writes, lacking = self._to_see(index), None
         for _ in range(_SEARCHES_AGAIN):
             showing = await self._showing(index, writes, lacking)
