@@ -104,6 +104,26 @@ def test_an_edit_shows_on_while_others_change_the_run(page: Page, server: Served
     wait_until(lambda: task_of(server, task)["name"] == "better")
 
 
+def test_edits_are_sent_one_after_another(page: Page, server: Served, lab: Lab, make: Make) -> None:
+    task = make("completed", tags=["old"])
+    show(page, lab, task)
+    held: list[Route] = []
+    page.route("**/tasks.update", lambda route: route.continue_() if held else held.append(route))
+    tags = page.get_by_role("group", name="Tags")
+    page.get_by_role("button", name="+ tag").click()
+    page.get_by_role("combobox", name="New tag").fill("new")
+    with page.expect_request("**/tasks.update"):
+        page.keyboard.press("Enter")
+    page.get_by_role("button", name="Remove the tag old").click()
+    expect(tags).not_to_contain_text("old")
+    assert task_of(server, task)["tags"] == ["old"]
+    with page.expect_response(lambda answer: '"tags":["new"]' in (answer.request.post_data or "")):
+        held[0].continue_()
+    assert task_of(server, task)["tags"] == ["new"]
+    expect(tags).to_contain_text("new")
+    expect(tags).not_to_contain_text("old")
+
+
 def test_parameters_of_a_draft(page: Page, server: Served, lab: Lab, make: Make) -> None:
     task = make(hyperparams=parameters(lr="0.1", old="x", seed="7"))
     show(page, lab, task)

@@ -10,6 +10,7 @@ import { useAsked } from "../parts/asked";
 import { Comment } from "../parts/Comment";
 import { Copy } from "../parts/Copy";
 import { EditableTitle } from "../parts/EditableTitle";
+import { useEdits } from "../parts/edits";
 import { FactList } from "../parts/FactList";
 import { FileLink } from "../parts/FileLink";
 import { Link } from "../parts/Link";
@@ -29,21 +30,12 @@ import css from "./Model.module.css";
 
 export function Model({ project, model: id }: { project: string; model: string }): JSX.Element {
   const asked = useAsked(id, (signal) => oneModel(id, signal));
-  const [edits, setEdits] = useState<{ of: TheModel | null; edited: Partial<TheModel> }>({ of: null, edited: {} });
-  const edited = edits.of === asked.value ? edits.edited : {}; // an answer has what was edited before it
-  const model = asked.value && { ...asked.value, ...edited };
+  const [model, edit] = useEdits(asked, (fields) => api("models.update", { model: id, ...fields }));
   useEffect(() => {
     document.title = model ? `${model.name} – Model` : "Model";
   }, [model?.name]);
   if (asked.error && !model) return <Failed error={asked.error} again={asked.again} />;
   if (!model) return <Waiting />;
-  async function edit(fields: Partial<Pick<TheModel, "name" | "comment" | "tags">>): Promise<boolean> {
-    setEdits({ of: asked.value, edited: { ...edited, ...fields } });
-    const good = await attempt(() => api("models.update", { model: id, ...fields }));
-    if (good) asked.again();
-    else setEdits({ of: null, edited: {} });
-    return good;
-  }
   const editable = mayEdit(model);
   return (
     <article>

@@ -1,20 +1,20 @@
 /** One run: its name and status, and the tabs. It asks for what all tabs need; each tab is a component of its own. */
 
 import type { JSX } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect } from "preact/hooks";
 
 import { api } from "../api/client";
 import { follow } from "../api/live";
 import { Ago } from "../parts/Ago";
 import { useAsked } from "../parts/asked";
 import { EditableTitle } from "../parts/EditableTitle";
+import { useEdits } from "../parts/edits";
 import { useKeys } from "../parts/keys";
 import { Link } from "../parts/Link";
 import { Empty, Failed, Waiting } from "../parts/Notice";
 import { paced } from "../parts/paced";
 import { Tabs } from "../parts/Tabs";
 import { Tags } from "../parts/Tags";
-import { attempt } from "../parts/Toast";
 import { ALL, TABS, type Tab } from "../routes";
 import { ConsoleTab } from "./run/ConsoleTab";
 import { ImagesTab } from "./run/ImagesTab";
@@ -81,22 +81,7 @@ export function Run({ project, task: id, tab }: { project: string; task: string;
     },
     { keys: ["u"], does: "Up to the project's runs", run: () => go({ page: "runs", project: asked.value?.project?.id ?? project }) },
   ]);
-  const [edited, setEdited] = useState<Partial<Task>>({});
-  /** Edits that the server has not answered: what it said before does not know of them. */
-  const saving = useRef(0);
-  useEffect(() => {
-    if (!saving.current) setEdited({});
-  }, [asked.value]);
-  const task = asked.value && { ...asked.value, ...edited };
-  const edit: Edit = async (fields) => {
-    setEdited((before) => ({ ...before, ...fields }));
-    saving.current++;
-    const good = await attempt(() => api("tasks.update", { task: id, ...fields }));
-    saving.current--;
-    if (good) asked.again();
-    else setEdited({});
-    return good;
-  };
+  const [task, edit] = useEdits(asked, (fields) => api("tasks.update", { task: id, ...fields }));
   useEffect(() => {
     document.title = task ? `${task.name} – ${LABELS[tab]}` : "Run";
   }, [task?.name, tab]);

@@ -47,7 +47,10 @@ class Stopped(Exception):
 
 @dataclass
 class Life:
-    """How many requests a server sends; None: it does not stop. If `halves`, it also sends half of the next one."""
+    """How many requests a server sends; None: it does not stop. If `halves`, it also sends half of a bulk that is next.
+
+    Requests that are sent at once may come in another order than they did before, so the next one may be no bulk.
+    """
 
     requests: int | None = None
     halves: bool = False
@@ -64,7 +67,7 @@ class Life:
             self.sent.append(len(actions) > 1)
             if self.requests is None or len(self.sent) <= self.requests:
                 return await perform_request(method, target, body=body, **how)
-            if self.halves and len(self.sent) == self.requests + 1:
+            if self.halves and len(self.sent) == self.requests + 1 and len(actions) > 1:
                 await perform_request(method, target, body=actions[: len(actions) // 2], **how)
             raise Stopped
 
