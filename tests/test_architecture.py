@@ -85,6 +85,7 @@ ALLOWED = {
         "events",
         "formats",
         "off_loop",
+        "services",
         "settings",
         "stores.documents",
         "stores.events",
