@@ -102,6 +102,8 @@ async def examine(settings: Settings, *, checking: bool, most: int, say: Say) ->
         say("reading what is kept")
         found = await _kept(events, documents, examined)
         if checking:
+            for engine in (event_engine(settings), document_engine(settings)):
+                examined.notes += await engine.advice()
             await _check(folder, events, documents, examined, say)
         if found is not None:
             await _tell(folder, events, documents, found, examined, most)
