@@ -113,6 +113,15 @@ def _owned(folder: Path) -> Iterator[Path]:
         yield root
 
 
+def left_in(data: Path) -> Path | None:
+    """The copy that a backup left in a data folder when it was killed; None if there is none, or it is being made."""
+    root = data / _NAME
+    if not root.is_dir():
+        return None
+    with lock_if_free(data) as is_left:
+        return root if is_left and root.is_dir() else None
+
+
 def _copy(settings: Settings, copied: Settings, progress: Progress) -> None:
     """Make the copy, or bring it up to date."""
     progress.step("copying what is in the engines")
