@@ -260,23 +260,14 @@ class Load:
         async with self._another as store:
             await self._check(store)
 
-    def overwrites_and_deletes_nothing(self) -> None:
-        """To be called before it runs, if nodes do requests later that they got long ago, and that were sent again.
-
-        Such a request would bring back what was overwritten or deleted meanwhile.
-        """
-        for writer in self.writers:
-            writer.overwrites = False
-        self._callers = [caller for caller in self._callers if not isinstance(caller, Deleter)]
-
     async def goes_on(self, batches: int = 20) -> None:
         """Return when each has done more, and writers so many batches."""
         goals = [(caller, caller.done + (batches if isinstance(caller, Writer) else 2)) for caller in self._callers]
         await until(lambda: all(caller.done >= goal for caller, goal in goals))
 
-    async def is_refused(self, times: int = 5) -> None:
-        """Return when each writer was told to come back so many times."""
-        goals = [(writer, writer.refused + times) for writer in self.writers]
+    async def is_refused(self) -> None:
+        """Return when each writer was told to come back, again and again."""
+        goals = [(writer, writer.refused + 5) for writer in self.writers]
         await until(lambda: all(writer.refused >= goal for writer, goal in goals))
 
     async def _check(self, store: Store) -> None:

@@ -20,6 +20,8 @@ A block store promises:
   of the first one if it is to be put `once`.
 - `find` sees everything that has ended, if a caller asked `ended` before, or if this server wrote it. If it sees that a
   block is removed, it sees the blocks that were put before.
+- What a call asked of a machine that did not answer may be done much later. That changes nothing if the call was made
+  again meanwhile, and ended.
 - A put of several blocks may stop half-way, so that only some of them are kept. Putting all of them again completes it.
 """
 

@@ -28,6 +28,10 @@ FIELDS = ("id", "owner", "metric", "variant", "members", "first", "last", "count
 _NOTHING, _ZERO = (None,), (0,)
 #: Columns that are stored.
 STORED = frozenset({"curve", "details", "lines"})
+#: Where there is nothing, as a get says it.
+NOT_THERE: JsonObject = {"found": False}
+#: Of the first put of a block. What is there has at least this version, and a removal that a node remembers, too.
+_FIRST: JsonObject = {"version": 1, "version_type": "external"}
 
 _members = msgspec.msgpack.Decoder(list[Member])
 
@@ -37,10 +41,10 @@ def deletion_id(owner: Owner) -> str:
     return f"deleted {names.owner_key(owner)}"
 
 
-def note(owner: Owner) -> str:
-    """The item that notes a deletion."""
+def note(owner: Owner, known: JsonObject) -> str:
+    """The item that notes a deletion over what is `known` of the note before."""
     document = orjson.dumps({"deleted": names.owner_key(owner)}).decode()
-    return f"{action('index', deletion_id(owner), owner)}{document}\n"
+    return f"{action_over(known, deletion_id(owner), owner)}{document}\n"
 
 
 def deletion_before_id(owner: Owner) -> str:
@@ -75,11 +79,20 @@ def action(name: str, id: str, owner: Owner, **more: Any) -> str:
     return orjson.dumps({name: {"_id": id, "routing": names.owner_key(owner), **more}}).decode() + "\n"
 
 
-def item(block: NewBlock, **version: int) -> str:
-    """The item that puts a block."""
-    key = names.owner_key(block.owner)
+def action_over(known: JsonObject, id: str, owner: Owner) -> str:
+    """The first line of an item that is done only if the document is still as a get has found it, or not there."""
+    if not known.get("found"):
+        return action("create", id, owner)
+    return action("index", id, owner, if_seq_no=known["_seq_no"], if_primary_term=known["_primary_term"])
+
+
+def item(block: NewBlock, known: JsonObject | None = None) -> str:
+    """The item that puts a block: over what is `known` of it, or else if no such block is or was there."""
+    id, owner = block.id, block.owner
+    first = action("index", id, owner, **_FIRST) if known is None else action_over(known, id, owner)
+    key = names.owner_key(owner)
     document: JsonObject = {
-        "id": block.id,
+        "id": id,
         "owner": key,
         **(_of_bundle(key, block.members) if block.members else _of_series(key, *block.series)),
         "first": block.first,
@@ -89,8 +102,7 @@ def item(block: NewBlock, **version: int) -> str:
         **{name: value for name in _OF_LINES if (value := getattr(block, name))},
         **{name: b2a_base64(column, newline=False).decode() for name, column in block.columns.items()},
     }
-    name = "create" if block.once else "index"
-    return action(name, block.id, block.owner, **version) + orjson.dumps(document).decode() + "\n"
+    return first + orjson.dumps(document).decode() + "\n"
 
 
 def _of_series(owner: str, metric: str, variant: str) -> JsonObject:

@@ -7,6 +7,20 @@ A place is the number that the shard gave to a write (`_seq_no`), and a write ha
 checkpoint has come to it. `find` walks in the order of places, so that it needs no snapshot of the index: a block that
 is removed between two pages was replaced by blocks of later places, which the walk still comes to.
 
+A node that got stuck with a request does it when it goes on, though this server has sent it to another node since. So
+each write says what it comes over:
+
+    the first put of a block    no such block, nor one that was removed less than `cluster.REMEMBERED` ago
+    any other put, a note       the write that a get has found, or no document
+    a removal                   the write that is to be removed
+
+What was put again, noted or removed since does not fit, and the node refuses the request. For example:
+
+    put f             node 1 is stuck with it; node 2 writes it at place 3
+    put g             at place 4; it overwrites f
+    compaction        puts a chunk of both, removes f and g
+    node 1 goes on    refused: f was removed just now
+
 The index has three other documents an owner: the last deletion of all, whose place is what counts, the last deletion of
 what lies before some place, which it names, and the lease of the server that compacts the owner.
 """
@@ -16,7 +30,6 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 
 from apiserver.answers import reading
@@ -24,11 +37,12 @@ from apiserver.events.model import EventType, JsonObject, Owner, Selection
 from apiserver.events.queries import EVERYWHERE, Range, SeriesQuery
 from apiserver.off_loop import off_loop
 from apiserver.stores.events.base import EventStoreBusy, EventStoreError
-from apiserver.stores.events.columnar.blocks import Block, Columns, Found, Gone, NewBlock, Refused
+from apiserver.stores.events.columnar.blocks import NOTHING, Block, Columns, Found, Gone, NewBlock, Refused
 from apiserver.stores.events.columns.names import matcher
 from apiserver.stores.events.elasticsearch import bulk, names
 from apiserver.stores.events.elasticsearch.block_documents import (
     FIELDS,
+    NOT_THERE,
     STORED,
     action,
     asking_for,
@@ -36,6 +50,7 @@ from apiserver.stores.events.elasticsearch.block_documents import (
     columns_of,
     deleted_before,
     deletion_before_id,
+    deletion_id,
     deletion_ids,
     deletion_of,
     id_of,
@@ -96,54 +111,76 @@ class ElasticsearchBlocks:
         for index, some in by_index.items():
             items: list[str] = await off_loop(sum([one.count for one in some]), partial(list, map(item, some)))
             known = await self._write(index, {block.owner for block in some}, items, refused)
-            again: dict[Owner, list[NewBlock]] = {}
-            for block in some:
-                if block.id in known:
-                    again.setdefault(block.owner, []).append(block)
-            for owner, of_owner in again.items():
-                await self._put_again(owner, of_owner, refused)
+            if known:
+                await self._put_again(index, {block.id: block for block in some if block.id in known}, refused)
         if refused:
             raise Refused([(block, refused[block.id]) for block in blocks if block.id in refused])
 
-    async def _put_again(self, owner: Owner, blocks: Sequence[NewBlock], refused: dict[str, str]) -> None:
-        """Put those of the owner's blocks anew that came before a deletion, and wait until the others have ended.
+    async def _put_again(self, index: str, blocks: dict[str, NewBlock], refused: dict[str, str]) -> None:
+        """Put blocks anew that are there, or were a while ago.
 
-        They were to be put once, and blocks with their ids are there. The deletion has ended before any is put anew: if
-        it were undone, the block that was there before would count.
+        One that is to be put `once` stays where it is if no deletion came since; it has ended when this returns.
+        Otherwise, the deletion has ended before the block is put anew: if the deletion were undone, the block that was
+        there before would count.
         """
-        index, notes = self._index(owner), deletion_ids(owner)
-        ids = [*notes, *(block.id for block in blocks)]
-        docs = [{"_index": index, "_id": id, "routing": names.owner_key(owner), "_source": False} for id in ids]
-        found = await self._cluster.get_each(docs)
-        noted = max(one.get("_seq_no", -1) for one in found[: len(notes)])
-        place, items = -1, []
-        for block, known in zip(blocks, found[len(notes) :], strict=True):
-            if not known.get("found"):  # it was removed meanwhile
-                items.append(item(replace(block, once=False)))
-            elif known["_seq_no"] > noted:
-                place = max(place, known["_seq_no"])
-            else:
-                version = {"if_seq_no": known["_seq_no"], "if_primary_term": known["_primary_term"]}
-                items.append(item(replace(block, once=False), **version))
-        if items:
-            await self.until_ended(owner, noted)
-            await self._write(index, [owner], items, refused)
-        await self.until_ended(owner, place)
+        for _ in range(_QUESTIONS):
+            owners = {block.owner for block in blocks.values()}
+            notes = {id: owner for owner in owners for id in deletion_ids(owner)}
+            found = await self._get(index, {**notes, **{id: block.owner for id, block in blocks.items()}})
+            places = {id: one.get("_seq_no", NOTHING) for id, one in found.items()}
+            noted = {owner: max(places[id] for id in deletion_ids(owner)) for owner in owners}
+            kept = {id: one for id, one in blocks.items() if one.once and places[id] > noted[one.owner]}
+            until = {one.owner: noted[one.owner] for one in blocks.values() if one.once}
+            for id, one in kept.items():
+                until[one.owner] = max(until[one.owner], places[id])
+            for owner, place in until.items():
+                await self.until_ended(owner, place)
+            left = [one for id, one in blocks.items() if id not in kept]
+            over = [found[one.id] for one in left]
+            items: list[str] = await off_loop(sum([one.count for one in left]), partial(list, map(item, left, over)))
+            known = await self._write(index, owners, items, refused)
+            blocks = {id: blocks[id] for id in known}
+            if not blocks:
+                return
+        raise EventStoreBusy("these events are put again and again", overloaded=False, may_be_kept=True)
+
+    async def _get(self, index: str, ids: Mapping[str, Owner]) -> dict[str, JsonObject]:
+        """What is known of documents of these owners now, by their ids."""
+        docs = [
+            {"_index": index, "_id": id, "routing": names.owner_key(owner), "_source": False}
+            for id, owner in ids.items()
+        ]
+        return dict(zip(ids, await self._cluster.get_each(docs), strict=True))
 
     async def delete(self, owners: Sequence[Owner]) -> dict[Owner, int]:
         """Note that nothing counts any more that the owners have; return the places of these notes."""
-        notes: dict[str, dict[Owner, str]] = {}
+        by_index: dict[str, list[Owner]] = {}
         for owner in owners:
-            notes.setdefault(self._index(owner), {})[owner] = note(owner)
+            by_index.setdefault(self._index(owner), []).append(owner)
         found: dict[Owner, int] = {}
-        for index, some in notes.items():
+        for index, some in by_index.items():
+            found |= await self._note(index, {deletion_id(owner): owner for owner in some})
+        return found
+
+    async def _note(self, index: str, owners: dict[str, Owner]) -> dict[Owner, int]:
+        """Note the deletions with these ids; return the places of the notes.
+
+        Each is written over the one before it. So a note that a node writes late deletes nothing that came since.
+        """
+        found: dict[Owner, int] = {}
+        known: dict[str, JsonObject] = dict.fromkeys(owners, NOT_THERE)
+        for _ in range(_QUESTIONS):
+            items = {note(owners[id], one): owners[id] for id, one in known.items()}
             refused: dict[str, str] = {}
             places: dict[str, int] = {}
-            await self._write(index, some, some.values(), refused, places)
+            others = await self._write(index, items.values(), items, refused, places)
             if refused:
                 raise EventStoreError("; ".join({*refused.values()}))
-            found |= {owner: places[one] for owner, one in some.items()}
-        return found
+            found |= {items[one]: place for one, place in places.items()}
+            if not others:
+                return found
+            known = await self._get(index, {id: owners[id] for id in others})
+        raise EventStoreBusy("these events are deleted again and again", overloaded=False)
 
     async def delete_before(self, owner: Owner, place: int) -> None:
         """Note that nothing counts any more that lies before a place, unless such a note says more."""
@@ -181,12 +218,12 @@ class ElasticsearchBlocks:
     async def _write(
         self,
         index: str,
-        owners: Collection[Owner],
+        owners: Iterable[Owner],
         items: Iterable[str],
         refused: dict[str, str],
         places: dict[str, int] | None = None,
     ) -> set[str]:
-        """Send items of these owners; return the ids of those that were to be created, and were there already.
+        """Send items of these owners; return the ids of those that were not done, as what is there is not as they say.
 
         `refused` gets the reasons why the store will never take some of them, by ids; `places` those of the others.
         """
@@ -196,7 +233,7 @@ class ElasticsearchBlocks:
             for refusal in await bulk.send(self._cluster, index, items, in_order=False, known=known, places=places):
                 refused[id_of(refusal.item)] = refusal.reason
         finally:
-            self._cluster.wrote([index], owners)
+            self._cluster.wrote([index], [*owners])
         return {*map(id_of, known)}
 
     async def remove(self, owner: Owner, blocks: Sequence[Block]) -> None:

@@ -45,8 +45,9 @@ async def send(
     """Send the items, for the index unless they name another; return those that were refused for good.
 
     Raises EventStoreBusy if some of them cannot be done now. All items may be sent again then. Several requests are
-    under way at once, unless items must be done `in_order`. Items to create that are there already go into `known`. The
-    place of each item that was done goes into `places`.
+    under way at once, unless items must be done `in_order`. Items whose conditions are not met go into `known`. Without
+    that, those to create are taken as done, and others are sent again. The place of each item that was done goes into
+    `places`.
     """
     answered = _Answered([], known, places)
     parts = in_parts(items, len, REQUEST)
@@ -98,7 +99,7 @@ def _left(items: list[str], answers: list[JsonObject], answered: _Answered, *, l
             if answered.places is not None:
                 answered.places[item] = answer["_seq_no"]
             continue
-        if status == _CONFLICT and item.startswith('{"create"'):
+        if status == _CONFLICT and (answered.known is not None or item.startswith('{"create"')):
             if answered.known is not None:
                 answered.known.append(item)
             continue

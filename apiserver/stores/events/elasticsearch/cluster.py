@@ -32,6 +32,7 @@ from elasticsearch import ApiError
 from apiserver.events.model import JsonObject, Owner
 from apiserver.off_loop import together
 from apiserver.stores.events.base import EventStoreBusy, EventStoreError
+from apiserver.stores.events.elasticsearch import names
 from apiserver.stores.events.elasticsearch.address import ElasticsearchAddress
 from apiserver.stores.events.elasticsearch.errors import AWAY_AGAIN, BY_HAND_AGAIN, MISSING, busy, errors, no_index
 from apiserver.stores.events.elasticsearch.looks import Looks
@@ -40,6 +41,9 @@ from apiserver.stores.events.elasticsearch.node import CBOR, client_of, leave
 #: Seconds for the answer of a deletion.
 _LONG_TIMEOUT = 600.0
 _LEAST_VERSION = 8
+#: For how long a removed block is remembered. A node that gets stuck for longer may bring it back (`blocks.py`).
+REMEMBERED = "20m"
+_REMEMBERED = "gc_deletes"
 #: The answer of an index that is not there.
 NOTHING: JsonObject = {"hits": {"total": {"value": 0}, "hits": []}}
 #: What `visible` answers: decoding what nobody reads would take as long.
@@ -90,7 +94,10 @@ class Cluster:
     # --- writing -----------------------------------------------------------------------------------
 
     async def ensure(self, indices: Collection[str]) -> None:
-        """Make missing indices from their templates; raise EventStoreBusy if one has no template."""
+        """Make missing indices from their templates; raise EventStoreBusy if one has no template.
+
+        Nodes remember for REMEMBERED which blocks were removed from an index, unless somebody has set this time.
+        """
         await together(*(self._make(index) for index in indices if index not in self._known))
 
     async def _make(self, index: str) -> None:
@@ -102,7 +109,10 @@ class Cluster:
                     raise
                 # Another may have made it just now.
                 await self.client.cluster.health(index=index, wait_for_status="yellow", timeout="20s")
-            mappings = (await self.client.indices.get_mapping(index=index))[index]["mappings"]
+            made = (await self.client.indices.get(index=index, features=["mappings", "settings"]))[index]
+            if names.is_of_blocks(self.prefix, index) and _REMEMBERED not in made["settings"]["index"]:
+                await self.client.indices.put_settings(index=index, settings={f"index.{_REMEMBERED}": REMEMBERED})
+        mappings = made["mappings"]
         if mappings.get("dynamic") != "strict":
             raise EventStoreBusy(
                 f"the index '{index}' was not made by this server's templates, which must have been removed: "
@@ -155,10 +165,6 @@ class Cluster:
         """Note that the indices have events of these owners, or else of any, that searches do not see yet."""
         self.looks.changed(owners or indices)
         self.is_behind(indices)
-
-    def written(self, index: str) -> int:
-        """The count of writes to the index that were noted so far."""
-        return self._written[index]
 
     def is_behind(self, indices: Collection[str]) -> None:
         """Note that other servers may have written what searches of the indices do not see yet."""
@@ -231,14 +237,9 @@ class Cluster:
                 await asyncio.sleep(pause)
         raise EventStoreBusy("a copy of the events is behind", retry_after=AWAY_AGAIN, overloaded=False)
 
-    async def _ask(
-        self, index: str, search: Callable[[], Awaitable[ApiResponse[Any]]], writes: int | None = None
-    ) -> ApiResponse[Any] | None:
-        """The answer of a node that has made the index visible before it searched; None: there is no such index.
-
-        writes: it shows so many writes (`written`), and need not show later ones.
-        """
-        writes, lacking = self._to_see(index) if writes is None else writes, None
+    async def _ask(self, index: str, search: Callable[[], Awaitable[ApiResponse[Any]]]) -> ApiResponse[Any] | None:
+        """The answer of a node that has made the index visible before it searched; None: there is no such index."""
+        writes, lacking = self._to_see(index), None
         for _ in range(_SEARCHES_AGAIN):
             showing = await self._showing(index, writes, lacking)
             with errors(), no_index() as missing:
@@ -292,14 +293,13 @@ class Cluster:
             )
         return NOTHING if missing else NOTHING | answer.body
 
-    async def search_shard(self, index: str, shard: int, body: JsonObject, writes: int) -> JsonObject:
-        """The answer of one shard, which sees so many writes of the index (`written`). A missing index is empty."""
+    async def search_shard(self, index: str, shard: int, body: JsonObject) -> JsonObject:
+        """The answer of one shard, after making the index visible. A missing index is empty."""
         answer = await self._ask(
             index,
             lambda: self.client.search(
                 index=index, preference=f"_shards:{shard}", allow_partial_search_results=False, body=body
             ),
-            writes,
         )
         return NOTHING if answer is None else dict(answer.body)
 

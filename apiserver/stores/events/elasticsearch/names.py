@@ -42,6 +42,11 @@ def blocks_of_all(prefix: str, type: EventType) -> str:
     return f"{prefix}-{_BLOCKS}-{type.plural}-*"
 
 
+def is_of_blocks(prefix: str, index: str) -> bool:
+    """Whether the index has blocks."""
+    return index.startswith(f"{prefix}-{_BLOCKS}-")
+
+
 def index_of(prefix: str, series: SeriesQuery) -> str:
     """The index of the events of the series."""
     return index(prefix, series.type, series.owner.company)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 
 from apiserver.events.model import EventType, Owner
+from apiserver.events.queries import SeriesQuery
 from apiserver.stores.events.columnar.blocks import Refused
 from apiserver.stores.events.columnar.scalars import ColumnarScalars
 from apiserver.stores.events.elasticsearch import names
@@ -68,6 +70,31 @@ async def test_a_series_that_is_refused_costs_no_other_one_of_its_bundle(cluster
         await store.add(batch(scalars([1.0] * 100, metric="few"), scalars([1.0] * 200, metric="many")))
     assert [*refusal.value.events.values()] == [200]
     assert [name.metric for name in await store.series(OWNER)] == ["few"]
+
+
+@pytest.mark.parametrize(("own", "set"), [({}, "20m"), ({"gc_deletes": "1h"}, "1h")])
+async def test_nodes_remember_what_was_removed(cluster: Cluster, own: dict[str, str], set: str) -> None:
+    """Also in an index that was there before; what somebody has set stays."""
+    await create_index(cluster, settings=own)
+    for _ in range(2):
+        await ColumnarScalars(ElasticsearchBlocks(cluster)).add(batch(scalars([1.0])))
+    (index,) = (await cluster.client.indices.get_settings(index=f"{cluster.prefix}-blocks-*")).values()
+    assert index["settings"]["index"]["gc_deletes"] == set
+
+
+async def test_blocks_that_are_put_at_once_are_there_once(cluster: Cluster) -> None:
+    """Each of these puts finds that others were quicker, some of them again and again. Removals come in between."""
+    stores = [ColumnarScalars(ElasticsearchBlocks(cluster)) for _ in range(6)]
+    await stores[0].add(batch(scalars([0.0], iters=[9])))
+    points = batch(scalars([1.0, 2.0], iters=[1, 2], metric="a"), scalars([3.0], metric="b"))
+    await asyncio.gather(
+        *(store.add(points) for store in stores), *(store.compact(OWNER, fewest=1) for store in stores)
+    )
+    series = SeriesQuery(OWNER, EventType.SCALAR)
+    assert await stores[0].count(series) == 4
+    await asyncio.gather(*(store.add(points) for store in stores), *(store.delete([OWNER]) for store in stores[:3]))
+    await stores[1].delete([OWNER])
+    assert await stores[1].count(series) == 0
 
 
 async def test_a_lease_by_a_clock_that_was_ahead_ends(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:

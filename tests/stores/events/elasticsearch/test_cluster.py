@@ -190,11 +190,11 @@ async def _with_an_index(monkeypatch: pytest.MonkeyPatch) -> _Refreshes:
     async def create(**_: Any) -> None:
         """Nothing: it is there at all nodes of which is not said that they lack it."""
 
-    async def get_mapping(index: str) -> JsonObject:
+    async def get(index: str, **_: Any) -> JsonObject:
         return {index: {"mappings": {"dynamic": "strict"}}}
 
     cluster.client.indices.create = create  # type: ignore[method-assign,assignment]
-    cluster.client.indices.get_mapping = get_mapping  # type: ignore[method-assign,assignment]
+    cluster.client.indices.get = get  # type: ignore[method-assign,assignment]
     await cluster.ensure(["a"])
     return cluster
 
