@@ -37,7 +37,7 @@ Counts = dict[tuple[Owner, EventType], int]
 
 @dataclass(slots=True)
 class EventCopy:
-    """A copy of all events. After `run`, `counts` holds the number of events of each type."""
+    """A copy of all events. After `run`, `counts` holds the number of events of each type, and `unstated` is known."""
 
     source: EventStore
     target: EventStore
@@ -45,6 +45,8 @@ class EventCopy:
     replaces: bool = False
     """Whether events of the target that the source does not have are deleted; else that is an error."""
     counts: dict[EventType, int] = field(default_factory=lambda: dict.fromkeys(EventType, 0))
+    unstated: set[Owner] = field(default_factory=set)
+    """Owners whose documents in the source may not show all of these events."""
     _sent: int = field(default=0, init=False)
     _say_at: float = field(default_factory=lambda: time.monotonic() + _SAY_SECONDS, init=False)
 
@@ -52,11 +54,11 @@ class EventCopy:
         """Copy. CopyError if the target holds events of unknown owners, or if some are missing in the end."""
         owners = sorted([owner async for owner in self.source.owners()])
         await self._check_nothing_else(frozenset(owners))
-        unstated = {owner async for owner in self.source.owners_to_restate()}
+        self.unstated = {owner async for owner in self.source.owners_to_restate(of_all=True)}
         for start in range(0, len(owners), OWNERS_AT_ONCE):
             block = owners[start : start + OWNERS_AT_ONCE]
             await self._copy(block)
-            await patiently(self.say, self.target.restated, [owner for owner in block if owner not in unstated])
+            await patiently(self.say, self.target.restated, [owner for owner in block if owner not in self.unstated])
             done, total = start + len(block), sum(self.counts.values())
             self.say(f"events: {total:,} of {done:,} of {len(owners):,} tasks and models, all there")
 

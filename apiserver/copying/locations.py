@@ -11,6 +11,7 @@ from pathlib import Path
 from apiserver import engines, formats
 from apiserver.copying.documents import copy_documents
 from apiserver.copying.events import EventCopy
+from apiserver.copying.last_values import make_last_values
 from apiserver.copying.retrying import CopyError, Say
 from apiserver.data_folder import DataFolder
 from apiserver.settings import EMBEDDED, Settings
@@ -81,6 +82,13 @@ async def copy(source: Location, target: Location, say: Say) -> None:
             await events_copy.run()
             for type, count in events_copy.counts.items():
                 say(f"events: {count:,} of type {type} copied")
+            unstated = events_copy.unstated
+            if to_documents is not None:
+                await make_last_values(unstated, to_events, to_documents, say)
+            elif unstated:
+                say(
+                    f"the next server writes the last values of {len(unstated):,} tasks and models soon after its start"
+                )
 
 
 def _check_data(source: Location) -> None:

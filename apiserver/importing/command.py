@@ -6,13 +6,13 @@ import dataclasses
 from contextlib import AsyncExitStack
 from pathlib import Path
 
+from apiserver.copying.last_values import make_last_values
 from apiserver.copying.locations import Location, opened
 from apiserver.copying.retrying import Say
 from apiserver.data_folder import DataFolder
 from apiserver.importing.documents import DocumentWriter, take_documents, take_people
 from apiserver.importing.events import EventImport
 from apiserver.importing.files import take_files
-from apiserver.importing.last_values import make_last_values
 from apiserver.importing.mapping.common import Context
 from apiserver.importing.marks import ImportMarks
 from apiserver.importing.report import Report
@@ -43,7 +43,8 @@ async def import_clearml(
         await take_documents(documents, writer)
         await EventImport(events, to_events, to_documents, marks, report, urls).run()
         report.say("the tasks' last values are made anew from the events")
-        await make_last_values(to_events, to_documents, say)
+        owners = {owner async for owner in to_events.owners_to_restate(of_all=True)}
+        await make_last_values(owners, to_events, to_documents, say)
         if files is not None:
             await _take_files(files, settings, home, report)
     _close(report, settings, home)

@@ -97,7 +97,7 @@ class LastMetrics:
         self._pending: dict[Owner, Touched] = {}
         self._adding: dict[Owner, int] = {}
         self._left: set[Owner] = set()
-        """Owners that `restate` still has to write."""
+        """Owners that `write_anew` still has to write."""
         self._locks: WeakValueDictionary[Owner, asyncio.Lock] = WeakValueDictionary()
         self._task: asyncio.Task[None] | None = None
         self.restating = Repeating(
@@ -158,16 +158,21 @@ class LastMetrics:
             await _within_patience(self._write_pending(owner))
 
     async def restate(self) -> None:
-        """Write the documents of owners that this or another server had not written when it crashed.
+        """Write the documents of owners that this or another server had not written when it crashed."""
+        await self.write_anew({owner async for owner in self._events.owners_to_restate()})
+
+    async def write_anew(self, owners: Collection[Owner]) -> Collection[Owner]:
+        """Write the documents of owners from what is stored; returns those whose documents cannot be written.
 
         Owners without a document keep their events, because the documents may be what was lost.
         """
-        self._left = {owner async for owner in self._events.owners_to_restate()}
+        self._left = {*owners}
         for owner in sorted(self._left):
             async with self._lock(owner):
                 if await self._try_to_write(owner, None):
                     self._left.discard(owner)
                     await self._state([owner])
+        return self._left
 
     @asynccontextmanager
     async def rewriting(self, owners: Sequence[Owner]) -> AsyncIterator[None]:

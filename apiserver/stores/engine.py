@@ -73,6 +73,10 @@ class Engine(ABC, Generic[Store_co]):
         """
         return None
 
+    async def advice(self) -> list[str]:
+        """What people should set in the engine itself, in a sentence each. An engine that does not answer gets none."""
+        return []
+
     def scrub(self, folder: DataFolder) -> Callable[[str], Scrubbed] | None:
         """Checks a little of what is kept, in a thread, behind a place that it answered before; "": from the beginning.
 

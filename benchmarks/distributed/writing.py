@@ -27,18 +27,17 @@ def measure(run: Run) -> None:
     """The figures write.*, delete and log.rate."""
     for section in (_one_client, _four_clients, _short_batches, _small_batches, _log_lines):
         section(run)
-        if run.sizes.waits:
-            for server in (run.server, run.second):
-                server.wait_until_compacted()
-        _settle(run)
+        _settle(run, run.server, run.second)
 
 
-def _settle(run: Run) -> None:
-    """Wait until Elasticsearch has refreshed and merged what came so far.
+def _settle(run: Run, *servers: Running) -> None:
+    """Wait until these servers have compacted, and Elasticsearch has refreshed and merged, what came so far.
 
     The turns of server and engine end so: else each would pay for what the other one left to do.
     """
     if run.sizes.waits:
+        for server in servers:
+            server.wait_until_compacted()
         run.engines.settle()
 
 
@@ -51,9 +50,7 @@ def _one_client(run: Run) -> None:
     task = server.task("one client")
     _direct_rate(run, POINTS, ["warm up"], sizes.rounds * sizes.bodies)
     _rate(run, [(server, server.task("warm up"))], "noise", sizes.rounds * sizes.bodies)
-    if sizes.waits:
-        server.wait_until_compacted()
-    _settle(run)
+    _settle(run, server)
     rates, direct = [], []
     cpu, node, alone = _Cpu(server.cpu), _Cpu(run.engines.cpu), _Cpu(run.engines.cpu)
     compiling = _Cpu(run.engines.compiling)
@@ -65,9 +62,7 @@ def _one_client(run: Run) -> None:
             direct.append(_direct_rate(run, POINTS, [f"one client {number}"]))
             _settle(run)
     with cpu, node, compiling:
-        if sizes.waits:
-            server.wait_until_compacted()
-        _settle(run)
+        _settle(run, server)
     run.table.put("write.rate", statistics.median(rates), {BULK: statistics.median(direct)})
     run.table.put("write.cpu", cpu.seconds / events * 1e9)
     beside = {BULK: alone, COMPILING: compiling} if compiling.seconds else {BULK: alone}

@@ -1,6 +1,7 @@
 """The SDKs of the last five years do the main job, models included: each logs a run, and reads it back.
 
-All of them run at once, as an SDK spends most of its time waiting by a schedule of its own.
+The oldest, one of the middle and the newest are in `make test`, the others in `make longer`. Those of a test run at
+once, as an SDK spends most of its time waiting by a schedule of its own.
 """
 
 from __future__ import annotations
@@ -15,9 +16,12 @@ import pytest
 
 from tests.clients.sdk import ROOT, Sdk, newest_version, old_versions, python_with, sdk_with
 from tests.harness import Served
+from tests.longer import beyond
 
 COMPATIBILITY = ROOT / "docs" / "reference" / "compatibility.md"
 VERSIONS = [*old_versions(), newest_version()]
+SOME = [VERSIONS[0], VERSIONS[len(VERSIONS) // 2], VERSIONS[-1]]
+OTHERS = [version for version in VERSIONS if version not in SOME]
 #: The newest API version that SDKs ask for, by the first that does.
 API = {(1, 0): "2.13", (1, 6): "2.20", (1, 10): "2.23"}
 #: What SDKs learned to read later on, by the first that can.
@@ -30,8 +34,11 @@ PARAMETERS = {"Args/lr": "0.1", "Args/layer.size": "64", "Args/$cost": "x"}
 Outcome = dict[str, Any] | Exception
 
 
-def test_every_version_logs_a_run_and_reads_it_back(server: Served, tmp_path: Path, subtests: pytest.Subtests) -> None:
-    pythons = {version: python_with(version) for version in VERSIONS}
+@pytest.mark.parametrize("versions", beyond([SOME], [SOME, OTHERS]), ids=["some", "others"])
+def test_every_version_logs_a_run_and_reads_it_back(
+    server: Served, tmp_path: Path, subtests: pytest.Subtests, versions: list[str]
+) -> None:
+    pythons = {version: python_with(version) for version in versions}
     sdks = {}
     for version, python in pythons.items():
         if isinstance(python, Path):

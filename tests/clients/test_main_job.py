@@ -8,6 +8,7 @@ import pytest
 
 from tests.clients.sdk import Sdk
 from tests.harness import Served, wait_until
+from tests.longer import beyond
 
 
 def files_of(server: Served) -> list[str]:
@@ -15,7 +16,8 @@ def files_of(server: Served) -> list[str]:
     return [str(file) for file in (server.data / "files").rglob("*") if file.is_file() and file.name != "lock"]
 
 
-@pytest.mark.parametrize(("server", "sdk"), [("embedded", "as installed"), ("engines", "as installed")], indirect=True)
+@pytest.mark.parametrize("server", beyond(["embedded"], ["embedded", "engines"]), indirect=True)
+@pytest.mark.parametrize("sdk", ["as installed"], indirect=True)
 def test_a_run_is_logged_and_read_back(sdk: Sdk, server: Served) -> None:
     run = sdk.run("train.py")
     seen = sdk.run("read_back.py", run["task"], run["model"])

@@ -1,6 +1,6 @@
 """TLS: handshakes that do not come on, clients that speak something else, and a certificate that changes.
 
-`test_protocol.py` does all its tests by TLS, too.
+`protocol/` does all its tests by TLS, too.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from apiserver.connections.certificate import Certificate
 from apiserver.connections.slots import Slots
 from apiserver.connections.tls import Tls
 from tests.certificates import lasting_pair, new_pair
-from tests.connections.test_protocol import GET, SHORT, App, short, wait_until
+from tests.connections.protocol.serving import GET, SHORT, App, short, wait_until
 from tests.harness import PATIENCE
 
 pytestmark = pytest.mark.anyio

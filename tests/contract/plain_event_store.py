@@ -588,7 +588,7 @@ class PlainEventStore:
             if changes.owners:
                 yield changes
 
-    async def owners_to_restate(self) -> AsyncIterator[Owner]:
+    async def owners_to_restate(self, *, of_all: bool = False) -> AsyncIterator[Owner]:
         self._untold.clear()
         for owner in sorted(self.unstated):
             yield owner

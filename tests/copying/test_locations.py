@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from apiserver.cli import main
-from apiserver.copying.locations import location
+from apiserver.copying.locations import Location, location, opened
+from apiserver.events.model import Owner
 from apiserver.settings import Settings
+from apiserver.stores.documents.query import Document
+from tests.contract.event_stores import batch, scalars
 from tests.harness import Served, served
 
 ELASTICSEARCH = "elasticsearch://es/prefix"
@@ -75,6 +79,49 @@ def test_a_data_folder_is_copied_and_served(
         assert server.call("events.get_task_log", {"task": tasks[1]["id"]})["events"][0]["msg"] == "a line"
         (metric,) = tasks[1]["last_metrics"].values()
         assert next(iter(metric.values()))["value"] == 0.5
+
+
+async def add_and_be_killed(settings: Settings, owner: Owner, value: float) -> None:
+    """Add a point as a server does that is killed before it writes it into the task's document."""
+    async with opened(Location(settings)) as (events, _):
+        assert events is not None
+        later = int(value) + 10**13  # than what the server got
+        point = scalars([value], metric="m", variant="v", iters=[int(value)], timestamps=[later], owner=owner)
+        await events.add(batch(point))
+
+
+async def document_of(settings: Settings, task: str) -> Document:
+    async with opened(Location(settings)) as (_, documents):
+        assert documents is not None
+        (found,) = await documents.find("tasks", {"id": task})
+    return found
+
+
+@pytest.mark.parametrize("on_engines", [False, True])
+def test_last_values_that_a_killed_server_did_not_write_are_there_when_the_copy_ends(
+    on_engines: bool, data: Path, tmp_path: Path, request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]
+) -> None:
+    here, back = Settings(data=data), Settings(data=tmp_path / "back")
+    there = Settings(data=tmp_path / "new", **(request.getfixturevalue("engines") if on_engines else {}))
+    new = [there.events, there.documents] if on_engines else [str(there.data)]
+    with served(data) as server:
+        task = server.call("tasks.get_all", {"name": "^t$"})["tasks"][0]["id"]
+    before = asyncio.run(document_of(here, task))
+    owner = Owner(before["company"], task)
+    for value, source, target, from_, to in (
+        (7.0, here, there, [str(data)], new),
+        (8.0, there, back, new, [str(back.data)]),
+    ):
+        asyncio.run(add_and_be_killed(source, owner, value))
+        for _ in range(2):  # also if it is copied again
+            assert main(["copy", "--from", *from_, "--to", *to]) == 0
+            found = asyncio.run(document_of(target, task))
+            assert [one["value"] for of in found["last_metrics"].values() for one in of.values()] == [value]
+            assert (found["last_iteration"], found["last_update"]) == (int(value), before["last_update"])
+    if on_engines:
+        capsys.readouterr()
+        assert main(["copy", "--from", there.events, "--to", str(tmp_path / "events alone")]) == 0
+        assert "the next server writes the last values of 1 tasks and models" in capsys.readouterr().out
 
 
 def test_a_folder_that_a_server_uses_is_not_copied(

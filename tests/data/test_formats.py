@@ -274,6 +274,27 @@ def test_a_disk_that_takes_no_file_is_said(rows: int, monkeypatch: pytest.Monkey
         await to_files.write_pieces(Path("/dev/full"), pieces(Format.CSV, table(), DEFAULT))
 
     for write in (parquet, csv):
-        with pytest.raises(ApiError, match="does not take the file: No space left on device") as refused:
+        with pytest.raises(ApiError, match="cannot write the file: No space left on device") as refused:
             asyncio.run(write())
         assert (refused.value.code, refused.value.retry_after) == (503, 60)
+
+
+@pytest.mark.parametrize("format", [Format.PARQUET, Format.CSV])
+def test_an_error_of_reading_the_table_is_not_blamed_on_the_disk(
+    format: Format, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(to_files, "_FREE", 0)
+
+    async def batches() -> AsyncGenerator[Batch, None]:
+        yield Batch(1, [np.array([7])])
+        raise TimeoutError("the store was too slow")
+
+    async def write() -> None:
+        table = Table(POINTS[1:2], batches(), {})
+        if format is Format.PARQUET:
+            await to_files.write_parquet(tmp_path / "file", table)
+        else:
+            await to_files.write_pieces(tmp_path / "file", pieces(format, table, DEFAULT))
+
+    with pytest.raises(TimeoutError, match="the store was too slow"):
+        asyncio.run(write())

@@ -62,6 +62,7 @@ def running(tasks: str, added: str) -> dict[str, str]:
 
 
 UP = 'up{job="events-apiserver"}'
+START = "apiserver_start_time_seconds"
 #: Bytes that a disk of 50 GB loses each minute, and is full after four days, or not.
 FALLING, SLOWLY = "50000000000-10000000x600", "50000000000-1000000x600"
 
@@ -94,7 +95,24 @@ CASES = [
     ),
     Case(  # the first one, before which Prometheus knows no number of them
         "ServerHasFaults",
-        *(15, requests(c500="_x9 1x5"), [requests(c500="_ 1x15")]),
+        *(15, {START: "0x15", **requests(c500="_x9 1x5")}, [{START: "0x15", **requests(c500="_ 1x15")}]),
+        "tasks.create of here has answered 500.",
+        {"instance": "here", "endpoint": "tasks.create"},
+    ),
+    Case(  # a first one after Prometheus came back, while those from before it was away are told no more
+        "ServerHasFaults",
+        *(17, {START: "0 _x4 0x12", **requests(c500="_x12 1x5")}),
+        [
+            {START: "0 _x12 0x4", **requests(c500="3 _x12 3x4")},
+            {START: "_x13 0x4", **requests(c500="_x13 3x4")},
+        ],
+        "tasks.create of here has answered 500.",
+        {"instance": "here", "endpoint": "tasks.create"},
+    ),
+    Case(  # a first one of a server that started while Prometheus was away
+        "ServerHasFaults",
+        *(17, {START: "0 _x12 700x4", **requests(c500="_x13 1x4")}),
+        [{START: "0 _x12 300x4", **requests(c500="_x13 1x4")}],
         "tasks.create of here has answered 500.",
         {"instance": "here", "endpoint": "tasks.create"},
     ),

@@ -265,9 +265,9 @@ class Load:
         goals = [(caller, caller.done + (batches if isinstance(caller, Writer) else 2)) for caller in self._callers]
         await until(lambda: all(caller.done >= goal for caller, goal in goals))
 
-    async def is_refused(self) -> None:
-        """Return when each writer was told to come back, again and again."""
-        goals = [(writer, writer.refused + 5) for writer in self.writers]
+    async def is_refused(self, times: int = 5) -> None:
+        """Return when each writer was told to come back so many times."""
+        goals = [(writer, writer.refused + times) for writer in self.writers]
         await until(lambda: all(writer.refused >= goal for writer, goal in goals))
 
     async def _check(self, store: Store) -> None:

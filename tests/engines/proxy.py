@@ -21,8 +21,10 @@ from enum import Enum
 from typing import Any
 
 _PIECE = 2**16
-#: Seconds that a delayed request waits at most, and between two pieces of an answer that trickles.
-_DELAY, _DRIP = 0.5, 0.02
+#: The least and the most seconds that a delayed request waits.
+_DELAY = (0.0, 0.5)
+#: Seconds between two pieces of an answer that trickles.
+_DRIP = 0.02
 _DROPS = 20
 
 
@@ -60,12 +62,13 @@ async def mongodb_request(reader: asyncio.StreamReader) -> bytes:
 class Proxy:
     """A proxy that listens on a port of 127.0.0.1 while it is `running`. Any thread may set its fault."""
 
-    def __init__(self, port: int, read_request: ReadRequest, seed: int) -> None:
+    def __init__(self, port: int, read_request: ReadRequest, seed: int, delay: tuple[float, float] = _DELAY) -> None:
         self.port = 0
         self.hits: Counter[Fault] = Counter()
         """How many requests had each fault."""
         self._engine = port
         self._read_request = read_request
+        self._delay = delay
         self._dice = random.Random(seed)
         self._fault: Fault | None = None
         self._share = 1.0
@@ -144,7 +147,7 @@ class Proxy:
         """
         match fault:
             case Fault.DELAY:
-                await asyncio.sleep(self._dice.uniform(0, _DELAY))
+                await asyncio.sleep(self._dice.uniform(*self._delay))
             case Fault.STALL:
                 await self._over.wait()
             case Fault.CUT:

@@ -30,7 +30,7 @@ from tests.harness import PATIENCE, Served, served, wait_until
 from tests.robustness.writers import Task, Writer, acknowledged, is_stored, new_task, writing
 from tests.stores.events.elasticsearch.old_layout import OldServer
 
-KILLS = int(os.environ.get("EVENTS_KILLS", "2"))
+KILLS = int(os.environ.get("EVENTS_KILLS", "1"))
 KILLS_A_TASK = 10
 #: Blocks of a series after which it is compacted, and how many batches of an owner are written: more than these.
 FEWEST, BATCHES = 6, 15

@@ -18,6 +18,7 @@ import pytest
 from tests.engines.fixtures import OUTAGE_SECONDS, own_engines
 from tests.engines.proxy import Fault, Proxy, http_request, mongodb_request
 from tests.harness import served, wait_until
+from tests.longer import beyond
 from tests.robustness.history.operations import History
 from tests.robustness.history.rounds import Counted, run_round, wait_for
 
@@ -72,7 +73,7 @@ def over_a_bad_network(folder: Path, engine: str, urls: tuple[str, str], dice: r
     return counted, proxy
 
 
-@pytest.mark.parametrize("engine", ["elasticsearch", "mongodb"])
+@pytest.mark.parametrize("engine", beyond(["elasticsearch"], ["elasticsearch", "mongodb"]))
 def test_clients_are_told_the_truth_over_a_bad_network(
     tmp_path: Path, engine: str, elasticsearch_url: str, mongodb_url: str, dice: random.Random
 ) -> None:

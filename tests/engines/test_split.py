@@ -1,4 +1,4 @@
-"""Several servers on three nodes, under load: nodes are split from one another, and meet again.
+"""Several servers on three nodes, under load: nodes are split from one another, meet again, and are slow.
 
 The servers still reach all nodes. What was acknowledged is there exactly once, also if the node that acknowledged it
 was cut off a moment later. Readers never miss what their server acknowledged, though the node that they ask is cut off
@@ -9,18 +9,22 @@ tests/engines/test_split.py`.
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import AsyncIterator, Collection, Iterator
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from functools import partial
 from urllib.error import URLError
 
 import pytest
 
+from apiserver.stores.events.elasticsearch.address import ElasticsearchAddress
+from apiserver.stores.events.elasticsearch.advice import advice
 from tests.engines import elasticsearch
 from tests.engines.cluster import ElasticsearchCluster, cluster
 from tests.engines.fixtures import running
 from tests.engines.load import Load
 from tests.engines.loaded import loaded
+from tests.engines.proxy import Fault, Proxy, http_request
 from tests.engines.wires import Cut, Wires
 from tests.harness import wait_until
 from tests.memory import in_memory
@@ -30,6 +34,10 @@ pytestmark = [pytest.mark.anyio, pytest.mark.longer]
 #: Seconds until nodes leave out one that is silent, and until all have joined again: they ask a silent one three times
 #: for 10 seconds, and if it was the master, three times again; and the machine may be busy.
 _PATIENCE = 600
+#: Of what a slow node gets, so much waits, and for so many seconds.
+_SHARE, _SLOW = 1 / 30, (1.0, 2.0)
+#: While this names a node, it gets no shards, and those that it has move to others.
+_KEPT_FREE = "cluster.routing.allocation.exclude._name"
 
 
 @pytest.fixture(scope="module")
@@ -80,6 +88,76 @@ async def test_the_master_and_a_node_are_split_and_both_reach_the_third(
             await _left_out(nodes, {master, third})
             await load.goes_on()
         await load.goes_on()
+    nodes.call("PUT", "/_cluster/settings", {"persistent": {"cluster.no_master_block": None}})
+
+
+@pytest.mark.parametrize("how", Cut)
+async def test_two_nodes_are_split_and_both_reach_the_master(
+    nodes: ElasticsearchCluster, wires: Wires, load: Load, how: Cut
+) -> None:
+    """They stay in the cluster, and have a copy of each shard. Writers wait until the nodes give up these copies.
+
+    They do so after a minute of connections that are refused. Those to a silent node are ended by TCP before.
+    """
+    master, one, other = _master_first(nodes)
+    await asyncio.to_thread(_keep_free, nodes, master)
+    async with load.running():
+        await load.goes_on()
+        async with _cut(nodes, wires, [one], [other], how):
+            await load.is_refused(1)
+            wires.cut([one], [other], Cut.RESET)
+            await load.goes_on()
+        await load.goes_on()
+    nodes.call("PUT", "/_cluster/settings", {"persistent": {_KEPT_FREE: None}})
+
+
+async def test_what_each_node_sends_to_others_is_slow_for_a_while(
+    nodes: ElasticsearchCluster, wires: Wires, load: Load, dice: random.Random
+) -> None:
+    async with load.running():
+        await load.goes_on()
+        for name in nodes.nodes:
+            before = wires.delayed
+            with wires.slow(name, _SHARE, _SLOW, dice):
+                await load.goes_on()
+            assert wires.delayed > before + 10
+        await load.goes_on()
+
+
+@pytest.fixture
+def proxies(nodes: ElasticsearchCluster, dice: random.Random) -> Iterator[list[Proxy]]:
+    """A proxy before the HTTP of each node."""
+    with ExitStack() as running:
+        ports = [int(url.rpartition(":")[2]) for url in nodes.hosts]
+        made = [Proxy(port, http_request, dice.randrange(2**32), _SLOW) for port in ports]
+        yield [running.enter_context(proxy.running()) for proxy in made]
+
+
+async def test_what_servers_ask_of_each_node_is_slow_for_a_while(proxies: list[Proxy]) -> None:
+    """Each server asks one node, which is chosen by chance, so each node is slow once."""
+    async with loaded([f"http://127.0.0.1:{proxy.port}" for proxy in proxies]) as load, load.running():
+        await load.goes_on()
+        for proxy in proxies:
+            proxy.set(Fault.DELAY, _SHARE)
+            await load.goes_on(10)
+            proxy.set(None)
+        await load.goes_on(10)
+    assert sum(proxy.hits[Fault.DELAY] for proxy in proxies) > 30
+
+
+def _keep_free(nodes: ElasticsearchCluster, name: str) -> None:
+    """Return when a node has no shards any more."""
+    nodes.call("PUT", "/_cluster/settings", {"persistent": {_KEPT_FREE: name}})
+    wait_until(lambda: name not in {one["node"] for one in nodes.call("GET", "/_cat/shards?format=json")}, _PATIENCE)
+    nodes.wait_until_complete()
+
+
+async def test_servers_say_that_three_nodes_should_refuse_reads_without_a_master(nodes: ElasticsearchCluster) -> None:
+    address = ElasticsearchAddress(nodes.hosts)
+    [sentence] = await advice(address)
+    assert "3 nodes, and its setting cluster.no_master_block is 'write'" in sentence
+    nodes.call("PUT", "/_cluster/settings", {"persistent": {"cluster.no_master_block": "all"}})
+    assert await advice(address) == []
     nodes.call("PUT", "/_cluster/settings", {"persistent": {"cluster.no_master_block": None}})
 
 

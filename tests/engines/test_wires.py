@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import subprocess
 import sys
 import threading
@@ -104,3 +105,20 @@ def test_connections_of_nodes_that_are_cut_off_are_reset(
     assert _answer(nodes["two"]) == "reset"
     _send(nodes["one"], "kept")
     assert _answer(nodes["one"]) == "kept"
+
+
+def test_what_a_slow_node_sends_and_gets_is_late_and_in_order(
+    callers: tuple[Wires, dict[str, subprocess.Popen[bytes]]], got: list[bytes], dice: random.Random
+) -> None:
+    wires, nodes = callers
+    with wires.slow("one", 1.0, (0.0, 0.01), dice):
+        for n in range(3):
+            _send(nodes["one"], f"line {n}")
+            assert _answer(nodes["one"]) == f"line {n}"
+        assert wires.delayed == 6  # each line, and its answer
+        _send(nodes["two"], "at once")
+        assert _answer(nodes["two"]) == "at once"
+    _send(nodes["one"], "at once, too")
+    assert _answer(nodes["one"]) == "at once, too"
+    assert wires.delayed == 6
+    assert got == [b"line 0\n", b"line 1\n", b"line 2\n", b"at once\n", b"at once, too\n"]

@@ -1,4 +1,4 @@
-"""A proxy between the nodes of a cluster, which can cut some of them off from others, and let them meet again.
+"""A proxy between the nodes of a cluster, which can cut some of them off from others, or make one slow.
 
 Each node tells the others a port of the proxy, and not the one that it listens at. The proxy finds out which node has
 opened a connection by the process that owns its other end:
@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import asyncio
 import os
+import random
 import threading
 from collections.abc import Coroutine, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from enum import Enum
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from tests.engines.nodes import ProcessNode
 from tests.engines.proxy import reset
@@ -36,11 +37,23 @@ class Cut(Enum):
     SILENT = "nothing passes; what was sent meanwhile comes when the nodes meet again, as TCP sends it again"
 
 
+class _Slow(NamedTuple):
+    """A share of what a node sends and gets waits for so many seconds, at least and at most."""
+
+    node: str
+    share: float
+    seconds: tuple[float, float]
+    dice: random.Random
+
+
 class Wires:
     """The connections between the nodes of a cluster, while it is `running`."""
 
     def __init__(self) -> None:
         self.nodes: Mapping[str, ProcessNode] = {}
+        self.delayed = 0
+        """How much of what a slow node sent or got has waited."""
+        self._slow: _Slow | None = None
         self._cuts: dict[frozenset[str], Cut] = {}
         self._changed = asyncio.Event()
         self._connections: dict[asyncio.Task[Any], frozenset[str]] = {}
@@ -74,6 +87,18 @@ class Wires:
     def heal(self) -> None:
         """Let all nodes meet again."""
         self._do(self._set({}))
+
+    @contextmanager
+    def slow(self, node: str, share: float, seconds: tuple[float, float], dice: random.Random) -> Iterator[None]:
+        """Inside, a share of what the node sends and gets waits, at least and at most for so many seconds.
+
+        What follows on the same connection waits for it, as in TCP.
+        """
+        self._slow = _Slow(node, share, seconds, dice)
+        try:
+            yield
+        finally:
+            self._slow = None
 
     def _do(self, work: Coroutine[Any, Any, Any]) -> Any:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
@@ -125,12 +150,19 @@ class Wires:
     async def _pass(self, pair: frozenset[str], reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(OSError):
             while piece := await reader.read(_PIECE):
+                await self._is_late(pair)
                 await self._may_pass(pair)
                 writer.write(piece)
                 await writer.drain()
             await self._may_pass(pair)
             writer.close()
         reset(writer)
+
+    async def _is_late(self, pair: frozenset[str]) -> None:
+        slow = self._slow
+        if slow is not None and slow.node in pair and slow.dice.random() < slow.share:
+            self.delayed += 1
+            await asyncio.sleep(slow.dice.uniform(*slow.seconds))
 
     async def _may_pass(self, pair: frozenset[str]) -> None:
         """Return when nothing keeps these nodes apart. ConnectionResetError: their connections are reset."""

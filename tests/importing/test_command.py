@@ -240,6 +240,13 @@ async def test_to_engines(filled: ClearmlServer, engines: dict[str, Any], tmp_pa
     for _ in range(2):
         assert await take(filled, tmp_path, "--events", engines["events"], "--documents", engines["documents"]) == 0
     async with running_api(tmp_path / "data", company=COMPANY, **engines) as api:
+        taken = (await api.call("tasks.get_by_id", {"task": TASK}, auth=ANN))["task"]
+        last = {
+            (one["metric"], one["variant"]): one["value"]
+            for of in taken["last_metrics"].values()
+            for one in of.values()
+        }
+        assert (last["a-b", "c"], taken["last_update"]) == (-19, TIME_TEXT)
         assert await lines_of(api) == [f"line {n}" for n in range(30)]
         found = await api.call("events.scalar_metrics_iter_histogram", {"task": TASK}, auth=ANN)
         assert found["a-b"]["c"]["y"] == [-n for n in range(20)]

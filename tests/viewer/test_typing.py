@@ -1,11 +1,11 @@
-"""What is typed into a search while the page begins to look for its first letters stays."""
+"""What is typed into a search stays: while the page begins to look for it, and when the page is left at once."""
 
 from __future__ import annotations
 
 import re
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Locator, Page, expect
 
 from tests.viewer.lab import Lab
 
@@ -36,3 +36,39 @@ def test_a_letter_that_comes_while_the_page_begins_to_search_stays(page: Page, l
     field.press_sequentially("trai")
     expect(page).to_have_url(re.compile(r"q=train$"))
     expect(field).to_have_value("train")
+
+
+def type_and(field: Locator, text: str, then: str) -> str:
+    """Type a text, and do something at once, before any timer of the page: the query of the address afterwards."""
+    script = """(field, text) => {
+        field.value = text;
+        field.dispatchEvent(new Event("input", { bubbles: true }));
+        THEN;
+        return location.search;
+    }"""
+    expect(field).to_be_visible()
+    return str(field.evaluate(script.replace("THEN", then), text))
+
+
+HIDDEN, LEFT = 'document.dispatchEvent(new Event("visibilitychange"))', 'dispatchEvent(new Event("pagehide"))'
+
+
+@pytest.mark.parametrize("event", [HIDDEN, LEFT])
+def test_the_address_is_written_at_once_when_the_page_is_hidden_or_left(page: Page, lab: Lab, event: str) -> None:
+    page.goto("/")
+    assert type_and(page.get_by_label("Search projects"), "abc", event) == "?q=abc"
+
+
+#: A link of a page, which shows another page, and an address that the browser loads.
+BY_LINK, BY_ADDRESS = """document.querySelector("a[href='/models']").click()""", 'location.assign("/models")'
+
+
+@pytest.mark.parametrize("leave", [BY_LINK, BY_ADDRESS])
+def test_what_is_typed_just_before_one_leaves_is_there_when_one_goes_back(page: Page, lab: Lab, leave: str) -> None:
+    page.goto("/")
+    field = page.get_by_label("Search projects")
+    type_and(field, "abc", leave)
+    expect(page).to_have_url(re.compile("/models$"))
+    page.go_back()
+    expect(page).to_have_url(re.compile(r"/\?q=abc$"))
+    expect(field).to_have_value("abc")

@@ -9,7 +9,7 @@ import { signedIn } from "./api/client";
 import { whenBack } from "./api/live";
 import { Page } from "./pages/Page";
 import { Failed } from "./parts/Notice";
-import { go, place } from "./state/address";
+import { go, here, place } from "./state/address";
 import { findUser } from "./state/session";
 
 /** One broken component must not leave an empty page. */
@@ -38,7 +38,7 @@ function App(): JSX.Element {
 
 effect(() => {
   if (!signedIn.value && place.value.page !== "sign-in") {
-    go({ page: "sign-in" }, { next: location.pathname + location.search });
+    go({ page: "sign-in" }, { next: here.peek() });
   }
 });
 

@@ -7,6 +7,7 @@ import shutil
 import threading
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing, contextmanager
+from io import FileIO
 from pathlib import Path
 
 from apiserver import answers
@@ -22,7 +23,8 @@ _GROUP = 2**17
 async def write_parquet(path: Path, table: Table, group: int = _GROUP) -> None:
     """Write the table in a thread, which asks the event loop for each batch. ImportError without the extra.
 
-    `group`: rows of a row group, which are in memory together. 503 if the disk is too full, or does not take the file.
+    `group`: rows of a row group, which are in memory together. 503 if the disk is too full, or does not take the file;
+    an error of reading the table comes as it is.
     """
     from apiserver.data.formats.arrow import write_parquet_file
 
@@ -46,32 +48,44 @@ async def write_parquet(path: Path, table: Table, group: int = _GROUP) -> None:
     writing = asyncio.ensure_future(
         asyncio.to_thread(write_parquet_file, path, table.columns, batches(), table.about, group)
     )
-    with _taken_by_disk():
-        async with aclosing(table.batches):
-            try:
+    async with aclosing(table.batches):
+        try:
+            with _taken_by_disk():
                 await asyncio.shield(writing)
-            except BaseException:
-                stopped.set()
-                await asyncio.wait([writing])
-                if failures:
-                    raise failures[0] from None
-                raise
+        except BaseException:
+            stopped.set()
+            await asyncio.wait([writing])
+            if failures:
+                raise failures[0] from None
+            raise
     answers.made(0)
 
 
 async def write_pieces(path: Path, pieces: AsyncGenerator[bytes, None]) -> None:
-    """Write a file piece by piece. 503 if the disk is too full, or does not take the file."""
-    with _taken_by_disk():
-        async with aclosing(pieces):
-            with await asyncio.to_thread(open, path, "wb") as file:
-                async for piece in pieces:
-                    await asyncio.to_thread(file.write, piece)
-                    _check_room(path)
-                await asyncio.to_thread(file.flush)
+    """Write a file piece by piece. 503 if the disk is too full, or does not take the file.
+
+    An error of making the pieces comes as it is.
+    """
+    async with aclosing(pieces):
+        with _taken_by_disk():
+            file = await asyncio.to_thread(open, path, "wb", buffering=0)
+        with file:
+            async for piece in pieces:
+                with _taken_by_disk():
+                    await asyncio.to_thread(_write, file, piece)
+                _check_room(path)
+
+
+def _write(file: FileIO, piece: bytes) -> None:
+    rest = memoryview(piece)
+    while rest:
+        rest = rest[file.write(rest) :]
 
 
 def _check_room(path: Path) -> None:
-    if shutil.disk_usage(path.parent).free < _FREE:
+    with _taken_by_disk():
+        free = shutil.disk_usage(path.parent).free
+    if free < _FREE:
         raise unavailable("There is too little room on the server's disk to make the file", retry_after=60)
 
 
@@ -80,7 +94,7 @@ def _taken_by_disk() -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise unavailable(f"The server's disk does not take the file: {error.strerror}", retry_after=60) from error
+        raise unavailable(f"The server cannot write the file: {error.strerror}", retry_after=60) from error
 
 
 async def _next(batches: AsyncGenerator[Batch, None]) -> Batch | None:

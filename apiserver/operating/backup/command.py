@@ -7,15 +7,14 @@ meanwhile.
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, suppress
 from typing import NamedTuple
 
 from apiserver.operating.backup.storage import TELLS
 from apiserver.settings import ENVIRONMENT_PREFIX, Settings
+from apiserver.stores.locks import lock_if_free
 
 #: The settings that the command gets by its environment, which other users of the machine cannot see.
 _PASSED = (
@@ -38,22 +37,12 @@ class Ended(NamedTuple):
     """The same in words that anybody may read; empty: nothing is told."""
 
 
-@contextmanager
-def turn(settings: Settings, what: str) -> Iterator[bool]:
+def turn(settings: Settings, what: str) -> AbstractContextManager[bool]:
     """Whether this process may do the work inside the block: no other one on the data folder does it at the same time.
 
     Several workers, and servers on engines, may share a data folder.
     """
-    lock = os.open(settings.data / f".{what}.lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    try:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            yield False
-        else:
-            yield True
-    finally:
-        os.close(lock)
+    return lock_if_free(settings.data / f".{what}.lock")
 
 
 async def run(settings: Settings, *flags: str) -> Ended:

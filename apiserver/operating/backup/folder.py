@@ -6,15 +6,15 @@ be counted, overwritten or deleted.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
 from apiserver.operating.backup.storage import MANIFEST, PIECE, BackupError, Missing, Storage
+from apiserver.stores.locks import lock_if_free
 from apiserver.stores.syncing import sync_folder
 
 _TEMPORARY = ".unfinished"
@@ -102,23 +102,20 @@ class Folder(Storage):
 
     @contextmanager
     def owned(self) -> Iterator[None]:
-        try:
-            self._make(self.root)
-            lock = os.open(self.root / "lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        except OSError as error:
-            raise _failed(str(self.root), "used", error) from error
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        with ExitStack() as held:
+            try:
+                self._make(self.root)
+                is_ours = held.enter_context(lock_if_free(self.root / "lock"))
+            except OSError as error:
+                raise _failed(str(self.root), "used", error) from error
+            if not is_ours:
+                raise BackupError(
+                    f"another backup to {self.root} is under way", "another backup to the destination is under way"
+                )
             for name in [name for folder in ("manifests", "pieces") for name, _ in self._listed(folder)]:
                 if _is_unfinished(name):  # of a backup that was killed
                     self.delete(name)
             yield
-        except BlockingIOError:
-            raise BackupError(
-                f"another backup to {self.root} is under way", "another backup to the destination is under way"
-            ) from None
-        finally:
-            os.close(lock)
 
     def _make(self, folder: Path) -> None:
         """Make the folder and those above it, so that they survive a loss of power."""

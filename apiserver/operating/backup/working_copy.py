@@ -15,7 +15,6 @@ number of events now. While a copy is made, the file is not there. So after an i
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import json
 import os
 import shutil
@@ -40,6 +39,7 @@ from apiserver.settings import EMBEDDED, Settings
 from apiserver.stores.documents.base import DocumentStore, DocumentStoreError
 from apiserver.stores.documents.query import In
 from apiserver.stores.events.base import EventStore, EventStoreError, EventStoreMoment
+from apiserver.stores.locks import lock_if_free
 from apiserver.stores.reserve import free_bytes
 
 _TOGETHER = (
@@ -104,18 +104,22 @@ def _owned(folder: Path) -> Iterator[Path]:
     Others may write to the folder, as to /tmp, but what is copied has secrets: so the copy has to be this user's.
     """
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise BackupError(f"another backup makes its copy in {folder}", "another backup is under way") from None
+    with lock_if_free(folder) as is_ours:
+        if not is_ours:
+            raise BackupError(f"another backup makes its copy in {folder}", "another backup is under way")
         root = folder / _NAME
         if root.is_symlink() or (root.exists() and root.stat().st_uid != os.geteuid()):
             raise BackupError(f"{root} is a link, or of another user: remove it", _FAILED)
         yield root
-    finally:
-        os.close(lock)
+
+
+def left_in(data: Path) -> Path | None:
+    """The copy that a backup left in a data folder when it was killed; None if there is none, or it is being made."""
+    root = data / _NAME
+    if not root.is_dir():
+        return None
+    with lock_if_free(data) as is_left:
+        return root if is_left and root.is_dir() else None
 
 
 def _copy(settings: Settings, copied: Settings, progress: Progress) -> None:

@@ -12,10 +12,11 @@ from apiserver import formats
 from apiserver.data_folder import DataFolder, DataFolderError
 from apiserver.engines import document_engine, event_engine
 from apiserver.operating.audit.checking import check as check_audit
+from apiserver.operating.backup.working_copy import left_in
 from apiserver.operating.doctor import kept
 from apiserver.operating.doctor.files import NamedFiles, files_of
 from apiserver.operating.doctor.kept import Amount, Kept
-from apiserver.operating.sizes import counted
+from apiserver.operating.sizes import counted, shown_bytes
 from apiserver.settings import Settings
 from apiserver.stores.documents.base import DocumentStoreError
 from apiserver.stores.documents.inspection import DocumentInspection
@@ -101,7 +102,15 @@ async def examine(settings: Settings, *, checking: bool, most: int, say: Say) ->
         examined.held = {"events": await events.held(), "documents": await documents.held()}
         say("reading what is kept")
         found = await _kept(events, documents, examined)
+        if (left := left_in(folder.root)) is not None:
+            size = sum(path.lstat().st_size for path in left.rglob("*"))
+            examined.notes.append(
+                f"{left} has {shown_bytes(size)}: a backup copied there what is in the engines, and was killed."
+                " The next one deletes it"
+            )
         if checking:
+            for engine in (event_engine(settings), document_engine(settings)):
+                examined.notes += await engine.advice()
             await _check(folder, events, documents, examined, say)
         if found is not None:
             await _tell(folder, events, documents, found, examined, most)

@@ -380,8 +380,12 @@ class EventStore(Protocol):
 
     # recovery
 
-    def owners_to_restate(self) -> AsyncIterator[Owner]:
-        """Owners whose events may have arrived after their document's last_metrics were last written."""
+    def owners_to_restate(self, *, of_all: bool = False) -> AsyncIterator[Owner]:
+        """Owners whose events may have arrived after their document's last_metrics were last written.
+
+        Of several servers, each writes the documents of those whose events it took. So only the owners of servers that
+        died are returned; with `of_all`, those of all servers, for a caller who knows that no server runs.
+        """
 
     async def restated(self, owners: Collection[Owner]) -> None:
         """Note that the documents of these owners show all their events so far.

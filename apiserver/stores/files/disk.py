@@ -24,6 +24,7 @@ from anyio import to_thread
 
 from apiserver.stores.files.names import InvalidName, disk_folder, disk_path
 from apiserver.stores.files.shares import Shares
+from apiserver.stores.locks import lock_if_free
 from apiserver.stores.syncing import sync_folder
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -73,10 +74,10 @@ class FileStore:
         self._folder = self._folder.resolve()
         self._incoming = self._folder / "incoming"
         self._incoming.mkdir(mode=0o700, exist_ok=True)
-        self._lock = os.open(self._folder / "lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        with contextlib.suppress(OSError):  # another store has the folder open, or the file system has no locks
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            for left in self._incoming.iterdir():
+        lock = self._folder / "lock"
+        self._lock = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        with contextlib.suppress(OSError), lock_if_free(lock) as alone:  # the file system may have no locks
+            for left in self._incoming.iterdir() if alone else ():
                 left.unlink(missing_ok=True)
         with contextlib.suppress(OSError):
             fcntl.flock(self._lock, fcntl.LOCK_SH)

@@ -28,7 +28,7 @@ from apiserver.operating.backup.folder import Folder
 from apiserver.operating.backup.making import make
 from apiserver.operating.backup.restoring import restore
 from apiserver.operating.backup.storage import BackupError
-from apiserver.operating.backup.working_copy import _owned
+from apiserver.operating.backup.working_copy import _owned, left_in
 from apiserver.settings import Settings, SettingsError, load
 from apiserver.stores.events.embedded.store import EmbeddedEventStore
 from tests.contract.event_stores import batch, lines, sample, scalars
@@ -269,6 +269,14 @@ def test_two_copies_at_once_in_one_folder_are_refused(tmp_path: Path) -> None:
         pass
     with _owned(tmp_path):
         pass
+
+
+def test_a_copy_counts_as_left_once_nobody_makes_it(tmp_path: Path) -> None:
+    assert left_in(tmp_path) is None
+    with _owned(tmp_path) as root:
+        root.mkdir()
+        assert left_in(tmp_path) is None
+    assert left_in(tmp_path) == root
 
 
 def test_nothing_is_copied_to_where_a_link_of_somebody_else_leads(tmp_path: Path) -> None:

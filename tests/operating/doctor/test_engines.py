@@ -35,8 +35,12 @@ async def test_indices_are_counted_by_task(engines: dict[str, Any], tmp_path: Pa
             await events.add(batch(*points, lines([f"line {n}"], timestamps=[n], owner=owners[0])))
         await events.add(batch(sample(1, owner=owners[0]), sample(2, owner=owners[0])))
         await events.compact(owners[1])  # type: ignore[attr-defined]
+        left = tmp_path / "data" / ".working_copy" / "events"
+        left.mkdir(parents=True)
+        (left / "events.db").write_bytes(b"x" * 2_000_000)
         found = await examine(settings, checking=True, most=10, say=lambda line: None)
         assert found.findings == []
+        assert any("a backup copied there what is in the engines, and was killed" in note for note in found.notes)
         assert found.total is not None
         assert found.notes  # that some numbers are estimates
         by_name = {one.name: one for one in found.owners}

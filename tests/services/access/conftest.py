@@ -1,4 +1,4 @@
-"""An SQLite document store with what every server has."""
+"""An SQLite document store with what every server has; and failed attempts to sign in, which stay."""
 
 from __future__ import annotations
 
@@ -9,12 +9,19 @@ import pytest
 
 from apiserver.rpc.auth import Lookup
 from apiserver.services.access import defaults
+from apiserver.services.access.attempts import Attempts
 from apiserver.services.access.credentials import Credential
 from apiserver.settings import Settings
 from apiserver.stores.documents.base import DocumentStore
 from apiserver.stores.documents.sqlite.store import SqliteDocumentStore
 
 SETTINGS = Settings(company="c0ffee")
+
+
+@pytest.fixture(autouse=True)
+def _failures_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However slow the machine is, no failed attempt is forgotten while a test makes more of them."""
+    monkeypatch.setattr(Attempts.__init__, "__defaults__", (lambda: 0.0,))
 
 
 @pytest.fixture

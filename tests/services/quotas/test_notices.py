@@ -14,7 +14,7 @@ from apiserver.events.model import EventBatch
 from apiserver.setting_values import Quota
 from apiserver.stores.events.base import EventStoreBusy
 from tests.harness import PATIENCE, Api, running_api
-from tests.services.quotas.test_quotas import line, new_task, of_task, points, send
+from tests.services.quotas.sending import line, new_task, of_task, points, send
 
 pytestmark = pytest.mark.anyio
 

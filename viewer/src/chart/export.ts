@@ -3,6 +3,7 @@
 import { get } from "../api/client";
 import type { MenuItem } from "../parts/Menu";
 import { attempt, say } from "../parts/Toast";
+import { here } from "../state/address";
 import { dark } from "../state/session";
 import type { Drawn } from "./drawer";
 import type { Line } from "./line";
@@ -73,7 +74,7 @@ function saveFile(address: string, name: string): void {
 
 /** The address of this page, with all that is seen of the chart. */
 async function copyAddress(view: View): Promise<void> {
-  const address = new URL(location.href);
+  const address = new URL(here.value, location.origin);
   for (const [parameter, value] of Object.entries(parametersOf(view))) {
     address.searchParams.delete(parameter);
     if (Array.isArray(value)) for (const one of value) address.searchParams.append(parameter, String(one));

@@ -15,8 +15,12 @@ export type { Parameters } from "./query";
 const address = signal(location.pathname + location.search);
 
 addEventListener("popstate", () => {
+  forget();
   address.value = location.pathname + location.search;
 });
+
+/** The address of what is shown. The browser may show an older one for a moment (`replaceSoon`). */
+export const here = computed(() => address.value);
 
 /** What is shown. It is the same object while the path is the same. */
 export const place = computed<Place>(() => placeOf(path.value));
@@ -33,24 +37,30 @@ export function addressOf(target: Place, parameters?: Parameters): string {
 /** Go to a place, or to an address of this server. */
 export function go(target: Place | string, parameters: Parameters = {}): void {
   const next = typeof target === "string" ? target : addressOf(target, parameters);
-  if (next !== address.value) history.pushState(null, "", next);
+  if (next !== address.value) push(next);
   address.value = next;
   scrollTo(0, 0);
 }
 
 /** Show another address of this server in the place of this one, which can't be gone back to. */
 export function replace(next: string): void {
+  forget();
   history.replaceState(null, "", next);
   address.value = next;
 }
 
 /** Change some parameters of the address; the others stay. */
-export function adjust(parameters: Parameters, { push = false }: { push?: boolean } = {}): void {
+export function adjust(parameters: Parameters, options: { push?: boolean } = {}): void {
   const next = withQuery(path.value, changed(query.value, parameters));
   if (next === address.value) return;
-  if (push) history.pushState(null, "", next);
-  else replaceSoon(next);
+  if (options.push) push(next);
+  else replaceSoon();
   address.value = next;
+}
+
+function push(next: string): void {
+  replaceNow(); // so that whoever goes back sees what was there
+  history.pushState(null, "", next);
 }
 
 function withQuery(path: string, parameters: URLSearchParams): string {
@@ -58,11 +68,27 @@ function withQuery(path: string, parameters: URLSearchParams): string {
   return text ? `${path}?${text}` : path;
 }
 
-/** Browsers refuse more than some hundred changes of the address in half a minute: one in a quarter of a second is. */
+/**
+ * Browsers refuse more than some hundred changes of the address in half a minute. So they get one after a quarter of a
+ * second without a further one, or when the page is hidden or left.
+ */
 let replacing: ReturnType<typeof setTimeout> | undefined;
-function replaceSoon(next: string): void {
-  clearTimeout(replacing);
-  replacing = setTimeout(() => {
-    if (address.value === next) history.replaceState(null, "", next);
-  }, 250);
+function replaceSoon(): void {
+  forget();
+  replacing = setTimeout(replaceNow, 250);
 }
+
+function replaceNow(): void {
+  if (replacing === undefined) return;
+  forget();
+  history.replaceState(null, "", address.value);
+}
+
+/** Do not give the browser the address that it was to get soon. */
+function forget(): void {
+  clearTimeout(replacing);
+  replacing = undefined;
+}
+
+addEventListener("pagehide", replaceNow);
+document.addEventListener("visibilitychange", replaceNow);

@@ -10,7 +10,7 @@ import { focused } from "../parts/focused";
 import { Menu, type MenuItem } from "../parts/Menu";
 import { attempt, say } from "../parts/Toast";
 import { ALL } from "../routes";
-import { go } from "../state/address";
+import { go, here } from "../state/address";
 import { user } from "../state/session";
 import css from "./Dialogs.module.css";
 
@@ -33,9 +33,8 @@ export function Views({ project }: { project: string }): JSX.Element {
   const asked = useAsked(project, (signal) => data<View[]>("/data/views", { project }, signal));
   const [saving, setSaving] = useState(false);
   const views = asked.value ?? [];
-  const here = location.pathname + location.search;
   const others = (shared: boolean): MenuItem[] =>
-    views.filter((view) => view.shared === shared).map((view) => ({ label: view.name ?? "", run: () => go(view.address), checked: view.address === here }));
+    views.filter((view) => view.shared === shared).map((view) => ({ label: view.name ?? "", run: () => go(view.address), checked: view.address === here.value }));
   const mine = others(false);
   const shared = others(true);
   const changes: (MenuItem | null)[] = [
@@ -94,7 +93,7 @@ export function Views({ project }: { project: string }): JSX.Element {
 
 async function copyShort(): Promise<void> {
   await attempt(async () => {
-    const short = location.origin + (await shortened(location.pathname + location.search));
+    const short = location.origin + (await shortened(here.value));
     try {
       await navigator.clipboard.writeText(short);
       say(`Copied ${short}`);
@@ -113,7 +112,7 @@ function Save({ project, onClose, saved }: { project: string; onClose: () => voi
         class={css["form"]}
         onSubmit={(event) => {
           event.preventDefault();
-          const view = { address: location.pathname + location.search, name: name.trim(), project, shared };
+          const view = { address: here.value, name: name.trim(), project, shared };
           void attempt(() => post("/data/views", view), `Saved ${view.name}`).then((went) => went && saved());
         }}
       >

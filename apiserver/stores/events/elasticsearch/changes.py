@@ -168,7 +168,7 @@ async def changes_since(cluster: Cluster, deletions: Deletions, query: ChangesQu
     behind = {name: one.behind(known.get(name, [""])[1:]) for name, one in shards.items()}
     changed = [name for name in watched if behind.get(name)]
     cluster.wrote(changed)
-    look = _Look(cluster, query, found)
+    look = _Look(cluster, query, found, {name: cluster.written(name) for name in changed})
     for name in changed:
         for shard, since in behind[name]:
             if name in indices:
@@ -219,6 +219,8 @@ class _Look:
     cluster: Cluster
     query: ChangesQuery
     found: Changes
+    writes: Mapping[str, int]
+    """How many writes of each index its searches have to see: one refresh of the index shows them to all searches."""
     series: int = 0
 
     async def events(self, index: str, of: _Index, shard: int, since: int) -> None:
@@ -258,7 +260,7 @@ class _Look:
                 by_owner["aggs"]["notes"] = {"filter": {"term": {"metric": NOTE}}}
             aggs["deleted"] = {"terms": {"field": "deleted", "size": len(owners)}}
         body: JsonObject = {"size": 0, "track_total_hits": False, "query": query, "aggs": aggs}
-        found = (await self.cluster.search_shard(index, shard, body)).get("aggregations", {})
+        found = (await self._search(index, shard, body)).get("aggregations", {})
         for bucket in found["deleted"]["buckets"] if "deleted" in found else ():
             self._everything(names.owner_of(of.company, bucket["key"]))
         buckets = found["owners"]["buckets"] if found else []
@@ -278,7 +280,7 @@ class _Look:
             "docvalue_fields": ["owner", "metric", "variant", "members", "first", "last"],
         }
         while True:
-            hits = (await self.cluster.search_shard(index, shard, body))["hits"]["hits"]
+            hits = (await self._search(index, shard, body))["hits"]["hits"]
             for hit in hits:
                 owner, series = told_of(hit)
                 for metric, variant, iterations in series:
@@ -295,7 +297,7 @@ class _Look:
         aggs = {"series": {"composite": group, "aggs": ends}}
         while True:
             body = {"size": 0, "track_total_hits": False, "query": query, "aggs": aggs}
-            found = (await self.cluster.search_shard(index, shard, body)).get("aggregations", {}).get("series", {})
+            found = (await self._search(index, shard, body)).get("aggregations", {}).get("series", {})
             buckets = found.get("buckets", [])
             for bucket in buckets:
                 owner, metric, variant = bucket["key"].values()
@@ -317,7 +319,7 @@ class _Look:
             "query": all_of(terms("owner", list(owners)), *between("_seq_no", since + 1, None)),
             "aggs": {"owners": by_owner, "going_on": {"filter": going_on, "aggs": {"owners": places}}},
         }
-        answer = (await self.cluster.search_shard(notes.index, shard, body)).get("aggregations")
+        answer = (await self._search(notes.index, shard, body)).get("aggregations")
         if not answer:
             return False
         for bucket in answer["owners"]["buckets"]:
@@ -325,6 +327,9 @@ class _Look:
         noted = answer["going_on"]["owners"]["buckets"]
         still = [one for one in noted if notes.goes_on(one["key"], int(one["place"]["value"]))]
         return bool(still)
+
+    async def _search(self, index: str, shard: int, body: JsonObject) -> JsonObject:
+        return await self.cluster.search_shard(index, shard, body, self.writes[index])
 
     def _of(self, owner: Owner) -> OwnerChanges:
         """What is told of an owner; if that is everything already, nothing is added to it."""

@@ -166,6 +166,10 @@ class Cluster:
         self.looks.changed(owners or indices)
         self.is_behind(indices)
 
+    def written(self, index: str) -> int:
+        """The count of writes to the index that were noted so far."""
+        return self._written[index]
+
     def is_behind(self, indices: Collection[str]) -> None:
         """Note that other servers may have written what searches of the indices do not see yet."""
         for index in indices:
@@ -237,9 +241,14 @@ class Cluster:
                 await asyncio.sleep(pause)
         raise EventStoreBusy("a copy of the events is behind", retry_after=AWAY_AGAIN, overloaded=False)
 
-    async def _ask(self, index: str, search: Callable[[], Awaitable[ApiResponse[Any]]]) -> ApiResponse[Any] | None:
-        """The answer of a node that has made the index visible before it searched; None: there is no such index."""
-        writes, lacking = self._to_see(index), None
+    async def _ask(
+        self, index: str, search: Callable[[], Awaitable[ApiResponse[Any]]], writes: int | None = None
+    ) -> ApiResponse[Any] | None:
+        """The answer of a node that has made the index visible before it searched; None: there is no such index.
+
+        writes: it shows so many writes (`written`), and need not show later ones.
+        """
+        writes, lacking = self._to_see(index) if writes is None else writes, None
         for _ in range(_SEARCHES_AGAIN):
             showing = await self._showing(index, writes, lacking)
             with errors(), no_index() as missing:
@@ -293,13 +302,14 @@ class Cluster:
             )
         return NOTHING if missing else NOTHING | answer.body
 
-    async def search_shard(self, index: str, shard: int, body: JsonObject) -> JsonObject:
-        """The answer of one shard, after making the index visible. A missing index is empty."""
+    async def search_shard(self, index: str, shard: int, body: JsonObject, writes: int) -> JsonObject:
+        """The answer of one shard, which sees so many writes of the index (`written`). A missing index is empty."""
         answer = await self._ask(
             index,
             lambda: self.client.search(
                 index=index, preference=f"_shards:{shard}", allow_partial_search_results=False, body=body
             ),
+            writes,
         )
         return NOTHING if answer is None else dict(answer.body)
 

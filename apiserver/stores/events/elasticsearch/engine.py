@@ -39,6 +39,11 @@ class ElasticsearchEngine(Engine["EventStore"]):
 
         return looking_at(self.address)
 
+    async def advice(self) -> list[str]:
+        from apiserver.stores.events.elasticsearch.advice import advice
+
+        return await advice(self.address)
+
     def moment(self) -> EventStoreMoment:
         from apiserver.stores.events.elasticsearch.moment import ElasticsearchMoment
 

@@ -78,12 +78,13 @@ class Marks:
                 mark.at = at if was_set_back else max(mark.at, at)
         self._cluster.wrote([self.index])
 
-    async def owners(self) -> AsyncIterator[Owner]:
-        """The owners with an expired mark, sorted."""
+    async def owners(self, *, of_all: bool = False) -> AsyncIterator[Owner]:
+        """The owners with an expired mark, or with any, sorted."""
         told: dict[Owner, dict[str, tuple[str, int, int]]] = {}
         now = time.time()
         expired = between("at", None, int((now - self._abandoned) * 1000))
-        query = any_of([*expired, *between("at", int((now + AHEAD) * 1000), None)])
+        counting = any_of([*expired, *between("at", int((now + AHEAD) * 1000), None)])
+        query: JsonObject = {"match_all": {}} if of_all else counting
         body: JsonObject = {"size": _PAGE, "query": query, "sort": [{"_seq_no": "asc"}], "seq_no_primary_term": True}
         while True:
             hits = (await self._cluster.search(self.index, body))["hits"]["hits"]

@@ -28,7 +28,6 @@ from apiserver.stores.events.elasticsearch.address import ElasticsearchAddress
 from apiserver.stores.events.elasticsearch.changes import shards_of
 from apiserver.stores.events.elasticsearch.cluster import NOTHING, VISIBLE, Cluster
 from apiserver.stores.events.elasticsearch.errors import errors
-from apiserver.stores.events.elasticsearch.marks import AHEAD
 from apiserver.stores.events.elasticsearch.node import CBOR
 from apiserver.stores.events.elasticsearch.queries import all_of, between
 from apiserver.stores.events.elasticsearch.store import ElasticsearchEventStore
@@ -146,7 +145,7 @@ class ElasticsearchMoment(ElasticsearchEventStore):
     compacts = False
 
     def __init__(self, address: ElasticsearchAddress) -> None:
-        super().__init__(address, strict=True, abandoned=-AHEAD)  # marks of all servers count
+        super().__init__(address, strict=True)
         self._marked: set[Owner] = set()
         self._place: dict[str, list[Any]] = {}
 
@@ -163,7 +162,7 @@ class ElasticsearchMoment(ElasticsearchEventStore):
         await super().open()
         shards = await shards_of(self._cluster, names.indices(self._cluster.prefix))
         self._place = {index: [one.uuid, min(one.checkpoints)] for index, one in shards.items()}
-        self._marked = {owner async for owner in super().owners_to_restate()}
+        self._marked = {owner async for owner in super().owners_to_restate(of_all=True)}
 
     async def begin(self) -> None:
         """Begin the moment."""
@@ -181,8 +180,8 @@ class ElasticsearchMoment(ElasticsearchEventStore):
                 found.add(names.owner_of(names.company_of(cluster.prefix, index), bucket["key"]["owner"]))
         return found
 
-    async def owners_to_restate(self) -> AsyncIterator[Owner]:
-        """Owners whose documents may be older than their events, if they were read after `open`."""
-        marked = {owner async for owner in super().owners_to_restate()}
+    async def owners_to_restate(self, *, of_all: bool = True) -> AsyncIterator[Owner]:
+        """Owners of all servers whose documents may be older than their events, if they were read after `open`."""
+        marked = {owner async for owner in super().owners_to_restate(of_all=True)}
         for owner in sorted(self._marked | marked | await self.changed_since(self._place)):
             yield owner

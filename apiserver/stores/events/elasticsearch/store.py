@@ -382,9 +382,9 @@ class ElasticsearchEventStore(ScalarReads, LogReads):
 
     # --- recovery ----------------------------------------------------------------------------------
 
-    def owners_to_restate(self) -> AsyncIterator[Owner]:
-        """Owners whose marks expired: their servers died, or cannot write documents."""
-        return self._opened.marks.owners()
+    def owners_to_restate(self, *, of_all: bool = False) -> AsyncIterator[Owner]:
+        """Owners whose marks expired: their servers died, or cannot write documents. `of_all`: all that have marks."""
+        return self._opened.marks.owners(of_all=of_all)
 
     async def restated(self, owners: Collection[Owner]) -> None:
         """Delete the owners' marks."""

@@ -404,7 +404,7 @@ class EmbeddedEventStore(EmbeddedReads):
 
     # --- recovery ----------------------------------------------------------------------------------
 
-    async def owners_to_restate(self) -> AsyncIterator[Owner]:
+    async def owners_to_restate(self, *, of_all: bool = False) -> AsyncIterator[Owner]:
         """Owners with events since `restated` last named them, in this process or an earlier one."""
         for owner in sorted(self._parts.live.owners_to_restate()):
             yield owner

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
+from elastic_transport import NodeConfig
 from elasticsearch import AsyncElasticsearch
 from hypothesis import given
 from hypothesis import strategies as st
@@ -119,6 +120,31 @@ async def test_an_index_with_several_shards_tells_of_all(
         assert found.owners == {owner: OwnerChanges({LOSS: Range(n, n)}) for owner in many}
         cursor = found.cursor
     assert (await told(store, cursor, *many)).owners == {}
+
+
+@pytest.mark.anyio
+async def test_one_refresh_of_an_index_shows_all_of_its_shards(
+    store: ElasticsearchEventStore,
+    client: AsyncElasticsearch,
+    elasticsearch_prefix: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    index = names.blocks(elasticsearch_prefix, EventType.SCALAR, "company")
+    await client.indices.create(index=index, settings={"number_of_shards": 3})
+    many = [Owner("company", str(n)) for n in range(12)]
+    cursor = (await told(store, None, *many)).cursor
+    await store.add(batch(*(scalars([1.0], owner=owner) for owner in many)))
+    cluster, refreshed = store._cluster, list[str]()
+    refresh = cluster._refresh
+
+    async def noted(index: str) -> NodeConfig:
+        refreshed.append(index)
+        return await refresh(index)
+
+    monkeypatch.setattr(cluster, "_refresh", noted)
+    monkeypatch.setattr(cluster, "_strict", True)
+    assert (await told(store, cursor, *many)).owners.keys() == {*many}
+    assert refreshed == [index]
 
 
 @pytest.mark.anyio

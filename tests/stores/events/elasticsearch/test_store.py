@@ -22,15 +22,6 @@ pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture
-async def store(elasticsearch_url: str, elasticsearch_prefix: str) -> AsyncIterator[ElasticsearchEventStore]:
-    address = ElasticsearchAddress((elasticsearch_url,), elasticsearch_prefix)
-    opened = ElasticsearchEventStore(address, migrate=True)
-    await opened.open()
-    yield opened
-    await opened.close()
-
-
-@pytest.fixture
 async def client(elasticsearch_url: str) -> AsyncIterator[AsyncElasticsearch]:
     async with AsyncElasticsearch(elasticsearch_url) as opened:
         yield opened

@@ -28,7 +28,7 @@ from tests.stores.events.embedded.adding import OWNERS, POINTS, numbered
 
 pytestmark = pytest.mark.anyio
 
-KILLS = int(os.environ.get("EVENTS_KILLS", "2"))
+KILLS = int(os.environ.get("EVENTS_KILLS", "1"))
 ROOT = Path(__file__).parents[4]
 
 

@@ -1,14 +1,14 @@
-"""Makes the last values of tasks and models anew from their events. What the source had computed may be outdated.
+"""Makes the last values of tasks and models anew from their events. What the source has of them may be outdated.
 
 This is no change of a task, so its times stay those of the source.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import groupby
 
-from apiserver.copying.retrying import Say, patiently
+from apiserver.copying.retrying import CopyError, Say, patiently
 from apiserver.events.model import Owner
 from apiserver.services.last_metrics import LastMetrics
 from apiserver.stores.documents.base import DocumentStore
@@ -19,11 +19,12 @@ _TIMES = ("last_update", "last_change")
 _PAGE = 1000
 
 
-async def make_last_values(events: EventStore, documents: DocumentStore, say: Say) -> None:
-    """Make those of all owners that have events which their documents may not show."""
-    owners = sorted([owner async for owner in events.owners_to_restate()], key=_collection)
+async def make_last_values(owners: Collection[Owner], events: EventStore, documents: DocumentStore, say: Say) -> None:
+    """Make those of the owners. CopyError if the documents of some cannot be written."""
+    owners = sorted(owners, key=_collection)
     times = [await _times(collection, list(some), documents, say) for collection, some in groupby(owners, _collection)]
-    await LastMetrics(events, documents).restate()
+    if left := await LastMetrics(events, documents).write_anew(owners):
+        raise CopyError(f"the last values of {len(left):,} tasks and models cannot be written: copy again")
     for collection, before in zip(dict.fromkeys(map(_collection, owners)), times, strict=True):
         for one in before:
             said = {name: one[name] for name in _TIMES if name in one}
