@@ -44,7 +44,11 @@ def servers(tmp_path: Path, engines: dict[str, Any]) -> Iterator[list[Served]]:
     """Two servers that see at once what the other acknowledged."""
     with ExitStack() as running:
         columnar = "apiserver.stores.events.columnar"
-        constants = {f"{columnar}.compaction.LEASE": LEASE, f"{columnar}.compactor.FEWEST": FEWEST}
+        constants = {
+            f"{columnar}.compaction.LEASE": LEASE,
+            f"{columnar}.compactor.FEWEST": FEWEST,
+            f"{columnar}.compactor.LEAST_REST": 0.0,
+        }
         yield [
             running.enter_context(served(tmp_path / "data", consistency="strict", constants=constants, **engines))
             for _ in range(2)

@@ -9,17 +9,18 @@ Two rules say which owners are due:
   due. So the fragments of a server that died are found, by whichever server asks first.
 
 One owner is compacted at a time. Then the compactor rests for longer than it worked, so that writers and readers get
-their share; while it works and rests, more fragments come, and the next compaction takes them together. If the store is
-busy, the compactor waits as long as the store says.
+their share, and for a second at least. While it works and rests, more fragments come, and the next compaction takes
+them together: most of what it costs is the same for 20 fragments and for 160. If the store is busy, the compactor waits
+as long as the store says.
 
 Fragments of an owner do not pile up for ever. Each server counts its own writes to an owner since it was compacted. If
-these are many, the compactor does not rest. If they are more than MOST, further writes wait until the owner has been
-compacted: first of all, and the compactor ends its rest for that. If that takes too long, their clients are told to try
-again later. So a server never leaves more than MOST writes, and those that came at once, for readers to put together.
-An example, with FEWEST 16 and MOST 320:
+these are HURRY or more, the compactor ends its rest, and begins none. If they are more than MOST, further writes wait
+until the owner has been compacted: first of all. If that takes too long, their clients are told to try again later. So
+a server never leaves more than MOST writes, and those that came at once, for readers to put together. An example, with
+FEWEST 16, HURRY 160 and MOST 320:
 
-    16 writes    the owner is due
-    160 writes   the compactor could not follow: it does not rest any more
+    16 writes    the owner is due, and compacted unless the compactor rests
+    160 writes   the compactor does not rest any more
     320 writes   the next one waits for the end of the compaction that is under way
 """
 
@@ -51,8 +52,8 @@ LOOK = 60.0
 LEFT = 2 * FEWEST
 #: Seconds between two looks for owners with a few.
 SWEEP = 600.0
-#: How many times as long as it worked the compactor rests.
-REST = 3.0
+#: How many times as long as it worked the compactor rests, and for how many seconds at least.
+REST, LEAST_REST = 3.0, 1.0
 #: Writes to an owner after which the compactor does not rest, and after which further writes wait.
 HURRY, MOST = 10 * FEWEST, 20 * FEWEST
 #: Seconds for which a write waits at most, and after which its client may try again.
@@ -118,8 +119,8 @@ class Compactor:
         self._compacted: _Due | None = None
         """What is just being compacted."""
         self._is_due = asyncio.Event()
-        self._is_waited_for = asyncio.Event()
-        """Writers wait for an owner that is due."""
+        self._has_to_hurry = asyncio.Event()
+        """An owner has so many writes that the compactor may not rest."""
         self._has_compacted = asyncio.Condition()
         self._task: asyncio.Task[None] | None = None
 
@@ -152,7 +153,6 @@ class Compactor:
             if due != self._compacted:
                 self._due = {due: FEWEST, **self._due}
                 self._is_due.set()
-                self._is_waited_for.set()
             try:
                 async with asyncio.timeout(self._patience), self._has_compacted:
                     await self._has_compacted.wait_for(lambda due=due: not self._is_full(due))  # type: ignore[misc]
@@ -162,8 +162,12 @@ class Compactor:
                 ) from None
 
     def _is_full(self, due: _Due) -> bool:
+        return self._writes(due) >= MOST
+
+    def _writes(self, due: _Due) -> int:
+        """How often this server wrote to an owner since it was compacted."""
         known = self._written.get(due)
-        return known is not None and known.times >= MOST
+        return 0 if known is None else known.times
 
     def wrote(self, type: EventType, owners: Iterable[Owner]) -> None:
         """Note that this server wrote blocks of these owners."""
@@ -175,6 +179,8 @@ class Compactor:
             known.times, known.last = known.times + 1, now
             if known.times >= FEWEST and due != self._compacted:
                 self._add(due, FEWEST)
+            if known.times >= HURRY:
+                self._has_to_hurry.set()
 
     def deleted(self, type: EventType, owners: Iterable[Owner]) -> None:
         """Note that blocks of these owners count no more: a compaction under way may still put some of them."""
@@ -233,7 +239,7 @@ class Compactor:
         known = self._written.get(due, _Written())
         times, began = known.times, time.monotonic()
         compacted = await self._try("compacting", self._types[due.type].compact(due.owner, fewest=fewest))
-        rest = (time.monotonic() - began) * REST
+        rest = max((time.monotonic() - began) * REST, LEAST_REST)
         if compacted is not False:  # if it failed, it will fail again: then readers have to put up with more fragments
             known.times -= times
             async with self._has_compacted:
@@ -243,16 +249,16 @@ class Compactor:
             self._add(due, FEWEST)
         if compacted is False:
             await asyncio.sleep(_PAUSE)
-        elif known.times < HURRY:
+        else:
             await self._rest(rest)
 
     async def _rest(self, seconds: float) -> None:
-        """Let others work, but not while writers wait for an owner that is due."""
-        self._is_waited_for.clear()
-        if not any(map(self._is_full, self._due)):
+        """Let others work, but not while an owner that is due has many writes."""
+        self._has_to_hurry.clear()
+        if not any(self._writes(due) >= HURRY for due in self._due):
             with suppress(TimeoutError):
                 async with asyncio.timeout(seconds):
-                    await self._is_waited_for.wait()
+                    await self._has_to_hurry.wait()
 
     async def _try(self, what: str, work: Awaitable[T]) -> T | Literal[False] | None:
         """Do it. False: the store is busy, and some time has passed. None: it failed, and will fail again."""

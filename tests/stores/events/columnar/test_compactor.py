@@ -12,7 +12,7 @@ from apiserver.events.model import EventType, Owner
 from apiserver.stores.events.base import EventStoreBusy
 from apiserver.stores.events.columnar import compactor
 from apiserver.stores.events.columnar.compaction import FEWEST
-from apiserver.stores.events.columnar.compactor import LEFT, MOST, Compactor, Compacts
+from apiserver.stores.events.columnar.compactor import HURRY, LEFT, MOST, Compactor, Compacts
 from apiserver.stores.events.columnar.scalars import ColumnarScalars
 from tests.contract.event_stores import OWNER, batch, scalars
 from tests.stores.events.columnar.plain_blocks import PlainBlocks
@@ -73,6 +73,11 @@ class Server:
             return len(kept) > fragments == self.fragments(owner)
 
         return condition
+
+
+@pytest.fixture(autouse=True)
+def short_rests(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compactor, "LEAST_REST", 0.0)
 
 
 @asynccontextmanager
@@ -162,14 +167,38 @@ async def test_writes_wait_while_too_many_fragments_are_not_compacted() -> None:
         assert server.fragments() <= MOST
 
 
+@pytest.mark.parametrize("rest", ["REST", "LEAST_REST"])
+async def test_the_compactor_rests_until_an_owner_has_many_writes(monkeypatch: pytest.MonkeyPatch, rest: str) -> None:
+    monkeypatch.setattr(compactor, rest, NEVER)
+    async with running(Server(PlainBlocks())) as (server,):
+        await server.write(FEWEST, OTHER)
+        await eventually(server.has(0, OTHER))
+        await server.write(HURRY - 1)
+        for _ in range(100):
+            await asyncio.sleep(0)
+        assert server.fragments() == HURRY - 1
+        await server.write(1)
+        await eventually(server.has(0))
+
+
+async def test_the_compactor_does_not_rest_if_the_next_owner_has_many_writes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compactor, "REST", NEVER)
+    async with running(Server(PlainBlocks())) as (server,):
+        server.may_compact.clear()
+        await server.write(FEWEST, OTHER)
+        await eventually(lambda: server.tried == 1)
+        await server.write(HURRY)
+        server.may_compact.set()
+        await eventually(server.has(0))
+
+
 async def test_the_compactor_does_not_rest_while_writers_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compactor, "REST", NEVER)
     async with running(Server(PlainBlocks())) as (server,):
         await server.write(FEWEST, OTHER)
         await eventually(server.has(0, OTHER))
-        writing = asyncio.create_task(server.write(MOST + 1))
-        await eventually(writing.done)
-        assert server.fragments() <= FEWEST
+        await asyncio.wait_for(server.write(3 * MOST), 60)
+        assert server.fragments() <= MOST
 
 
 async def test_the_compactor_does_not_rest_longer_because_the_store_was_busy(monkeypatch: pytest.MonkeyPatch) -> None:
