@@ -2,11 +2,14 @@
 
 So it is if a node gets stuck with a request, or is cut off with it, and the server asks another one. Here, the same
 requests are sent to the node again, after all that a server did. `tests/engines/test_cluster.py` stops real nodes.
+`EVENTS_EXAMPLES=100` tries more of what a server may do.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Coroutine
+import os
+import random
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from typing import Any
 
 import pytest
@@ -21,6 +24,9 @@ from tests.engines.load import Contents, contents
 
 pytestmark = pytest.mark.anyio
 
+#: Does once more what a node was asked for.
+Request = Callable[[], Coroutine[Any, Any, object]]
+SEEDS = int(os.environ.get("EVENTS_EXAMPLES", "2"))
 POINTS, LINES = SeriesQuery(OWNER, EventType.SCALAR), SeriesQuery(OWNER, EventType.LOG)
 
 
@@ -29,7 +35,7 @@ class Server:
 
     def __init__(self, store: ElasticsearchEventStore, monkeypatch: pytest.MonkeyPatch) -> None:
         self.store = store
-        self.asked: list[Callable[[], Coroutine[Any, Any, object]]] = []
+        self.asked: list[Request] = []
         transport = store._cluster.client.transport
         perform_request = transport.perform_request
 
@@ -62,11 +68,11 @@ class Server:
 
     async def delete_known(self) -> None:
         known = (await self.store.changes(ChangesQuery([OWNER]))).cursor
-        assert await self.store.delete_scalars(OWNER, known)
-        assert await self.store.delete_logs(LINES, None, up_to=known)
+        await self.store.delete_scalars(OWNER, known)
+        await self.store.delete_logs(LINES, None, up_to=known)
 
     async def thin(self) -> None:
-        assert await self.store.thin_scalars(POINTS, 20)
+        await self.store.thin_scalars(POINTS, 20)
 
 
 @pytest.fixture
@@ -121,11 +127,30 @@ COMPACT, DELETE, DELETE_KNOWN, THIN = Server.compact, Server.delete, Server.dele
 async def test_what_a_node_does_late_changes_nothing(server: Server, steps: list[Does], backwards: bool) -> None:
     for step in steps:
         await step(server)
+    assert len(server.asked) >= len(steps)
+    await nothing_changes(server, server.asked[::-1] if backwards else [*server.asked])
+
+
+async def nothing_changes(server: Server, late: Sequence[Request]) -> None:
+    """Let the node do requests once more. Assert that nothing changes, also by compaction."""
     before = await shown(server.store)
-    late = server.asked[::-1] if backwards else [*server.asked]
-    assert len(late) >= len(steps)
     for request in late:
         await request()
     assert await shown(server.store) == before
     await server.compact()
     assert await shown(server.store) == before
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+async def test_what_a_node_does_late_after_anything_changes_nothing(server: Server, seed: int) -> None:
+    chance = random.Random(seed)
+    add = adds(0, 0.0)
+    for number in range(1, chance.randint(5, 13)):
+        what = chance.choice(["new", "new", "new", "again", "other"])
+        if what == "other":
+            await chance.choice([COMPACT, DELETE, DELETE_KNOWN, THIN])(server)
+        if what != "again":
+            add = adds(chance.randrange(0, 900, 50), float(number))
+        if what != "other":
+            await add(server)
+    await nothing_changes(server, chance.sample(server.asked, len(server.asked)))
