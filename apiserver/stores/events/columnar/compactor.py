@@ -10,8 +10,9 @@ Two rules say which owners are due:
 
 One owner is compacted at a time. Then the compactor rests for longer than it worked, so that writers and readers get
 their share, and for a second at least. While it works and rests, more fragments come, and the next compaction takes
-them together: most of what it costs is the same for 20 fragments and for 160. If the store is busy, the compactor waits
-as long as the store says.
+them together: most of what it costs is the same for 20 fragments and for 160. Owners that wait for their turn get more
+fragments anyway, so the second is divided among them. If the store is busy, the compactor waits as long as the store
+says.
 
 Fragments of an owner do not pile up for ever. Each server counts its own writes to an owner since it was compacted. If
 these are HURRY or more, the compactor ends its rest, and begins none. If they are more than MOST, further writes wait
@@ -52,7 +53,7 @@ LOOK = 60.0
 LEFT = 2 * FEWEST
 #: Seconds between two looks for owners with a few.
 SWEEP = 600.0
-#: How many times as long as it worked the compactor rests, and for how many seconds at least.
+#: How many times as long as it worked the compactor rests, and for how many seconds at least if no owner waits.
 REST, LEAST_REST = 3.0, 1.0
 #: Writes to an owner after which the compactor does not rest, and after which further writes wait.
 HURRY, MOST = 10 * FEWEST, 20 * FEWEST
@@ -239,7 +240,7 @@ class Compactor:
         known = self._written.get(due, _Written())
         times, began = known.times, time.monotonic()
         compacted = await self._try("compacting", self._types[due.type].compact(due.owner, fewest=fewest))
-        rest = max((time.monotonic() - began) * REST, LEAST_REST)
+        worked = time.monotonic() - began
         if compacted is not False:  # if it failed, it will fail again: then readers have to put up with more fragments
             known.times -= times
             async with self._has_compacted:
@@ -250,7 +251,7 @@ class Compactor:
         if compacted is False:
             await asyncio.sleep(_PAUSE)
         else:
-            await self._rest(rest)
+            await self._rest(max(worked * REST, LEAST_REST / max(len(self._due), 1)))
 
     async def _rest(self, seconds: float) -> None:
         """Let others work, but not while an owner that is due has many writes."""

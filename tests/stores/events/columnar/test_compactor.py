@@ -181,6 +181,25 @@ async def test_the_compactor_rests_until_an_owner_has_many_writes(monkeypatch: p
         await eventually(server.has(0))
 
 
+async def test_the_least_rest_is_divided_among_owners_that_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compactor, "REST", 0.0)
+    monkeypatch.setattr(compactor, "LEAST_REST", 6.0)
+    rests: list[float] = []
+
+    async def rest(_: Compactor, seconds: float) -> None:
+        rests.append(seconds)
+
+    monkeypatch.setattr(Compactor, "_rest", rest)
+    async with running(Server(PlainBlocks())) as (server,):
+        server.may_compact.clear()
+        owners = [Owner("company", str(number)) for number in range(4)]
+        for owner in owners:
+            await server.write(FEWEST, owner)
+        server.may_compact.set()
+        await eventually(lambda: all(server.has(0, owner)() for owner in owners) and len(rests) == 4)
+    assert rests == [2.0, 3.0, 6.0, 6.0]
+
+
 async def test_the_compactor_does_not_rest_if_the_next_owner_has_many_writes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compactor, "REST", NEVER)
     async with running(Server(PlainBlocks())) as (server,):
