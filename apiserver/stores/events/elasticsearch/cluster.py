@@ -20,6 +20,7 @@ write. Else both are done again. A node that cannot refresh all copies is left f
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from functools import partial
@@ -38,12 +39,16 @@ from apiserver.stores.events.elasticsearch.errors import AWAY_AGAIN, BY_HAND_AGA
 from apiserver.stores.events.elasticsearch.looks import Looks
 from apiserver.stores.events.elasticsearch.node import CBOR, client_of, leave
 
+log = logging.getLogger(__name__)
+
 #: Seconds for the answer of a deletion.
 _LONG_TIMEOUT = 600.0
 _LEAST_VERSION = 8
 #: For how long a removed block is remembered. A node that gets stuck for longer may bring it back (`blocks.py`).
 REMEMBERED = "20m"
 _REMEMBERED = "gc_deletes"
+#: Elasticsearch does not have the setting, as where it is run for others, or does not let this server change it.
+_NOT_ALLOWED = (400, 403)
 #: The answer of an index that is not there.
 NOTHING: JsonObject = {"hits": {"total": {"value": 0}, "hits": []}}
 #: What `visible` answers: decoding what nobody reads would take as long.
@@ -96,7 +101,8 @@ class Cluster:
     async def ensure(self, indices: Collection[str]) -> None:
         """Make missing indices from their templates; raise EventStoreBusy if one has no template.
 
-        Nodes remember for REMEMBERED which blocks were removed from an index, unless somebody has set this time.
+        Nodes remember for REMEMBERED which blocks were removed from an index, unless somebody has set this time, or the
+        server may not set it.
         """
         await together(*(self._make(index) for index in indices if index not in self._known))
 
@@ -111,7 +117,7 @@ class Cluster:
                 await self.client.cluster.health(index=index, wait_for_status="yellow", timeout="20s")
             made = (await self.client.indices.get(index=index, features=["mappings", "settings"]))[index]
             if names.is_of_blocks(self.prefix, index) and _REMEMBERED not in made["settings"]["index"]:
-                await self.client.indices.put_settings(index=index, settings={f"index.{_REMEMBERED}": REMEMBERED})
+                await self._remember(index)
         mappings = made["mappings"]
         if mappings.get("dynamic") != "strict":
             raise EventStoreBusy(
@@ -121,6 +127,23 @@ class Cluster:
                 overloaded=False,
             )
         self._known.add(index)
+
+    async def _remember(self, index: str) -> None:
+        """Let nodes remember what was removed. If that is not allowed, the index is of use nevertheless."""
+        setting = f"index.{_REMEMBERED}"
+        try:
+            await self.client.indices.put_settings(index=index, settings={setting: REMEMBERED})
+        except ApiError as error:
+            if error.status_code not in _NOT_ALLOWED:
+                raise
+            log.warning(
+                "Elasticsearch does not let this server set %s of '%s' (%s): a node that gets stuck for more than a"
+                " minute may bring back what was deleted meanwhile. Set it to %s",
+                setting,
+                index,
+                error,
+                REMEMBERED,
+            )
 
     async def bulk(self, index: str, body: bytes) -> list[JsonObject]:
         """The outcome of each action of the body: `status`, `_seq_no`, and `error` if there was one."""

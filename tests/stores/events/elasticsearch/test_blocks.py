@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from typing import Any
 
 import pytest
+from elastic_transport import ApiResponseMeta, HttpHeaders, NodeConfig
+from elasticsearch import ApiError
 
 from apiserver.events.model import EventType, Owner
 from apiserver.events.queries import SeriesQuery
+from apiserver.stores.events.base import EventStoreBusy
 from apiserver.stores.events.columnar.blocks import Refused
 from apiserver.stores.events.columnar.scalars import ColumnarScalars
 from apiserver.stores.events.elasticsearch import names
@@ -80,6 +83,41 @@ async def test_nodes_remember_what_was_removed(cluster: Cluster, own: dict[str, 
         await ColumnarScalars(ElasticsearchBlocks(cluster)).add(batch(scalars([1.0])))
     (index,) = (await cluster.client.indices.get_settings(index=f"{cluster.prefix}-blocks-*")).values()
     assert index["settings"]["index"]["gc_deletes"] == set
+
+
+@pytest.mark.parametrize("status", [400, 403])
+async def test_a_server_that_may_not_set_how_long_nodes_remember_goes_on(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, status: int
+) -> None:
+    monkeypatch.setattr(cluster.client.indices, "put_settings", _refuses(status))
+    store = ColumnarScalars(ElasticsearchBlocks(cluster))
+    for _ in range(2):
+        await store.add(batch(scalars([1.0])))
+    assert await store.count(SeriesQuery(OWNER, EventType.SCALAR)) == 1
+    (said,) = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert "does not let this server set index.gc_deletes" in said
+
+
+async def test_a_write_fails_if_no_node_can_set_how_long_they_remember(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is set the next time."""
+    store = ColumnarScalars(ElasticsearchBlocks(cluster))
+    with monkeypatch.context() as patched:
+        patched.setattr(cluster.client.indices, "put_settings", _refuses(503))
+        with pytest.raises(EventStoreBusy):
+            await store.add(batch(scalars([1.0])))
+    await store.add(batch(scalars([1.0])))
+    (index,) = (await cluster.client.indices.get_settings(index=f"{cluster.prefix}-blocks-*")).values()
+    assert index["settings"]["index"]["gc_deletes"] == "20m"
+
+
+def _refuses(status: int) -> Callable[..., Coroutine[Any, Any, None]]:
+    async def put_settings(**_: Any) -> None:
+        meta = ApiResponseMeta(status, "1.1", HttpHeaders(), 0.1, NodeConfig("http", "127.0.0.1", 9200))
+        raise ApiError("refused", meta, {"error": {"type": "refused", "reason": "because"}})
+
+    return put_settings
 
 
 async def test_blocks_that_are_put_at_once_are_there_once(cluster: Cluster) -> None:
