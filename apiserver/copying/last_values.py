@@ -24,7 +24,7 @@ async def make_last_values(owners: Collection[Owner], events: EventStore, docume
     owners = sorted(owners, key=_collection)
     times = [await _times(collection, list(some), documents, say) for collection, some in groupby(owners, _collection)]
     if left := await LastMetrics(events, documents).write_anew(owners):
-        raise CopyError(f"the last values of {len(left):,} tasks and models cannot be written: copy again")
+        raise CopyError(f"the last values of {len(left):,} tasks and models cannot be written: run the command again")
     for collection, before in zip(dict.fromkeys(map(_collection, owners)), times, strict=True):
         for one in before:
             said = {name: one[name] for name in _TIMES if name in one}

@@ -113,13 +113,18 @@ def _owned(folder: Path) -> Iterator[Path]:
         yield root
 
 
-def left_in(data: Path) -> Path | None:
-    """The copy that a backup left in a data folder when it was killed; None if there is none, or it is being made."""
+def left_in(data: Path) -> tuple[Path, int] | None:
+    """The copy that a backup left in a data folder when it was killed, and how many bytes it has.
+
+    None: there is none, or a backup makes it just now.
+    """
     root = data / _NAME
     if not root.is_dir():
         return None
-    with lock_if_free(data) as is_left:
-        return root if is_left and root.is_dir() else None
+    with lock_if_free(data) as is_left:  # no backup deletes files of it meanwhile
+        if not is_left or not root.is_dir():
+            return None
+        return root, sum([path.lstat().st_size for path in root.rglob("*")])
 
 
 def _copy(settings: Settings, copied: Settings, progress: Progress) -> None:

@@ -103,9 +103,9 @@ async def examine(settings: Settings, *, checking: bool, most: int, say: Say) ->
         say("reading what is kept")
         found = await _kept(events, documents, examined)
         if (left := left_in(folder.root)) is not None:
-            size = sum(path.lstat().st_size for path in left.rglob("*"))
+            copy, size = left
             examined.notes.append(
-                f"{left} has {shown_bytes(size)}: a backup copied there what is in the engines, and was killed."
+                f"{copy} has {shown_bytes(size)}: a backup copied there what is in the engines, and was killed."
                 " The next one deletes it"
             )
         if checking:

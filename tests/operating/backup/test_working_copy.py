@@ -275,8 +275,9 @@ def test_a_copy_counts_as_left_once_nobody_makes_it(tmp_path: Path) -> None:
     assert left_in(tmp_path) is None
     with _owned(tmp_path) as root:
         root.mkdir()
+        (root / "secrets").write_bytes(b"12345")
         assert left_in(tmp_path) is None
-    assert left_in(tmp_path) == root
+    assert left_in(tmp_path) == (root, 5)
 
 
 def test_nothing_is_copied_to_where_a_link_of_somebody_else_leads(tmp_path: Path) -> None:
