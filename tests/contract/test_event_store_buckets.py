@@ -5,16 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import pairwise, product
+from itertools import product
 
 import numpy as np
 import pytest
 
-from apiserver.events.aggregates import ALL, Aggregate
+from apiserver.events.aggregates import ALL, Aggregate, Buckets
 from apiserver.events.model import (
     SINGLE_VALUE_ITERATION,
     BucketAxis,
     EventType,
+    Float64Array,
+    Int64Array,
     MetricSelection,
 )
 from apiserver.events.queries import BucketQuery, Range, SeriesQuery
@@ -220,7 +222,7 @@ async def test_a_smoothed_curve_looks_the_same_at_each_zoom(case: Case) -> None:
                 (found,) = await case.store.scalar_buckets(SCALARS, asked)
                 inside = slice(-(-start // 3), stop // 3 + 1)
                 assert found.x.tolist() == iters[inside]
-                assert found.values[MEAN].tolist() == pytest.approx(expected[inside], abs=1e-9, nan_ok=True)
+                np.testing.assert_allclose(found.values[MEAN], expected[inside], rtol=1e-9, atol=1e-9)
             asked = BucketQuery(axis, lambda *_: 3000, smoothing=smoothing)
             (found,) = await case.store.scalar_buckets(SCALARS, asked)
             assert found.x.tolist() == list(range(0, 30_000, 3000))
@@ -241,11 +243,22 @@ async def test_overwriting_adds_no_point(case: Case, iteration: int) -> None:
     assert found[0].values[COUNT].sum() == (10_002 if iteration == 9_999 else 10_000)
 
 
+def assert_sums(found: Buckets, values: Float64Array, begin: Int64Array) -> None:
+    """Each bucket sums up the values, which are in the order of iterations, from where it begins up to the next one."""
+    counts = np.diff(begin, append=len(values))
+    assert found.values[COUNT].tolist() == counts.tolist()
+    np.testing.assert_allclose(found.values[MEAN], np.add.reduceat(values, begin) / counts, rtol=1e-9)
+    assert found.values[MIN].tolist() == np.minimum.reduceat(values, begin).tolist()
+    assert found.values[MAX].tolist() == np.maximum.reduceat(values, begin).tolist()
+    assert found.values[FIRST].tolist() == values[begin].tolist()
+    assert found.values[LAST].tolist() == values[begin + counts - 1].tolist()
+
+
 @pytest.mark.parametrize("overwrite", [None, 0, 9_999, 4_321])
 async def test_long_series_add_up_whatever_the_interval(case: Case, overwrite: int | None) -> None:
     length = 10_000
-    values = [float(n % 1000) for n in range(length)]
-    await case.store.add(batch(scalars(values)))
+    values = np.arange(length) % 1000.0
+    await case.store.add(batch(scalars(values.tolist())))
     await case.settle()
     if overwrite is not None:
         values[overwrite] = -1.0
@@ -253,18 +266,11 @@ async def test_long_series_add_up_whatever_the_interval(case: Case, overwrite: i
         await case.settle()
     for interval, finer in product((1, 63, 700, 2048, 100_000), (False, True)):
         found = await buckets_of(case, interval, finer=finer)
-        starts = found.x.tolist()
-        widths = {b - a for a, b in pairwise(starts)}
+        widths = {*np.diff(found.x).tolist()}
         assert len(widths) == (1 if interval < length else 0)
         assert all(interval * (0.5 if finer else 1) <= width <= interval * 1.1 for width in widths)
-        assert found.values[COUNT].sum() == length
-        for n, x in enumerate(starts):
-            stop = starts[n + 1] if n + 1 < len(starts) else length
-            inside = values[x:stop]
-            assert found.values[COUNT][n] == len(inside)
-            assert found.values[MEAN][n] == pytest.approx(sum(inside) / len(inside))
-            assert (found.values[MIN][n], found.values[MAX][n]) == (min(inside), max(inside))
-            assert (found.values[FIRST][n], found.values[LAST][n]) == (inside[0], inside[-1])
+        assert found.x[0] == 0
+        assert_sums(found, values, found.x)
 
 
 @pytest.mark.parametrize("late", [[-7], [4_000, 4_001], [5_001, 12_345, 19_999, 20_003], range(0, 20_000, 17)])
@@ -274,15 +280,11 @@ async def test_late_points_are_in_the_buckets_at_once(case: Case, late: Sequence
     await case.settle()
     values |= dict.fromkeys(late, -1.0)
     await case.store.add(batch(scalars([-1.0] * len(late), iters=late)))
+    iters = np.array(sorted(values))
     for interval in (1, 50, 1300, 5000, 10**6):
         found = await buckets_of(case, interval)
         widened = (-(-interval >> shift) << shift for shift in range(10))
         width = next(wide for wide in widened if not (found.x % wide).any())
-        expected: dict[int, list[float]] = {}
-        for iter in sorted(values):
-            expected.setdefault(iter // width * width, []).append(values[iter])
-        assert found.x.tolist() == list(expected)
-        assert found.values[COUNT].tolist() == [len(inside) for inside in expected.values()]
-        assert found.values[MEAN].tolist() == pytest.approx([sum(inside) / len(inside) for inside in expected.values()])
-        assert found.values[MIN].tolist() == [min(inside) for inside in expected.values()]
-        assert found.values[LAST].tolist() == [inside[-1] for inside in expected.values()]
+        expected, begin = np.unique(iters // width * width, return_index=True)
+        assert found.x.tolist() == expected.tolist()
+        assert_sums(found, np.array([values[iter] for iter in iters.tolist()]), begin)
