@@ -35,10 +35,10 @@ BEFORE = {
 BATCHES = 3
 
 
-@pytest.fixture(params=beyond([WITH_BLOCKS], BEFORE))
-def tree(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    """The sources of a release before."""
-    return unpacked(request.param, tmp_path / "tree")
+@pytest.fixture(scope="module", params=beyond([WITH_BLOCKS], BEFORE))
+def tree(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The sources of a release before. Python compiles them once, for the servers of all tests."""
+    return unpacked(request.param, tmp_path_factory.mktemp("before") / "tree")
 
 
 def wait_for(writers: Sequence[Writer]) -> None:
@@ -71,11 +71,12 @@ def test_servers_are_replaced_under_load(tree: Path, tmp_path: Path, engines: di
             assert_stored(server, writers)
 
 
+@pytest.mark.parametrize("tree", [WITH_BLOCKS], indirect=True)
 def test_a_point_that_comes_while_this_release_deletes_those_before_stays_for_the_one_before(
-    tmp_path: Path, engines: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+    tree: Path, tmp_path: Path, engines: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It comes by a server of the release before, when the deletion of what lies before it is about to be noted."""
-    with served(tmp_path / "one", tree=unpacked(WITH_BLOCKS, tmp_path / "tree"), **engines) as one:
+    with served(tmp_path / "one", tree=tree, **engines) as one:
         task = new_task(one)
         owner = Owner(one.call("tasks.get_by_id", {"task": task})["task"]["company"], task)
         for iter in range(3):
