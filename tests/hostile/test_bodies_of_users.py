@@ -27,8 +27,7 @@ def attack(target: Target, body: bytes, coding: str) -> None:
 
 #: What `make test` sends: of bodies that are alike to a reader, one.
 SOME = [
-    *("900 deep, 16,000 ones, NaN", "ones and NaN", "infinities in objects", "empty lists", "objects 16 MB deep"),
-    *("a million names", "the same name", "escapes", "not UTF-8", "a long number", "large exponents", "blanks"),
+    *("ones and NaN", "empty lists", "objects 16 MB deep", "a million names", "escapes", "a long number"),
     *("a million short lines", "odd lines of NaN"),
 ]
 

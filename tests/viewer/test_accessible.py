@@ -91,7 +91,10 @@ def settle(page: Page) -> None:
 
 
 #: These have the parts of other pages.
-ALIKE = {"all runs", "overview of a draft", "system", "images of many runs", "data sets", "usage", "no page"}
+ALIKE = {
+    *("all runs", "overview of a draft", "system", "images of many runs", "data sets", "usage", "no page"),
+    *("model", "pipelines", "plots of many runs", "scatter", "audit log", "compare as a table"),
+}
 
 
 @pytest.mark.parametrize("name", beyond(PAGES.keys() - ALIKE, PAGES))

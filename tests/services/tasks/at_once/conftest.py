@@ -1,6 +1,6 @@
 """A server on either store of documents, as which of two calls comes first is decided by the documents.
 
-The events are on the embedded store.
+The events are on the embedded store. `make test` has the embedded documents, and `make longer` MongoDB.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ import pytest
 
 from tests.engines import mongodb
 from tests.harness import Api, running_api
+from tests.longer import beyond
 from tests.services.tasks.calls import make, put, report
 
 
-@pytest.fixture(params=["embedded", "mongodb"])
+@pytest.fixture(params=beyond(["embedded"], ["embedded", "mongodb"]))
 async def api(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Api]:
     settings: dict[str, Any] = {}
     if request.param == "mongodb":
