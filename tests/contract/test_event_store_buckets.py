@@ -257,7 +257,7 @@ def assert_sums(found: Buckets, values: Float64Array, begin: Int64Array) -> None
 @pytest.mark.parametrize("overwrite", [None, 0, 9_999, 4_321])
 async def test_long_series_add_up_whatever_the_interval(case: Case, overwrite: int | None) -> None:
     length = 10_000
-    values = np.arange(length) % 1000.0
+    values = np.array([n % 1000 for n in range(length)], np.float64)
     await case.store.add(batch(scalars(values.tolist())))
     await case.settle()
     if overwrite is not None:
