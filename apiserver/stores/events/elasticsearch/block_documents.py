@@ -28,8 +28,8 @@ FIELDS = ("id", "owner", "metric", "variant", "members", "first", "last", "count
 _NOTHING, _ZERO = (None,), (0,)
 #: Columns that are stored.
 STORED = frozenset({"curve", "details", "lines"})
-#: Where there is nothing, as a get says it.
-NOT_THERE: JsonObject = {"found": False}
+#: What is known of a document that is not there.
+NOT_THERE: JsonObject = {}
 #: Of the first put of a block. What is there has at least this version, and a removal that a node remembers, too.
 _FIRST: JsonObject = {"version": 1, "version_type": "external"}
 
@@ -61,10 +61,10 @@ def deletion_ids(owner: Owner) -> list[str]:
     return [deletion_id(owner), deletion_before_id(owner)]
 
 
-def note_before(owner: Owner, place: int, **version: int) -> str:
-    """The item that notes a deletion of what lies before a place; without a `version`, only if there is no such one."""
+def note_before(owner: Owner, place: int, known: JsonObject) -> str:
+    """The item that notes a deletion of what lies before a place, over what is `known` of the note before."""
     document = orjson.dumps({"deleted": names.owner_key(owner), "up_to": place - 1}).decode()
-    return f"{action('index' if version else 'create', deletion_before_id(owner), owner, **version)}{document}\n"
+    return f"{action_over(known, deletion_before_id(owner), owner)}{document}\n"
 
 
 def deleted_before(hit: JsonObject) -> int:
@@ -80,8 +80,8 @@ def action(name: str, id: str, owner: Owner, **more: Any) -> str:
 
 
 def action_over(known: JsonObject, id: str, owner: Owner) -> str:
-    """The first line of an item that is done only if the document is still as a get has found it, or not there."""
-    if not known.get("found"):
+    """The first line of an item that is done only if the document is still as it was found, or still not there."""
+    if "_seq_no" not in known:
         return action("create", id, owner)
     return action("index", id, owner, if_seq_no=known["_seq_no"], if_primary_term=known["_primary_term"])
 

@@ -154,11 +154,8 @@ class ElasticsearchBlocks:
 
     async def delete(self, owners: Sequence[Owner]) -> dict[Owner, int]:
         """Note that nothing counts any more that the owners have; return the places of these notes."""
-        by_index: dict[str, list[Owner]] = {}
-        for owner in owners:
-            by_index.setdefault(self._index(owner), []).append(owner)
         found: dict[Owner, int] = {}
-        for index, some in by_index.items():
+        for index, some in self._by_index(owners).items():
             found |= await self._note(index, {deletion_id(owner): owner for owner in some})
         return found
 
@@ -191,8 +188,8 @@ class ElasticsearchBlocks:
             if known and deleted_before(known[-1]) >= place:
                 await self.until_ended(owner, known[-1]["_seq_no"])
                 return
-            version = {f"if{name}": known[-1][name] for name in ("_seq_no", "_primary_term")} if known else {}
-            (outcome,) = await self._cluster.bulk(index, note_before(owner, place, **version).encode())
+            noting = note_before(owner, place, known[-1] if known else NOT_THERE)
+            (outcome,) = await self._cluster.bulk(index, noting.encode())
             self._cluster.wrote([index], [owner])
             if outcome["status"] < 300:
                 return
@@ -203,10 +200,7 @@ class ElasticsearchBlocks:
         raise EventStoreBusy("these events are deleted again and again", overloaded=False)
 
     async def remove_before(self, places: Mapping[Owner, int]) -> None:
-        by_index: dict[str, list[Owner]] = {}
-        for owner in places:
-            by_index.setdefault(self._index(owner), []).append(owner)
-        for index, owners in by_index.items():
+        for index, owners in self._by_index(places).items():
             for some in in_parts(owners, lambda owner: 1, _AT_ONCE):
                 before = [
                     all_of({"term": {"owner": names.owner_key(one)}}, {"range": {"_seq_no": {"lt": places[one]}}})
@@ -392,6 +386,12 @@ class ElasticsearchBlocks:
                 return ended
             await asyncio.sleep(_PAUSE)
         raise EventStoreBusy("a copy of the owner's blocks is behind", overloaded=False, may_be_kept=True)
+
+    def _by_index(self, owners: Iterable[Owner]) -> dict[str, list[Owner]]:
+        by_index: dict[str, list[Owner]] = {}
+        for owner in owners:
+            by_index.setdefault(self._index(owner), []).append(owner)
+        return by_index
 
     def _index(self, owner: Owner) -> str:
         return names.blocks(self._cluster.prefix, self.type, owner.company)
