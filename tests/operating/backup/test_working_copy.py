@@ -39,7 +39,9 @@ from tests.operating.backup.conftest import quiet
 from tests.operating.backup.test_under_load import Uploader, assert_files
 from tests.robustness.writers import LINES, Task, Writer, assert_stored, beside, new_task, writing
 
-BACKUPS = int(os.environ.get("EVENTS_KILLS", "2"))
+BACKUPS = int(os.environ.get("EVENTS_KILLS", "1"))
+#: Seconds that who writes waits after each batch or task: else the tests wait for what they write, and not for backups.
+PAUSE = 0.03
 ELSEWHERE: dict[str, Any] = {"events": "elasticsearch://es", "documents": "mongodb://mongo/db"}
 
 
@@ -62,6 +64,7 @@ class Coming:
                     self._call(client, "tasks.delete", task=task, force=True)
                     task = ""
                 self.kept.append(task)
+                stop.wait(PAUSE)
 
     def _call(self, client: httpx.Client, endpoint: str, **request: Any) -> dict[str, Any]:
         """Call until the server has room."""
@@ -99,8 +102,12 @@ def test_what_is_in_engines_is_backed_up_under_load(
     with ExitStack() as running:
         servers = [running.enter_context(served(data, **engines)) for _ in range(2)]
         shared = new_task(servers[0])
-        writers = [Writer(server, task, f"{n}") for n, server in enumerate(servers) for task in (new_task(server),)]
-        writers += [Writer(server, shared, f"shared {n}") for n, server in enumerate(servers)]
+        writers = [
+            Writer(server, task, f"{n}", pause=PAUSE)
+            for n, server in enumerate(servers)
+            for task in (new_task(server),)
+        ]
+        writers += [Writer(server, shared, f"shared {n}", pause=PAUSE) for n, server in enumerate(servers)]
         uploader, coming = Uploader(servers[0]), Coming(servers[1])
         with writing(writers), beside([uploader.run, coming.run]):
             for number in range(BACKUPS):
