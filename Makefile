@@ -46,7 +46,7 @@ run: .venv/core.stamp
 # Elasticsearch and MongoDB are started for it where that can be done: CONTRIBUTING.md says what it takes. Each of the
 # processes that run tests starts its own. Another process runs some tests beside them: the load of two minutes, which
 # waits most of the time, and signing in, in whose browser a test hung twice after those of other pages.
-PROCESSES ?= 2
+PROCESSES ?= 3
 BESIDE = tests/robustness/test_soak.py tests/viewer/test_sign_in.py
 NEEDED = $(PAGES) .venv/accelerator.stamp .venv/docs.stamp \
 	.venv-clients/stamp .venv-readers/stamp .venv-s3/stamp .venv-trackers/stamp $(OLD_CLIENTS:%=.venv-old-clients/%/stamp) \
