@@ -85,7 +85,7 @@ _FETCHED, _BLOCK = 8 * 2**20, 2048
 _POINT = {"curve": 12, "details": 12, "sums": 1}
 #: From so many bytes a block on, columns are fetched as bytes.
 _LARGE = 2 * _BLOCK
-#: Seconds between questions whether a write has ended, and how often this is asked.
+#: Seconds between questions whether a write has ended, or what is there, and how often this is asked.
 _PAUSE, _QUESTIONS = 0.05, 100
 #: The status of a write that another one came before.
 _CONFLICT = 409
@@ -121,9 +121,11 @@ class ElasticsearchBlocks:
 
         One that is to be put `once` stays where it is if no deletion came since; it has ended when this returns.
         Otherwise, the deletion has ended before the block is put anew: if the deletion were undone, the block that was
-        there before would count.
+        there before would count. A get may ask a copy of the shard that another server's write has not come to yet.
         """
-        for _ in range(_QUESTIONS):
+        for question in range(_QUESTIONS):
+            if question:
+                await asyncio.sleep(_PAUSE)
             owners = {block.owner for block in blocks.values()}
             notes = {id: owner for owner in owners for id in deletion_ids(owner)}
             found = await self._get(index, {**notes, **{id: block.owner for id, block in blocks.items()}})
@@ -166,7 +168,9 @@ class ElasticsearchBlocks:
         """
         found: dict[Owner, int] = {}
         known: dict[str, JsonObject] = dict.fromkeys(owners, NOT_THERE)
-        for _ in range(_QUESTIONS):
+        for question in range(_QUESTIONS):
+            if question > 1:  # others note deletions, too, and a get may not see that yet
+                await asyncio.sleep(_PAUSE)
             items = {note(owners[id], one): owners[id] for id, one in known.items()}
             refused: dict[str, str] = {}
             places: dict[str, int] = {}

@@ -11,7 +11,7 @@ import pytest
 from elastic_transport import ApiResponseMeta, HttpHeaders, NodeConfig
 from elasticsearch import ApiError
 
-from apiserver.events.model import EventType, Owner
+from apiserver.events.model import EventType, JsonObject, Owner
 from apiserver.events.queries import SeriesQuery
 from apiserver.stores.events.base import EventStoreBusy
 from apiserver.stores.events.columnar.blocks import Refused
@@ -133,6 +133,27 @@ async def test_blocks_that_are_put_at_once_are_there_once(cluster: Cluster) -> N
     await asyncio.gather(*(store.add(points) for store in stores), *(store.delete([OWNER]) for store in stores[:3]))
     await stores[1].delete([OWNER])
     assert await stores[1].count(series) == 0
+
+
+async def test_a_write_waits_for_a_copy_that_does_not_show_yet_what_is_there(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The copy that answers gets has not got what another server wrote a moment ago, and gets it later."""
+    store, points = ColumnarScalars(ElasticsearchBlocks(cluster)), batch(scalars([1.0]))
+    await store.delete([OWNER])
+    await store.add(points)
+    get_each, asked = cluster.get_each, 0
+
+    async def behind(docs: Sequence[JsonObject]) -> list[JsonObject]:
+        nonlocal asked
+        asked += 1
+        return await get_each(docs) if asked % 3 == 0 else [{"found": False} for _ in docs]
+
+    monkeypatch.setattr(cluster, "get_each", behind)
+    await store.add(points)
+    assert (asked, await store.count(SeriesQuery(OWNER, EventType.SCALAR))) == (3, 1)
+    await store.delete([OWNER])
+    assert (asked, await store.count(SeriesQuery(OWNER, EventType.SCALAR))) == (6, 0)
 
 
 async def test_a_lease_by_a_clock_that_was_ahead_ends(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
