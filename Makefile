@@ -45,19 +45,20 @@ run: .venv/core.stamp
 
 # Elasticsearch and MongoDB are started for it where that can be done: CONTRIBUTING.md says what it takes. Each of the
 # processes that run tests starts its own. Another process runs some tests beside them: the load of two minutes, which
-# waits most of the time, and signing in, in whose browser a test hung twice after those of other pages.
+# waits most of the time, and signing in, in whose browser a test hung twice after those of other pages. The sources are
+# checked meanwhile, as the tests leave a part of the processors idle.
 PROCESSES ?= 3
 BESIDE = tests/robustness/test_soak.py tests/viewer/test_sign_in.py
 NEEDED = $(PAGES) .venv/accelerator.stamp .venv/docs.stamp \
 	.venv-clients/stamp .venv-readers/stamp .venv-s3/stamp .venv-trackers/stamp $(OLD_CLIENTS:%=.venv-old-clients/%/stamp) \
 	tests/provider/node_modules/.package-lock.json
 test: $(NEEDED)
-	$(MAKE) --no-print-directory --jobs $$(($(PROCESSES) + 1)) test-beside test-others
+	$(MAKE) --no-print-directory --jobs 6 lint check-format types check-viewer test-beside test-others
 
 test-beside:
 	$(BIN)/python -m pytest $(BESIDE)
 
-test-others: lint check-format types check-viewer
+test-others:
 	$(BIN)/python -m pytest -n $(PROCESSES) --dist worksteal $(BESIDE:%=--deselect %)
 
 # What `make test` leaves out, as it takes long and finds little more (the mark `longer`): a cluster whose nodes fail, and

@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 from tests.harness import Served, apiserver, run, served, wait_until
+from tests.longer import beyond
 from tests.robustness.writers import Writer, assert_a_moment, beside, new_task, writing
 
 BACKUPS = int(os.environ.get("EVENTS_KILLS", "2"))
@@ -64,7 +65,7 @@ def assert_files(server: Served, ids: Sequence[str]) -> None:
             assert (answer.status_code, answer.content) == (200, content(int(task["name"].removeprefix("file "))))
 
 
-@pytest.mark.parametrize("durability", ["process", "fsync"])
+@pytest.mark.parametrize("durability", beyond(["process"], ["process", "fsync"]))
 def test_a_backup_under_load_is_one_moment(tmp_path: Path, dice: random.Random, durability: str) -> None:
     destination = tmp_path / "backups"
     settings: dict[str, Any] = {"durability": durability, "merge_events": 200}  # so that merges go on all the time

@@ -24,6 +24,7 @@ from apiserver.operating.retention.run import Run
 from apiserver.retention_rules import RetentionRule
 from apiserver.stores.documents.query import Update
 from tests.contract.event_stores import RECEIVED, SCALARS, Case, batch, case, iters, lines, messages, sample, scalars
+from tests.longer import beyond
 from tests.operating.retention.stores import COMPANY, DAY, LOGS, NOW, OWNER, Stores, stores_in
 
 __all__ = ["case"]
@@ -102,7 +103,7 @@ async def same_as_it_was(stores: Stores, case: Case, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("is_replaced", [False, True], ids=["beside others", "in place of another one"])
-@pytest.mark.parametrize("type", EventType, ids=str)
+@pytest.mark.parametrize("type", beyond([EventType.SCALAR, EventType.LOG, EventType.PLOT], EventType), ids=str)
 async def test_what_comes_in_the_very_moment_is_deleted_only_once_it_is_in_the_archive(
     case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, type: EventType, is_replaced: bool
 ) -> None:
