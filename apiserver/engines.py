@@ -54,6 +54,11 @@ def _engine(settings: Settings, setting: str, table: Mapping[str, str]) -> Engin
     return engine
 
 
+async def advice(settings: Settings) -> list[str]:
+    """What people should set in the engines themselves, in a sentence each."""
+    return [*await event_engine(settings).advice(), *await document_engine(settings).advice()]
+
+
 def check(settings: Settings) -> None:
     """Raise SettingsError if the settings of an engine are wrong, or an engine cannot serve that many processes."""
     engines = event_engine(settings), document_engine(settings)

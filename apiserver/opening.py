@@ -11,7 +11,7 @@ from typing import Protocol
 from apiserver import formats
 from apiserver.data.exports import Exports
 from apiserver.data_folder import DataFolder
-from apiserver.engines import document_engine, event_engine, owned, refuse_newer
+from apiserver.engines import advice, owned, refuse_newer
 from apiserver.metrics.sharing import SECONDS, SharedCounters
 from apiserver.operating.audit.entries import Entry
 from apiserver.operating.audit.log import AuditLog
@@ -80,8 +80,7 @@ class Opening:
         """Tell of settings that do nothing, or will fail, as what is stored shows, and of those of the engines."""
         settings, documents = self.backend.settings, self.backend.documents
         for sentence in [
-            *await event_engine(settings).advice(),
-            *await document_engine(settings).advice(),
+            *await advice(settings),
             *await subjects.unknown(settings.quotas, documents),
             *await checks.warnings(settings, documents),
         ]:

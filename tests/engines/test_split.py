@@ -36,7 +36,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.longer]
 _PATIENCE = 600
 #: Of messages to and from a slow node, and of requests to one, so many wait, and for so many seconds.
 _MESSAGES, _REQUESTS, _SLOW = 1 / 30, 1 / 10, (1.0, 2.0)
-#: While this names a node, it gets no shards, and those that it has move to others.
+#: A node that this setting names gets no shards, and the others take over those that it has.
 _KEPT_FREE = "cluster.routing.allocation.exclude._name"
 
 

@@ -10,7 +10,7 @@ from typing import cast
 
 from apiserver import formats
 from apiserver.data_folder import DataFolder, DataFolderError
-from apiserver.engines import document_engine, event_engine
+from apiserver.engines import advice, document_engine, event_engine
 from apiserver.operating.audit.checking import check as check_audit
 from apiserver.operating.backup.working_copy import left_in
 from apiserver.operating.doctor import kept
@@ -109,8 +109,7 @@ async def examine(settings: Settings, *, checking: bool, most: int, say: Say) ->
                 " The next one deletes it"
             )
         if checking:
-            for engine in (event_engine(settings), document_engine(settings)):
-                examined.notes += await engine.advice()
+            examined.notes += await advice(settings)
             await _check(folder, events, documents, examined, say)
         if found is not None:
             await _tell(folder, events, documents, found, examined, most)

@@ -1,4 +1,4 @@
-"""Settings say quotas, and what is wrong with one is named."""
+"""Quotas are read from the settings. The error of a wrong one says what is wrong with it."""
 
 from __future__ import annotations
 

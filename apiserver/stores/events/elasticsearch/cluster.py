@@ -44,7 +44,7 @@ log = logging.getLogger(__name__)
 #: Seconds for the answer of a deletion.
 _LONG_TIMEOUT = 600.0
 _LEAST_VERSION = 8
-#: For how long a removed block is remembered. A node that gets stuck for longer may bring it back (`blocks.py`).
+#: Nodes remember for so long that a block was removed. One that gets stuck for longer may bring it back (`blocks.py`).
 REMEMBERED = "20m"
 _REMEMBERED = "gc_deletes"
 #: Elasticsearch does not have the setting, as where it is run for others, or does not let this server change it.
@@ -190,7 +190,7 @@ class Cluster:
         self.is_behind(indices)
 
     def written(self, index: str) -> int:
-        """The count of writes to the index that were noted so far."""
+        """How many writes to the index this server has noted so far."""
         return self._written[index]
 
     def is_behind(self, indices: Collection[str]) -> None:

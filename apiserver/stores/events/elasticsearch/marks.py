@@ -79,7 +79,7 @@ class Marks:
         self._cluster.wrote([self.index])
 
     async def owners(self, *, of_all: bool = False) -> AsyncIterator[Owner]:
-        """The owners with an expired mark, or with any, sorted."""
+        """The owners whose marks have expired; with `of_all`, all that have marks. They are sorted."""
         told: dict[Owner, dict[str, tuple[str, int, int]]] = {}
         now = time.time()
         expired = between("at", None, int((now - self._abandoned) * 1000))

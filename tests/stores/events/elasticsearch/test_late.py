@@ -49,7 +49,7 @@ class Server:
         monkeypatch.setattr(transport, "perform_request", perform)
 
     async def add(self, first: int, value: float) -> None:
-        """Add a long series, two short ones, and lines, whose points and texts are those of other batches, or new."""
+        """Add a long series, two short ones, and a line. They may overwrite points of batches that came before."""
         iters = range(first, first + 300)
         await self.store.add(
             batch(
