@@ -109,12 +109,24 @@ class ElasticsearchBlocks:
             by_index.setdefault(self._index(block.owner), []).append(block)
         refused: dict[str, str] = {}
         for index, some in by_index.items():
-            items: list[str] = await off_loop(sum([one.count for one in some]), partial(list, map(item, some)))
-            known = await self._write(index, {block.owner for block in some}, items, refused)
-            if known:
-                await self._put_again(index, {block.id: block for block in some if block.id in known}, refused)
+            if known := await self._put(index, some, [None] * len(some), refused):
+                await self._put_again(index, known, refused)
         if refused:
             raise Refused([(block, refused[block.id]) for block in blocks if block.id in refused])
+
+    async def _put(
+        self, index: str, blocks: Sequence[NewBlock], over: Sequence[JsonObject | None], refused: dict[str, str]
+    ) -> dict[str, NewBlock]:
+        """Put each block over what was found of it, or (None) for the first time.
+
+        Return those of which something else is there, by ids. `refused` gets the reasons why the store will never take
+        some of them, by ids.
+        """
+        items: list[str] = await off_loop(sum([one.count for one in blocks]), partial(list, map(item, blocks, over)))
+        outcomes = await self._write(index, {block.owner for block in blocks}, items)
+        refused.update({id_of(one.item): one.reason for one in outcomes.refused})
+        known = {*map(id_of, outcomes.unmet)}
+        return {block.id: block for block in blocks if block.id in known}
 
     async def _put_again(self, index: str, blocks: dict[str, NewBlock], refused: dict[str, str]) -> None:
         """Put blocks anew that are there, or were a while ago.
@@ -137,11 +149,9 @@ class ElasticsearchBlocks:
                 until[one.owner] = max(until[one.owner], places[id])
             for owner, place in until.items():
                 await self.until_ended(owner, place)
-            left = [one for id, one in blocks.items() if id not in kept]
-            over = [found[one.id] for one in left]
-            items: list[str] = await off_loop(sum([one.count for one in left]), partial(list, map(item, left, over)))
-            known = await self._write(index, owners, items, refused)
-            blocks = {id: blocks[id] for id in known}
+            blocks = {id: one for id, one in blocks.items() if id not in kept}
+            if blocks:
+                blocks = await self._put(index, [*blocks.values()], [found[id] for id in blocks], refused)
             if not blocks:
                 return
         raise EventStoreBusy("these events are put again and again", overloaded=False, may_be_kept=True)
@@ -172,15 +182,13 @@ class ElasticsearchBlocks:
             if question > 1:  # others note deletions, too, and a get may not see that yet
                 await asyncio.sleep(_PAUSE)
             items = {note(owners[id], one): owners[id] for id, one in known.items()}
-            refused: dict[str, str] = {}
-            places: dict[str, int] = {}
-            others = await self._write(index, items.values(), items, refused, places)
-            if refused:
-                raise EventStoreError("; ".join({*refused.values()}))
-            found |= {items[one]: place for one, place in places.items()}
-            if not others:
+            outcomes = await self._write(index, items.values(), items)
+            if outcomes.refused:
+                raise EventStoreError("; ".join({one.reason for one in outcomes.refused}))
+            found |= {items[one]: place for one, place in outcomes.done}
+            if not outcomes.unmet:
                 return found
-            known = await self._get(index, {id: owners[id] for id in others})
+            known = await self._get(index, {id: owners[id] for id in map(id_of, outcomes.unmet)})
         raise EventStoreBusy("these events are deleted again and again", overloaded=False)
 
     async def delete_before(self, owner: Owner, place: int) -> None:
@@ -213,26 +221,13 @@ class ElasticsearchBlocks:
                 routing = names.owner_key(some[0]) if len(some) == 1 else None
                 await self._cluster.delete([index], any_of(before), routing=routing)
 
-    async def _write(
-        self,
-        index: str,
-        owners: Iterable[Owner],
-        items: Iterable[str],
-        refused: dict[str, str],
-        places: dict[str, int] | None = None,
-    ) -> set[str]:
-        """Send items of these owners; return the ids of those that were not done, as what is there is not as they say.
-
-        `refused` gets the reasons why the store will never take some of them, by ids; `places` those of the others.
-        """
+    async def _write(self, index: str, owners: Iterable[Owner], items: Iterable[str]) -> bulk.Outcomes:
+        """Send items of these owners, each of which says what it comes over."""
         await self._cluster.ensure([index])
-        known: list[str] = []
         try:
-            for refusal in await bulk.send(self._cluster, index, items, in_order=False, known=known, places=places):
-                refused[id_of(refusal.item)] = refusal.reason
+            return await bulk.send_on_conditions(self._cluster, index, items)
         finally:
             self._cluster.wrote([index], [*owners])
-        return {*map(id_of, known)}
 
     async def remove(self, owner: Owner, blocks: Sequence[Block]) -> None:
         for some in in_parts({block.id: block for block in blocks}.values(), lambda block: 1, _PAGE):

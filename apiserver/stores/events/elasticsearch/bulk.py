@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import chain, islice
 from typing import NamedTuple
 
@@ -25,6 +25,9 @@ _CONFLICT = 409
 #: An item is refused because of this server's rights, or because its index is gone.
 _NOT_THE_ITEM = frozenset({401, 403, 404})
 
+#: Whether nothing is left to do for an item, by the answer to it.
+_IsSettled = Callable[[str, JsonObject], bool]
+
 
 class Refusal(NamedTuple):
     """Why an item will never be done."""
@@ -33,49 +36,69 @@ class Refusal(NamedTuple):
     reason: str
 
 
-async def send(
-    cluster: Cluster,
-    index: str,
-    items: Iterable[str],
-    *,
-    in_order: bool,
-    known: list[str] | None = None,
-    places: dict[str, int] | None = None,
-) -> list[Refusal]:
+class Outcomes(NamedTuple):
+    """What came of items that have conditions."""
+
+    done: list[tuple[str, int]]
+    """Each with the place of its write."""
+    unmet: list[str]
+    """Those whose conditions are not met."""
+    refused: list[Refusal]
+
+
+async def send(cluster: Cluster, index: str, items: Iterable[str], *, in_order: bool) -> list[Refusal]:
     """Send the items, for the index unless they name another; return those that were refused for good.
 
     Raises EventStoreBusy if some of them cannot be done now. All items may be sent again then. Several requests are
-    under way at once, unless items must be done `in_order`. Items whose conditions are not met go into `known`. Without
-    that, those to create are taken as done, and others are sent again. The place of each item that was done goes into
-    `places`.
+    under way at once, unless items must be done `in_order`. An item that creates a document which is there is done.
     """
-    answered = _Answered([], known, places)
+    return await _send(cluster, index, items, _is_done, in_order=in_order)
+
+
+def _is_done(item: str, answer: JsonObject) -> bool:
+    return answer["status"] < 300 or (answer["status"] == _CONFLICT and item.startswith('{"create"'))
+
+
+async def send_on_conditions(cluster: Cluster, index: str, items: Iterable[str]) -> Outcomes:
+    """Send items as `send` does, each of which says what it is written over; not in order."""
+    done: list[tuple[str, int]] = []
+    unmet: list[str] = []
+
+    def is_settled(item: str, answer: JsonObject) -> bool:
+        if answer["status"] < 300:
+            done.append((item, answer["_seq_no"]))
+        elif answer["status"] == _CONFLICT:
+            unmet.append(item)
+        else:
+            return False
+        return True
+
+    return Outcomes(done, unmet, await _send(cluster, index, items, is_settled, in_order=False))
+
+
+async def _send(
+    cluster: Cluster, index: str, items: Iterable[str], is_settled: _IsSettled, *, in_order: bool
+) -> list[Refusal]:
+    refused: list[Refusal] = []
     parts = in_parts(items, len, REQUEST)
     first = [*islice(parts, 2)]
     left = chain(first, parts)
 
     async def send_parts() -> None:
         for part in left:
-            await _send_part(cluster, index, part, answered)
+            refused.extend(await _send_part(cluster, index, part, is_settled))
 
     if in_order or len(first) < 2:  # one part needs one sender
         await send_parts()
-        return answered.refused
+        return refused
     for outcome in await asyncio.gather(*(send_parts() for _ in range(_SENDERS)), return_exceptions=True):
         if isinstance(outcome, BaseException):
             raise outcome
-    return answered.refused
+    return refused
 
 
-class _Answered(NamedTuple):
-    """What nodes said of the items, as `send` describes it."""
-
-    refused: list[Refusal]
-    known: list[str] | None
-    places: dict[str, int] | None
-
-
-async def _send_part(cluster: Cluster, index: str, items: list[str], answered: _Answered) -> None:
+async def _send_part(cluster: Cluster, index: str, items: list[str], is_settled: _IsSettled) -> list[Refusal]:
+    refused: list[Refusal] = []
     for pause in (*PAUSES, None):
         try:
             answers = await cluster.bulk(index, "".join(items).encode())
@@ -83,27 +106,20 @@ async def _send_part(cluster: Cluster, index: str, items: list[str], answered: _
             if pause is None or not refusal.overloaded:
                 raise
         else:
-            items = _left(items, answers, answered, last=pause is None)
+            unsettled = [both for both in zip(items, answers, strict=True) if not is_settled(*both)]
+            items = _left(unsettled, refused, last=pause is None)
             if not items:
-                return
+                break
         assert pause is not None
         await asyncio.sleep(pause)
+    return refused
 
 
-def _left(items: list[str], answers: list[JsonObject], answered: _Answered, *, last: bool) -> list[str]:
+def _left(unsettled: list[tuple[str, JsonObject]], refused: list[Refusal], *, last: bool) -> list[str]:
     """The items to send again, by their answers. Raises EventStoreBusy if sending again has no use."""
     left: list[str] = []
-    for item, answer in zip(items, answers, strict=True):
-        status = answer["status"]
-        if status < 300:
-            if answered.places is not None:
-                answered.places[item] = answer["_seq_no"]
-            continue
-        if status == _CONFLICT and (answered.known is not None or item.startswith('{"create"')):
-            if answered.known is not None:
-                answered.known.append(item)
-            continue
-        error = answer.get("error", {})
+    for item, answer in unsettled:
+        status, error = answer["status"], answer.get("error", {})
         type, reason = str(error.get("type")), error.get("reason")
         for_now = (status in _FOR_NOW or status == _CONFLICT) and not needs_hands(type)
         if for_now and not last:
@@ -111,5 +127,5 @@ def _left(items: list[str], answers: list[JsonObject], answered: _Answered, *, l
         elif for_now or needs_hands(type) or not 400 <= status < 500 or status in _NOT_THE_ITEM:
             raise busy(status, type, reason, writing=True)
         else:
-            answered.refused.append(Refusal(item, f"Elasticsearch refused the event: {type}: {reason}"))
+            refused.append(Refusal(item, f"Elasticsearch refused the event: {type}: {reason}"))
     return left

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.anyio
 INDEX = '{"index":{}}\n{"n":%d}\n'
 CREATE = '{"create":{}}\n{"n":%d}\n'
 
-DONE: dict[str, Any] = {"status": 201}
+DONE: dict[str, Any] = {"status": 201, "_seq_no": 7}
 TOO_MANY = {"status": 429, "error": {"type": "es_rejected_execution_exception", "reason": "queue full"}}
 MALFORMED = {"status": 400, "error": {"type": "document_parsing_exception", "reason": "too long"}}
 CONFLICT = {"status": 409, "error": {"type": "version_conflict_engine_exception", "reason": "exists"}}
@@ -75,6 +75,16 @@ async def test_a_line_that_is_there_is_done() -> None:
     nodes = Nodes([CONFLICT])
     assert await send(nodes, INDEX % 1) == []
     assert len(nodes.requests) == 2
+
+
+async def test_items_on_conditions_are_not_sent_again_once_something_else_is_there() -> None:
+    nodes = Nodes([DONE, CONFLICT, TOO_MANY, MALFORMED, CONFLICT], [DONE])
+    items = [INDEX % 0, INDEX % 1, INDEX % 2, INDEX % 3, CREATE % 4]
+    done, unmet, refused = await bulk.send_on_conditions(cast(Cluster, nodes), "events", items)
+    assert done == [(INDEX % 0, 7), (INDEX % 2, 7)]
+    assert unmet == [INDEX % 1, CREATE % 4]
+    assert [refusal.item for refusal in refused] == [INDEX % 3]
+    assert nodes.requests[1:] == [['{"n":2}']]
 
 
 @pytest.mark.parametrize(
