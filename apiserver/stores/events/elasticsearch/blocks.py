@@ -59,7 +59,6 @@ from apiserver.stores.events.elasticsearch.block_documents import (
     note_before,
 )
 from apiserver.stores.events.elasticsearch.cluster import Cluster
-from apiserver.stores.events.elasticsearch.errors import busy
 from apiserver.stores.events.elasticsearch.leases import Leases
 from apiserver.stores.events.elasticsearch.queries import (
     all_of,
@@ -87,8 +86,6 @@ _POINT = {"curve": 12, "details": 12, "sums": 1}
 _LARGE = 2 * _BLOCK
 #: Seconds between questions whether a write has ended, or what is there, and how often this is asked.
 _PAUSE, _QUESTIONS = 0.05, 100
-#: The status of a write that another one came before.
-_CONFLICT = 409
 
 
 class ElasticsearchBlocks:
@@ -182,9 +179,7 @@ class ElasticsearchBlocks:
             if question > 1:  # others note deletions, too, and a get may not see that yet
                 await asyncio.sleep(_PAUSE)
             items = {note(owners[id], one): owners[id] for id, one in known.items()}
-            outcomes = await self._write(index, items.values(), items)
-            if outcomes.refused:
-                raise EventStoreError("; ".join({one.reason for one in outcomes.refused}))
+            outcomes = await self._write_notes(index, items)
             found |= {items[one]: place for one, place in outcomes.done}
             if not outcomes.unmet:
                 return found
@@ -194,22 +189,24 @@ class ElasticsearchBlocks:
     async def delete_before(self, owner: Owner, place: int) -> None:
         """Note that nothing counts any more that lies before a place, unless such a note says more."""
         index, id = self._index(owner), deletion_before_id(owner)
-        for _ in range(_QUESTIONS):
+        for question in range(_QUESTIONS):
+            if question:  # others note deletions, too
+                await asyncio.sleep(_PAUSE)
             self._cluster.wrote([index], [owner])
             known = [hit async for hit in self._hits([owner], {"ids": {"values": [id]}})]
             if known and deleted_before(known[-1]) >= place:
                 await self.until_ended(owner, known[-1]["_seq_no"])
                 return
             noting = note_before(owner, place, known[-1] if known else NOT_THERE)
-            (outcome,) = await self._cluster.bulk(index, noting.encode())
-            self._cluster.wrote([index], [owner])
-            if outcome["status"] < 300:
+            if (await self._write_notes(index, {noting: owner})).done:
                 return
-            if outcome["status"] != _CONFLICT:
-                raise busy(
-                    outcome["status"], str(outcome["error"]["type"]), outcome["error"].get("reason"), writing=True
-                )
         raise EventStoreBusy("these events are deleted again and again", overloaded=False)
+
+    async def _write_notes(self, index: str, notes: Mapping[str, Owner]) -> bulk.Outcomes:
+        outcomes = await self._write(index, notes.values(), notes)
+        if outcomes.refused:
+            raise EventStoreError("; ".join({one.reason for one in outcomes.refused}))
+        return outcomes
 
     async def remove_before(self, places: Mapping[Owner, int]) -> None:
         for index, owners in self._by_index(places).items():

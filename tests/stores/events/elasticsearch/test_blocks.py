@@ -156,6 +156,35 @@ async def test_a_write_waits_for_a_copy_that_does_not_show_yet_what_is_there(
     assert (asked, await store.count(SeriesQuery(OWNER, EventType.SCALAR))) == (6, 0)
 
 
+async def test_a_deletion_waits_for_others_that_note_deletions_of_the_same_owner(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whenever a note is to be written, another server was quicker, until this one waits."""
+    store = ElasticsearchBlocks(cluster)
+    bulk, sleep, others = cluster.bulk, asyncio.sleep, iter(range(1, 1000))
+    others_write = True
+
+    async def after_another(index: str, body: bytes) -> list[JsonObject]:
+        nonlocal others_write
+        if others_write:
+            others_write = False
+            await store.delete_before(OWNER, next(others))
+            others_write = True
+        return await bulk(index, body)
+
+    async def pause(seconds: float) -> None:
+        nonlocal others_write
+        others_write = False
+        await sleep(seconds)
+
+    await store.delete([OWNER])
+    monkeypatch.setattr(cluster, "bulk", after_another)
+    monkeypatch.setattr(asyncio, "sleep", pause)
+    await store.delete_before(OWNER, 1000)
+    assert next(others) == 2  # the second attempt was the last
+    assert (await store.find(SeriesQuery(OWNER, EventType.SCALAR))).deleted == 1000
+
+
 async def test_a_lease_by_a_clock_that_was_ahead_ends(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     blocks, owner = ElasticsearchBlocks(cluster), Owner("company", "task")
     assert await ElasticsearchBlocks(cluster).lease(owner, "ahead", 86400.0)
