@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import Any
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from contextlib import asynccontextmanager
+from typing import Any, TypeVar
 
 import pytest
 
 from apiserver.stores.documents.query import Update
 from apiserver.times import from_now
 from tests.harness import Api
+
+Answer = TypeVar("Answer")
 
 
 class Step:
@@ -26,6 +29,16 @@ class Step:
             self.reached.set()
             await self.go_on.wait()
         return await self._do(*arguments, **named)
+
+    @asynccontextmanager
+    async def stops(self, call: Coroutine[Any, Any, Answer]) -> AsyncIterator[asyncio.Task[Answer]]:
+        """The call, which is at this step until the block ends."""
+        task = asyncio.create_task(call)
+        await self.reached.wait()
+        try:
+            yield task
+        finally:
+            self.go_on.set()
 
 
 async def status(api: Api, endpoint: str, request: dict[str, Any]) -> int:

@@ -26,10 +26,8 @@ async def test_a_task_that_is_being_deleted_is_not_published(
     api: Api, archived: str, monkeypatch: pytest.MonkeyPatch, force: bool
 ) -> None:
     emptied = Step(api.backend.events, "delete", monkeypatch)
-    deleting = asyncio.create_task(api.call("tasks.delete", {"task": archived, "force": force}))
-    await emptied.reached.wait()
-    assert await status(api, "tasks.publish", {"task": archived}) == 503
-    emptied.go_on.set()
+    async with emptied.stops(api.call("tasks.delete", {"task": archived, "force": force})) as deleting:
+        assert await status(api, "tasks.publish", {"task": archived}) == 503
     assert (await deleting)["deleted"] is True
     assert await refused(api, "tasks.publish", {"task": archived}) == (400, 101)
 
@@ -38,11 +36,9 @@ async def test_a_task_that_was_published_meanwhile_keeps_its_events(
     api: Api, archived: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looked = Step(cleanup, "_check_unpublished", monkeypatch)
-    deleting = asyncio.create_task(status(api, "tasks.delete", {"task": archived}))
-    await looked.reached.wait()
-    await api.call("tasks.unarchive_many", {"ids": [archived]})
-    await api.call("tasks.publish", {"task": archived})
-    looked.go_on.set()
+    async with looked.stops(status(api, "tasks.delete", {"task": archived})) as deleting:
+        await api.call("tasks.unarchive_many", {"ids": [archived]})
+        await api.call("tasks.publish", {"task": archived})
     assert await deleting == 400
     assert (await get(api, archived))["status"] == "published"
     assert await events(api, archived) == 1
@@ -52,11 +48,9 @@ async def test_a_deletion_that_took_too_long_does_not_delete_what_was_published_
     api: Api, archived: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     emptied = Step(api.backend.events, "delete", monkeypatch)
-    deleting = asyncio.create_task(status(api, "tasks.delete", {"task": archived}))
-    await emptied.reached.wait()
-    await api.backend.documents.update("tasks", {"id": archived}, Update(set={BEING_RESET: from_now(-1)}))
-    await api.call("tasks.publish", {"task": archived})
-    emptied.go_on.set()
+    async with emptied.stops(status(api, "tasks.delete", {"task": archived})) as deleting:
+        await api.backend.documents.update("tasks", {"id": archived}, Update(set={BEING_RESET: from_now(-1)}))
+        await api.call("tasks.publish", {"task": archived})
     assert await deleting == 503
     assert (await get(api, archived))["status"] == "published"
 
@@ -91,10 +85,8 @@ async def test_a_server_that_died_while_it_deleted_a_task_holds_nobody_up_for_lo
 async def test_two_calls_delete_a_task(api: Api, archived: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(queueing_turns, "_PATIENCE", 60.0)  # a busy machine takes longer than a caller waits
     emptied = Step(api.backend.events, "delete", monkeypatch)
-    first = asyncio.create_task(status(api, "tasks.delete", {"task": archived}))
-    await emptied.reached.wait()
-    second = asyncio.create_task(status(api, "tasks.delete", {"task": archived, "force": True}))
-    emptied.go_on.set()
+    async with emptied.stops(status(api, "tasks.delete", {"task": archived})) as first:
+        second = asyncio.create_task(status(api, "tasks.delete", {"task": archived, "force": True}))
     assert await first == 200
     assert await second == 400  # it waited, and there is no such task any more
 
@@ -106,12 +98,10 @@ async def test_a_controller_that_is_started_while_its_steps_are_deleted_keeps_it
     step = await make(api, parent=controller)
     emptied = Step(api.backend.events, "delete", monkeypatch)
     request = {"task": controller, "include_pipeline_steps": True}
-    deleting = asyncio.create_task(status(api, "tasks.delete", request))
-    await emptied.reached.wait()  # the events of the step
-    await hold(api, BEING_RESET, controller, -1)
-    await api.call("tasks.started", {"task": controller})
-    await report(api, controller)
-    emptied.go_on.set()
+    async with emptied.stops(status(api, "tasks.delete", request)) as deleting:  # the events of the step
+        await hold(api, BEING_RESET, controller, -1)
+        await api.call("tasks.started", {"task": controller})
+        await report(api, controller)
     assert await deleting == 503
     assert await status(api, "tasks.get_by_id", {"task": step}) == 400
     assert (await get(api, controller))["status"] == "in_progress"
@@ -124,12 +114,10 @@ async def test_a_run_that_starts_when_a_call_took_too_long_keeps_its_events(
 ) -> None:
     task = await make(api)
     looked = Step(cleanup, "event_urls", monkeypatch)
-    emptying = asyncio.create_task(status(api, call, {"task": task}))
-    await looked.reached.wait()
-    await hold(api, BEING_RESET, task, -1)
-    await api.call("tasks.started", {"task": task})
-    await report(api, task)
-    looked.go_on.set()
+    async with looked.stops(status(api, call, {"task": task})) as emptying:
+        await hold(api, BEING_RESET, task, -1)
+        await api.call("tasks.started", {"task": task})
+        await report(api, task)
     assert await emptying == 503
     assert (await get(api, task))["status"] == "in_progress"
     assert await events(api, task) == 1

@@ -56,10 +56,8 @@ async def test_a_model_that_is_published_just_before_its_task_goes_stays_with_it
 ) -> None:
     """The deletion found it as a draft. It deletes nothing then, and keeps the model the next time."""
     looked = Step(cleanup, "event_urls", monkeypatch)
-    emptying = asyncio.create_task(status(api, empty, {"task": archived, **EMPTYING[empty]}))
-    await looked.reached.wait()
-    await api.call(publish, PUBLISHING[publish](draft))
-    looked.go_on.set()
+    async with looked.stops(status(api, empty, {"task": archived, **EMPTYING[empty]})) as emptying:
+        await api.call(publish, PUBLISHING[publish](draft))
     assert await emptying == 503
     assert await events(api, archived) == 1
     assert await status(api, empty, {"task": archived, **EMPTYING[empty]}) == 200
@@ -77,11 +75,9 @@ async def test_a_model_that_is_being_deleted_is_not_published(
     api: Api, archived: str, draft: str, monkeypatch: pytest.MonkeyPatch, empty: str, publish: str
 ) -> None:
     emptied = Step(api.backend.events, "delete", monkeypatch)
-    emptying = asyncio.create_task(api.call(empty, {"task": archived, **EMPTYING[empty]}))
-    await emptied.reached.wait()
-    assert "being_deleted_until" not in await model_of(api, draft)
-    assert await status(api, publish, PUBLISHING[publish](draft)) == 503
-    emptied.go_on.set()
+    async with emptied.stops(api.call(empty, {"task": archived, **EMPTYING[empty]})) as emptying:
+        assert "being_deleted_until" not in await model_of(api, draft)
+        assert await status(api, publish, PUBLISHING[publish](draft)) == 503
     assert (await emptying)["deleted_models"] == 1
     assert await refused(api, publish, PUBLISHING[publish](draft)) == (400, 201)
 
@@ -93,12 +89,10 @@ async def test_a_model_that_is_published_once_its_hold_has_ended_is_not_deleted(
 ) -> None:
     """A deletion takes longer than it may hold the model. Then somebody else may publish it, and keeps it."""
     emptied = Step(api.backend.events, "delete", monkeypatch)
-    emptying = asyncio.create_task(status(api, empty, {"task": archived, **EMPTYING[empty]}))
-    await emptied.reached.wait()
-    with monkeypatch.context() as later:
-        later.setattr(holds, "utc_now", lambda: from_now(DELETING.seconds + 1))
-        await api.call(publish, PUBLISHING[publish](draft))
-    emptied.go_on.set()
+    async with emptied.stops(status(api, empty, {"task": archived, **EMPTYING[empty]})) as emptying:
+        with monkeypatch.context() as later:
+            later.setattr(holds, "utc_now", lambda: from_now(DELETING.seconds + 1))
+            await api.call(publish, PUBLISHING[publish](draft))
     await emptying
     assert (await model_of(api, draft))["ready"] is True
 
@@ -111,10 +105,8 @@ async def test_a_task_that_is_published_does_not_publish_a_model_that_is_being_d
     await api.call("tasks.add_or_update_model", {"task": other, "type": "output", "name": "m", "model": draft})
     await put(api, other, "completed")
     emptied = Step(api.backend.events, "delete", monkeypatch)
-    deleting = asyncio.create_task(api.call("tasks.delete", {"task": archived, **EMPTYING["tasks.delete"]}))
-    await emptied.reached.wait()
-    await api.call("tasks.publish", {"task": other})
-    emptied.go_on.set()
+    async with emptied.stops(api.call("tasks.delete", {"task": archived, **EMPTYING["tasks.delete"]})) as deleting:
+        await api.call("tasks.publish", {"task": other})
     assert (await deleting)["deleted_models"] == 1
     assert await refused(api, "models.get_by_id", {"model": draft}) == (400, 201)
 
@@ -142,10 +134,8 @@ async def test_a_task_whose_model_is_published_just_before_it_is_emptied_is_not_
 ) -> None:
     """The call has found no published model yet, and finds no draft any more."""
     looked = Step(cleanup, "_removable_models", monkeypatch)
-    emptying = asyncio.create_task(refused(api, empty, {"task": archived, "delete_output_models": True}))
-    await looked.reached.wait()
-    await api.call("models.set_ready", PUBLISHING["models.set_ready"](draft))
-    looked.go_on.set()
+    async with looked.stops(refused(api, empty, {"task": archived, "delete_output_models": True})) as emptying:
+        await api.call("models.set_ready", PUBLISHING["models.set_ready"](draft))
     assert await emptying == (400, 123)
     assert (await get(api, archived))["status"] == "completed"
     assert await events(api, archived) == 1
@@ -154,10 +144,8 @@ async def test_a_task_whose_model_is_published_just_before_it_is_emptied_is_not_
 async def test_of_two_calls_one_publishes_a_model(api: Api, draft: str, monkeypatch: pytest.MonkeyPatch) -> None:
     request = PUBLISHING["models.set_ready"](draft)
     writing = Step(api.backend.documents, "update", monkeypatch)
-    first = asyncio.create_task(refused(api, "models.set_ready", request))
-    await writing.reached.wait()
-    await api.call("models.set_ready", request)
-    writing.go_on.set()
+    async with writing.stops(refused(api, "models.set_ready", request)) as first:
+        await api.call("models.set_ready", request)
     assert await first == (400, 203)
 
 
@@ -183,11 +171,9 @@ async def test_a_model_that_is_made_while_its_task_is_deleted_names_a_deleted_ta
         await making
     else:
         marked = Step(cleanup, "leave_queues", monkeypatch)
-        deleting = asyncio.create_task(api.call("tasks.delete", {"task": archived}))
-        await marked.reached.wait()
-        writing.go_on.set()
-        await making
-        marked.go_on.set()
+        async with marked.stops(api.call("tasks.delete", {"task": archived})) as deleting:
+            writing.go_on.set()
+            await making
         assert (await deleting)["updated_models"] == 1
     [found] = await documents.find("models", {"name": "made"})
     assert found["task"] == f"__DELETED__{archived}"

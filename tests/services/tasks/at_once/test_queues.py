@@ -72,11 +72,9 @@ async def test_a_task_is_taken_out_before_its_new_entry_is_written(
 ) -> None:
     """Its status is queued when the other call looks, which finds no entry yet in the new queue."""
     appended = Step(queue_entries, "append" if into == "tasks.enqueue" else "append_many", monkeypatch)
-    entering = asyncio.create_task(status(api, into, INTO[into](queued)))
-    await appended.reached.wait()
-    leaving = asyncio.create_task(status(api, out, OUT[out](queued)))
-    await has_to_wait(leaving, monkeypatch)
-    appended.go_on.set()
+    async with appended.stops(status(api, into, INTO[into](queued))) as entering:
+        leaving = asyncio.create_task(status(api, out, OUT[out](queued)))
+        await has_to_wait(leaving, monkeypatch)
     assert {await entering, await leaving} <= {200}
     assert await is_consistent(api, queued)
 
@@ -86,11 +84,9 @@ async def test_a_task_is_queued_again_just_after_a_call_looked_whether_it_is_que
 ) -> None:
     task = await make(api)
     left = Step(queueing, "leave_queues", monkeypatch)
-    leaving = asyncio.create_task(status(api, "tasks.dequeue", {"task": task}))
-    await left.reached.wait()
-    entering = asyncio.create_task(status(api, "tasks.enqueue", {"task": task, "queue_name": "q"}))
-    await has_to_wait(entering, monkeypatch)
-    left.go_on.set()
+    async with left.stops(status(api, "tasks.dequeue", {"task": task})) as leaving:
+        entering = asyncio.create_task(status(api, "tasks.enqueue", {"task": task, "queue_name": "q"}))
+        await has_to_wait(entering, monkeypatch)
     assert {await entering, await leaving} == {200}
     assert (await get(api, task))["status"] == "queued"
     assert await is_consistent(api, task)
@@ -101,11 +97,9 @@ async def test_a_task_is_moved_while_it_is_taken_out(api: Api, queued: str, monk
     target = (await api.call("queues.create", {"name": "target"}))["id"]
     removed = Step(queue_entries, "remove", monkeypatch)
     request = {"task": queued, "queue": source, "target_queue": target, "update_execution_queue": True}
-    moving = asyncio.create_task(status(api, "queues.move_task_to_queue", request))
-    await removed.reached.wait()
-    leaving = asyncio.create_task(status(api, "tasks.dequeue", {"task": queued}))
-    await has_to_wait(leaving, monkeypatch)
-    removed.go_on.set()
+    async with removed.stops(status(api, "queues.move_task_to_queue", request)) as moving:
+        leaving = asyncio.create_task(status(api, "tasks.dequeue", {"task": queued}))
+        await has_to_wait(leaving, monkeypatch)
     assert {await moving, await leaving} == {200}
     assert (await get(api, queued))["status"] == "created"
     assert await is_consistent(api, queued)
