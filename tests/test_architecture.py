@@ -44,6 +44,7 @@ ALLOWED = {
     "data_folder": set(),
     "formats": {"__version__", "data_folder", "operating.escaping", "settings", "stores.sqlite_files"},
     "operating.escaping": set(),
+    "operating.sizes": set(),
     "stores.events": {
         "__version__",
         "address",
@@ -85,6 +86,7 @@ ALLOWED = {
         "events",
         "formats",
         "off_loop",
+        "operating.sizes",
         "services",
         "settings",
         "stores.documents",
@@ -92,7 +94,8 @@ ALLOWED = {
     },
     "importing": {
         *("address", "copying", "data_folder", "events", "formats", "services", "settings", "stores.documents"),
-        *("extras", "operating.escaping", "protobuf_wire", "stores.events", "stores.files", "times"),
+        *("extras", "operating.escaping", "operating.sizes", "protobuf_wire", "stores.events", "stores.files"),
+        "times",
     },
     # `stores/engine.py`, and the modules of this name in the packages of engines
     "engine": {
@@ -102,7 +105,7 @@ ALLOWED = {
     "engines": {"data_folder", "engine", "settings", "stores.documents", "stores.events", "stores.migrations"},
     "operating": {
         *("__version__", "data_folder", "engines", "events", "files", "formats", "metrics.gauges", "operating.audit"),
-        *("copying", "extras", "memory", "operating.escaping", "repeating"),
+        *("copying", "extras", "memory", "operating.escaping", "operating.sizes", "repeating"),
         *("settings", "stores.documents", "stores.events", "stores.files", "stores.inspection"),
         *("stores.locks", "stores.reserve", "stores.snapshots", "stores.syncing", "times"),
     },

@@ -52,6 +52,7 @@ def _audit(settings: Settings, options: argparse.Namespace) -> None:
 
 def _check(folder: DataFolder) -> None:
     from apiserver.operating.audit.checking import check
+    from apiserver.operating.sizes import counted
 
     checked = check(folder.audit)
     for note in checked.notes:
@@ -59,7 +60,8 @@ def _check(folder: DataFolder) -> None:
     if checked.problems:
         raise CommandError("\n".join(checked.problems))
     say(
-        f"{checked.lines} lines, numbers {checked.first} to {checked.last}; the hash of the last is {checked.last_hash}"
+        f"{counted(checked.lines, 'lines')}, numbers {checked.first} to {checked.last};"
+        f" the hash of the last is {checked.last_hash}"
     )
 
 

@@ -63,6 +63,7 @@ async def _run(settings: Settings, *, dry: bool, as_json: bool) -> list[str]:
     from apiserver.operating.retention.checks import check_archive, unknown_projects
     from apiserver.operating.retention.deleting import Amounts, delete
     from apiserver.operating.retention.run import Run
+    from apiserver.operating.sizes import counted
     from apiserver.stores.files.disk import FileStore
     from apiserver.times import now_ms
 
@@ -96,8 +97,8 @@ async def _run(settings: Settings, *, dry: bool, as_json: bool) -> list[str]:
                     auditing.note(settings, entry.action, company=entry.company, **entry.what)
             await deletions.work()
     if not as_json:
-        done = "would be deleted" if dry else "were deleted"
-        say(f"{amounts.events:,} events of {amounts.tasks:,} tasks {done}")
+        done = "would be deleted" if dry else "deleted"
+        say(f"{done}: {counted(amounts.events, 'events')} of {counted(amounts.tasks, 'tasks')}")
     return failures
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 
 from apiserver.copying.retrying import CopyError, Say, patiently
+from apiserver.operating.sizes import counted
 from apiserver.stores.documents.base import DocumentStore, DuplicateDocument
 from apiserver.stores.documents.query import AllOf, AtMost, Document, Filter, Greater, In, NotIn
 
@@ -56,7 +57,9 @@ async def _copy(source: DocumentStore, target: DocumentStore, collection: str, s
         await patiently(say, target.delete, collection, {"id": Greater(last)})
     found = await patiently(say, target.count, collection, {})
     if found != number:
-        raise CopyError(f"the source has {number} documents in '{collection}', the target {found}: copy again")
+        raise CopyError(
+            f"the source has {counted(number, 'documents')} in '{collection}', the target {found:,}: copy again"
+        )
     return number
 
 

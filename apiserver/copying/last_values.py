@@ -10,6 +10,7 @@ from itertools import groupby
 
 from apiserver.copying.retrying import CopyError, Say, patiently
 from apiserver.events.model import Owner
+from apiserver.operating.sizes import counted
 from apiserver.services.last_metrics import LastMetrics
 from apiserver.stores.documents.base import DocumentStore
 from apiserver.stores.documents.query import Document, In, Update
@@ -24,7 +25,8 @@ async def make_last_values(owners: Collection[Owner], events: EventStore, docume
     owners = sorted(owners, key=_collection)
     times = [await _times(collection, list(some), documents, say) for collection, some in groupby(owners, _collection)]
     if left := await LastMetrics(events, documents).write_anew(owners):
-        raise CopyError(f"the last values of {len(left):,} tasks and models cannot be written: run the command again")
+        of_some = counted(len(left), "tasks or models")
+        raise CopyError(f"the last values of {of_some} cannot be written: run the command again")
     for collection, before in zip(dict.fromkeys(map(_collection, owners)), times, strict=True):
         for one in before:
             said = {name: one[name] for name in _TIMES if name in one}

@@ -14,6 +14,7 @@ from apiserver.copying.events import EventCopy
 from apiserver.copying.last_values import make_last_values
 from apiserver.copying.retrying import CopyError, Say
 from apiserver.data_folder import DataFolder
+from apiserver.operating.sizes import counted
 from apiserver.settings import EMBEDDED, Settings
 from apiserver.stores.documents.base import DocumentStore
 from apiserver.stores.events.base import EventStore
@@ -86,9 +87,8 @@ async def copy(source: Location, target: Location, say: Say) -> None:
             if to_documents is not None:
                 await make_last_values(unstated, to_events, to_documents, say)
             elif unstated:
-                say(
-                    f"the next server writes the last values of {len(unstated):,} tasks and models soon after its start"
-                )
+                of_some = counted(len(unstated), "tasks or models")
+                say(f"the next server writes the last values of {of_some} soon after its start")
 
 
 def _check_data(source: Location) -> None:

@@ -18,6 +18,7 @@ from apiserver.importing.marks import ImportMarks
 from apiserver.importing.report import Report
 from apiserver.importing.sources import ClearmlSource
 from apiserver.importing.urls import Replacements
+from apiserver.operating.sizes import counted
 from apiserver.settings import Settings
 from apiserver.stores.files.disk import FileStore
 
@@ -64,6 +65,6 @@ def _close(report: Report, settings: Settings, home: str) -> None:
     """Say what was imported, and what to do next."""
     report.close()
     if report.problems:
-        report.say(f"{report.problems:,} problems are listed above; everything else was imported")
+        report.say(f"everything was imported but for {counted(report.problems, 'problems')}, listed above")
     if settings.company != home:
         report.say(f"start the server with APISERVER_COMPANY={home}, so that its admin is in the imported company")

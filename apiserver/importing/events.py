@@ -27,6 +27,7 @@ from apiserver.importing.lines import LinesThere
 from apiserver.importing.marks import ImportMarks, mark
 from apiserver.importing.report import Progress, Report, SourceRefused
 from apiserver.importing.urls import Replacements
+from apiserver.operating.sizes import counted
 from apiserver.stores.documents.base import DocumentStore
 from apiserver.stores.documents.query import In
 from apiserver.stores.events.base import EventStore
@@ -104,7 +105,9 @@ class EventImport:
                     taken = []
             await self._check(type, taken)
         if homeless:
-            self.report.note(f"{index} has events of {homeless:,} unknown tasks or models: they are not imported")
+            self.report.note(
+                f"{index} has events of {counted(homeless, 'unknown tasks or models')}: they are not imported"
+            )
 
     async def _owners(self, tallies: Sequence[Tally]) -> dict[str, Owner]:
         """The owners whose documents the target has, by id."""
@@ -174,7 +177,7 @@ class EventImport:
         if not batch:
             return
         for reason, count in (await patiently(self.report.say, self.target.add, batch)).items():
-            self.report.problem(type.value, f"({count} events)", f"the target refuses them: {reason}")
+            self.report.problem(type.value, f"({counted(count, 'events')})", f"the target refuses them: {reason}")
 
     def _refuse(self, type: EventType, index: str, event: StoredEvent, reason: str) -> None:
         self._refused[str(orjson.loads(event.line).get("task"))] += 1

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 _UNITS = ("kB", "MB", "GB", "TB", "PB")
-#: The names of things of which there are several: "segments", "log lines in the journal".
-_SEVERAL = re.compile(r"(?!series)((?:\w+ )?\w+)s( in the journal)?")
+#: What the names of several things end with: "segments", "tasks or models", "log lines in the journal".
+_SEVERAL = re.compile(r"(?<!serie)s(?= or |$| in the journal$)")
 
 
 def shown_bytes(size: float) -> str:
@@ -22,6 +22,4 @@ def shown_bytes(size: float) -> str:
 
 def counted(number: int, things: str) -> str:
     """A number with the name of what it counts: "1,200 segments", and "1 segment"."""
-    if number == 1 and (several := _SEVERAL.fullmatch(things)):
-        things = f"{several[1]}{several[2] or ''}"
-    return f"{number:,} {things}"
+    return f"{number:,} {_SEVERAL.sub('', things) if number == 1 else things}"

@@ -217,7 +217,7 @@ async def test_what_is_bad_costs_itself_only(
         assert f"problem: {name}" in said
     assert "field 'metric' is longer than 1024 bytes" in said
     assert "its plot_data cannot be unpacked" in said
-    assert "has events of 1 unknown tasks or models" in said
+    assert "has events of 1 unknown task or model:" in said
     assert "training_stats_scalar: 45 found, 43 imported, 0 imported before, 1 not imported" in said
     assert f"of {TASK}: 43 should be there, 42 are; only one of each series and iteration is kept" in said
     assert "apiserver: not everything could be imported" in said

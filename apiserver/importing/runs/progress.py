@@ -7,6 +7,7 @@ import time
 from typing import TextIO
 
 from apiserver.importing.report import span
+from apiserver.operating.sizes import counted
 
 _WIDTH = 30
 _REDRAW_SECONDS, _SAY_SECONDS = 0.2, 5.0
@@ -62,7 +63,7 @@ class Progress:
 
     def _state(self, now: float) -> str:
         passed = max(now - self._begun, 1e-3)
-        events = f"{self._events:,} events, {self._events / passed:,.0f}/s"
+        events = f"{counted(self._events, 'events')}, {self._events / passed:,.0f}/s"
         if not self._total:
             return events
         done = min(self._done, self._total)

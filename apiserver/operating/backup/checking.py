@@ -10,6 +10,7 @@ from apiserver.operating.backup.manifest import Named
 from apiserver.operating.backup.pieces import DamagedPiece
 from apiserver.operating.backup.progress import Progress
 from apiserver.operating.backup.storage import BackupError, Missing, Storage
+from apiserver.operating.sizes import counted
 
 #: What a backup does about pieces that are not well, and what is left to do then, for people.
 _THEN = (
@@ -48,7 +49,9 @@ def check(storage: Storage, progress: Progress) -> list[BackupError]:
     if not backups and not wrong:
         raise BackupError(f"there is no backup at {storage.address}")
     if not storage.key and (signed := sum(backup.is_signed for backup in backups)):
-        progress.say(f"{signed} of {len(backups)} backups are signed: without the key, no signature is compared")
+        progress.say(
+            f"signed: {signed:,} of {counted(len(backups), 'backups')}; without the key, no signature is compared"
+        )
     sizes, strays = pieces.listed(storage)
     wrong += [BackupError(f"{name} is not the name of a piece") for name in strays]
     progress.step("pieces", sum(sizes.values()))

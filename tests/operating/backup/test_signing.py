@@ -98,7 +98,7 @@ def test_lists_and_checks_say_which_backups_are_signed(
     assert [first.split()[0], second.split()[0]] == [unsigned.id, signed.id]
     assert [line.endswith(", signed") for line in (first, second)] == [False, True]
     assert cli.main(["backup", destination, "--check"]) == 0
-    assert "1 of 2 backups are signed: without the key, no signature is compared" in capsys.readouterr().err
+    assert "signed: 1 of 2 backups; without the key, no signature is compared" in capsys.readouterr().err
     monkeypatch.setenv("APISERVER_BACKUP_KEY", KEY.decode())
     assert cli.main(["backup", destination, "--list"]) == 1
     said = capsys.readouterr()

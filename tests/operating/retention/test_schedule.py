@@ -259,7 +259,7 @@ def test_the_command_says_what_goes_and_deletes_just_that(tmp_path: Path, capsys
     assert [json.loads(line) for line in capsys.readouterr().out.splitlines()] == planned
     assert len(list((tmp_path / "archive").rglob("*.parquet"))) == 2
     assert main(command) == 0
-    assert capsys.readouterr().out == "0 events of 0 tasks were deleted\n"
+    assert capsys.readouterr().out == "deleted: 0 events of 0 tasks\n"
     assert main(["audit", "--data", str(data), "--action", "retention."]) == 0
     assert '"logs": 1' in capsys.readouterr().out
 
