@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import gc
 import random
 import signal
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from _pytest.faulthandler import fault_handler_stderr_fd_key
 
 from tests import chance, memory
 
@@ -17,6 +19,9 @@ if TYPE_CHECKING:
     from tests.harness import Api, Served
 
 pytest_plugins = ["tests.engines.fixtures"]
+
+#: Seconds after which a test of `make longer` counts as hanging. pyproject.toml says it of the others.
+_LONGER_HANGS = 3600
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -40,6 +45,14 @@ def pytest_collection() -> Generator[None, object, object]:
     finally:
         gc.freeze()
         gc.enable()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Give tests of `make longer` an hour until they count as hanging: on a busy machine, nodes start for minutes."""
+    if item.get_closest_marker("longer") and item.config.getini("faulthandler_timeout"):
+        stderr = item.config.stash[fault_handler_stderr_fd_key]
+        faulthandler.dump_traceback_later(_LONGER_HANGS, file=stderr, exit=True)
 
 
 class _Failures:
