@@ -77,13 +77,17 @@ class Opening:
             yield new_credential
 
     async def _warn(self) -> None:
-        """Tell of settings that do nothing, or will fail, as what is stored shows, and of those of the engines."""
+        """Tell of settings that do nothing, or will fail, as what is stored shows."""
         settings, documents = self.backend.settings, self.backend.documents
         for sentence in [
-            *await advice(settings),
             *await subjects.unknown(settings.quotas, documents),
             *await checks.warnings(settings, documents),
         ]:
+            log.warning(sentence)
+
+    async def _advise(self) -> None:
+        """Tell what to set in the engines."""
+        for sentence in await advice(self.backend.settings):
             log.warning(sentence)
 
     async def _open_stores(self, opened: AsyncExitStack) -> None:
@@ -111,6 +115,7 @@ class Opening:
         self.counters.open()
 
     def _jobs(self) -> Iterator[Job]:
+        yield Repeating("asking how the engines are set", self._advise, None, expected=())
         yield Repeating("forgetting exports", self.exports.forget, 60, expected=(OSError,), at_once=False)
         yield Repeating("counting", self.counters.write, SECONDS, expected=(OSError,))
         yield self.backend.key_uses

@@ -11,7 +11,7 @@ log = logging.getLogger(__name__)
 
 
 class Repeating:
-    """A job that runs every `seconds`, and at once after `wake`.
+    """A job that runs every `seconds` (None: not by itself), and at once after `wake`.
 
     If the job fails, the error is logged, and the job runs again later. `expected` errors, such as those of a store
     that cannot be reached, are logged in one line, which begins with `name`: "deleting files waits: …".
@@ -21,7 +21,7 @@ class Repeating:
         self,
         name: str,
         job: Callable[[], Awaitable[None]],
-        seconds: float,
+        seconds: float | None,
         *,
         expected: tuple[type[Exception], ...],
         at_once: bool = True,

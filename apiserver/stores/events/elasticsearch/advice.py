@@ -11,7 +11,7 @@ from apiserver.stores.events.elasticsearch.address import ElasticsearchAddress
 from apiserver.stores.events.elasticsearch.errors import errors
 from apiserver.stores.events.elasticsearch.node import client_of
 
-#: Seconds for each answer: a server that starts waits for them.
+#: Seconds for each answer.
 _TIMEOUT = 3
 _ALL = "all"
 

@@ -16,7 +16,9 @@ from typing import Any
 import pytest
 from elasticsearch import AsyncElasticsearch
 
+from apiserver import engines, opening
 from apiserver.cli import main
+from apiserver.settings import Settings
 from apiserver.stores.events.elasticsearch.address import ElasticsearchAddress
 from apiserver.stores.events.elasticsearch.advice import advice
 from tests.engines import elasticsearch
@@ -90,16 +92,32 @@ async def test_the_log_and_the_doctor_say_it_and_nothing_fails(
     shared_engines: dict[str, Any],
     set_block: SetBlock,
     tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
+    """The server asks when it serves already."""
+    goes_on, was_asked = asyncio.Event(), asyncio.Event()
+
+    async def asked_late(settings: Settings) -> list[str]:
+        await goes_on.wait()
+        try:
+            return await engines.advice(settings)
+        finally:
+            was_asked.set()
+
+    monkeypatch.setattr(opening, "advice", asked_late)
     stores = ["--events", shared_engines["events"], "--documents", shared_engines["documents"]]
     command = ["doctor", *stores, "--data", str(tmp_path / "data")]
     for block, is_said in ((None, True), ("all", False)):
         set_block(block)
         caplog.clear()
-        async with running_api(tmp_path / "data", **shared_engines):
-            pass
+        goes_on.clear()
+        was_asked.clear()
+        async with running_api(tmp_path / "data", **shared_engines) as api:
+            assert (await api.raw("GET", "/health")).status_code == 200
+            goes_on.set()
+            await was_asked.wait()
         warned = [one.getMessage() for one in caplog.records if one.levelno == logging.WARNING]
         assert any(_BLOCK in message for message in warned) is is_said
         assert await asyncio.to_thread(main, command) == 0
