@@ -72,3 +72,20 @@ def test_what_is_typed_just_before_one_leaves_is_there_when_one_goes_back(page: 
     page.go_back()
     expect(page).to_have_url(re.compile(r"/\?q=abc$"))
     expect(field).to_have_value("abc")
+
+
+#: Somebody else has signed in by another window, so the page loads itself anew.
+OTHER_USER = """
+    localStorage.setItem("viewer.user", JSON.stringify("other"));
+    dispatchEvent(new StorageEvent("storage", { key: "viewer.user" }))
+"""
+
+
+def test_what_is_typed_just_before_the_page_loads_itself_anew_stays(page: Page, lab: Lab) -> None:
+    page.goto("/")
+    field = page.get_by_label("Search projects")
+    expect(field).to_be_visible()
+    page.evaluate("window.isOld = true")
+    type_and(field, "abc", OTHER_USER)
+    page.wait_for_function("!window.isOld")
+    expect(field).to_have_value("abc")

@@ -2,6 +2,7 @@
 
 import type { ComponentType, JSX } from "preact";
 
+import { reload } from "../state/address";
 import { useAsked } from "./asked";
 import { Failed, Waiting } from "./Notice";
 
@@ -16,7 +17,7 @@ export function lazily<P extends object>(load: () => Promise<ComponentType<P>>):
       const Found = found;
       return <Found {...props} />;
     }
-    return asked.error ? <Failed error={UNREACHABLE} again={() => location.reload()} /> : <Waiting />;
+    return asked.error ? <Failed error={UNREACHABLE} again={reload} /> : <Waiting />;
   };
 }
 

@@ -49,6 +49,12 @@ export function replace(next: string): void {
   address.value = next;
 }
 
+/** Load the page anew, with what it shows now. When it is left, the browser has chosen the address already. */
+export function reload(): void {
+  replaceNow();
+  location.reload();
+}
+
 /** Change some parameters of the address; the others stay. */
 export function adjust(parameters: Parameters, options: { push?: boolean } = {}): void {
   const next = withQuery(path.value, changed(query.value, parameters));

@@ -3,6 +3,7 @@
 import { effect, signal } from "@preact/signals";
 
 import { api, ServerError, signedIn } from "../api/client";
+import { reload } from "./address";
 
 export interface User {
   readonly id: string;
@@ -32,7 +33,7 @@ export async function findUser(): Promise<void> {
 
 /** Load the page anew if somebody else has signed in by another tab, or if who is on this page has signed out there. */
 function checkUser(): void {
-  if (remembered<string | null>(WHO, null) !== (user.value?.id ?? null)) location.reload();
+  if (remembered<string | null>(WHO, null) !== (user.value?.id ?? null)) reload();
 }
 addEventListener("storage", (event) => event.key === keyOf(WHO) && checkUser());
 // The browser kept the page as it was, and goes back to it.
