@@ -12,40 +12,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apiserver.events import documents, scan
-from apiserver.events.columns import MAX_NAME_BYTES, MAX_SAMPLES, MAX_SERIES
-from apiserver.events.figures import MOST_VALUES
-from apiserver.events.ingest import Ingest, ingest_lines, ingest_object
+from apiserver.events import scan
+from apiserver.events.columns import MAX_NAME_BYTES
+from apiserver.events.ingest import ingest_lines, ingest_object
 from apiserver.events.lines import MAX_MALFORMED, Stopped
-from apiserver.events.model import EventType, LogLine, LogPosition, Owner, ScalarColumns
+from apiserver.events.model import EventType, Owner, ScalarColumns
 from apiserver.events.rejects import MAX_REASONS, OTHER_REASONS, Contradiction
-
-NOW = 1_700_000_000_000
-TASK = Owner("acme", "t1")
-
+from tests.events.incoming import NOW, TASK, log, read, scalar
 
 pytestmark = pytest.mark.usefixtures("way_of_reading")
-
-
-def scalar(**fields: Any) -> dict[str, Any]:
-    return {
-        "type": "training_stats_scalar",
-        "task": "t1",
-        "metric": "m",
-        "variant": "v",
-        "iter": 1,
-        "value": 2.0,
-        **fields,
-    }
-
-
-def log(**fields: Any) -> dict[str, Any]:
-    return {"type": "log", "task": "t1", "timestamp": NOW, "level": "info", "msg": "hello", **fields}
-
-
-def read(*lines: dict[str, Any] | str) -> Ingest:
-    body = "\n".join(line if isinstance(line, str) else json.dumps(line) for line in lines).encode()
-    return ingest_lines(body, company="acme", received=NOW, worker="header-worker")
 
 
 def test_points_are_grouped_by_series_in_the_order_they_came() -> None:
@@ -293,111 +268,9 @@ def test_a_vector_may_come_under_either_name(field: str) -> None:
     assert json.loads(sample.document)["value"] == [1, 2.5]
 
 
-SAMPLES: dict[str, dict[str, Any]] = {
-    "plot": {"plot_str": "{}"},
-    "training_debug_image": {"url": "http://f/k"},
-    "training_stats_vector": {"values": [1.0]},
-}
-EXTRA = {
-    "rank": 3,
-    "tags": ["a", {"b": None}],
-    "_id": "x",
-    "company_id": "y",
-    "extra": "e",
-    "value": {"x": 1},
-    "no": None,
-}
-"""Fields that lines of no type have, but vectors, which have a value."""
-
-
-def events_of(ingest: Ingest) -> list[dict[str, Any]]:
-    """Log lines and samples as readers get them."""
-    of_logs = [
-        documents.log(
-            one.owner,
-            LogLine(LogPosition(0, 0), one.levels[n], "", one.messages[n], None, "", "", NOW, one.extras.get(n)),
-        )
-        for one in ingest.batch.logs
-        for n in range(len(one.messages))
-    ]
-    return of_logs + [json.loads(sample.document) for sample in ingest.batch.samples]
-
-
-@pytest.mark.parametrize("type", ["log", *SAMPLES])
-def test_fields_that_a_type_does_not_have_are_kept(type: str) -> None:
-    extra = {name: value for name, value in EXTRA.items() if (type, name) != ("training_stats_vector", "value")}
-    own = {"type": type, "task": "t1", **SAMPLES.get(type, {"msg": "hello"})}
-    servers = {"@timestamp": "then", "plot_len": -1, "source_urls": ["x"], "valid_plot": 5, "method": "get", "ts": 5}
-    plain, odd = events_of(read(own, {**own, **servers, **extra}))
-    assert {name: odd[name] for name in extra} == extra
-    of_the_server = {"timestamp", "@timestamp"}
-    assert {name: value for name, value in odd.items() if name not in extra.keys() | of_the_server} == {
-        name: value for name, value in plain.items() if name not in of_the_server
-    }
-    assert odd["@timestamp"] == "2023-11-14T22:13:20.000Z"
-
-
-@pytest.mark.parametrize("type", ["log", *SAMPLES])
-@pytest.mark.parametrize("value", [{"json": "AAAA"}, {"json": "e30="}, "AAAA", "e30=", None])
-def test_a_client_may_have_a_field_with_the_name_of_these(type: str, value: Any) -> None:
-    (event,) = events_of(read({"type": type, "task": "t1", "other": 1, "extra": value}))
-    assert (event["extra"], event["other"]) == (value, 1)
-    (event,) = events_of(read({"type": type, "task": "t1", "extra": value}))
-    assert event.get("extra") == value
-
-
-def test_fields_of_other_types_stay_what_they_are() -> None:
-    (event,) = events_of(read({**log(), "key": 5, "plot_str": None, "x_axis_label": ["x"], "skip_validation": "no"}))
-    assert (event["key"], event["plot_str"], event["x_axis_label"], event["skip_validation"]) == (5, None, ["x"], "no")
-
-
-def test_nothing_is_made_up_that_was_not_sent() -> None:
-    line, *samples = events_of(
-        read(*({"type": type, "task": "t1"} for type in ("log", "plot", "training_debug_image")))
-    )
-    assert "level" not in line
-    assert [sample["type"] for sample in samples] == ["plot", "training_debug_image"]
-    for sample in samples:
-        assert sample.keys().isdisjoint({"plot_str", "plot_len", "valid_plot", "url", "key"})
-    sent = {"level": "", "plot_str": "", "url": "", "key": ""}
-    for event in events_of(
-        read(*({"type": type, "task": "t1", **sent} for type in ("log", "plot", "training_debug_image")))
-    ):
-        assert sent.items() <= event.items()
-
-
 def test_plots_with_different_keys_are_different_ones() -> None:
     plots = read(*({"type": "plot", "task": "t1", "plot_str": "{}", "key": key} for key in ("a", "b"))).batch.samples
     assert [plot.key for plot in plots] == ["a", "b"]
-
-
-def test_scalars_are_columns() -> None:
-    ingest = read(scalar(color="red"))
-    assert (ingest.accepted, ingest.rejects.total) == (1, 0)
-
-
-def nested(levels: int) -> Any:
-    return [nested(levels - 1)] if levels else 1
-
-
-@pytest.mark.parametrize("type", ["log", *SAMPLES])
-@pytest.mark.parametrize(
-    ("most", "more", "reason"),
-    [
-        ({f"f{n}": n for n in range(100)}, {f"f{n}": n for n in range(101)}, "at most 100 fields"),
-        ({"text": "x" * (64 * 1024 - 11)}, {"text": "x" * (64 * 1024 - 10)}, "longer than 65536 bytes"),
-        ({"deep": nested(20)}, {"deep": nested(21)}, "'deep' is nested deeper than 20 levels"),
-        ({"x": 1e308}, {"x": math.inf}, "'x': NaN and Infinity"),
-        ({"url": "http://h/a"}, {"url": " javascript:x"}, "'url'"),
-    ],
-)
-def test_further_fields_are_bounded_and_cost_their_event_alone(
-    type: str, most: dict[str, Any], more: dict[str, Any], reason: str
-) -> None:
-    own = {"type": type, "task": "t1", **SAMPLES.get(type, {"msg": "hello"})}
-    ingest = read({**own, **most, "iter": 1}, {**own, **more, "iter": 2}, {**own, "iter": 3})
-    assert (ingest.accepted, ingest.rejects.total) == (2, 1)
-    assert reason in str(ingest.rejects)
 
 
 def test_refused_owners_take_their_events_along() -> None:
@@ -502,36 +375,6 @@ def test_what_is_wrong_is_named_in_full() -> None:
     ]
 
 
-def test_any_number_of_owners_is_refused_as_quickly_as_one() -> None:
-    ingest = read(*(scalar(task=f"t{n}") for n in range(MAX_SERIES)))  # half a minute, if each looked at all points
-    kept = Owner("acme", "t7")
-    ingest.refuse({owner: f"Invalid task id {owner.id}" for owner in ingest.locked_allowed if owner != kept})
-    assert (ingest.accepted, ingest.rejects.total, ingest.batch.scalars.owners) == (1, MAX_SERIES - 1, [kept])
-
-
-@pytest.mark.parametrize("fields", ["", '"ts":5,', '"value":NaN,', '"iter":"5",'])
-def test_a_line_with_too_many_values_costs_itself_alone(fields: str) -> None:
-    crowded = '{"type":"training_stats_vector","task":"t1",' + fields + '"values":[' + "1," * MOST_VALUES + "1]}"
-    ingest = read(scalar(), crowded, scalar(iter=9))
-    assert ingest.accepted == 2
-    assert dict(ingest.rejects.reasons) == {"A line holds more than 500,000 values": 1}
-    assert ingest.rejects.lines == [2]
-
-
-def test_many_values_are_fine_in_many_lines_and_in_a_text() -> None:
-    text = json.dumps({"type": "log", "task": "t1", "msg": "[,{" * MOST_VALUES})
-    vector = '{"type":"training_stats_vector","task":"t1","values":[' + "1," * (MOST_VALUES - 20) + "1]}"
-    ingest = read(text, vector, vector)
-    assert (ingest.accepted, ingest.rejects.total) == (3, 0)
-
-
-@pytest.mark.parametrize("fields", ['"ts":5,', '"value":NaN,', '"iter":"5",'])
-def test_a_line_that_is_nested_too_deeply_costs_itself_alone(fields: str) -> None:
-    ingest = read(scalar(), "{" + fields + '"a":' + "[" * 900 + "]" * 900 + "}")
-    assert ingest.accepted == 1
-    assert dict(ingest.rejects.reasons) == {"A line is nested deeper than 64 levels": 1}
-
-
 def test_odd_lines_are_read_until_told_to_stop() -> None:
     body = b"\n".join([b'{"type":"log","task":"t1","ts":1}'] * 1000)
     looks = iter([False, False, True])
@@ -539,38 +382,3 @@ def test_odd_lines_are_read_until_told_to_stop() -> None:
         ingest_lines(body, company="acme", received=NOW, worker="", stop=lambda: next(looks))
     assert next(looks, "asked three times") == "asked three times"
     assert ingest_lines(body, company="acme", received=NOW, worker="").accepted == 1000
-
-
-def test_a_figure_that_holds_too_much_is_not_parsed_for_its_images() -> None:
-    layout = '"layout": {"images": [{"source": "http://a/b.png"}]}'
-    many = '{"data": [' + "0," * MOST_VALUES + "0], " + layout + "}"
-    plots = ["{" + layout + "}", many, "[" + "0," * MOST_VALUES + "0]"]
-    ingest = read(
-        *({"type": "plot", "task": "t1", "metric": f"m{n}", "plot_str": text} for n, text in enumerate(plots))
-    )
-    facts = [json.loads(sample.document) for sample in ingest.batch.samples]
-    assert [fact.get("source_urls") for fact in facts] == [["http://a/b.png"], None, None]
-    assert [fact["plot_len"] for fact in facts] == [len(text) for text in plots]
-
-
-@pytest.mark.parametrize("odd", [{}, {"iter": "1"}, {"ts": NOW}], ids=["plain", "odd", "old"])
-def test_a_batch_has_a_bound_of_series_and_further_ones_cost_themselves_alone(odd: dict[str, Any]) -> None:
-    many = [scalar(variant=f"v{n}", **odd) for n in range(MAX_SERIES + 3)]
-    ingest = read(*many, many[-1], many[0])
-    assert ingest.accepted == MAX_SERIES + 1
-    assert ingest.batch.scalars.variants == [f"v{n}" for n in range(MAX_SERIES)]
-    assert dict(ingest.rejects.reasons) == {"A batch has at most 10,000 scalar series, of each worker": 4}
-
-
-def test_what_no_client_sends_may_have_any_number_of_series() -> None:
-    lines = [json.dumps(scalar(variant=f"v{n}")) for n in range(MAX_SERIES + 3)]
-    body = "\n".join(lines).encode()
-    ingest = ingest_lines(body, company="acme", received=NOW, worker="w", bounded=False)
-    assert (ingest.accepted, ingest.rejects.total) == (MAX_SERIES + 3, 0)
-
-
-def test_a_batch_has_a_bound_of_samples() -> None:
-    image = {"type": "training_debug_image", "task": "t1", "variant": "v", "url": "http://files/a.png"}
-    ingest = read(scalar(), *({**image, "metric": f"m{n}"} for n in range(MAX_SAMPLES + 3)))
-    assert ingest.accepted == MAX_SAMPLES + 1
-    assert dict(ingest.rejects.reasons) == {"A batch has at most 10,000 plots, images and vectors": 3}
