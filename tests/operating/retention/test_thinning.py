@@ -21,7 +21,8 @@ from apiserver.retention_rules import RetentionRule
 from apiserver.stores.events.embedded.store import EmbeddedEventStore
 from tests.chance import examples
 from tests.contract.event_stores import OWNER, SCALARS, Case, batch, case, lines, scalars
-from tests.contract.plain_event_store import PlainEventStore, stay_of
+from tests.contract.plain_event_store import PlainEventStore
+from tests.contract.plain_points import stay_of
 from tests.operating.retention.stores import DAY, NOW, Stores, stores_in
 from tests.operating.retention.test_archive import CutShort, all_rows, names
 from tests.operating.retention.test_run import Meanwhile
