@@ -12,8 +12,8 @@ from elasticsearch import NotFoundError
 
 from apiserver.events.model import JsonObject
 from apiserver.stores.events.base import EventStoreBusy
-from apiserver.stores.events.elasticsearch import cluster as cluster_module
 from apiserver.stores.events.elasticsearch import node as node_module
+from apiserver.stores.events.elasticsearch import visibility
 from apiserver.stores.events.elasticsearch.address import ElasticsearchAddress
 from apiserver.stores.events.elasticsearch.cluster import Cluster
 from apiserver.stores.events.elasticsearch.errors import AWAY_AGAIN, MISSING
@@ -104,7 +104,7 @@ async def test_what_is_written_during_a_refresh_waits_for_the_next(cluster: _Ref
 async def test_readers_share_a_refresh_that_fails(cluster: _Refreshes) -> None:
     """Else each would wait for nodes that do not answer, one reader after the other."""
     cluster.hold.clear()
-    cluster.behind = [1] * (len(cluster_module._REFRESH_PAUSES) + 1)
+    cluster.behind = [1] * (len(visibility._REFRESH_PAUSES) + 1)
     readers = [asyncio.create_task(cluster.make_visible(["a"])) for _ in range(10)]
     await asyncio.sleep(0)
     cluster.hold.set()
@@ -112,9 +112,9 @@ async def test_readers_share_a_refresh_that_fails(cluster: _Refreshes) -> None:
         assert isinstance(outcome, EventStoreBusy)
         assert str(outcome) == "a copy of the events is behind"
         assert outcome.retry_after == AWAY_AGAIN
-    assert len(cluster.refreshed) == len(cluster_module._REFRESH_PAUSES) + 1
+    assert len(cluster.refreshed) == len(visibility._REFRESH_PAUSES) + 1
     await cluster.make_visible(["a"])  # who comes later tries again
-    assert len(cluster.refreshed) == len(cluster_module._REFRESH_PAUSES) + 2
+    assert len(cluster.refreshed) == len(visibility._REFRESH_PAUSES) + 2
 
 
 async def test_a_strict_reader_sees_what_others_wrote() -> None:
@@ -132,7 +132,7 @@ async def test_a_refresh_is_tried_again_until_all_copies_are_refreshed(cluster: 
 
 
 async def test_nothing_is_read_while_a_copy_is_behind(cluster: _Refreshes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cluster_module, "_REFRESH_PAUSES", (0.0, 0.0))
+    monkeypatch.setattr(visibility, "_REFRESH_PAUSES", (0.0, 0.0))
     cluster.behind = [1] * 3
     with pytest.raises(EventStoreBusy, match="behind"):
         await cluster.make_visible(["a"])
@@ -184,7 +184,7 @@ async def test_a_search_ends_though_each_request_is_answered_by_another_node(mon
 
 async def _with_an_index(monkeypatch: pytest.MonkeyPatch) -> _Refreshes:
     """A cluster of three nodes, in which the index "a" was made by this server."""
-    monkeypatch.setattr(cluster_module, "_REFRESH_PAUSES", (0.0, 0.0))
+    monkeypatch.setattr(visibility, "_REFRESH_PAUSES", (0.0, 0.0))
     cluster = _Refreshes(strict=False, nodes=3)
 
     async def create(**_: Any) -> None:
@@ -221,7 +221,7 @@ async def test_an_index_that_most_nodes_do_not_know_was_removed(monkeypatch: pyt
 
 
 async def test_no_old_answer_is_given_if_each_node_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cluster_module, "_REFRESH_PAUSES", (0.0, 0.0))
+    monkeypatch.setattr(visibility, "_REFRESH_PAUSES", (0.0, 0.0))
     cluster = _Refreshes(strict=False)
     await cluster.search("a", {})
     cluster.cut_off = cluster.node
