@@ -10,7 +10,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from apiserver.retention_rules import FEWEST_POINTS, RetentionRule, rule_for, shadowed
-from apiserver.settings import Settings, SettingsError, load, masked
+from apiserver.setting_sources import load
+from apiserver.settings import Settings, SettingsError, masked
 from apiserver.stores.events.columns import thinning
 from tests.chance import examples
 

@@ -9,15 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from apiserver.setting_sources import load
 from apiserver.setting_values import FixedUser, GroupRole
-from apiserver.settings import (
-    Settings,
-    SettingsError,
-    load,
-    masked,
-    setting_fields,
-    shown,
-)
+from apiserver.settings import Settings, SettingsError, masked, setting_fields, shown
 
 
 def test_defaults_alone() -> None:

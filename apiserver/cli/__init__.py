@@ -16,7 +16,8 @@ from apiserver.cli import auditing, backups, operations, retention, schemas, ser
 from apiserver.cli.command import CommandError, Run
 from apiserver.commit import commit
 from apiserver.engines import check
-from apiserver.settings import SettingsError, load, setting_fields
+from apiserver.setting_sources import load
+from apiserver.settings import SettingsError, setting_fields
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

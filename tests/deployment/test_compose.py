@@ -11,7 +11,8 @@ from ipaddress import ip_address, ip_network
 import pytest
 
 from apiserver.engines import document_engine, event_engine
-from apiserver.settings import ENVIRONMENT_PREFIX, load, setting_fields
+from apiserver.setting_sources import load
+from apiserver.settings import ENVIRONMENT_PREFIX, setting_fields
 from apiserver.stores.documents.mongo.engine import MongoEngine
 from apiserver.stores.events.elasticsearch.engine import ElasticsearchEngine
 from tests.deployment.compose import PROFILES, ROOT, Service, env_file, environment, mounts, project, services

@@ -11,7 +11,8 @@ from fnmatch import fnmatch
 from pathlib import Path
 from zipfile import ZipFile
 
-from apiserver.settings import ENVIRONMENT_PREFIX, load
+from apiserver.setting_sources import load
+from apiserver.settings import ENVIRONMENT_PREFIX
 from tests.deployment.compose import ROOT
 
 STEPS = (ROOT / "Dockerfile").read_text().replace("\\\n", " ").splitlines()

@@ -13,7 +13,8 @@ import pytest
 import yaml  # type: ignore[import-untyped]
 
 from apiserver import __version__
-from apiserver.settings import ENVIRONMENT_PREFIX, Settings, load, setting_fields
+from apiserver.setting_sources import load
+from apiserver.settings import ENVIRONMENT_PREFIX, Settings, setting_fields
 from tests.deployment.compose import ROOT
 
 CHART = ROOT / "deploy" / "helm" / "events-apiserver"

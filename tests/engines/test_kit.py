@@ -14,7 +14,7 @@ from pymongo import MongoClient
 from pymongo.errors import DuplicateKeyError
 
 from apiserver.engines import document_engine, event_engine
-from apiserver.settings import load
+from apiserver.setting_sources import load
 from apiserver.stores.documents.mongo.engine import MongoEngine
 from apiserver.stores.events.elasticsearch.engine import ElasticsearchEngine
 from tests.engines import elasticsearch, jvm, mongodb

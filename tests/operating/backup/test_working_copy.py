@@ -29,7 +29,8 @@ from apiserver.operating.backup.making import make
 from apiserver.operating.backup.restoring import restore
 from apiserver.operating.backup.storage import BackupError
 from apiserver.operating.backup.working_copy import _owned, left_in
-from apiserver.settings import Settings, SettingsError, load
+from apiserver.setting_sources import load
+from apiserver.settings import Settings, SettingsError
 from apiserver.stores.events.embedded.store import EmbeddedEventStore
 from tests.contract.event_stores import batch, lines, sample, scalars
 from tests.copying.test_events import content

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
+from apiserver.setting_sources import load
 from apiserver.setting_values import Quota
-from apiserver.settings import SettingsError, load, masked
+from apiserver.settings import SettingsError, masked
 from tests.harness import running_api
 
 pytestmark = pytest.mark.anyio
