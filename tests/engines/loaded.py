@@ -26,7 +26,7 @@ async def loaded(hosts: Sequence[str]) -> AsyncIterator[Load]:
     address = ElasticsearchAddress(tuple(hosts), own_name())
     async with AsyncExitStack() as stack:
         stores = [
-            await stack.enter_async_context(_server(address, strict=number == _SERVERS - 1))
+            await stack.enter_async_context(server(address, strict=number == _SERVERS - 1))
             for number in range(_SERVERS)
         ]
         writers = [
@@ -39,12 +39,13 @@ async def loaded(hosts: Sequence[str]) -> AsyncIterator[Load]:
         ]
         workers = [Worker(store=store, work=partial(_compact, store)) for store in stores]
         deleters = [_deleter(store, Owner("company", f"of-{number}")) for number, store in enumerate(stores)]
-        yield Load(writers, [*readers, *workers, *deleters], _server(address, strict=False))
+        yield Load(writers, [*readers, *workers, *deleters], server(address, strict=False))
     elasticsearch.remove(hosts[0], address.prefix)
 
 
 @asynccontextmanager
-async def _server(address: ElasticsearchAddress, strict: bool) -> AsyncIterator[ElasticsearchEventStore]:
+async def server(address: ElasticsearchAddress, strict: bool) -> AsyncIterator[ElasticsearchEventStore]:
+    """A server's store, which is open."""
     store = ElasticsearchEventStore(address, strict=strict, migrate=True)
     await store.open()
     try:

@@ -17,13 +17,15 @@ from urllib.error import URLError
 
 import pytest
 
+from apiserver.events.model import Owner
 from apiserver.stores.events.elasticsearch.address import ElasticsearchAddress
 from apiserver.stores.events.elasticsearch.advice import advice
+from tests.contract.event_stores import batch, scalars
 from tests.engines import elasticsearch
 from tests.engines.cluster import ElasticsearchCluster, cluster
-from tests.engines.fixtures import running
-from tests.engines.load import Load
-from tests.engines.loaded import loaded
+from tests.engines.fixtures import own_name, running
+from tests.engines.load import Caller, Load, contents
+from tests.engines.loaded import loaded, server
 from tests.engines.proxy import Fault, Proxy, http_request
 from tests.engines.wires import Cut, Wires
 from tests.harness import wait_until
@@ -108,6 +110,22 @@ async def test_two_nodes_are_split_and_both_reach_the_master(
             wires.cut([one], [other], Cut.RESET)
             await load.goes_on()
         await load.goes_on()
+    nodes.call("PUT", "/_cluster/settings", {"persistent": {_KEPT_FREE: None}})
+
+
+async def test_two_nodes_are_split_and_an_index_is_only_read(nodes: ElasticsearchCluster, wires: Wires) -> None:
+    """Elasticsearch takes away copies only because of writes. So a server whose reads fail writes something, too."""
+    master, one, other = _master_first(nodes)
+    await asyncio.to_thread(_keep_free, nodes, master)
+    owner = Owner("company", "quiet")
+    async with server(ElasticsearchAddress(nodes.hosts, own_name()), strict=True) as store:
+        await store.add(batch(scalars([1.0, 2.0], owner=owner)))
+        await asyncio.to_thread(nodes.wait_until_complete)
+        async with _cut(nodes, wires, [one], [other], Cut.RESET):
+            reader = Caller(store=store)
+            found = await reader.answer(partial(contents, store, owner))
+            assert reader.refused
+            assert found.curves == {("loss", "train"): {0: 1.0, 1: 2.0}}
     nodes.call("PUT", "/_cluster/settings", {"persistent": {_KEPT_FREE: None}})
 
 

@@ -32,6 +32,7 @@ from apiserver.stores.events.base import EventStoreBusy
 from apiserver.stores.events.elasticsearch.errors import AWAY_AGAIN, errors, no_index
 from apiserver.stores.events.elasticsearch.looks import Looks
 from apiserver.stores.events.elasticsearch.node import leave
+from apiserver.stores.events.elasticsearch.unreachable import Unreachable
 
 #: Seconds between attempts to refresh all copies of shards, one of which may be at a node that has just gone.
 _REFRESH_PAUSES = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6)
@@ -52,6 +53,7 @@ class Visibility:
         self._refreshing: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._failed: dict[str, EventStoreBusy] = {}
         """By index, why it could not be refreshed the last time that this failed."""
+        self._unreachable = Unreachable(client)
         self._known: set[str] = set()
         """The indices that were there for this server."""
 
@@ -101,6 +103,7 @@ class Visibility:
                 node = await self._refresh(index)
             except EventStoreBusy as error:
                 self._failed[index] = error
+                self._unreachable.was_met(index)
                 raise
             self._refreshed[index][node] = written
         return self._refreshed_since(index, writes)

@@ -20,6 +20,9 @@ from apiserver.stores.events.elasticsearch.errors import AWAY_AGAIN, MISSING
 
 pytestmark = pytest.mark.anyio
 
+#: As many refreshes as a read tries fail, of one copy each.
+_ALWAYS = [1] * (len(visibility._REFRESH_PAUSES) + 1)
+
 
 class _Refreshes(Cluster):
     """A cluster without nodes: it only notes which index is refreshed, by which node, and who answers searches."""
@@ -40,6 +43,11 @@ class _Refreshes(Cluster):
         """The nodes that do not know any index."""
         self.client.indices.refresh = self._refreshed_by_a_node  # type: ignore[method-assign,assignment]
         self.client.search = self._searched_by_a_node  # type: ignore[method-assign,assignment]
+        self.client.bulk = self._written_to_a_node  # type: ignore[method-assign,assignment]
+        self.writes: list[tuple[str, list[JsonObject]]] = []
+        """Bulks: the index of each, and what is to be done there."""
+        self.holds_writes = asyncio.Event()
+        self.holds_writes.set()
 
     @property
     def node(self) -> NodeConfig:
@@ -60,6 +68,11 @@ class _Refreshes(Cluster):
         if node in self.without:
             raise NotFoundError(MISSING, _answer_of(node, {}).meta, {"error": {"type": MISSING}})
         return _answer_of(node, {"hits": {"hits": [index]}})
+
+    async def _written_to_a_node(self, *, index: str, operations: list[JsonObject], **_: Any) -> ObjectApiResponse[Any]:
+        self.writes.append((index, operations))
+        await self.holds_writes.wait()
+        return _answer_of(self.node, {"took": 1})
 
 
 def _answer_of(node: NodeConfig, body: JsonObject) -> ObjectApiResponse[Any]:
@@ -104,7 +117,7 @@ async def test_what_is_written_during_a_refresh_waits_for_the_next(cluster: _Ref
 async def test_readers_share_a_refresh_that_fails(cluster: _Refreshes) -> None:
     """Else each would wait for nodes that do not answer, one reader after the other."""
     cluster.hold.clear()
-    cluster.behind = [1] * (len(visibility._REFRESH_PAUSES) + 1)
+    cluster.behind = [*_ALWAYS]
     readers = [asyncio.create_task(cluster.make_visible(["a"])) for _ in range(10)]
     await asyncio.sleep(0)
     cluster.hold.set()
@@ -115,6 +128,29 @@ async def test_readers_share_a_refresh_that_fails(cluster: _Refreshes) -> None:
     assert len(cluster.refreshed) == len(visibility._REFRESH_PAUSES) + 1
     await cluster.make_visible(["a"])  # who comes later tries again
     assert len(cluster.refreshed) == len(visibility._REFRESH_PAUSES) + 2
+
+
+async def test_who_cannot_refresh_writes_nothing_to_the_index(cluster: _Refreshes) -> None:
+    """Elasticsearch takes away a copy that is out of reach only because of a write."""
+    cluster.holds_writes.clear()
+    for _ in range(2):  # one write at a time, as it takes a minute
+        cluster.behind = [*_ALWAYS]
+        with pytest.raises(EventStoreBusy):
+            await cluster.make_visible(["a"])
+    await asyncio.sleep(0)
+    [(index, operations)] = cluster.writes
+    assert index == "a"
+    assert len({one["delete"]["routing"] for one in operations}) == len(operations) == 100  # some for each shard
+    cluster.holds_writes.set()
+    await asyncio.gather(*cluster._unreachable._writing.values())
+    cluster.behind = [*_ALWAYS]
+    with pytest.raises(EventStoreBusy):
+        await cluster.make_visible(["a"])
+    await asyncio.sleep(0)
+    assert len(cluster.writes) == 2
+    await cluster.make_visible(["a"])  # which is refreshed now
+    await asyncio.sleep(0)
+    assert len(cluster.writes) == 2
 
 
 async def test_a_strict_reader_sees_what_others_wrote() -> None:
