@@ -1,4 +1,4 @@
-"""Reads the settings.
+"""Reads the settings, and checks them.
 
 A setting comes from its default, the configuration file (TOML), the environment (`APISERVER_` and its name in
 capitals) or the command line. A later one of these wins.

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from _pytest.faulthandler import fault_handler_stderr_fd_key
 
 from tests import chance, memory
 
@@ -51,6 +50,8 @@ def pytest_collection() -> Generator[None, object, object]:
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Give tests of `make longer` an hour until they count as hanging: on a busy machine, nodes start for minutes."""
     if item.get_closest_marker("longer") and item.config.getini("faulthandler_timeout"):
+        from _pytest.faulthandler import fault_handler_stderr_fd_key  # here, as it is no public name
+
         stderr = item.config.stash[fault_handler_stderr_fd_key]
         faulthandler.dump_traceback_later(_LONGER_HANGS, file=stderr, exit=True)
 

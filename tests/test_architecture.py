@@ -45,7 +45,7 @@ ALLOWED = {
     "data_folder": set(),
     "formats": {"__version__", "data_folder", "operating.escaping", "settings", "stores.sqlite_files"},
     "operating.escaping": set(),
-    "operating.sizes": set(),
+    "sizes": set(),
     "stores.events": {
         "__version__",
         "address",
@@ -87,7 +87,7 @@ ALLOWED = {
         "events",
         "formats",
         "off_loop",
-        "operating.sizes",
+        "sizes",
         "services",
         "settings",
         "stores.documents",
@@ -95,7 +95,7 @@ ALLOWED = {
     },
     "importing": {
         *("address", "copying", "data_folder", "events", "formats", "services", "settings", "stores.documents"),
-        *("extras", "operating.escaping", "operating.sizes", "protobuf_wire", "stores.events", "stores.files"),
+        *("extras", "operating.escaping", "sizes", "protobuf_wire", "stores.events", "stores.files"),
         "times",
     },
     # `stores/engine.py`, and the modules of this name in the packages of engines
@@ -106,7 +106,7 @@ ALLOWED = {
     "engines": {"data_folder", "engine", "settings", "stores.documents", "stores.events", "stores.migrations"},
     "operating": {
         *("__version__", "data_folder", "engines", "events", "files", "formats", "metrics.gauges", "operating.audit"),
-        *("copying", "extras", "memory", "operating.escaping", "operating.sizes", "repeating"),
+        *("copying", "extras", "memory", "operating.escaping", "sizes", "repeating"),
         *("settings", "stores.documents", "stores.events", "stores.files", "stores.inspection"),
         *("stores.locks", "stores.reserve", "stores.snapshots", "stores.syncing", "times"),
     },

@@ -52,7 +52,7 @@ def _audit(settings: Settings, options: argparse.Namespace) -> None:
 
 def _check(folder: DataFolder) -> None:
     from apiserver.operating.audit.checking import check
-    from apiserver.operating.sizes import counted
+    from apiserver.sizes import counted
 
     checked = check(folder.audit)
     for note in checked.notes:

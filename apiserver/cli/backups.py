@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from apiserver.cli.command import CommandError, Commands, add_command, say, say_progress
 from apiserver.operating.escaping import shown
-from apiserver.operating.sizes import counted, shown_bytes
+from apiserver.sizes import counted, shown_bytes
 from apiserver.settings import Settings, SettingsError
 
 if TYPE_CHECKING:

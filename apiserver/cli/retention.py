@@ -63,7 +63,7 @@ async def _run(settings: Settings, *, dry: bool, as_json: bool) -> list[str]:
     from apiserver.operating.retention.checks import check_archive, unknown_projects
     from apiserver.operating.retention.deleting import Amounts, delete
     from apiserver.operating.retention.run import Run
-    from apiserver.operating.sizes import counted
+    from apiserver.sizes import counted
     from apiserver.stores.files.disk import FileStore
     from apiserver.times import now_ms
 
@@ -109,7 +109,7 @@ def _json(gone: Gone) -> str:
 
 
 def _line(gone: Gone) -> str:
-    from apiserver.operating.sizes import shown_bytes
+    from apiserver.sizes import shown_bytes
     from apiserver.times import iso_millis
 
     size = f", {shown_bytes(gone.bytes)}" if gone.bytes else ""

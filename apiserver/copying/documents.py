@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 
 from apiserver.copying.retrying import CopyError, Say, patiently
-from apiserver.operating.sizes import counted
+from apiserver.sizes import counted
 from apiserver.stores.documents.base import DocumentStore, DuplicateDocument
 from apiserver.stores.documents.query import AllOf, AtMost, Document, Filter, Greater, In, NotIn
 

@@ -18,7 +18,7 @@ from apiserver.copying.retrying import CopyError, Say, patiently
 from apiserver.events.model import EventBatch, EventType, Owner, SamplePosition, selection_of
 from apiserver.events.queries import PageQuery, SeriesQuery
 from apiserver.off_loop import while_more_come
-from apiserver.operating.sizes import counted
+from apiserver.sizes import counted
 from apiserver.stores.events.base import EventStore
 from apiserver.stores.events.columns.points import WholePoints
 
@@ -61,7 +61,7 @@ class EventCopy:
             await self._copy(block)
             await patiently(self.say, self.target.restated, [owner for owner in block if owner not in self.unstated])
             done, total = start + len(block), sum(self.counts.values())
-            self.say(f"events: {total:,} of {done:,} of {counted(len(owners), 'tasks or models')}, all there")
+            self.say(f"{counted(total, 'events')} of {done:,} of {counted(len(owners), 'tasks or models')} are there")
 
     async def _check_nothing_else(self, known: frozenset[Owner]) -> None:
         async for owner in self.target.owners():

@@ -10,7 +10,7 @@ from itertools import groupby
 
 from apiserver.copying.retrying import CopyError, Say, patiently
 from apiserver.events.model import Owner
-from apiserver.operating.sizes import counted
+from apiserver.sizes import counted
 from apiserver.services.last_metrics import LastMetrics
 from apiserver.stores.documents.base import DocumentStore
 from apiserver.stores.documents.query import Document, In, Update

@@ -14,7 +14,7 @@ from apiserver.copying.events import EventCopy
 from apiserver.copying.last_values import make_last_values
 from apiserver.copying.retrying import CopyError, Say
 from apiserver.data_folder import DataFolder
-from apiserver.operating.sizes import counted
+from apiserver.sizes import counted
 from apiserver.settings import EMBEDDED, Settings
 from apiserver.stores.documents.base import DocumentStore
 from apiserver.stores.events.base import EventStore

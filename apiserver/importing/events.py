@@ -27,7 +27,7 @@ from apiserver.importing.lines import LinesThere
 from apiserver.importing.marks import ImportMarks, mark
 from apiserver.importing.report import Progress, Report, SourceRefused
 from apiserver.importing.urls import Replacements
-from apiserver.operating.sizes import counted
+from apiserver.sizes import counted
 from apiserver.stores.documents.base import DocumentStore
 from apiserver.stores.documents.query import In
 from apiserver.stores.events.base import EventStore

@@ -136,6 +136,6 @@ async def test_a_series_that_elasticsearch_refuses_costs_itself_only(
         assert done.status_code == 200
         assert (done.json()["data"]["added"], done.json()["data"]["errors"]) == (2, 2)
         [reason] = done.json()["data"]["errors_info"]
-        assert "Elasticsearch refused the event" in reason
+        assert "Elasticsearch refused it" in reason
         curve = await api.call("events.scalar_metrics_iter_histogram", {"task": task, "samples": 0})
         assert curve["metric"]["small"]["x"] == [1, 2]

@@ -117,8 +117,8 @@ async def test_two_nodes_are_split_and_an_index_is_only_read(nodes: Elasticsearc
     """Elasticsearch takes away copies only because of writes. So a server whose reads fail writes something, too."""
     master, one, other = _master_first(nodes)
     await asyncio.to_thread(_keep_free, nodes, master)
-    owner = Owner("company", "quiet")
-    async with server(ElasticsearchAddress(nodes.hosts, own_name()), strict=True) as store:
+    owner, address = Owner("company", "quiet"), ElasticsearchAddress(nodes.hosts, own_name())
+    async with server(address, strict=True) as store:
         await store.add(batch(scalars([1.0, 2.0], owner=owner)))
         await asyncio.to_thread(nodes.wait_until_complete)
         async with _cut(nodes, wires, [one], [other], Cut.RESET):
@@ -126,6 +126,7 @@ async def test_two_nodes_are_split_and_an_index_is_only_read(nodes: Elasticsearc
             found = await reader.answer(partial(contents, store, owner))
             assert reader.refused
             assert found.curves == {("loss", "train"): {0: 1.0, 1: 2.0}}
+    elasticsearch.remove(nodes.hosts[0], address.prefix)
     nodes.call("PUT", "/_cluster/settings", {"persistent": {_KEPT_FREE: None}})
 
 

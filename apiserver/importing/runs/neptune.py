@@ -32,7 +32,7 @@ from apiserver.importing.runs.model import (
     names_of,
 )
 from apiserver.importing.runs.tables import Batch, batches
-from apiserver.operating.sizes import counted
+from apiserver.sizes import counted
 from apiserver.protobuf_wire import Malformed
 
 _PART = re.compile(r"(.*)_part_(\d+)\.parquet$")
@@ -116,7 +116,7 @@ class NeptuneRun:
             chosen = paths == path
             if not whole[chosen].all():
                 left = int((chosen & ~whole).sum())
-                yield Problem(str(path), f"left out: {counted(left, 'points')} at steps that are not whole numbers")
+                yield Problem(str(path), f"{counted(left, 'points')} left out: steps have to be whole numbers")
             chosen &= whole
             if chosen.any():
                 self.run.seen(float(times[chosen].min()) / 1000, float(times[chosen].max()) / 1000)

@@ -7,7 +7,7 @@ import time
 from typing import TextIO
 
 from apiserver.importing.report import span
-from apiserver.operating.sizes import counted
+from apiserver.sizes import counted
 
 _WIDTH = 30
 _REDRAW_SECONDS, _SAY_SECONDS = 0.2, 5.0

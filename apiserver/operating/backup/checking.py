@@ -10,7 +10,7 @@ from apiserver.operating.backup.manifest import Named
 from apiserver.operating.backup.pieces import DamagedPiece
 from apiserver.operating.backup.progress import Progress
 from apiserver.operating.backup.storage import BackupError, Missing, Storage
-from apiserver.operating.sizes import counted
+from apiserver.sizes import counted
 
 #: What a backup does about pieces that are not well, and what is left to do then, for people.
 _THEN = (

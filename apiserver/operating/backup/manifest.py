@@ -21,7 +21,7 @@ import msgspec
 
 from apiserver import __version__, formats, memory
 from apiserver.operating.backup.storage import MANIFEST, BackupError, Storage
-from apiserver.operating.sizes import shown_bytes
+from apiserver.sizes import shown_bytes
 
 FORMAT = formats.MANIFESTS.number
 #: Most bytes of a manifest: what eight million files take, and two databases of which no two blocks lie side by side. A

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TextIO
 
 from apiserver.operating.escaping import shown
-from apiserver.operating.sizes import shown_bytes
+from apiserver.sizes import shown_bytes
 
 #: The share of the time that a backup works while others may need the processor and the disk.
 GENTLY = 0.2

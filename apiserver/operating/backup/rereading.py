@@ -26,7 +26,7 @@ from apiserver.operating.backup import pieces
 from apiserver.operating.backup.manifest import DamagedManifest
 from apiserver.operating.backup.progress import Progress
 from apiserver.operating.backup.storage import BackupError, Missing, Storage
-from apiserver.operating.sizes import counted
+from apiserver.sizes import counted
 from apiserver.times import utc_now
 
 #: Bytes a second that are read at least, if time allows it: a terabyte takes 36 hours.

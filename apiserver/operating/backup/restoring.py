@@ -22,7 +22,7 @@ from apiserver.operating.backup.manifest import Extent, Manifest
 from apiserver.operating.backup.moment import Moment, walk
 from apiserver.operating.backup.progress import Progress
 from apiserver.operating.backup.storage import BackupError, Storage
-from apiserver.operating.sizes import shown_bytes
+from apiserver.sizes import shown_bytes
 from apiserver.settings import EMBEDDED, Settings
 from apiserver.stores.documents.base import DocumentStoreError
 from apiserver.stores.events.base import EventStoreError

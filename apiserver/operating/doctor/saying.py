@@ -12,7 +12,7 @@ from apiserver.events.model import EventType
 from apiserver.operating.doctor.examination import Examined
 from apiserver.operating.doctor.kept import Amount
 from apiserver.operating.escaping import shown
-from apiserver.operating.sizes import counted, shown_bytes
+from apiserver.sizes import counted, shown_bytes
 from apiserver.stores.events.usage import TYPES
 
 #: Characters of a name that a table shows.

@@ -84,7 +84,7 @@ def test_a_run_is_taken(
     (files / "x.txt").write_text("file")
     assert main(["import", "neptune", str(tmp_path / "exports" / "data"), "--files"]) == 1
     said = capsys.readouterr().err
-    assert "left out: 1 point at steps that are not whole numbers" in said
+    assert "1 point left out: steps have to be whole numbers" in said
     assert "there is no file '../../../secret'" in said
     (task,) = tasks_of(server).values()
     assert (task["name"], task["status"], task["tags"]) == ("one", "failed", ["t1", "t2"])

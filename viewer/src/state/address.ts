@@ -49,7 +49,7 @@ export function replace(next: string): void {
   address.value = next;
 }
 
-/** Load the page anew, with what it shows now. When it is left, the browser has chosen the address already. */
+/** Load the page anew, with what it shows now: browsers choose the address before they tell the page that it is left. */
 export function reload(): void {
   replaceNow();
   location.reload();

@@ -12,7 +12,7 @@ from apiserver.importing.report import ImportFailed
 from apiserver.importing.runs.folders import file_at, files_below, is_below
 from apiserver.importing.runs.mlflow.stores import Recorded, Values
 from apiserver.importing.runs.model import Artifact, Problem, Unmapped
-from apiserver.operating.sizes import counted
+from apiserver.sizes import counted
 from apiserver.protobuf_wire import Malformed
 
 _ROWS = 50_000
@@ -69,7 +69,7 @@ class SqliteStore:
                 try:
                     yield Values.of(*zip(*some, strict=True)).with_infinities()
                 except Malformed as error:
-                    yield Problem(f"metric {key}", f"left out: {counted(len(some), 'points')}: {error}")
+                    yield Problem(f"metric {key}", f"{counted(len(some), 'points')} left out: {error}")
 
     def artifacts(self, run: Recorded) -> Iterator[Artifact | Problem | Unmapped]:
         """Those in a folder beside the database: nothing else of this machine is read, whatever the database says."""

@@ -86,8 +86,8 @@ def action_over(known: JsonObject, id: str, owner: Owner) -> str:
     return action("index", id, owner, if_seq_no=known["_seq_no"], if_primary_term=known["_primary_term"])
 
 
-def item(block: NewBlock, known: JsonObject | None = None) -> str:
-    """The item that puts a block: over what is `known` of it, or else if no such block is or was there."""
+def item(block: NewBlock, known: JsonObject | None) -> str:
+    """The item that puts a block over what is `known` of it. None: if no such block is there, or was."""
     id, owner = block.id, block.owner
     first = action("index", id, owner, **_FIRST) if known is None else action_over(known, id, owner)
     key = names.owner_key(owner)

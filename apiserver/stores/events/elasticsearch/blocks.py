@@ -36,7 +36,7 @@ from apiserver.answers import reading
 from apiserver.events.model import EventType, JsonObject, Owner, Selection
 from apiserver.events.queries import EVERYWHERE, Range, SeriesQuery
 from apiserver.off_loop import off_loop
-from apiserver.stores.events.base import EventStoreBusy, EventStoreError
+from apiserver.stores.events.base import EventStoreBusy
 from apiserver.stores.events.columnar.blocks import NOTHING, Block, Columns, Found, Gone, NewBlock, Refused
 from apiserver.stores.events.columns.names import matcher
 from apiserver.stores.events.elasticsearch import bulk, names
@@ -176,7 +176,7 @@ class ElasticsearchBlocks:
         found: dict[Owner, int] = {}
         known: dict[str, JsonObject] = dict.fromkeys(owners, NOT_THERE)
         for question in range(_QUESTIONS):
-            if question > 1:  # others note deletions, too, and a get may not see that yet
+            if question > 1:  # the second attempt is the first that knows what is there; a get may not see others' notes
                 await asyncio.sleep(_PAUSE)
             items = {note(owners[id], one): owners[id] for id, one in known.items()}
             outcomes = await self._write_notes(index, items)
@@ -203,9 +203,11 @@ class ElasticsearchBlocks:
         raise EventStoreBusy("these events are deleted again and again", overloaded=False)
 
     async def _write_notes(self, index: str, notes: Mapping[str, Owner]) -> bulk.Outcomes:
+        """Write notes of deletions. EventStoreBusy: Elasticsearch will never take one of them."""
         outcomes = await self._write(index, notes.values(), notes)
         if outcomes.refused:
-            raise EventStoreError("; ".join({one.reason for one in outcomes.refused}))
+            reasons = "; ".join(dict.fromkeys(one.reason for one in outcomes.refused))
+            raise EventStoreBusy(f"a deletion cannot be noted: {reasons}", retry_after=BY_HAND_AGAIN, overloaded=False)
         return outcomes
 
     async def remove_before(self, places: Mapping[Owner, int]) -> None:
@@ -219,7 +221,7 @@ class ElasticsearchBlocks:
                 await self._cluster.delete([index], any_of(before), routing=routing)
 
     async def _write(self, index: str, owners: Iterable[Owner], items: Iterable[str]) -> bulk.Outcomes:
-        """Send items of these owners, each of which says what it comes over."""
+        """Send items of these owners, each of which says what it is written over."""
         await self._cluster.ensure([index])
         try:
             return await bulk.send_on_conditions(self._cluster, index, items)

@@ -25,8 +25,8 @@ _CONFLICT = 409
 #: An item is refused because of this server's rights, or because its index is gone.
 _NOT_THE_ITEM = frozenset({401, 403, 404})
 
-#: Whether nothing is left to do for an item, by the answer to it.
-_IsSettled = Callable[[str, JsonObject], bool]
+#: Takes the answer to an item, and tells whether nothing is left to do for the item.
+_Settle = Callable[[str, JsonObject], bool]
 
 
 class Refusal(NamedTuple):
@@ -60,11 +60,11 @@ def _is_done(item: str, answer: JsonObject) -> bool:
 
 
 async def send_on_conditions(cluster: Cluster, index: str, items: Iterable[str]) -> Outcomes:
-    """Send items as `send` does, each of which says what it is written over; not in order."""
+    """Send items, each of which says what it is written over, in any order. Raises as `send` does."""
     done: list[tuple[str, int]] = []
     unmet: list[str] = []
 
-    def is_settled(item: str, answer: JsonObject) -> bool:
+    def settle(item: str, answer: JsonObject) -> bool:
         if answer["status"] < 300:
             done.append((item, answer["_seq_no"]))
         elif answer["status"] == _CONFLICT:
@@ -73,11 +73,11 @@ async def send_on_conditions(cluster: Cluster, index: str, items: Iterable[str])
             return False
         return True
 
-    return Outcomes(done, unmet, await _send(cluster, index, items, is_settled, in_order=False))
+    return Outcomes(done, unmet, await _send(cluster, index, items, settle, in_order=False))
 
 
 async def _send(
-    cluster: Cluster, index: str, items: Iterable[str], is_settled: _IsSettled, *, in_order: bool
+    cluster: Cluster, index: str, items: Iterable[str], settle: _Settle, *, in_order: bool
 ) -> list[Refusal]:
     refused: list[Refusal] = []
     parts = in_parts(items, len, REQUEST)
@@ -86,7 +86,7 @@ async def _send(
 
     async def send_parts() -> None:
         for part in left:
-            refused.extend(await _send_part(cluster, index, part, is_settled))
+            refused.extend(await _send_part(cluster, index, part, settle))
 
     if in_order or len(first) < 2:  # one part needs one sender
         await send_parts()
@@ -97,7 +97,7 @@ async def _send(
     return refused
 
 
-async def _send_part(cluster: Cluster, index: str, items: list[str], is_settled: _IsSettled) -> list[Refusal]:
+async def _send_part(cluster: Cluster, index: str, items: list[str], settle: _Settle) -> list[Refusal]:
     refused: list[Refusal] = []
     for pause in (*PAUSES, None):
         try:
@@ -106,7 +106,7 @@ async def _send_part(cluster: Cluster, index: str, items: list[str], is_settled:
             if pause is None or not refusal.overloaded:
                 raise
         else:
-            unsettled = [both for both in zip(items, answers, strict=True) if not is_settled(*both)]
+            unsettled = [both for both in zip(items, answers, strict=True) if not settle(*both)]
             items = _left(unsettled, refused, last=pause is None)
             if not items:
                 break
@@ -127,5 +127,5 @@ def _left(unsettled: list[tuple[str, JsonObject]], refused: list[Refusal], *, la
         elif for_now or needs_hands(type) or not 400 <= status < 500 or status in _NOT_THE_ITEM:
             raise busy(status, type, reason, writing=True)
         else:
-            refused.append(Refusal(item, f"Elasticsearch refused the event: {type}: {reason}"))
+            refused.append(Refusal(item, f"Elasticsearch refused it: {type}: {reason}"))
     return left

@@ -46,7 +46,7 @@ class Cluster(Visibility):
 
     async def close(self) -> None:
         """Close the connections."""
-        await self._unreachable.close()
+        await super().close()
         await self.client.close()
 
     async def check(self) -> None:

@@ -3,9 +3,9 @@
 If two nodes do not reach each other, and neither is the master, both stay in the cluster. Elasticsearch takes away a
 copy at one of them only because of a write: the node that has the shard's first copy tries for a minute to reach the
 other one, and then tells the master. A refresh tells nobody, and fails again and again. So when a refresh has failed,
-something is written to all shards of the index that changes nothing: documents are deleted that are not there.
+the server writes to all shards of the index, though it changes nothing: it deletes documents that do not exist.
 
-    refresh fails      readers are told to come again; documents are deleted
+    refresh fails      readers are told to come again; the server deletes
     a minute later     the master takes away the copy that is out of reach
     refresh            readers see all events
 """
@@ -24,24 +24,32 @@ log = logging.getLogger(__name__)
 
 #: So many documents are deleted. Each goes to a shard by its routing, so that hardly any shard gets none.
 _DELETED = 100
-_ID = "nothing"
+_ID = "does not exist"
+#: Seconds for the answer, which comes after a minute.
+_TIMEOUT = 120.0
+#: So many indices are written to at once: each takes one of the connections to a node for that minute.
+_AT_ONCE = 4
 
 
 class Unreachable:
-    """Writes nothing, in the background, to indices that could not be refreshed."""
+    """Deletes documents that do not exist, in the background, from indices that could not be refreshed."""
 
     def __init__(self, client: AsyncElasticsearch) -> None:
         self._client = client
+        self._turns = asyncio.Semaphore(_AT_ONCE)
         self._writing: dict[str, asyncio.Task[None]] = {}
         """By index."""
+        self._is_closed = False
 
-    def was_met(self, index: str) -> None:
-        """Note that a refresh of an index has failed."""
-        if "*" not in index and index not in self._writing:  # a bulk takes no patterns
-            self._writing[index] = asyncio.create_task(self._write(index), name="writing nothing")
+    def refresh_failed(self, index: str) -> None:
+        """Note that an index could not be refreshed."""
+        if self._is_closed or "*" in index or index in self._writing:  # a bulk takes no patterns
+            return
+        self._writing[index] = asyncio.create_task(self._write(index), name="deleting what does not exist")
 
     async def close(self) -> None:
         """Stop."""
+        self._is_closed = True
         tasks = [*self._writing.values()]
         for task in tasks:
             task.cancel()
@@ -49,10 +57,14 @@ class Unreachable:
 
     async def _write(self, index: str) -> None:
         deletions = [{"delete": {"_id": _ID, "routing": str(number)}} for number in range(_DELETED)]
+        client = self._client.options(request_timeout=_TIMEOUT)
         try:
-            with errors(writing=True):
-                await self._client.bulk(index=index, operations=deletions, filter_path="took")
+            async with self._turns:
+                with errors():
+                    answer = await client.bulk(index=index, operations=deletions, filter_path="errors")
+            if answer.get("errors"):
+                log.debug("Elasticsearch does not let this server write to %s", index)
         except EventStoreBusy as error:
-            log.debug("nothing could be written to %s: %s", index, error)
+            log.debug("could not write to %s: %s", index, error)
         finally:
-            del self._writing[index]
+            self._writing.pop(index, None)

@@ -57,6 +57,10 @@ class Visibility:
         self._known: set[str] = set()
         """The indices that were there for this server."""
 
+    async def close(self) -> None:
+        """Stop what is done in the background."""
+        await self._unreachable.close()
+
     def wrote(self, indices: Collection[str], owners: Collection[Owner] = ()) -> None:
         """Note that the indices have events of these owners, or else of any, that searches do not see yet."""
         self.looks.changed(owners or indices)
@@ -103,7 +107,8 @@ class Visibility:
                 node = await self._refresh(index)
             except EventStoreBusy as error:
                 self._failed[index] = error
-                self._unreachable.was_met(index)
+                if error.retry_after == AWAY_AGAIN:  # else Elasticsearch is overloaded, or waits for a person
+                    self._unreachable.refresh_failed(index)
                 raise
             self._refreshed[index][node] = written
         return self._refreshed_since(index, writes)

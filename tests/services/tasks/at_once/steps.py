@@ -11,7 +11,7 @@ import pytest
 
 from apiserver.stores.documents.query import Update
 from apiserver.times import from_now
-from tests.harness import Api
+from tests.harness import PATIENCE, Api
 
 Answer = TypeVar("Answer")
 
@@ -34,7 +34,7 @@ class Step:
     async def stops(self, call: Coroutine[Any, Any, Answer]) -> AsyncIterator[asyncio.Task[Answer]]:
         """The call, which is at this step until the block ends."""
         task = asyncio.create_task(call)
-        await self.reached.wait()
+        await asyncio.wait_for(self.reached.wait(), PATIENCE)
         try:
             yield task
         finally:

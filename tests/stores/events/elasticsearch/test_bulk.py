@@ -65,7 +65,7 @@ async def test_what_is_too_much_for_now_is_sent_again_alone() -> None:
 async def test_a_refused_item_costs_itself_only() -> None:
     nodes = Nodes([DONE, MALFORMED, MALFORMED, DONE])
     refused = await send(nodes, *(INDEX % n for n in range(4)))
-    reason = "Elasticsearch refused the event: document_parsing_exception: too long"
+    reason = "Elasticsearch refused it: document_parsing_exception: too long"
     assert refused == [(INDEX % 1, reason), (INDEX % 2, reason)]
     assert len(nodes.requests) == 1
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -16,12 +17,9 @@ from apiserver.stores.events.elasticsearch import node as node_module
 from apiserver.stores.events.elasticsearch import visibility
 from apiserver.stores.events.elasticsearch.address import ElasticsearchAddress
 from apiserver.stores.events.elasticsearch.cluster import Cluster
-from apiserver.stores.events.elasticsearch.errors import AWAY_AGAIN, MISSING
+from apiserver.stores.events.elasticsearch.errors import AWAY_AGAIN, MISSING, busy
 
 pytestmark = pytest.mark.anyio
-
-#: As many refreshes as a read tries fail, of one copy each.
-_ALWAYS = [1] * (len(visibility._REFRESH_PAUSES) + 1)
 
 
 class _Refreshes(Cluster):
@@ -44,6 +42,7 @@ class _Refreshes(Cluster):
         self.client.indices.refresh = self._refreshed_by_a_node  # type: ignore[method-assign,assignment]
         self.client.search = self._searched_by_a_node  # type: ignore[method-assign,assignment]
         self.client.bulk = self._written_to_a_node  # type: ignore[method-assign,assignment]
+        self.client.options = lambda **_: self.client  # type: ignore[method-assign,assignment]
         self.writes: list[tuple[str, list[JsonObject]]] = []
         """Bulks: the index of each, and what is to be done there."""
         self.holds_writes = asyncio.Event()
@@ -72,7 +71,7 @@ class _Refreshes(Cluster):
     async def _written_to_a_node(self, *, index: str, operations: list[JsonObject], **_: Any) -> ObjectApiResponse[Any]:
         self.writes.append((index, operations))
         await self.holds_writes.wait()
-        return _answer_of(self.node, {"took": 1})
+        return _answer_of(self.node, {"errors": False})
 
 
 def _answer_of(node: NodeConfig, body: JsonObject) -> ObjectApiResponse[Any]:
@@ -117,7 +116,7 @@ async def test_what_is_written_during_a_refresh_waits_for_the_next(cluster: _Ref
 async def test_readers_share_a_refresh_that_fails(cluster: _Refreshes) -> None:
     """Else each would wait for nodes that do not answer, one reader after the other."""
     cluster.hold.clear()
-    cluster.behind = [*_ALWAYS]
+    cluster.behind = [1] * (len(visibility._REFRESH_PAUSES) + 1)
     readers = [asyncio.create_task(cluster.make_visible(["a"])) for _ in range(10)]
     await asyncio.sleep(0)
     cluster.hold.set()
@@ -130,27 +129,70 @@ async def test_readers_share_a_refresh_that_fails(cluster: _Refreshes) -> None:
     assert len(cluster.refreshed) == len(visibility._REFRESH_PAUSES) + 2
 
 
-async def test_who_cannot_refresh_writes_nothing_to_the_index(cluster: _Refreshes) -> None:
+async def test_who_cannot_refresh_an_index_writes_to_it(
+    cluster: _Refreshes, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Elasticsearch takes away a copy that is out of reach only because of a write."""
+    monkeypatch.setattr(visibility, "_REFRESH_PAUSES", ())
     cluster.holds_writes.clear()
     for _ in range(2):  # one write at a time, as it takes a minute
-        cluster.behind = [*_ALWAYS]
-        with pytest.raises(EventStoreBusy):
-            await cluster.make_visible(["a"])
-    await asyncio.sleep(0)
+        await _fail_to_refresh(cluster, "a")
     [(index, operations)] = cluster.writes
     assert index == "a"
     assert len({one["delete"]["routing"] for one in operations}) == len(operations) == 100  # some for each shard
     cluster.holds_writes.set()
     await asyncio.gather(*cluster._unreachable._writing.values())
-    cluster.behind = [*_ALWAYS]
-    with pytest.raises(EventStoreBusy):
-        await cluster.make_visible(["a"])
-    await asyncio.sleep(0)
+    await _fail_to_refresh(cluster, "a")
     assert len(cluster.writes) == 2
     await cluster.make_visible(["a"])  # which is refreshed now
     await asyncio.sleep(0)
     assert len(cluster.writes) == 2
+
+
+async def _fail_to_refresh(cluster: _Refreshes, index: str) -> None:
+    cluster.behind = [1]
+    with pytest.raises(EventStoreBusy):
+        await cluster.make_visible([index])
+    await asyncio.sleep(0)
+
+
+async def test_few_indices_are_written_to_at_once(cluster: _Refreshes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each takes a connection for a minute."""
+    monkeypatch.setattr(visibility, "_REFRESH_PAUSES", ())
+    cluster.holds_writes.clear()
+    for number in range(9):
+        await _fail_to_refresh(cluster, f"index {number}")
+    assert len(cluster.writes) == 4
+    cluster.holds_writes.set()
+    await asyncio.gather(*cluster._unreachable._writing.values())
+    assert len(cluster.writes) == 9
+
+
+async def test_what_no_write_would_mend_is_not_written_to(
+    cluster: _Refreshes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(visibility, "_REFRESH_PAUSES", ())
+    await _fail_to_refresh(cluster, "a-*")  # a bulk takes no patterns
+    for error in (busy(429, "es_rejected_execution_exception", ""), busy(403, "index_closed_exception", "")):
+        monkeypatch.setattr(cluster, "_refresh", partial(_raise, error))
+        with pytest.raises(EventStoreBusy):
+            await cluster.make_visible(["b"])
+        await asyncio.sleep(0)
+    assert not cluster.writes
+
+
+async def _raise(error: Exception, _: str) -> None:
+    raise error
+
+
+async def test_a_cluster_closes_while_it_writes(cluster: _Refreshes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(visibility, "_REFRESH_PAUSES", ())
+    cluster.holds_writes.clear()
+    await _fail_to_refresh(cluster, "a")
+    await cluster.close()
+    await _fail_to_refresh(cluster, "b")
+    assert [index for index, _ in cluster.writes] == ["a"]
+    assert not cluster._unreachable._writing
 
 
 async def test_a_strict_reader_sees_what_others_wrote() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from apiserver.operating.sizes import counted, shown_bytes
+from apiserver.sizes import counted, shown_bytes
 
 
 @pytest.mark.parametrize(
