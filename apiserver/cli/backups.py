@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from apiserver.cli.command import CommandError, Commands, add_command, say, say_progress
 from apiserver.operating.escaping import shown
-from apiserver.sizes import counted, shown_bytes
 from apiserver.settings import Settings, SettingsError
+from apiserver.sizes import counted, shown_bytes
 
 if TYPE_CHECKING:
     from apiserver.operating.backup.manifest import Named

@@ -10,8 +10,8 @@ from itertools import groupby
 
 from apiserver.copying.retrying import CopyError, Say, patiently
 from apiserver.events.model import Owner
-from apiserver.sizes import counted
 from apiserver.services.last_metrics import LastMetrics
+from apiserver.sizes import counted
 from apiserver.stores.documents.base import DocumentStore
 from apiserver.stores.documents.query import Document, In, Update
 from apiserver.stores.events.base import EventStore

@@ -14,8 +14,8 @@ from apiserver.copying.events import EventCopy
 from apiserver.copying.last_values import make_last_values
 from apiserver.copying.retrying import CopyError, Say
 from apiserver.data_folder import DataFolder
-from apiserver.sizes import counted
 from apiserver.settings import EMBEDDED, Settings
+from apiserver.sizes import counted
 from apiserver.stores.documents.base import DocumentStore
 from apiserver.stores.events.base import EventStore
 

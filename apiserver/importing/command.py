@@ -18,8 +18,8 @@ from apiserver.importing.marks import ImportMarks
 from apiserver.importing.report import Report
 from apiserver.importing.sources import ClearmlSource
 from apiserver.importing.urls import Replacements
-from apiserver.sizes import counted
 from apiserver.settings import Settings
+from apiserver.sizes import counted
 from apiserver.stores.files.disk import FileStore
 
 

@@ -16,8 +16,8 @@ class Sizes:
 
     runs: int = 21
     """How often a latency is measured."""
-    firsts: int = 5
-    """Of how many tasks the latency of a first read is measured."""
+    firsts: int = 3
+    """Of how many tasks the latency of a first read is measured. All of them fit into the server's cache."""
     restarts: int = 5
     """How often the latency of a first read after a restart is measured."""
     pings: int = 500
@@ -26,8 +26,6 @@ class Sizes:
     rounds: int = 5
     bodies: int = 20
     """Bodies in a round, of all clients."""
-    warming_bodies: int = 500
-    """Bodies before the first figure: until Elasticsearch has compiled most of what it runs for the server."""
     small_bodies: int = 300
     wide_bodies: int = 100
     """Bodies for the task of ten series whose histogram is read."""
@@ -51,7 +49,6 @@ QUICK = Sizes(
     batch=500,
     rounds=1,
     bodies=1,
-    warming_bodies=1,
     small_bodies=3,
     wide_bodies=1,
     other_bodies=1,

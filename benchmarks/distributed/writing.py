@@ -44,12 +44,12 @@ def _settle(run: Run, *servers: Running) -> None:
 def _one_client(run: Run) -> None:
     """Server and engine take turns, because the machine's speed changes from minute to minute.
 
-    Both have worked for about as long before: until then, Elasticsearch compiles most of what it runs for them.
+    Both have taken as much before as they take in all turns: until then, Elasticsearch compiles most of what it runs.
     """
     server, sizes, events = run.server, run.sizes, run.sizes.rounds * run.sizes.bodies * run.sizes.batch
     task = server.task("one client")
     _direct_rate(run, POINTS, ["warm up"], sizes.rounds * sizes.bodies)
-    _rate(run, [(server, server.task("warm up"))], "noise", sizes.warming_bodies)
+    _rate(run, [(server, server.task("warm up"))], "noise", sizes.rounds * sizes.bodies)
     _settle(run, server)
     rates, direct = [], []
     cpu, node, alone = _Cpu(server.cpu), _Cpu(run.engines.cpu), _Cpu(run.engines.cpu)

@@ -32,8 +32,8 @@ from apiserver.importing.runs.model import (
     names_of,
 )
 from apiserver.importing.runs.tables import Batch, batches
-from apiserver.sizes import counted
 from apiserver.protobuf_wire import Malformed
+from apiserver.sizes import counted
 
 _PART = re.compile(r"(.*)_part_(\d+)\.parquet$")
 _PARAMETERS = {"float": "float_value", "int": "int_value", "string": "string_value", "bool": "bool_value"}

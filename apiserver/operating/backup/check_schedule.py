@@ -15,9 +15,9 @@ from apiserver.operating.backup.rereading import State
 from apiserver.operating.backup.schedule import LOOK
 from apiserver.operating.backup.storage import BackupError, storage
 from apiserver.operating.escaping import shown
-from apiserver.sizes import counted
 from apiserver.repeating import Repeating
 from apiserver.settings import Settings
+from apiserver.sizes import counted
 from apiserver.times import epoch_millis
 
 #: Lines of what is wrong that are logged.

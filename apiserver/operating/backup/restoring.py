@@ -22,8 +22,8 @@ from apiserver.operating.backup.manifest import Extent, Manifest
 from apiserver.operating.backup.moment import Moment, walk
 from apiserver.operating.backup.progress import Progress
 from apiserver.operating.backup.storage import BackupError, Storage
-from apiserver.sizes import shown_bytes
 from apiserver.settings import EMBEDDED, Settings
+from apiserver.sizes import shown_bytes
 from apiserver.stores.documents.base import DocumentStoreError
 from apiserver.stores.events.base import EventStoreError
 from apiserver.stores.reserve import free_bytes

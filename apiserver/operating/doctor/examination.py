@@ -16,8 +16,8 @@ from apiserver.operating.backup.working_copy import left_in
 from apiserver.operating.doctor import kept
 from apiserver.operating.doctor.files import NamedFiles, files_of
 from apiserver.operating.doctor.kept import Amount, Kept
-from apiserver.sizes import counted, shown_bytes
 from apiserver.settings import Settings
+from apiserver.sizes import counted, shown_bytes
 from apiserver.stores.documents.base import DocumentStoreError
 from apiserver.stores.documents.inspection import DocumentInspection
 from apiserver.stores.events.base import EventStoreError

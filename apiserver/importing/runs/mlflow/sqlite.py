@@ -12,8 +12,8 @@ from apiserver.importing.report import ImportFailed
 from apiserver.importing.runs.folders import file_at, files_below, is_below
 from apiserver.importing.runs.mlflow.stores import Recorded, Values
 from apiserver.importing.runs.model import Artifact, Problem, Unmapped
-from apiserver.sizes import counted
 from apiserver.protobuf_wire import Malformed
+from apiserver.sizes import counted
 
 _ROWS = 50_000
 

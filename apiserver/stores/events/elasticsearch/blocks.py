@@ -176,7 +176,9 @@ class ElasticsearchBlocks:
         found: dict[Owner, int] = {}
         known: dict[str, JsonObject] = dict.fromkeys(owners, NOT_THERE)
         for question in range(_QUESTIONS):
-            if question > 1:  # the second attempt is the first that knows what is there; a get may not see others' notes
+            if (
+                question > 1
+            ):  # the second attempt is the first that knows what is there; a get may not see others' notes
                 await asyncio.sleep(_PAUSE)
             items = {note(owners[id], one): owners[id] for id, one in known.items()}
             outcomes = await self._write_notes(index, items)

@@ -129,9 +129,7 @@ async def test_readers_share_a_refresh_that_fails(cluster: _Refreshes) -> None:
     assert len(cluster.refreshed) == len(visibility._REFRESH_PAUSES) + 2
 
 
-async def test_who_cannot_refresh_an_index_writes_to_it(
-    cluster: _Refreshes, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_who_cannot_refresh_an_index_writes_to_it(cluster: _Refreshes, monkeypatch: pytest.MonkeyPatch) -> None:
     """Elasticsearch takes away a copy that is out of reach only because of a write."""
     monkeypatch.setattr(visibility, "_REFRESH_PAUSES", ())
     cluster.holds_writes.clear()
@@ -168,9 +166,7 @@ async def test_few_indices_are_written_to_at_once(cluster: _Refreshes, monkeypat
     assert len(cluster.writes) == 9
 
 
-async def test_what_no_write_would_mend_is_not_written_to(
-    cluster: _Refreshes, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_what_no_write_would_mend_is_not_written_to(cluster: _Refreshes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(visibility, "_REFRESH_PAUSES", ())
     await _fail_to_refresh(cluster, "a-*")  # a bulk takes no patterns
     for error in (busy(429, "es_rejected_execution_exception", ""), busy(403, "index_closed_exception", "")):
