@@ -13,8 +13,8 @@ log = logging.getLogger(__name__)
 class Repeating:
     """A job that runs every `seconds`, and at once after `wake`. None: it runs once, and then only after `wake`.
 
-    If the job fails, the error is logged, and the job runs again when it is due. `expected` errors, such as those of a store
-    that cannot be reached, are logged in one line, which begins with `name`: "deleting files waits: …".
+    If the job fails, the error is logged, and the job runs again when it is due. `expected` errors, such as those of a
+    store that cannot be reached, are logged in one line, which begins with `name`: "deleting files waits: …".
     """
 
     def __init__(

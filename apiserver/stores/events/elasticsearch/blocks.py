@@ -59,6 +59,7 @@ from apiserver.stores.events.elasticsearch.block_documents import (
     note_before,
 )
 from apiserver.stores.events.elasticsearch.cluster import Cluster
+from apiserver.stores.events.elasticsearch.errors import BY_HAND_AGAIN
 from apiserver.stores.events.elasticsearch.leases import Leases
 from apiserver.stores.events.elasticsearch.queries import (
     all_of,
@@ -176,9 +177,7 @@ class ElasticsearchBlocks:
         found: dict[Owner, int] = {}
         known: dict[str, JsonObject] = dict.fromkeys(owners, NOT_THERE)
         for question in range(_QUESTIONS):
-            if (
-                question > 1
-            ):  # the second attempt is the first that knows what is there; a get may not see others' notes
+            if question > 1:  # the first attempt knew nothing; a get may not see yet what others have noted
                 await asyncio.sleep(_PAUSE)
             items = {note(owners[id], one): owners[id] for id, one in known.items()}
             outcomes = await self._write_notes(index, items)

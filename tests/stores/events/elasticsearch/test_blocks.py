@@ -20,6 +20,7 @@ from apiserver.stores.events.elasticsearch import names
 from apiserver.stores.events.elasticsearch.address import ElasticsearchAddress
 from apiserver.stores.events.elasticsearch.blocks import ElasticsearchBlocks
 from apiserver.stores.events.elasticsearch.cluster import Cluster
+from apiserver.stores.events.elasticsearch.errors import BY_HAND_AGAIN
 from apiserver.stores.events.elasticsearch.migrations import check_schema
 from tests.contract.event_stores import OWNER, batch, scalars
 
@@ -183,6 +184,23 @@ async def test_a_deletion_waits_for_others_that_note_deletions_of_the_same_owner
     await store.delete_before(OWNER, 1000)
     assert next(others) == 2  # the second attempt was the last
     assert (await store.find(SeriesQuery(OWNER, EventType.SCALAR))).deleted == 1000
+
+
+async def test_a_note_of_a_deletion_that_elasticsearch_will_never_take_has_to_wait_for_a_person(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As if its shard had as many documents as it can have."""
+
+    async def full(index: str, body: bytes) -> list[JsonObject]:
+        return [{"status": 400, "error": {"type": "illegal_argument_exception", "reason": "full"}}]
+
+    store = ElasticsearchBlocks(cluster)
+    await store.delete([OWNER])
+    monkeypatch.setattr(cluster, "bulk", full)
+    for deletion in (store.delete([OWNER]), store.delete_before(OWNER, 1000)):
+        with pytest.raises(EventStoreBusy, match=r"a deletion cannot be noted: .*: full") as refused:
+            await deletion
+        assert refused.value.retry_after == BY_HAND_AGAIN
 
 
 async def test_a_lease_by_a_clock_that_was_ahead_ends(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:

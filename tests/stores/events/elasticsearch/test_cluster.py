@@ -42,7 +42,7 @@ class _Refreshes(Cluster):
         self.client.indices.refresh = self._refreshed_by_a_node  # type: ignore[method-assign,assignment]
         self.client.search = self._searched_by_a_node  # type: ignore[method-assign,assignment]
         self.client.bulk = self._written_to_a_node  # type: ignore[method-assign,assignment]
-        self.client.options = lambda **_: self.client  # type: ignore[method-assign,assignment]
+        self.client.options = lambda **_: self.client  # type: ignore[method-assign]
         self.writes: list[tuple[str, list[JsonObject]]] = []
         """Bulks: the index of each, and what is to be done there."""
         self.holds_writes = asyncio.Event()
