@@ -18,6 +18,8 @@ class Sizes:
     """How often a latency is measured."""
     firsts: int = 3
     """Of how many tasks the latency of a first read is measured. All of them fit into the server's cache."""
+    searches: int = 300
+    """Reads of other tasks before these, each of which asks Elasticsearch."""
     restarts: int = 5
     """How often the latency of a first read after a restart is measured."""
     pings: int = 500
@@ -44,6 +46,7 @@ class Sizes:
 QUICK = Sizes(
     runs=2,
     firsts=1,
+    searches=3,
     restarts=1,
     pings=5,
     batch=500,
