@@ -19,7 +19,7 @@ class Sizes:
     firsts: int = 3
     """Of how many tasks the latency of a first read is measured. All of them fit into the server's cache."""
     searches: int = 300
-    """Reads of other tasks before these, each of which asks Elasticsearch."""
+    """How many reads of other tasks come before these. Each of them asks Elasticsearch."""
     restarts: int = 5
     """How often the latency of a first read after a restart is measured."""
     pings: int = 500

@@ -146,13 +146,19 @@ async def test_what_was_left_is_not_taken_for_written_with_what_came_later(
     assert await unstated(api) == set()
 
 
-async def test_what_another_server_knows_of_events_before_a_reset_is_not_told_after_it(api: Api) -> None:
-    owner = await new_task(api)
+async def _with_lines(api: Api, owner: Owner) -> LastMetrics:
+    """The last metrics of another server, which has just added lines of iterations 100 and 101."""
     other = LastMetrics(api.backend.events, api.backend.documents)
     batch = lines([100, 101], owner=owner)
     batch.logs[0].iters[:] = [100, 101]
     with other.adding(batch, {owner: None}):
         await api.backend.events.add(batch)
+    return other
+
+
+async def test_what_another_server_knows_of_events_before_a_reset_is_not_told_after_it(api: Api) -> None:
+    owner = await new_task(api)
+    other = await _with_lines(api, owner)
     await api.call("tasks.reset", {"task": owner.id, "force": True})
     await add(api, owner, (3, 7.0))
     await other.close()
@@ -164,11 +170,7 @@ async def test_what_another_server_knows_of_deleted_events_is_not_told(
     api: Api, monkeypatch: pytest.MonkeyPatch, is_killed: bool
 ) -> None:
     owner = await new_task(api)
-    other = LastMetrics(api.backend.events, api.backend.documents)
-    batch = lines([100, 101], owner=owner)
-    batch.logs[0].iters[:] = [100, 101]
-    with other.adding(batch, {owner: None}):
-        await api.backend.events.add(batch)
+    other = await _with_lines(api, owner)
     delete = api.backend.events.delete
 
     async def delete_and_die(owners: list[Owner]) -> int:

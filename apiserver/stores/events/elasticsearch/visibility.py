@@ -1,7 +1,7 @@
 """What searches of a cluster see: an index is refreshed before it is searched, if it was written to since.
 
 A search sees a written event only after the next refresh of its index. So a write marks its index, and a read refreshes
-a marked index first. So writing stays fast, and a server sees its acknowledged events at once. With `strict`, every
+a marked index first. This keeps writing fast, and a server sees its acknowledged events at once. With `strict`, every
 read refreshes, and so sees what other servers acknowledged, too. For example:
 
     write, write, write   the index has count 3
