@@ -18,6 +18,7 @@ from playwright.sync_api import (
     Page,
     Request,
     Response,
+    Route,
     expect,
     sync_playwright,
 )
@@ -183,6 +184,37 @@ def _empty(context: BrowserContext, server: Served) -> None:
     context.clear_cookies()
     context.clear_permissions()
     context.set_offline(False)
+
+
+def hold(page: Page, pattern: str) -> list[Route]:
+    """Hold back what the page asks from now on by addresses of a pattern, such as "**/tasks.update": these requests."""
+    held: list[Route] = []
+    page.route(pattern, lambda route: held.append(route))
+    return held
+
+
+def arrived(page: Page, held: list[Route], count: int = 1) -> Route:
+    """Wait until so many of the requests that `hold` holds back have arrived, and return the last of these."""
+    for _ in range(PATIENCE // 20):
+        if len(held) >= count:
+            return held[count - 1]
+        page.wait_for_timeout(20)  # Playwright says only meanwhile what has arrived
+    raise AssertionError(f"{len(held)} requests have arrived, not {count}")
+
+
+def refuse(route: Route, reason: str) -> None:
+    """Answer a request as the server does that refuses a change."""
+    meta = {"result_code": 400, "result_subcode": 12, "result_msg": reason}
+    route.fulfill(status=400, json={"meta": meta, "data": {}})
+
+
+def go_back(page: Page) -> None:
+    """Go back to where the same document was before.
+
+    `Page.go_back` asks the browser's main process for the address before. That process may not have heard yet of the
+    one that the page has just gone to: then it goes back two steps. What the page asks comes behind what it has told.
+    """
+    page.evaluate("history.back()")
 
 
 def open_pages(page: Page) -> list[Page]:

@@ -12,6 +12,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.harness import Served
 from tests.longer import beyond
+from tests.viewer.browser import go_back
 from tests.viewer.lab import RUNS, Lab, add, png, scalars, upload
 
 #: Runs of the large comparison, more than a page shows rows of a table; all of them in `make longer`.
@@ -222,7 +223,7 @@ def test_the_base_run_is_chosen_and_runs_come_and_go(page: Page, lab: Lab) -> No
     page.get_by_role("button", name="More about vit-large").click()
     page.get_by_role("menuitem", name="Remove from the comparison").click()
     expect(head).to_have_count(3)
-    page.go_back()
+    go_back(page)
     expect(head).to_have_count(4)
 
 

@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.harness import Served
-from tests.viewer.browser import PATIENCE
+from tests.viewer.browser import PATIENCE, Faults, arrived, hold
 from tests.viewer.lab import Lab
 
 #: So many rows are higher than the highest element: one pixel of the scroll bar is more than one of rows.
@@ -58,6 +58,11 @@ def long_log(server: Served) -> Log:
 def line(page: Page, number: int) -> Locator:
     """The row of a line; the first line has number 1."""
     return page.locator(f'[role="log"] [data-line="{number}"]')
+
+
+def part(page: Page, number: int, row: int) -> Locator:
+    """Another row than the first one of a line; the second one has number 2."""
+    return page.locator(f'[role="log"] [data-part="{number}.{row}"]')
 
 
 def first_line(page: Page) -> int:
@@ -203,7 +208,7 @@ def test_levels_and_workers_are_filtered_on_the_server(page: Page, server: Serve
     expect(line(page, 31)).to_contain_text("one more")
 
 
-def test_a_line_with_breaks_shows_its_first_row_and_leads_to_the_others(page: Page, server: Served) -> None:
+def test_a_line_with_breaks_shows_all_its_rows(page: Page, server: Served) -> None:
     log = Log(server, "breaks")
     log.add(
         ["\nTraceback:\n  \x1b[31mfile\n  red\x1b[0m\nValueError\n", "alone", " 50%|██ | 5/10 [00:01<00:01, 5it/s]"],
@@ -212,13 +217,131 @@ def test_a_line_with_breaks_shows_its_first_row_and_leads_to_the_others(page: Pa
     opened(page, log.address)
     page.get_by_text("3 lines", exact=True).wait_for()
     expect(line(page, 1)).to_contain_text("Traceback:")
-    expect(line(page, 1)).not_to_contain_text("ValueError")
+    expect(part(page, 1, 2).locator("bdi > span")).to_have_text("file")
+    expect(part(page, 1, 3).locator("bdi > span")).to_have_text("  red")
+    expect(part(page, 1, 4)).to_have_text("ValueError")
+    expect(part(page, 1, 4)).to_have_attribute("data-level", "error")
     expect(line(page, 2)).to_have_attribute("data-level", "error")
     expect(line(page, 3)).not_to_have_attribute("data-level", "error")
-    page.get_by_role("button", name="+3 more").click()
+    part(page, 1, 4).click()
     whole = page.get_by_label("The whole message")
     expect(whole).to_contain_text("ValueError")
-    expect(whole.locator("span > span")).to_have_count(2)
+    expect(whole.locator("span")).to_have_text("  file\n  red", use_inner_text=True)
+
+
+def test_a_line_of_many_rows_is_unfolded_and_folded(page: Page, server: Served) -> None:
+    log = Log(server, "many rows")
+    log.add(["before", "\n".join(f"row {n} of many" for n in range(1, 5001)), "0%\r50%\r100%", "after"])
+    opened(page, f"{log.address}?line=1")
+    rows = page.locator('[role="log"] [data-line], [role="log"] [data-part]')
+    expect(rows).to_have_count(1 + 20 + 1 + 1)
+    part(page, 2, 20).get_by_role("button", name="characters").click()
+    expect(rows).not_to_have_count(1 + 20 + 1 + 1)
+    expect(part(page, 2, 25)).to_contain_text("row 25 of many")
+    page.get_by_role("button", name="Last line").click()
+    expect(part(page, 2, 5000)).to_contain_text("row 5000 of many")
+    expect(line(page, 3)).to_contain_text("100%")
+    line(page, 3).get_by_role("button", name="2 more rows").click()
+    expect(part(page, 3, 2)).to_contain_text("50%")
+    part(page, 2, 5000).get_by_role("button", name="Fewer rows").click()
+    expect(part(page, 2, 20)).to_contain_text("row 20 of many")
+    expect(line(page, 4)).to_be_in_viewport()
+    assert page.locator("[data-chosen]").count() == 0, "a click on a button chooses no line"
+
+
+def test_a_hit_leads_to_its_row_in_a_long_line(page: Page, server: Served) -> None:
+    log = Log(server, "hit in many rows")
+    rows = [f"row {n} of many" for n in range(1, 3001)]
+    log.add([*(f"step {n} done" for n in range(300)), "\n".join([*rows, "needle", *rows])])
+    opened(page, f"{log.address}?line=1")
+    page.get_by_label("Search in the log").fill("needle")
+    page.get_by_text("1 hit", exact=True).wait_for()
+    page.keyboard.press("Enter")
+    expect(part(page, 301, 3001).locator("mark")).to_have_text("needle")
+    expect(part(page, 301, 3001)).to_be_in_viewport()
+    mark = page.get_by_label("The whole message").locator("mark")
+    expect(mark).to_be_in_viewport()
+
+
+def test_who_scrolls_on_is_not_led_back_to_a_hit_that_is_found_late(page: Page, server: Served) -> None:
+    log = Log(server, "late hit")
+    rows = [f"row {n}" for n in range(3000)]
+    log.add([*(f"step {n} done" for n in range(300)), "\n".join([*rows, "needle", *rows])])
+    window = opened(page, f"{log.address}?line=1")
+    held = hold(page, "**/log.json?*longest=200000*")
+    page.get_by_label("Search in the log").fill("needle")
+    page.get_by_text("1 hit", exact=True).wait_for()
+    page.keyboard.press("Enter")
+    arrived(page, held, 2)  # one for the rows, and one for the message below them
+    window.hover()
+    page.mouse.wheel(0, -2000)
+    expect(line(page, 301)).to_have_count(0)
+    for one in held:
+        one.continue_()
+    expect(page.get_by_label("The whole message").locator("mark")).to_be_in_viewport()
+    page.mouse.wheel(0, 2500)
+    expect(line(page, 301).get_by_role("button", name="Fewer rows")).to_be_visible()
+
+
+def test_what_is_not_answered_is_said(page: Page, server: Served, faults: Faults) -> None:
+    faults.allow("ERR_FAILED")
+    log = Log(server, "not answered")
+    log.add(["first", "second"])
+    opened(page, log.address)
+    line(page, 1).click()
+    page.route("**/log.json*", lambda route: route.abort())
+    page.keyboard.press("c")
+    failures = page.get_by_role("status").get_by_text("Not done. The server does not answer")
+    expect(failures).to_have_count(1)
+    page.route("**/log/line*", lambda route: route.abort())
+    page.get_by_label("Jump to a time").fill("2025-10-09T08:53:20")
+    page.get_by_role("button", name="Go", exact=True).click()
+    expect(failures).to_have_count(2)
+
+
+def test_more_than_a_thousand_hits_are_copied(page: Page, server: Served) -> None:
+    log = Log(server, "many hits")
+    log.add([f"step {n} done" for n in range(1200)])
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    opened(page, f"{log.address}?q=done&only=1")
+    page.get_by_text("1,200 of 1,200 lines").wait_for()
+    line(page, 1200).click()
+    page.get_by_role("button", name="First line").click()
+    line(page, 1).click(modifiers=["Shift"])
+    page.keyboard.press("c")
+    expect(page.get_by_text("Copied 1,200 lines", exact=True)).to_be_visible()
+    assert str(page.evaluate("navigator.clipboard.readText()")).count("\n") == 1200
+
+
+def test_chosen_lines_are_copied_whole(page: Page, server: Served) -> None:
+    log = Log(server, "copied")
+    long = "word " * 10_000 + "end"
+    log.add(["first", long, "x" * 200_001])
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    opened(page, log.address)
+    line(page, 1).click()
+    line(page, 2).click(modifiers=["Shift"])
+    page.keyboard.press("c")
+    expect(page.get_by_text("Copied 2 lines", exact=True)).to_be_visible()
+    assert page.evaluate("navigator.clipboard.readText()") == f"first\n{long}\n"
+    line(page, 3).click(modifiers=["Shift"])
+    page.keyboard.press("c")
+    expect(page.get_by_text("Copied 3 lines; of long ones the first 200,000 characters")).to_be_visible()
+
+
+def test_a_slow_expression_does_not_stop_the_page(page: Page, server: Served) -> None:
+    log = Log(server, "slow expression")
+    log.add(["a" * 200_000, "loss=3 " + "c" * 50_000 + " loss=4", *("a" * 2000 for _ in range(200))])
+    opened(page, f"{log.address}?line=1&regex=1&q=a*a*b")
+    line(page, 1).get_by_role("button", name="200,000 characters").click()
+    page.get_by_text("Not all of this line was searched").first.wait_for()
+    line(page, 1).get_by_role("button", name="Fewer rows").click()
+    page.get_by_label("Search in the log").fill(r"loss=\d")
+    expect(line(page, 2).locator("mark")).to_have_text("loss=3")
+    line(page, 2).get_by_role("button", name="characters").click()
+    expect(page.locator('[data-part^="2."] mark')).to_have_text("loss=4")
+    page.get_by_label("Search in the log").fill("(a+)+b")
+    expect(page.get_by_text("0 hits · not marked in their rows")).to_be_visible()
 
 
 def test_progress_bars_are_folded(page: Page, server: Served) -> None:
@@ -277,17 +400,16 @@ def test_long_lines_are_read_sideways_or_wrapped(page: Page, server: Served) -> 
     assert _is_in_sight(page, f"{end} 99")
     page.get_by_role("button", name="What the console shows").click()
     page.get_by_role("menuitemradio", name="Wrap lines").click()
-    expect(line(page, 101)).to_have_css("height", f"{3 * 18}px")
+    expect(part(page, 101, 3)).to_contain_text("c")
     expect(line(page, 102)).to_be_in_viewport()
     assert _is_in_sight(page, f"{end} 99")
     assert console.evaluate("list => list.scrollWidth === list.clientWidth")
-    is_filled = "text => text.offsetHeight === text.parentElement.offsetHeight"
-    assert line(page, 100).locator("bdi").evaluate(is_filled)
+    expect(part(page, 100, 5)).to_have_count(0)
     page.set_viewport_size({"width": 700, "height": 900})
-    expect(line(page, 100)).not_to_have_css("height", f"{4 * 18}px")
-    page.wait_for_function(f"() => [...document.querySelectorAll('[data-line] bdi')].every({is_filled})")
+    expect(part(page, 100, 5)).to_have_count(1)
+    assert console.evaluate("list => list.scrollWidth === list.clientWidth")
     page.reload()
-    expect(line(page, 101)).to_have_css("height", f"{3 * 18}px")
+    expect(part(page, 101, 3)).to_contain_text("c")
     expect(line(page, 102)).to_be_in_viewport()
 
 
@@ -321,11 +443,19 @@ def test_hostile_lines_run_and_change_nothing(page: Page, server: Served) -> Non
     expect(line(page, 4)).to_contain_text("nul ␀ bell ␇")
     expect(line(page, 5).locator("bdi")).to_have_text("cleared")
     expect(line(page, 7)).to_contain_text("1,000,000 characters")
-    expect(line(page, 8)).to_contain_text("+2 morea")
-    heights = page.locator("[data-line]").evaluate_all("rows => rows.map(row => row.offsetHeight)")
-    assert heights == [18] * len(hostile)
+    expect(part(page, 8, 3)).to_contain_text("c")
+    rows = page.locator("[data-line], [data-part]")
+    heights = rows.evaluate_all("rows => rows.map(row => row.offsetHeight)")
+    assert set(heights) == {18}
     line(page, 7).click()
-    page.get_by_text("The first 200,000 of 1,000,000 characters").wait_for()
+    detail = page.get_by_role("region", name="Line 7")
+    expect(detail).to_contain_text("The first 200,000 of 1,000,000 characters")
+    line(page, 7).get_by_role("button", name="1,000,000 characters").click()
+    page.get_by_role("button", name="Last line").click()
+    rows.filter(has_text="The first 200,000 of 1,000,000 characters").wait_for()
+    with page.context.expect_page() as new:
+        detail.get_by_role("link", name="The whole message").click()
+    new.value.wait_for_function("() => document.body.innerText.trim() === 'x'.repeat(1e6)")
     line(page, 8).click()
     expect(page.get_by_label("The whole message")).to_have_text("a\nb\nc")
     assert page.title().startswith("hostile")

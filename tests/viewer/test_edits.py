@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, Route, expect
+from playwright.sync_api import Browser, Page, Request, Route, expect
 
 from tests.harness import Served, wait_until
-from tests.viewer.browser import DESKTOP, Faults, opened_page
+from tests.viewer.browser import DESKTOP, Faults, arrived, hold, opened_page, refuse
 from tests.viewer.lab import Lab
 
 Make = Callable[..., str]
@@ -82,7 +83,9 @@ def test_an_edit_that_is_refused_goes_back_and_says_why(
     page.get_by_role("button", name="Change the name of the run").click()
     page.get_by_role("textbox", name="name of the run").fill("too late")
     page.keyboard.press("Enter")
-    expect(page.get_by_role("status").filter(has_text="name")).to_be_visible()
+    expect(page.get_by_role("status").filter(has_text="Not done.")).to_contain_text("name")
+    expect(page.get_by_role("textbox", name="name of the run")).to_have_value("too late")
+    page.get_by_role("textbox", name="name of the run").press("Escape")
     expect(page.get_by_role("heading", name="mine")).to_be_visible()
 
 
@@ -108,20 +111,180 @@ def test_edits_are_sent_one_after_another(page: Page, server: Served, lab: Lab, 
     task = make("completed", tags=["old"])
     show(page, lab, task)
     held: list[Route] = []
-    page.route("**/tasks.update", lambda route: route.continue_() if held else held.append(route))
+    page.route("**/tasks.update_tags", lambda route: route.continue_() if held else held.append(route))
     tags = page.get_by_role("group", name="Tags")
     page.get_by_role("button", name="+ tag").click()
     page.get_by_role("combobox", name="New tag").fill("new")
-    with page.expect_request("**/tasks.update"):
+    with page.expect_request("**/tasks.update_tags"):
         page.keyboard.press("Enter")
     page.get_by_role("button", name="Remove the tag old").click()
     expect(tags).not_to_contain_text("old")
     assert task_of(server, task)["tags"] == ["old"]
-    with page.expect_response(lambda answer: '"tags":["new"]' in (answer.request.post_data or "")):
+    with page.expect_response(lambda answer: '"remove_tags":["old"]' in (answer.request.post_data or "")):
         held[0].continue_()
     assert task_of(server, task)["tags"] == ["new"]
     expect(tags).to_contain_text("new")
     expect(tags).not_to_contain_text("old")
+
+
+def test_a_new_tag_is_sent_once_and_not_by_escape(
+    page: Page, faults: Faults, server: Served, lab: Lab, make: Make
+) -> None:
+    faults.allow("status of 400")
+    task = make("completed")
+    show(page, lab, task)
+    held = hold(page, "**/tasks.update_tags")
+    field = page.get_by_role("combobox", name="New tag")
+    for tag, key in (("forgotten", "Escape"), ("refused", "Enter")):
+        page.get_by_role("button", name="+ tag").click()
+        field.fill(tag)
+        page.keyboard.press(key)
+    refuse(arrived(page, held), "not this one")
+    expect(field).to_have_value("refused")
+    field.fill("good")
+    field.press("Enter")
+    arrived(page, held, 2).continue_()
+    wait_until(lambda: task_of(server, task)["tags"] == ["good"])
+    assert len(held) == 2
+
+
+@pytest.mark.parametrize("service", ["tasks", "models"])
+def test_tags_that_others_add_meanwhile_stay(
+    page: Page, browser: Browser, server: Served, lab: Lab, make: Make, faults: Faults, service: str
+) -> None:
+    if service == "tasks":
+        thing = make("completed", tags=["old"])
+    else:
+        new = {"name": "mine", "uri": "file:///m", "project": lab.project, "tags": ["old"]}
+        thing = server.call("models.create", new)["id"]
+    address = f"/projects/{lab.project}/{service}/{thing}"
+    with opened_page(browser, server, faults, key=(server.key, server.secret), **DESKTOP) as other:
+        for one in (page, other):
+            one.goto(address)
+            expect(one.get_by_role("group", name="Tags")).to_contain_text("old")
+        for one, tag in ((page, "mine"), (other, "theirs")):
+            one.get_by_role("button", name="+ tag").click()
+            one.get_by_role("combobox", name="New tag").fill(tag)
+            with one.expect_response("**/*.update_tags"):
+                one.keyboard.press("Enter")
+        with page.expect_response("**/*.update_tags"):
+            page.get_by_role("button", name="Remove the tag old").click()
+    name = service.removesuffix("s")
+    assert server.call(f"{service}.get_by_id", {name: thing})[name]["tags"] == ["mine", "theirs"]
+    page.reload()
+    for tag in ("mine", "theirs"):
+        expect(page.get_by_role("group", name="Tags")).to_contain_text(tag)
+
+
+@pytest.mark.parametrize(("key", "sent"), [("Enter", [{"name"}, {"comment"}]), ("Escape", [{"comment"}])])
+def test_a_key_ends_the_change_of_a_name_once(
+    page: Page, server: Served, lab: Lab, make: Make, key: str, sent: list[set[str]]
+) -> None:
+    task = make()
+    show(page, lab, task)
+    asked: list[Request] = []
+    page.on("request", lambda request: asked.append(request))
+    page.get_by_role("button", name="Change the name of the run").click()
+    page.get_by_role("textbox", name="name of the run").fill("typed")
+    page.keyboard.press(key)
+    page.get_by_role("button", name="Add a comment").click()
+    page.keyboard.type("later")
+    with page.expect_response("**/tasks.update"):  # edits are sent one after another
+        page.get_by_role("button", name="Save").click()
+    wait_until(lambda: task_of(server, task)["comment"] == "later")
+    expect(page.get_by_role("heading", name="typed" if key == "Enter" else "mine")).to_be_visible()
+    edits = [json.loads(request.post_data or "") for request in asked if request.url.endswith("tasks.update")]
+    assert [edit.keys() - {"task"} for edit in edits] == sent
+
+
+def test_a_double_click_clones_once_and_closes_no_dialog(page: Page, server: Served, lab: Lab, make: Make) -> None:
+    show(page, lab, make("completed"))
+    held = hold(page, "**/tasks.clone")
+    page.get_by_role("button", name="Actions").click()
+    page.get_by_role("menuitem", name="Clone…", exact=True).dblclick()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_role("textbox", name="Name").fill("cloned once")
+    dialog.get_by_role("button", name="Clone").evaluate("button => { button.click(); button.click(); }")
+    arrived(page, held).continue_()
+    page.get_by_role("heading", name="cloned once").wait_for()
+    assert len(held) == 1
+
+
+def test_a_clone_gets_no_blank_name(page: Page, server: Served, lab: Lab, make: Make) -> None:
+    task = make("completed")
+    show(page, lab, task)
+    asked = hold(page, "**/tasks.clone")
+    choose(page, "Clone…")
+    dialog = page.get_by_role("dialog")
+    name = dialog.get_by_role("textbox", name="Name")
+    name.fill("  ")
+    name.press("Enter")
+    assert name.evaluate("field => field.validity.patternMismatch")
+    name.fill(" cloned ")
+    name.press("Enter")
+    arrived(page, asked).continue_()
+    page.get_by_role("heading", name="cloned").wait_for()
+    assert [json.loads(route.request.post_data or "")["new_task_name"] for route in asked] == ["cloned"]
+
+
+def test_dialogs_begin_in_their_first_field_or_else_on_their_main_button(
+    page: Page, server: Served, lab: Lab, make: Make
+) -> None:
+    task = make("completed")
+    show(page, lab, task)
+    dialog = page.get_by_role("dialog")
+    choose(page, "Publish…")
+    expect(dialog.get_by_role("button", name="Publish")).to_be_focused()
+    page.keyboard.press("Escape")
+    page.get_by_role("button", name="Actions").click()
+    page.get_by_role("menuitem", name="Reset…").focus()
+    page.keyboard.down("Enter")
+    expect(dialog.get_by_role("button", name="Reset")).to_be_focused()
+    page.keyboard.down("Enter")  # the key is held down
+    page.keyboard.up("Enter")
+    expect(dialog.get_by_role("button", name="Reset")).to_be_focused()
+    page.keyboard.press("Escape")
+    choose(page, "Clone…")
+    expect(dialog.get_by_role("textbox", name="Name")).to_be_focused()
+    page.keyboard.press("Enter")
+    page.get_by_role("heading", name="Clone of mine").wait_for()
+    assert task_of(server, task)["status"] == "completed"
+
+
+def test_the_focus_returns_to_the_button_that_opened_a_dialog_or_a_field(page: Page, lab: Lab, make: Make) -> None:
+    show(page, lab, make("completed"))
+    actions, dialog = page.get_by_role("button", name="Actions"), page.get_by_role("dialog")
+    actions.focus()
+    page.keyboard.press("Enter")
+    page.get_by_role("menuitem", name="Clone…").press("Enter")
+    expect(dialog.get_by_role("textbox", name="Name")).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(actions).to_be_focused()
+    rename = page.get_by_role("button", name="Change the name of the run")
+    for key in ("Escape", "Enter"):
+        rename.press("Enter")
+        field = page.get_by_role("textbox", name="name of the run")
+        field.fill("better")
+        field.press(key)
+        expect(rename).to_be_focused()
+    page.goto(f"/projects/{lab.project}")
+    columns = page.get_by_role("button", name="Columns")
+    columns.press("Enter")
+    dialog.wait_for()
+    page.keyboard.press("Escape")
+    expect(columns).to_be_focused()
+
+
+def test_a_text_that_is_selected_beyond_a_dialog_does_not_close_it(page: Page, lab: Lab, make: Make) -> None:
+    show(page, lab, make("completed"))
+    choose(page, "Clone…")
+    page.get_by_role("textbox", name="Name").hover()
+    page.mouse.down()
+    page.mouse.move(5, 5)
+    page.mouse.up()
+    expect(page.get_by_role("dialog")).to_be_visible()
+    page.mouse.click(5, 5)
+    expect(page.get_by_role("dialog")).to_have_count(0)
 
 
 def test_parameters_of_a_draft(page: Page, server: Served, lab: Lab, make: Make) -> None:

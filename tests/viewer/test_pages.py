@@ -90,3 +90,41 @@ def test_the_navigation_marks_the_part_that_a_page_belongs_to(page: Page, lab: L
         expect(marked).to_have_count(0)
     menu.click()
     expect(page.get_by_role("menu").locator("[aria-current]")).to_have_text(["Settings"])
+
+
+@pytest.fixture(scope="module")
+def giants(server: Served) -> list[str]:
+    """Addresses of pages with names of 1,000 characters and more, without a place to break them."""
+    project = server.call("projects.create", {"name": "p" * 1000, "description": ""})["id"]
+    new = {"name": "n" * 2000, "type": "training", "project": project, "tags": ["t" * 2000]}
+    task, other = (server.call("tasks.create", new)["id"] for _ in range(2))
+    model = {"name": "m" * 1000, "uri": "file:///m", "project": project, "tags": ["t" * 1000]}
+    model = server.call("models.create", model)["id"]
+    compared = f"/projects/{project}/compare?tasks={task},{other}"
+    return [
+        *(f"/projects/{project}{rest}" for rest in ("", f"/tasks/{task}/overview", f"/models/{model}")),
+        *(compared, f"{compared}&tab=differences", "/models", "/search?q=nnnn", "/settings"),
+    ]
+
+
+def test_names_of_any_length_leave_the_layout_as_it_is(page: Page, phone: Page, giants: list[str]) -> None:
+    for one in (page, phone):
+        width = one.evaluate("innerWidth")
+        for address in giants:
+            one.goto(address)
+            one.locator("main h1, main h2, main [role=tab]").first.wait_for()
+            one.wait_for_load_state("networkidle")
+            assert one.evaluate("document.documentElement.scrollWidth") <= width, address
+            for element in one.locator("main h1, [aria-label=Tags], nav[aria-label^=Where]").all():
+                box = element.bounding_box()
+                assert box is None or box["height"] < 100, address
+
+
+@pytest.mark.parametrize("address", ["/models", "/settings"])
+def test_the_rows_of_a_table_fit_on_a_phone(phone: Page, lab: Lab, address: str) -> None:
+    phone.goto(address)
+    table = phone.locator("table").first
+    table.wait_for()
+    for cell in table.locator("tbody th, tbody td").all():
+        box = cell.bounding_box()
+        assert box is None or box["x"] + box["width"] <= 390, cell.inner_text()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from tests.harness import Served
@@ -105,6 +106,8 @@ def test_hostile_markdown_is_text(page: Page, server: Served, faults: Faults) ->
     expect(page).to_have_title("Findings – Report")
 
 
-def test_a_report_that_is_gone_says_so(page: Page) -> None:
-    page.goto("/reports/nothing")
-    expect(page.get_by_text("There is no such report")).to_be_visible()
+@pytest.mark.parametrize("what", ["report", "model"])
+def test_a_page_of_nothing_says_so_and_leads_on(page: Page, what: str) -> None:
+    page.goto(f"/{what}s/nothing")
+    expect(page.get_by_role("heading", name=f"There is no {what} nothing")).to_be_visible()
+    expect(page.get_by_role("link", name=f"All {what}s")).to_be_visible()

@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import Locator, Page, Request, expect
 
 from tests.harness import Served, wait_until
-from tests.viewer.browser import Faults
+from tests.viewer.browser import Faults, go_back
 from tests.viewer.lab import add, scalars
 
 START = 1_700_000_000_000
@@ -132,6 +132,34 @@ def test_a_spike_of_one_point_in_300_000_is_seen_at_once(page: Page, runs: Runs)
     assert abs((lines["at"] - lines["left"]) / (lines["right"] - lines["left"]) - SPIKE_AT / 300_000) < 0.01
 
 
+def test_the_first_and_the_last_point_have_whole_dots(page: Page, server: Served) -> None:
+    task = server.call("tasks.create", {"name": "three points", "type": "training"})["id"]
+    add(server, scalars(task, "loss", "train", [1.0, 1.0, 1.0], 1_760_000_000_000))
+    page.goto(f"/projects/*/tasks/{task}/scalars")
+    widths = page.wait_for_function(
+        """() => {
+          const canvas = document.querySelector('[role="figure"] canvas, figure canvas');
+          if (!canvas) return null;
+          const {width, height} = canvas;
+          const {data} = canvas.getContext('2d').getImageData(0, 0, width, height);
+          const isColoured = at => data[at + 3] > 128 && Math.max(data[at], data[at + 1], data[at + 2])
+            - Math.min(data[at], data[at + 1], data[at + 2]) > 60;
+          const widths = [];
+          let last = -2;
+          for (let x = 0; x < width; x++) {
+            let rows = 0;
+            for (let y = 0; y < height; y++) rows += isColoured(4 * (y * width + x));
+            if (rows < 3) continue; // the line alone
+            if (last === x - 1) widths[widths.length - 1]++;
+            else widths.push(1);
+            last = x;
+          }
+          return widths.length === 3 ? widths : null;
+        }"""
+    ).json_value()
+    assert min(widths) >= max(widths) - 1, widths
+
+
 def test_each_chart_is_drawn_once(page: Page, runs: Runs) -> None:
     page.add_init_script(
         """window.drawings = new Map();
@@ -196,7 +224,7 @@ def test_after_all_of_x_was_shown_no_chart_is_first(page: Page, runs: Runs) -> N
     page.get_by_role("button", name="Show all of x").click()
     expect(page).not_to_have_url(re.compile(r"[?&]x="))
     with page.expect_request(lambda request: "from=" in request.url) as asked:
-        page.go_back()
+        go_back(page)
     assert {"train/loss", "val/loss"} <= set(_metrics(asked.value.url))
 
 

@@ -13,7 +13,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from apiserver.passwords import hash_password
 from apiserver.setting_values import FixedUser
-from tests.harness import ADMIN_KEY, ADMIN_SECRET, Served, served
+from tests.harness import ADMIN_KEY, ADMIN_SECRET, Served, served, wait_until
 from tests.viewer.browser import DESKTOP, Faults, opened_page, other_browser, require_pages
 from tests.viewer.lab import Lab
 
@@ -64,6 +64,18 @@ def test_a_wrong_password_is_said_in_words(visitor: Page) -> None:
     expect(visitor.get_by_role("alert")).to_contain_text("No user has this name and password")
     expect(visitor.get_by_label("Name")).to_have_value("Zoë")
     expect(visitor.get_by_label("Password")).to_have_value("")
+
+
+def test_what_is_typed_stays_if_the_server_does_not_answer(visitor: Page, faults: Faults) -> None:
+    faults.allow("ERR_FAILED")
+    for endpoint in ("login.supported_modes", "auth.login"):
+        visitor.route(f"**/{endpoint}", lambda route: route.abort(), times=1)
+    visitor.goto("/sign-in")
+    expect(visitor.get_by_role("button", name="Look around as a guest")).to_be_visible()  # it was asked once more
+    sign_in(visitor, "Zoë", "pässwörd")
+    expect(visitor.get_by_role("alert")).to_contain_text("The server does not answer")
+    visitor.get_by_role("button", name="Sign in", exact=True).click()
+    expect(visitor.get_by_role("button", name="Menu")).to_contain_text("Zoë")
 
 
 def test_a_link_signs_in_once_and_leaves_no_secret_in_the_address(visitor: Page, people: Served) -> None:
@@ -117,6 +129,10 @@ def test_signing_out_ends_the_sign_in_and_not_only_the_cookie(visitor: Page, peo
     assert httpx.post(f"{people.api_url}/users.get_current_user", json={}, headers=own).status_code == 401
 
 
+#: The page notes that it has heard of another tab, after it has done what it does then.
+NOTE_HEARD = 'addEventListener("storage", event => (window.heard = event.newValue ?? "nobody"))'
+
+
 def test_signing_out_ends_the_pages_in_other_tabs(visitor: Page, people: Served) -> None:
     visitor.goto("/sign-in")
     sign_in(visitor, ADMIN_KEY, ADMIN_SECRET)
@@ -124,13 +140,18 @@ def test_signing_out_ends_the_pages_in_other_tabs(visitor: Page, people: Served)
     other = visitor.context.new_page()
     other.goto("/projects/*?q=mine")
     other.get_by_role("button", name="admin menu").wait_for()
+    other.evaluate(NOTE_HEARD)
     visitor.get_by_role("button", name="admin menu").click()
     visitor.get_by_role("menuitem", name="Sign out").click()
-    expect(other.get_by_label("Password")).to_be_visible()
+    other.get_by_label("Password").fill("pässw")
     expect(other.get_by_role("button", name="admin menu")).to_have_count(0)
+    visitor.get_by_label("Password").wait_for()
+    wait_until(lambda: other.evaluate("window.heard") == "nobody")  # so it was not loaded anew: what is typed stays
+    expect(other.get_by_label("Password")).to_have_value("pässw")
     sign_in(other, "Zoë", "pässwörd")
     other.wait_for_url("**/projects/*?q=mine")
     expect(other.get_by_role("button", name="Zoë menu")).to_be_visible()
+    loaded(visitor, "Zoë menu")  # this tab goes on by itself
 
 
 def test_pages_in_other_tabs_become_those_of_who_signs_in(visitor: Page, people: Served) -> None:
@@ -145,7 +166,30 @@ def test_pages_in_other_tabs_become_those_of_who_signs_in(visitor: Page, people:
     visitor.goto("/sign-in")
     expect(other.get_by_role("button", name="admin menu")).to_be_visible()
     visitor.get_by_role("button", name="Look around as a guest").click()
-    expect(other.get_by_role("button", name="guest menu")).to_be_visible()
+    loaded(other, "guest menu")
+    loaded(visitor, "guest menu")
+
+
+def test_a_sign_out_that_is_heard_late_ends_nothing(visitor: Page, people: Served) -> None:
+    visitor.goto("/sign-in")
+    sign_in(visitor, "Zoë", "pässwörd")
+    visitor.get_by_role("button", name="Zoë menu").wait_for()
+    visitor.goto("/settings")
+    visitor.get_by_role("button", name="Zoë menu").wait_for()
+    script = """() => {
+        localStorage.removeItem("viewer.user");
+        dispatchEvent(new StorageEvent("storage", { key: "viewer.user" }));
+    }"""
+    with visitor.expect_event("load"):
+        visitor.evaluate(script)
+    loaded(visitor, "Zoë menu")
+    assert visitor.url == f"{people.api_url}/settings"
+
+
+def loaded(page: Page, menu: str) -> None:
+    """Wait until a page that loads itself anew is there. Chromium does not close a page that has just begun to load."""
+    expect(page.get_by_role("button", name=menu)).to_be_visible()
+    page.wait_for_load_state()
 
 
 def test_a_page_that_the_browser_kept_is_not_shown_after_signing_out(

@@ -11,6 +11,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.harness import Served
+from tests.viewer.browser import arrived, go_back, hold
 from tests.viewer.lab import Lab, add, scalars
 
 MANY = 400
@@ -117,7 +118,7 @@ def test_a_click_sorts_and_the_address_says_it(page: Page, lab: Lab) -> None:
     expect(grid.get_by_role("row").nth(1)).to_contain_text("vit-large")
     head.get_by_role("button").first.click()
     expect(grid.get_by_role("row").nth(1)).to_contain_text("broken")
-    page.go_back()
+    go_back(page)
     expect(grid.get_by_role("row").nth(1)).to_contain_text("vit-large")
 
 
@@ -180,6 +181,32 @@ def test_columns_are_chosen_and_a_curve_is_drawn(page: Page, lab: Lab) -> None:
     expect(curve).to_be_visible()
     pixels = "it => it.getContext('2d').getImageData(0, 0, it.width, it.height).data.some((one) => one > 0)"
     assert curve.evaluate(pixels)
+
+
+def test_metrics_and_variants_may_have_slashes(page: Page, server: Served, few: tuple[str, list[str]]) -> None:
+    project, (one, two, _) = few
+    add(server, scalars(one, "loss/train", "top1", [5.0, 7.0], 1_700_000_000_000))
+    add(server, scalars(two, "loss", "train/top1", [2.0, 4.0], 1_700_000_000_000))
+    page.goto(f"/projects/{project}?cols=name&sort=name")
+    page.get_by_role("button", name="Columns", exact=True).click()
+    dialog = page.get_by_role("dialog", name="Columns")
+    metric = dialog.get_by_role("group", name="loss/train/top1", exact=True)
+    metric.get_by_role("button", name="last", exact=True).click()
+    metric.get_by_role("button", name="curve").click()
+    dialog.get_by_role("button", name="Done").click()
+    grid = page.get_by_role("grid", name="Runs")
+    for name, last in (("one", 7), ("two", 4)):
+        expect(grid.get_by_role("row", name=name).get_by_role("gridcell", name=str(last), exact=True)).to_be_visible()
+        curve = grid.get_by_role("img", name=f"loss/train/top1 of {name}", exact=True)
+        pixels = "it => it.getContext('2d').getImageData(0, 0, it.width, it.height).data.some((one) => one > 0)"
+        page.wait_for_function(pixels, arg=curve.element_handle())
+    page.get_by_role("button", name="+ Filter").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Column").select_option("last:loss/train/top1")
+    dialog.get_by_role("textbox", name="Number").fill("5")
+    dialog.get_by_role("button", name="Filter", exact=True).click()
+    expect(grid.get_by_role("link", name="one")).to_have_count(0)
+    expect(grid.get_by_role("link", name="two")).to_be_visible()
 
 
 def test_usual_columns_have_metrics_and_parameters(page: Page, lab: Lab) -> None:
@@ -247,6 +274,30 @@ def test_keys_move_and_select(page: Page, lab: Lab) -> None:
     expect(actions).to_have_count(0)
     page.keyboard.press("Enter")
     page.wait_for_url("**/tasks/**")
+
+
+def test_the_active_row_stays_the_same_run_while_others_come(
+    page: Page, server: Served, few: tuple[str, list[str]]
+) -> None:
+    project, _ = few
+    page.goto(f"/projects/{project}?cols=name&sort=name")
+    grid = page.get_by_role("grid", name="Runs")
+    expect(page.get_by_text("Live", exact=True)).to_be_visible()
+    page.keyboard.press("j")
+    page.keyboard.press("x")
+    page.keyboard.press("j")
+    active = grid.locator("[data-active]")
+    expect(active).to_contain_text("three")
+    for name in ("above", "also above"):
+        server.call("tasks.create", _draft(name, project=project))
+        expect(grid.get_by_role("link", name=name, exact=True)).to_be_visible()
+        expect(active).to_contain_text("three")
+    assert grid.get_attribute("aria-activedescendant") == active.get_attribute("id")
+    page.keyboard.press("X")
+    for name, is_selected in (("above", False), ("also above", False), ("one", True), ("three", True), ("two", False)):
+        expect(grid.get_by_role("checkbox", name=f"Select {name}", exact=True)).to_be_checked(checked=is_selected)
+    page.keyboard.press("j")
+    expect(active).to_contain_text("two")
 
 
 def test_all_that_match_are_selected(page: Page, many: str) -> None:
@@ -422,6 +473,39 @@ def test_a_view_is_saved_and_opened(page: Page, lab: Lab) -> None:
     page.get_by_role("menuitemradio", name="by status").click()
     page.wait_for_url("**group=status**")
     expect(page.get_by_role("row", name="Status: completed")).to_be_visible()
+
+
+def test_a_view_is_saved_once_and_its_late_answer_closes_no_other_dialog(page: Page, lab: Lab) -> None:
+    page.goto(f"/projects/{lab.project}")
+    held = hold(page, "**/data/views")
+
+    def save_as(name: str) -> None:
+        page.get_by_role("button", name="Views", exact=True).click()
+        page.get_by_role("menuitem", name="Save this view…").click()
+        page.get_by_label("Name", exact=True).fill(name)
+
+    save_as("late")
+    page.get_by_role("button", name="Save", exact=True).evaluate("button => { button.click(); button.click(); }")
+    answer = arrived(page, held)
+    page.keyboard.press("Escape")
+    save_as("other")
+    answer.continue_()
+    expect(page.get_by_text("Saved late")).to_be_visible()
+    expect(page.get_by_label("Name", exact=True)).to_have_value("other")
+    assert len(held) == 1
+
+
+def test_a_double_click_clones_chosen_runs_once(page: Page, few: tuple[str, list[str]]) -> None:
+    project, _ = few
+    page.goto(f"/projects/{project}?sort=name")
+    page.get_by_role("checkbox", name="Select one", exact=True).click()
+    held = hold(page, "**/tasks.get_all")
+    page.get_by_role("button", name="Clone", exact=True).evaluate("button => { button.click(); button.click(); }")
+    arrived(page, held)
+    for one in held:
+        one.continue_()
+    expect(page.get_by_text("Cloned 1 run")).to_be_visible()
+    assert len(held) == 1
 
 
 def test_rows_change_while_the_runs_do(page: Page, server: Served, few: tuple[str, list[str]]) -> None:

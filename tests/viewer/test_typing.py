@@ -7,6 +7,7 @@ import re
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
+from tests.viewer.browser import go_back
 from tests.viewer.lab import Lab
 
 #: One letter more comes when the page draws what it does for those before: the next frame after some rest is that one.
@@ -69,7 +70,7 @@ def test_what_is_typed_just_before_one_leaves_is_there_when_one_goes_back(page: 
     field = page.get_by_label("Search projects")
     type_and(field, "abc", leave)
     expect(page).to_have_url(re.compile("/models$"))
-    page.go_back()
+    go_back(page)
     expect(page).to_have_url(re.compile(r"/\?q=abc$"))
     expect(field).to_have_value("abc")
 
@@ -85,7 +86,6 @@ def test_what_is_typed_just_before_the_page_loads_itself_anew_stays(page: Page, 
     page.goto("/")
     field = page.get_by_label("Search projects")
     expect(field).to_be_visible()
-    page.evaluate("window.isOld = true")
-    type_and(field, "abc", OTHER_USER)
-    page.wait_for_function("!window.isOld")
+    with page.expect_event("load"):
+        type_and(field, "abc", OTHER_USER)
     expect(field).to_have_value("abc")

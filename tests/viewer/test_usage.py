@@ -12,7 +12,7 @@ from playwright.sync_api import Page, expect
 
 from apiserver.setting_values import Quota
 from tests.harness import Served, served
-from tests.viewer.browser import Faults, require_pages
+from tests.viewer.browser import Faults, go_back, require_pages
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +73,7 @@ def test_usage_is_shown_from_projects_down_to_runs(page: Page, server: Served) -
     page.reload()
     page.get_by_role("region", name="In large").get_by_role("link", name="most").click()
     expect(page).to_have_url(f"{server.api_url}/projects/{large}/tasks/{most}/overview")
-    page.go_back()
+    go_back(page)
     page.get_by_role("link", name="All projects").click()
     expect(projects.nth(2)).to_contain_text("small")
     page.set_viewport_size({"width": 390, "height": 780})

@@ -9,13 +9,12 @@ import { Help } from "./parts/Help";
 import { listen, useKeys } from "./parts/keys";
 import { Link } from "./parts/Link";
 import { Menu, type MenuItem } from "./parts/Menu";
-import { Toasts } from "./parts/Toast";
+import { attempt, Toasts } from "./parts/Toast";
 import { ALL, partOf, type Place } from "./routes";
 import { Palette } from "./search/Palette";
 import css from "./Shell.module.css";
 import { addressOf, go, place } from "./state/address";
-import { theme, user, type Theme } from "./state/session";
-import { signOut } from "./state/signing";
+import { signOut, theme, user, type Theme } from "./state/session";
 
 const PAGES: readonly { readonly label: string; readonly to: Place }[] = [
   { label: "Projects", to: { page: "projects" } },
@@ -134,7 +133,7 @@ function UserMenu({ showHelp }: { showHelp: () => void }): JSX.Element {
     { label: "Settings", to: SETTINGS, ...markOf(SETTINGS) },
     { label: "Keyboard", key: "?", run: showHelp },
     null,
-    { label: "Sign out", run: () => void signOut() },
+    { label: "Sign out", run: () => void attempt(signOut) },
   ];
   return (
     <Menu items={items} class={css["user"] ?? ""} current={"aria-current" in markOf(SETTINGS)} label={`${user.value?.name ?? ""} menu`.trim()}>

@@ -9,8 +9,9 @@ import { signedIn } from "./api/client";
 import { whenBack } from "./api/live";
 import { Page } from "./pages/Page";
 import { Failed } from "./parts/Notice";
-import { go, here, place } from "./state/address";
+import { go, here, place, query } from "./state/address";
 import { findUser } from "./state/session";
+import { goOn } from "./state/signing";
 
 /** One broken component must not leave an empty page. */
 class Guard extends Component<{ children: ComponentChildren }, { error: Error | null; at: unknown }> {
@@ -36,10 +37,11 @@ function App(): JSX.Element {
   );
 }
 
+let isOut = false;
 effect(() => {
-  if (!signedIn.value && place.value.page !== "sign-in") {
-    go({ page: "sign-in" }, { next: here.peek() });
-  }
+  if (isOut && signedIn.value) return goOn(query.peek().get("next")); // by another tab
+  isOut = !signedIn.value;
+  if (isOut && place.value.page !== "sign-in") go({ page: "sign-in" }, { next: here.peek() });
 });
 
 const element = document.getElementById("page")!;

@@ -3,8 +3,7 @@ import { test } from "node:test";
 
 import { pieces, plain, PLAIN, type Style } from "../src/console/ansi";
 import { Heights } from "../src/console/heights";
-import { barOf, isOnlyBars, lastStates, ONLY_BARS, overtakenBy } from "../src/console/progress";
-import { MOST_ROWS, rowsOf } from "../src/console/wrap";
+import { allStates, barOf, isOnlyBars, lastStates, ONLY_BARS, overtakenBy } from "../src/console/progress";
 
 const ESC = "\x1b";
 /** The texts of the pieces, each with what is not plain about its style. */
@@ -62,6 +61,10 @@ test("carriage returns are folded to the last state of each line", () => {
   assert.equal(lastStates(`half\r${ESC}[K`), "half");
 });
 
+test("all states of a row can be read", () => {
+  assert.equal(allStates("0%\r100%\r\ndone\rend\n"), "0%\n100%\ndone\nend\n");
+});
+
 test("states of bars are known", () => {
   assert.deepEqual(barOf("train:  10%|█         | 10/100 [00:01<00:09,  9.90it/s, loss=0.3]"), { bar: "train:|100", done: 10 });
   assert.deepEqual(barOf("\r  0%|          | 0/469 [00:00<?, ?it/s]"), { bar: "|469", done: 0 });
@@ -89,16 +92,6 @@ test("a state is overtaken by the next one of the same bar, also if other lines 
   const lines = [bar(10), bar(20), bar(20), "saved", bar(30), bar(5), bar(6, 50), bar(7)].map(barOf);
   assert.deepEqual(overtakenBy(lines, 200), [1, 2, 4, -1, -1, 7, -1, -1]);
   assert.deepEqual(overtakenBy(lines, 1), [1, 2, -1, -1, -1, -1, -1, -1]);
-});
-
-test("a text takes as many rows as a terminal gives it", () => {
-  assert.deepEqual(["", "a".repeat(10), "a".repeat(11), "a\n\nb"].map((text) => rowsOf(text, 10)), [1, 1, 2, 3]);
-  assert.equal(rowsOf(`${ESC}[31m${"a".repeat(10)}${ESC}[0m`, 10), 1);
-  assert.equal(rowsOf("日".repeat(5), 10), 1);
-  assert.equal(rowsOf(`a${"日".repeat(5)}`, 10), 2);
-  assert.equal(rowsOf("é".repeat(10).normalize("NFD"), 10), 1);
-  assert.equal(rowsOf("a\tb\tc", 10), 2);
-  assert.equal(rowsOf("a".repeat(1_000_000), 10), MOST_ROWS + 1);
 });
 
 test("rows and lines lead to each other, whichever lines have no row or several", () => {

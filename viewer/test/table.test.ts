@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { candidatesOf, fromRuns } from "../src/table/choosing";
-import { columnOf, textOf, withColumn } from "../src/table/columns";
+import { columnOf, readingsOf, textOf, withColumn } from "../src/table/columns";
 import { Layout, type Part } from "../src/table/layout";
 import { moved, namesOf, namesText, nextSort, parametersOf, shownOf, USUAL, whereOf, type Shown } from "../src/table/shown";
 
@@ -32,6 +32,18 @@ test("what is as usual is not in the address", () => {
   const said = Object.entries(parametersOf({ ...USUAL, columns: [] })).filter(([, value]) => value !== null);
   assert.deepEqual(said, []);
   assert.deepEqual(shownOf(new URLSearchParams("where=[1,[],[1,2,3],[%22a%22,%22is%22,{}]]&colour=x.9,y&where=")), USUAL);
+});
+
+test("a curve's name is read at each of its last eight slashes, the last one first", () => {
+  assert.deepEqual(readingsOf("loss/train"), [["loss", "train"]]);
+  assert.deepEqual(readingsOf("loss/train/top1"), [
+    ["loss/train", "top1"],
+    ["loss", "train/top1"],
+  ]);
+  const many = readingsOf("0/1/2/3/4/5/6/7/8/9");
+  assert.equal(many.length, 8);
+  assert.deepEqual(many.at(-1), ["0/1", "2/3/4/5/6/7/8/9"]);
+  assert.deepEqual(readingsOf("loss"), []);
 });
 
 test("names may have commas in them", () => {

@@ -124,8 +124,13 @@ async function fetched(address: string, options: RequestInit): Promise<Response>
     if (options.signal?.aborted) throw error;
     // A file may be refused by the host that an address leads on to: that says nothing of this server.
     if (options.redirect !== "follow") unreachable.value = true;
-    throw new ServerError(0, "The server does not answer. Is it running, and is the network up?");
+    throw noAnswer();
   }
+}
+
+/** The error for a question without an answer. */
+export function noAnswer(): ServerError {
+  return new ServerError(0, "The server does not answer. Is it running, and is the network up?");
 }
 
 /** Whether a proxy answers in the place of the server, which itself says when it may be asked again. */

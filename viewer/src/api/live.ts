@@ -45,7 +45,7 @@ const LOOK = 5000;
 const CALM = 60_000;
 
 const followers = new Map<Followed, (change: Change) => void>();
-const returns = new Set<() => void>();
+const returns = new Set<(wasAway: boolean) => void>();
 let stream: EventSource | null = null;
 let followed = "";
 let cursor: string | null = null;
@@ -70,9 +70,12 @@ export function follow(what: Followed, changed: (change: Change) => void): () =>
   };
 }
 
-/** Call `listener` whenever the server is there again after it was lost, until the returned function is called. */
-export function whenBack(listener: () => void): () => void {
-  const one = (): void => listener();
+/**
+ * Call `listener` whenever the server is there again after it was lost, until the returned function is called. `wasAway`:
+ * it was lost itself, and with it the questions that were on their way; else only some question did not find it.
+ */
+export function whenBack(listener: (wasAway: boolean) => void): () => void {
+  const one = (wasAway: boolean): void => listener(wasAway);
   returns.add(one);
   return () => void returns.delete(one);
 }
@@ -209,7 +212,7 @@ async function doubt(): Promise<void> {
   if ((await statusOf("/livez")) !== 200) return lose();
   setTimeout(() => {
     if (document.hidden) isAway = true; // it is told when the page is seen
-    else tellBack();
+    else tellBack(false);
   }, pauseAfterDoubts(doubts++));
 }
 
@@ -220,11 +223,11 @@ function found(state: "live" | "off"): void {
   isAway = false;
   foundAt = Date.now();
   doubts = 0;
-  tellBack();
+  tellBack(true);
 }
 
-function tellBack(): void {
-  for (const listener of [...returns]) listener();
+function tellBack(wasAway: boolean): void {
+  for (const listener of [...returns]) listener(wasAway);
 }
 
 function close(): void {

@@ -3,6 +3,7 @@
 import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 
+import { nameExpressionOf } from "../parts/expressions";
 import { useKeys } from "../parts/keys";
 import type { MenuItem } from "../parts/Menu";
 import { Empty } from "../parts/Notice";
@@ -17,7 +18,7 @@ import type { Line } from "./line";
 import { pageOf } from "./page";
 import { sectionsOf, type Section } from "./sections";
 import type { ChartSource, ChartSpec } from "./source";
-import { ofNames, type View } from "./view";
+import type { View } from "./view";
 
 export interface ChartsProps {
   readonly source: ChartSource;
@@ -102,7 +103,7 @@ export function Charts(props: ChartsProps): JSX.Element {
 
 function nothingFor(find: string): string {
   if (!find) return "There are no scalars yet";
-  return ofNames(find) ? `No name matches ${find}` : `${find} is not a valid expression (or one that takes long), and no name contains it`;
+  return nameExpressionOf(find) ? `No name matches ${find}` : `${find} is not a valid expression (or one that takes long), and no name contains it`;
 }
 
 /** Charts of a section that are there at first: each takes a little even while it is not on the screen. */

@@ -2,11 +2,12 @@
 
 import type { ComponentChildren, JSX } from "preact";
 
+import { nameExpressionOf } from "../parts/expressions";
 import { useTyped } from "../parts/typed";
 import type { Size } from "./Charts";
 import css from "./Controls.module.css";
 import { SMOOTHINGS, smoothingOf, textOfSmoothing } from "./smoothing";
-import { ofNames, type AxisChoice, type View } from "./view";
+import type { AxisChoice, View } from "./view";
 
 export interface AxisOption {
   readonly label: string;
@@ -76,14 +77,15 @@ export function Controls({ view, onView, axes, size, onSize, children }: Props):
 
 function Find({ find, onFind }: { find: string; onFind: (find: string) => void }): JSX.Element {
   const { typed, type } = useTyped(find, onFind);
+  const isValid = nameExpressionOf(typed) !== null;
   return (
     <input
       type="search"
       class={css["find"]}
       placeholder="Names (regular expression)"
       aria-label="Find charts by name, as a regular expression"
-      aria-invalid={ofNames(typed) === null}
-      title={ofNames(typed) ? "" : "Not a valid expression: names that contain it are shown"}
+      aria-invalid={!isValid}
+      title={isValid ? "" : "Not a valid expression: names that contain it are shown"}
       value={typed}
       onInput={(event) => type(event.currentTarget.value)}
     />

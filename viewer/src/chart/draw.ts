@@ -2,7 +2,7 @@
 
 import { shown } from "./align";
 import type { Line } from "./line";
-import { dots, drawArea, drawBand, drawEnvelope, drawLine, holes, type Plane } from "./paths";
+import { DOT, dots, drawArea, drawBand, drawEnvelope, drawLine, holes, type Plane } from "./paths";
 
 export interface Frame {
   readonly plane: Plane;
@@ -48,6 +48,7 @@ export function drawLines(context: CanvasRenderingContext2D, lines: readonly Lin
   for (const line of ordered) drawFront(context, line, frame, many && line.key !== frame.focus);
   if (frame.mark !== null) drawMark(context, frame.mark, frame);
   context.restore();
+  for (const line of ordered) drawMarkers(context, line, frame);
   context.globalAlpha = 1;
 }
 
@@ -94,10 +95,17 @@ function drawFront(context: CanvasRenderingContext2D, line: Line, frame: Frame, 
   drawLine(path, line.points, plane);
   strokeLine(context, path, dense, thin, pixels);
   context.setLineDash([]);
+}
+
+/** Dots of points, and crosses of holes. They are whole also at the edges of the plane, as lines are not. */
+function drawMarkers(context: CanvasRenderingContext2D, line: Line, frame: Frame): void {
+  const { pixels, plane } = frame;
+  setColour(context, line, frame);
+  context.globalAlpha = strengthOf(line, frame);
   const round = new Path2D();
   for (const [x, y] of dots(line.points, plane, pixels)) {
-    round.moveTo(x + 2.5 * pixels, y);
-    round.arc(x, y, 2.5 * pixels, 0, 2 * Math.PI);
+    round.moveTo(x + DOT * pixels, y);
+    round.arc(x, y, DOT * pixels, 0, 2 * Math.PI);
   }
   context.fill(round);
   drawHoles(context, line, frame);

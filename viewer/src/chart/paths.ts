@@ -193,9 +193,11 @@ function closeArea(pen: Pen, above: readonly number[], below: readonly number[])
 
 /** Points that lie further apart than so many pixels get dots. */
 const PIXELS_A_DOT = 9;
+/** Pixels from the middle of a dot to its edge. */
+export const DOT = 2.5;
 
 /**
- * The pixels of the points that get a dot: all if they lie far apart, else those without a neighbour.
+ * The pixels of the points in the plane that get a dot: all if they lie far apart, else those without a neighbour.
  * `pixels`: how many device pixels a pixel of the page has.
  */
 export function dots(points: Points, plane: Plane, pixels: number): readonly (readonly [x: number, y: number])[] {
@@ -207,18 +209,24 @@ export function dots(points: Points, plane: Plane, pixels: number): readonly (re
   for (let at = first; at <= last; at++) {
     if (!isThere(at) || (!sparse && (isThere(at - 1) || isThere(at + 1)))) continue;
     const [x, y] = [toX(points.x[at]!), toY(points.mean[at]!)];
-    if (x === x && y === y) found.push([x, y]);
+    if (isWithin(x, plane.x) && isWithin(y, plane.y)) found.push([x, y]);
   }
   return found;
 }
 
-/** The pixels of buckets that have NaN or infinities among their values, or nothing else. */
+/** Whether a pixel lies between both ends of a scale, or on one of them, but for what rounding makes of it. */
+function isWithin(pixel: number, { start, size }: Scale): boolean {
+  return pixel >= Math.min(start, start + size) - 0.01 && pixel <= Math.max(start, start + size) + 0.01;
+}
+
+/** The pixels in the plane of buckets that have NaN or infinities among their values, or nothing else. */
 export function holes(points: Points, plane: Plane): readonly number[] {
   const toX = placing(plane.x);
   const [first, last] = shown(points.x, rangeOf(plane));
   const found: number[] = [];
   for (let at = first; at <= last; at++) {
-    if (points.wrong ? points.wrong[at]! > 0 : !Number.isFinite(points.mean[at]!)) found.push(toX(points.x[at]!));
+    const x = toX(points.x[at]!);
+    if (isWithin(x, plane.x) && (points.wrong ? points.wrong[at]! > 0 : !Number.isFinite(points.mean[at]!))) found.push(x);
   }
   return found;
 }

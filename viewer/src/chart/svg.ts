@@ -1,7 +1,7 @@
 /** A chart as the text of an SVG. Pure. */
 
 import type { Line } from "./line";
-import { drawBand, drawLine, placing, SvgPath, type Plane } from "./paths";
+import { DOT, dots, drawBand, drawLine, placing, SvgPath, type Plane } from "./paths";
 
 export interface Style {
   readonly title: string;
@@ -48,6 +48,7 @@ export function svgOf(lines: readonly Line[], plane: Plane, style: Style): strin
   for (const line of lines) parts.push(...behind(line, inside, style.dark));
   for (const line of lines) parts.push(inFront(line, inside, style.dark));
   parts.push("</g>");
+  for (const line of lines) parts.push(...dotsOf(line, inside, style.dark));
   lines.forEach(({ name, colour }, number) => {
     const under = bottom + 34 + ROW * number;
     parts.push(`<path d="M${left} ${under - 4}h14" stroke="${colour[style.dark ? 1 : 0]}" stroke-width="2"/>`, label(left + 20, under, "start", name));
@@ -73,6 +74,11 @@ function inFront({ colour, points, dashed }: Line, plane: Plane, dark: boolean):
   const path = new SvgPath();
   drawLine(path, points, plane);
   return `<path d="${path}" stroke="${colour[dark ? 1 : 0]}" stroke-width="1.5"${dashed ? ' stroke-dasharray="5 3"' : ""}/>`;
+}
+
+function dotsOf({ colour, points }: Line, plane: Plane, dark: boolean): string[] {
+  const fill = colour[dark ? 1 : 0];
+  return dots(points, plane, 1).map(([x, y]) => `<circle cx="${x.toFixed(2)}" cy="${y.toFixed(2)}" r="${DOT}" fill="${fill}"/>`);
 }
 
 /** XML has no characters below U+0020 but tabs and line ends. */

@@ -1,6 +1,6 @@
 /** How the charts of a page are shown, as the query of the address says it. Pure. */
 
-import { expressionOf, LONGEST_NAME, OF_NAMES } from "../parts/expressions";
+import { LONGEST_NAME, nameExpressionOf } from "../parts/expressions";
 import type { Range } from "./align";
 import type { Axis } from "./source";
 
@@ -102,13 +102,8 @@ export function askedAxis(axis: AxisChoice): Axis {
  */
 export function finder(find: string): (name: string) => boolean {
   if (!find) return () => true;
-  const expression = ofNames(find);
+  const expression = nameExpressionOf(find);
   if (expression) return (name) => expression.test(name.slice(0, LONGEST_NAME));
   const text = find.toLowerCase();
   return (name) => name.toLowerCase().includes(text);
-}
-
-/** The regular expression that somebody looks for names with; null if it is not valid, or may take too long. */
-export function ofNames(find: string): RegExp | null {
-  return expressionOf(find, "i", OF_NAMES);
 }

@@ -4,32 +4,38 @@ import type { JSX } from "preact";
 import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 
 import { follow, whenBack } from "../api/live";
+import { copy } from "../parts/Copy";
 import { useKeys } from "../parts/keys";
 import { Empty, Failed, Waiting } from "../parts/Notice";
 import { counted } from "../parts/times";
-import { say } from "../parts/Toast";
+import { attempt } from "../parts/Toast";
 import type { Place } from "../routes";
 import { Rows, type RowsHandle } from "../scroll/Rows";
 import { adjust, query } from "../state/address";
 import { remember, remembered } from "../state/session";
-import { linesAt, linesFrom, numberOf } from "./ask";
+import { linesAt, linesFrom, MOST_SHOWN, numberOf } from "./ask";
 import { ConsoleBar } from "./ConsoleBar";
 import css from "./Console.module.css";
-import { Detail } from "./Detail";
+import { Detail, Whole } from "./Detail";
+import { Finder, NOTHING } from "./finding";
 import { Log, type ShownLine } from "./log";
 import { plain } from "./ansi";
 import { Marks } from "./Marks";
-import { Text, patternOf } from "./Text";
+import { UNWRAPPED } from "./rows";
+import { Text } from "./Text";
 import { clock, filterOf, kindOf, marksOf, viewOf } from "./view";
-import { MOST_ROWS, rowsOf } from "./wrap";
 
 const ROW = 18;
 /** Pixels beside the text of a line, as the styles say: around its number and its time, and at both ends. */
 const NUMBER_SPACE = 18;
 const TIME_SPACE = 12;
 const LINE_SPACE = 3 + 70;
+/** On a narrower page, such as on a phone, the times would take the place of the messages. */
+const NARROW = 700;
 /** The most lines that are copied at once. */
 const MOST_COPIED = 10_000;
+/** About so many characters are copied at most. */
+const MOST_CHARACTERS = 20_000_000;
 
 export interface Columns {
   readonly numbers: boolean;
@@ -46,20 +52,25 @@ export function Console({ task, scalars }: { task: string; scalars: Place }): JS
   const following = useRef(true);
   /** Where to go as soon as the rows are there. */
   const target = useRef<{ line: number; at: "top" | "middle" } | null>(null);
+  /** The line of a hit whose row is to be seen as soon as it is found. */
+  const seeking = useRef<number | null>(null);
   const [ready, setReady] = useState(false);
   const [failed, setFailed] = useState<Error | null>(null);
   const [chosen, setChosen] = useState<{ first: number; last: number } | null>(null);
   /** Lines that were there when the end was seen last. */
   const [seen, setSeen] = useState(0);
   const [columns, setColumns] = useState<Columns>(() => ({
-    ...{ numbers: true, times: true, folded: true, wrapped: false },
+    ...{ numbers: true, times: innerWidth >= NARROW, folded: true, wrapped: false },
     ...remembered<Partial<Columns>>("console", {}),
   }));
 
   const view = viewOf(query.value);
   const filter = filterOf(view);
   const marks = marksOf(view);
-  const found = useMemo(() => patternOf(view.text, view.isRegex), [view.text, view.isRegex]);
+  const finder = useMemo(
+    () => (view.text ? new Finder(view.text, view.isRegex, () => setVersion((before) => before + 1)) : null),
+    [view.text, view.isRegex],
+  );
 
   useEffect(() => {
     const stop = new AbortController();
@@ -116,7 +127,7 @@ export function Console({ task, scalars }: { task: string; scalars: Place }): JS
 
   const digits = Math.max(3, counted(log.total).length);
   const [fit, frame] = useFit(columns, digits);
-  useEffect(() => log.setShape(columns.folded, columns.wrapped ? fit : null), [log, columns.folded, columns.wrapped, fit]);
+  useEffect(() => log.setShape(columns.folded, columns.wrapped ? fit : UNWRAPPED), [log, columns.folded, columns.wrapped, fit]);
   useEffect(() => {
     const line = lineAtTop();
     log.setFilter(filter);
@@ -131,6 +142,10 @@ export function Console({ task, scalars }: { task: string; scalars: Place }): JS
       list.current.show(log.rowOf(target.current.line), target.current.at);
       target.current = null;
     } else if (following.current) list.current.show(rows - 1);
+    if (seeking.current === null || target.current) return;
+    const row = log.rowOfHit(seeking.current, finder);
+    if (row !== null || log.error) seeking.current = null;
+    if (row !== null) list.current.show(row, "middle");
   }, [ready, rows, version]);
   useEffect(() => {
     if (following.current) setSeen(log.total);
@@ -143,6 +158,7 @@ export function Console({ task, scalars }: { task: string; scalars: Place }): JS
   function onMove(): void {
     const handle = list.current;
     if (!handle || target.current) return;
+    seeking.current = null; // somebody has scrolled on
     following.current = handle.atEnd();
     if (following.current) setSeen(log.total);
     adjust({ line: following.current ? null : lineAtTop() + 1, time: null });
@@ -150,6 +166,7 @@ export function Console({ task, scalars }: { task: string; scalars: Place }): JS
 
   function show(line: number, at: "top" | "middle" = "middle"): void {
     following.current = false;
+    seeking.current = null;
     const row = log.reveal(line);
     target.current = { line: log.lineOf(row), at };
     setVersion((before) => before + 1);
@@ -157,7 +174,7 @@ export function Console({ task, scalars }: { task: string; scalars: Place }): JS
 
   function toEnd(): void {
     following.current = true;
-    target.current = null;
+    target.current = seeking.current = null;
     list.current?.show(rows - 1);
     setSeen(log.total);
     adjust({ line: null, time: null });
@@ -172,6 +189,7 @@ export function Console({ task, scalars }: { task: string; scalars: Place }): JS
     const line = hits.numbers[(next + count) % count]!;
     setChosen({ first: line, last: line });
     show(line);
+    seeking.current = line;
   }
 
   function move(by: 1 | -1): void {
@@ -194,15 +212,21 @@ export function Console({ task, scalars }: { task: string; scalars: Place }): JS
     if (!chosen) return;
     const [first, last] = [Math.min(chosen.first, chosen.last), Math.max(chosen.first, chosen.last)];
     const signal = new AbortController().signal;
-    const wanted = log.filter?.numbers.slice(log.filter.placeAfter(first - 1), log.filter.placeAfter(last)).slice(0, MOST_COPIED);
+    const wanted = log.filter?.numbers.slice(log.filter.placeAfter(first - 1), log.filter.placeAfter(last));
+    const all = wanted ? wanted.length : last - first + 1;
+    const count = Math.min(all, MOST_COPIED);
+    const longest = Math.min(MOST_SHOWN, Math.floor(MOST_CHARACTERS / Math.max(1, count)));
     const lines = wanted
-      ? await linesAt(task, wanted.slice(0, 1000), signal)
-      : await linesFrom(task, first, Math.min(last - first + 1, MOST_COPIED), signal);
-    await navigator.clipboard.writeText(lines.map((line) => `${plain(line.msg).replace(/\n+$/, "")}\n`).join(""));
-    say(`Copied ${counted(lines.length)} ${lines.length === 1 ? "line" : "lines"}`);
+      ? await linesAt(task, wanted.slice(0, count), signal, longest)
+      : await linesFrom(task, first, count, signal, longest);
+    const text = lines.map((line) => `${plain(line.msg).replace(/\n+$/, "")}\n`).join("");
+    const some = count < all ? `${counted(lines.length)} of ${counted(all)}` : counted(lines.length);
+    const cut = lines.some((line) => line.length > line.msg.length) ? `; of long ones the first ${counted(longest)} characters` : "";
+    await copy(text, `Copied ${some} ${all === 1 ? "line" : "lines"}${cut}`);
   }
 
   function choose(line: number, event: MouseEvent): void {
+    if (event.shiftKey && chosen) getSelection()?.removeAllRanges(); // the browser marks text from the click before to this one
     if (getSelection()?.isCollapsed === false) return; // somebody marks text
     if (event.shiftKey && chosen) setChosen({ first: chosen.first, last: line });
     else setChosen(chosen?.first === line && chosen.last === line ? null : { first: line, last: line });
@@ -216,7 +240,7 @@ export function Console({ task, scalars }: { task: string; scalars: Place }): JS
     { keys: ["k"], does: "Line before", run: () => move(-1) },
     { keys: ["g g"], does: "First line", run: () => show(0, "top") },
     { keys: ["G"], does: "Last line, and follow", run: toEnd },
-    { keys: ["c"], does: "Copy the chosen lines", run: () => void copyChosen() },
+    { keys: ["c"], does: "Copy the chosen lines", run: () => void attempt(copyChosen) },
     { keys: ["Escape"], does: "Close the line", run: () => setChosen(null) },
   ]);
 
@@ -242,17 +266,14 @@ export function Console({ task, scalars }: { task: string; scalars: Place }): JS
 
   function row(index: number): JSX.Element {
     const { line: number, part } = log.at(index);
-    // A line with several rows is one element over the empty ones that follow.
-    if (part) return <div key={index} class={css["rest"]} />;
     const line = log.row(index);
-    const folded = log.foldedInto(index);
-    const height = log.heightAt(index);
+    const folded = part ? 0 : log.foldedInto(index);
     return (
       <div
         key={index}
         class={css["line"]}
-        style={columns.wrapped ? { height: `${height * ROW}px`, marginBottom: `${(1 - height) * ROW}px` } : undefined}
-        data-line={number + 1}
+        data-line={part ? undefined : number + 1}
+        data-part={part ? `${number + 1}.${part + 1}` : undefined}
         data-level={line?.isBar ? undefined : kindOf(line?.level ?? null)}
         data-hit={log.marks?.has(number) ? "" : undefined}
         data-chosen={number >= firstChosen && number <= lastChosen ? "" : undefined}
@@ -261,10 +282,10 @@ export function Console({ task, scalars }: { task: string; scalars: Place }): JS
       >
         {columns.numbers && (
           <span class={css["number"]} style={{ width: `${digits}ch` }}>
-            {counted(number + 1)}
+            {part ? "" : counted(number + 1)}
           </span>
         )}
-        {columns.times && <span class={css["time"]}>{line ? clock(line.timestamp) : ""}</span>}
+        {columns.times && <span class={css["time"]}>{line && !part ? clock(line.timestamp) : ""}</span>}
         {folded > 0 && (
           <button
             type="button"
@@ -278,30 +299,50 @@ export function Console({ task, scalars }: { task: string; scalars: Place }): JS
             +{counted(folded)}
           </button>
         )}
-        {line && !columns.wrapped && line.more > 0 && (
-          <button type="button" class={css["folded"]} title="This line was written with breaks in it: show all of it">
-            +{counted(line.more)} more
-          </button>
-        )}
-        {line && columns.wrapped && rowsOf(line.whole + line.cut, fit) > MOST_ROWS && (
-          <button type="button" class={css["folded"]} title="Show the whole line">
-            more
-          </button>
-        )}
         <bdi class={css["text"]} style={columns.wrapped ? { width: `calc(${fit}ch + 1px)` } : undefined}>
-          {line ? content(line) : <span class={css["coming"]}>…</span>}
+          {line ? content(line, part) : <span class={css["coming"]}>…</span>}
         </bdi>
+        {line && folding(line, part, log.heightAt(index))}
       </div>
     );
   }
 
-  function content(line: ShownLine): JSX.Element {
+  function content(line: ShownLine, part: number): JSX.Element {
+    const message = log.messageOf(line);
+    if (part >= message.rows(log.columns)) return <Whole task={task} line={line} />;
+    const { spans } = finder?.find(message) ?? NOTHING;
+    return <Text parts={message.row(part, log.columns, spans)} />;
+  }
+
+  /** What stands at the right of a line's rows: how to see the rows that are not shown, or to see fewer. */
+  function folding(line: ShownLine, part: number, height: number): JSX.Element | null {
+    const isLast = part === height - 1;
+    const hidden = isLast ? log.hiddenIn(line) : 0;
+    const isEnd = part === 0 || isLast;
+    const isOpen = isEnd && log.isUnfolded(line);
+    const isPartly = isEnd && (finder?.find(log.messageOf(line)).givenUp ?? false);
+    if (!hidden && !isOpen && !isPartly) return null;
     return (
-      <>
-        <Text text={columns.wrapped ? line.whole : line.text} start={line.start} found={found} />
-        {line.cut && <span class={css["cut"]}>{line.cut}</span>}
-      </>
+      <span class={css["folding"]}>
+        {isPartly && <span title="The search takes too long">Not all of this line was searched</span>}
+        {hidden > 0 && (
+          <button type="button" class={css["folded"]} onClick={(event) => fold(event, () => log.unfoldLine(line))}>
+            {hidden === Infinity ? `All ${counted(line.length)} characters` : `${counted(hidden)} more ${hidden === 1 ? "row" : "rows"}`}
+          </button>
+        )}
+        {isOpen && (
+          <button type="button" class={css["folded"]} onClick={(event) => fold(event, () => log.foldLine(line))}>
+            Fewer rows
+          </button>
+        )}
+      </span>
     );
+  }
+
+  function fold(event: MouseEvent, act: () => void): void {
+    event.stopPropagation(); // a click on the row would choose it
+    following.current = false;
+    act();
   }
 
   return (
@@ -312,6 +353,7 @@ export function Console({ task, scalars }: { task: string; scalars: Place }): JS
         filter={filter}
         log={log}
         hits={hits}
+        unmarked={finder?.isUnable ?? false}
         chosen={chosen?.first ?? null}
         columns={columns}
         onColumns={(next) => {
@@ -319,10 +361,10 @@ export function Console({ task, scalars }: { task: string; scalars: Place }): JS
           setColumns(next);
         }}
         onStep={step}
-        onJump={(time) => void jump(time)}
+        onJump={(time) => void attempt(() => jump(time))}
         onTop={() => show(log.lineOf(0), "top")}
         onEnd={toEnd}
-        onCopy={chosen ? () => void copyChosen() : null}
+        onCopy={chosen ? () => void attempt(copyChosen) : null}
       />
       {log.error && <Failed error={log.error} again={() => log.again()} />}
       <div class={css["window"]} ref={frame}>
@@ -358,7 +400,7 @@ export function Console({ task, scalars }: { task: string; scalars: Place }): JS
           </p>
         )}
       </div>
-      {detail && <Detail task={task} line={detail} scalars={scalars} found={found} onClose={() => setChosen(null)} />}
+      {detail && <Detail task={task} line={detail} scalars={scalars} finder={finder} onClose={() => setChosen(null)} />}
       <Announcer total={log.total} />
     </div>
   );

@@ -23,6 +23,8 @@ interface Props {
   readonly filter: Wanted | null;
   readonly log: Log;
   readonly hits: Search | null;
+  /** Whether lines can't be marked where the search found something. */
+  readonly unmarked: boolean;
   readonly chosen: number | null;
   readonly columns: Columns;
   readonly onColumns: (columns: Columns) => void;
@@ -34,7 +36,7 @@ interface Props {
 }
 
 export function ConsoleBar(props: Props): JSX.Element {
-  const { task, view, filter, log, hits, columns } = props;
+  const { task, view, filter, log, columns } = props;
   const { typed, type, tell } = useTyped(view.text, (q) => adjust({ q }));
   const workers = useAsked(`${task}`, (signal) => workersOf(task, signal));
   const known = [...new Set([...(workers.value ?? []), ...view.workers])];
@@ -73,7 +75,7 @@ export function ConsoleBar(props: Props): JSX.Element {
           Only hits
         </button>
       </div>
-      {view.text && <Count log={log} hits={hits} chosen={props.chosen} onStep={props.onStep} />}
+      {view.text && <Count {...props} />}
       <select
         aria-label="Levels"
         value={view.level}
@@ -137,7 +139,7 @@ export function ConsoleBar(props: Props): JSX.Element {
 }
 
 /** "3 of 1,204 hits", with the buttons to step. */
-function Count({ log, hits, chosen, onStep }: Pick<Props, "log" | "hits" | "chosen" | "onStep">): JSX.Element {
+function Count({ log, hits, unmarked, chosen, onStep }: Props): JSX.Element {
   if (!hits) return <span />;
   const count = hits.numbers.length;
   const place = chosen === null || !hits.has(chosen) ? null : hits.placeAfter(chosen);
@@ -152,6 +154,7 @@ function Count({ log, hits, chosen, onStep }: Pick<Props, "log" | "hits" | "chos
           {counted(count)}
           {hits.full ? "+" : ""} {count === 1 ? "hit" : "hits"}
           {!hits.done && ` · ${part} %`}
+          {unmarked && <span title="A browser might take for ever for this expression, or can't read it"> · not marked in their rows</span>}
         </span>
       )}
       <button type="button" aria-label="Hit before" title="Hit before (N)" disabled={!count} onClick={() => onStep(-1)}>

@@ -1,34 +1,41 @@
 /** The chosen line: its whole message, wrapped, where it came from, and where it lies on the curves. */
 
 import type { JSX } from "preact";
+import { useLayoutEffect, useMemo, useRef } from "preact/hooks";
 
 import { useAsked } from "../parts/asked";
 import { Copy } from "../parts/Copy";
 import { Link } from "../parts/Link";
 import { counted } from "../parts/times";
 import type { Place } from "../routes";
-import { pieces, type Style } from "./ansi";
-import { wholeLine } from "./ask";
+import { longLine, messageAddress, MOST_SHOWN } from "./ask";
 import css from "./Console.module.css";
+import { NOTHING, type Finder } from "./finding";
 import type { ShownLine } from "./log";
+import { allStates } from "./progress";
+import { Message } from "./rows";
 import { Text } from "./Text";
-
-/** More characters take long to lay out. */
-const LONGEST = 200_000;
 
 interface Props {
   readonly task: string;
   readonly line: ShownLine;
   readonly scalars: Place;
-  readonly found: RegExp | null;
+  readonly finder: Finder | null;
   readonly onClose: () => void;
 }
 
-export function Detail({ task, line, scalars, found, onClose }: Props): JSX.Element {
+export function Detail({ task, line, scalars, finder, onClose }: Props): JSX.Element {
   const isCut = line.length > line.msg.length;
-  const asked = useAsked(isCut ? `${line.line}` : null, (signal) => wholeLine(task, line.line, signal));
-  const message = asked.value?.position === line.position ? asked.value.msg : line.msg;
-  const shown = message.slice(0, LONGEST).replaceAll("\r", "⏎\n").replace(/\n+$/, "");
+  const asked = useAsked(isCut ? `${line.line}` : null, (signal) => longLine(task, line.line, signal));
+  const written = asked.value?.position === line.position ? asked.value.msg : line.msg;
+  const message = useMemo(() => new Message(allStates(written).replace(/\n+$/, ""), line.start), [written, line.start]);
+  const found = finder?.find(message) ?? NOTHING;
+  const text = useRef<HTMLPreElement>(null);
+  const first = found.spans[0]?.[0];
+  useLayoutEffect(() => {
+    const mark = text.current?.querySelector("mark");
+    if (text.current && mark) text.current.scrollTop = mark.offsetTop - text.current.offsetTop - text.current.clientHeight / 2;
+  }, [message, first]);
   return (
     <section class={css["detail"]} aria-label={`Line ${line.line + 1}`}>
       <header>
@@ -41,34 +48,34 @@ export function Detail({ task, line, scalars, found, onClose }: Props): JSX.Elem
         <Link to={scalars} with={{ at: line.timestamp }}>
           On the curves
         </Link>
-        <Copy text={message} what="message" />
+        <Copy text={written} what={line.length > MOST_SHOWN ? `first ${counted(MOST_SHOWN)} characters` : "message"} />
         <button type="button" aria-label="Close the line" onClick={onClose}>
           ×
         </button>
       </header>
-      <pre tabIndex={0} aria-label="The whole message">
-        {withStyles(shown.split("\n"), line.start).map(({ text, start }, n) => (
-          <span key={n}>
-            {n > 0 && "\n"}
-            <Text text={text} start={start} found={found} />
-          </span>
-        ))}
+      <pre tabIndex={0} aria-label="The whole message" ref={text}>
+        <Text parts={message.parts(0, message.text.length, found.spans)} />
       </pre>
-      {line.length > shown.length && message.length > LONGEST && (
-        <p>The first {counted(LONGEST)} of {counted(line.length)} characters. The download has all of them.</p>
+      {found.givenUp && <p>Not all of this message was searched: the search takes too long.</p>}
+      {line.length > MOST_SHOWN && (
+        <p>
+          <Whole task={task} line={line} />
+        </p>
       )}
     </section>
   );
 }
 
-/** Each line with the style in which it begins: that in which the one before it ended. */
-function withStyles(lines: readonly string[], start: Style): { text: string; start: Style }[] {
-  let style = start;
-  return lines.map((text) => {
-    const line = { text, start: style };
-    style = pieces(text, style).after;
-    return line;
-  });
+/** Says that only the beginning of a message is shown, with a link to all of it. */
+export function Whole({ task, line }: { task: string; line: ShownLine }): JSX.Element {
+  return (
+    <>
+      The first {counted(MOST_SHOWN)} of {counted(line.length)} characters ·{" "}
+      <a href={messageAddress(task, line.line)} target="_blank" rel="noopener">
+        The whole message
+      </a>
+    </>
+  );
 }
 
 /** The time of an event in words; a timestamp may be no date that there is. */

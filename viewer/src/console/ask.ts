@@ -3,8 +3,12 @@
 import { data, dataAddress, get } from "../api/client";
 import { ONLY_BARS } from "./progress";
 
-/** Characters of a message that a row shows. The rest is asked for when the line is chosen. */
+/** Characters of a message that comes with others. The rest is asked for when it is unfolded, or its line chosen. */
 export const LONGEST = 2000;
+/** Numbers of lines in one question: they are in its address. */
+const MOST_NUMBERS = 1000;
+/** Characters of a message that are shown at most: more take long to lay out. */
+export const MOST_SHOWN = 200_000;
 
 export interface Line {
   /** The number of the line; the oldest one has 0. Late lines change the numbers behind them. */
@@ -35,11 +39,17 @@ function addressOf(task: string, what: string): string {
 }
 
 /** Up to `count` lines from number `first`. An answer ends early after long lines: then it is asked for the rest. */
-export async function linesFrom(task: string, first: number, count: number, signal: AbortSignal): Promise<Line[]> {
+export async function linesFrom(
+  task: string,
+  first: number,
+  count: number,
+  signal: AbortSignal,
+  longest = LONGEST,
+): Promise<Line[]> {
   const lines: Line[] = [];
   let total = Infinity;
   while (lines.length < count && first + lines.length < total) {
-    const query = { offset: first + lines.length, limit: count - lines.length, longest: LONGEST };
+    const query = { offset: first + lines.length, limit: count - lines.length, longest };
     const answer = await get(dataAddress(addressOf(task, "log.json"), query), signal);
     total = Number(answer.headers.get("x-total-count") ?? 0);
     const some = (await answer.json()) as Line[];
@@ -50,10 +60,15 @@ export async function linesFrom(task: string, first: number, count: number, sign
 }
 
 /** The lines with these ascending numbers. */
-export async function linesAt(task: string, numbers: readonly number[], signal: AbortSignal): Promise<Line[]> {
+export async function linesAt(
+  task: string,
+  numbers: readonly number[],
+  signal: AbortSignal,
+  longest = LONGEST,
+): Promise<Line[]> {
   const lines: Line[] = [];
   while (lines.length < numbers.length) {
-    const query = { line: numbers.slice(lines.length).map(String), longest: LONGEST };
+    const query = { line: numbers.slice(lines.length, lines.length + MOST_NUMBERS).map(String), longest };
     const some = await data<Line[]>(addressOf(task, "log.json"), query, signal);
     if (!some.length) break;
     lines.push(...some);
@@ -61,9 +76,15 @@ export async function linesAt(task: string, numbers: readonly number[], signal: 
   return lines;
 }
 
-/** One line with its whole message. */
-export async function wholeLine(task: string, number: number, signal: AbortSignal): Promise<Line | null> {
-  return (await data<Line[]>(addressOf(task, "log.json"), { line: [String(number)] }, signal))[0] ?? null;
+/** One line with its message as far as it can be shown. */
+export async function longLine(task: string, number: number, signal: AbortSignal): Promise<Line | null> {
+  const query = { line: [String(number)], longest: MOST_SHOWN };
+  return (await data<Line[]>(addressOf(task, "log.json"), query, signal))[0] ?? null;
+}
+
+/** Where a whole message is, as text. */
+export function messageAddress(task: string, number: number): string {
+  return dataAddress(addressOf(task, "log.txt"), { line: [String(number)] });
 }
 
 /** The number of the first line at a time, or of the line with a position, and how many lines there are. */

@@ -10,7 +10,7 @@ const PAGE = 256;
 
 export class Heights {
   /** The heights of the lines of a page, if one of them is not 1. */
-  readonly #pages = new Map<number, Uint8Array>();
+  readonly #pages = new Map<number, Uint32Array>();
   /** A Fenwick tree: how many rows the pages have beyond one a line. Its length is 1 + a power of two. */
   #sums = new Int32Array(2);
   #beyond = 0;
@@ -24,14 +24,14 @@ export class Heights {
     return this.#pages.get(Math.floor(line / PAGE))?.[line % PAGE] ?? 1;
   }
 
-  /** A line has so many rows, at most 255. */
+  /** A line has so many rows. */
   put(line: number, height: number): void {
     const by = height - this.heightOf(line);
     if (!by) return;
     const page = Math.floor(line / PAGE);
     if (page + 1 >= this.#sums.length) this.#grow(page + 1);
     let heights = this.#pages.get(page);
-    if (!heights) this.#pages.set(page, (heights = new Uint8Array(PAGE).fill(1)));
+    if (!heights) this.#pages.set(page, (heights = new Uint32Array(PAGE).fill(1)));
     heights[line % PAGE] = height;
     this.#beyond += by;
     for (let n = page + 1; n < this.#sums.length; n += n & -n) this.#sums[n]! += by;

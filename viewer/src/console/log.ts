@@ -1,31 +1,28 @@
 /**
- * A log as a list of rows: all lines, those of a filter, or all but the overtaken states of progress bars. If lines are
- * wrapped, a line has as many rows as its message needs.
+ * A log as a list of rows: all lines, those of a filter, or all but the overtaken states of progress bars. A line has as many
+ * rows as its message needs, up to MOST_ROWS, or all of them if it is unfolded.
  *
  * It knows which line a row is, asks for lines when rows are to be seen, and tells when something came. A line has one row
  * until it is here. It touches no element; the list that shows it is told by `Anchor` when rows above the seen ones came or
  * went.
  */
 
-import { counted } from "../parts/times";
+import { ServerError } from "../api/client";
 import { Pages } from "../scroll/pages";
 import { pieces, plain, PLAIN, type Style } from "./ansi";
-import { linesAt, linesFrom, numberOf, type Line, type Wanted } from "./ask";
+import { linesAt, linesFrom, longLine, MOST_SHOWN, numberOf, type Line, type Wanted } from "./ask";
+import { NOTHING, type Finder } from "./finding";
 import { Heights } from "./heights";
-import { barOf, isOnlyBars, lastStates, overtakenBy, type BarState } from "./progress";
+import { allStates, barOf, isOnlyBars, lastStates, overtakenBy, type BarState } from "./progress";
+import { Message, MOST_ROWS, UNWRAPPED } from "./rows";
 import { Search } from "./search";
-import { MOST_ROWS, rowsOf } from "./wrap";
 
 /** A line as it is shown. */
 export interface ShownLine extends Line {
   /** The message from its first row that is not empty on, each row in its last state. */
-  readonly whole: string;
-  /** The first row of that. */
-  readonly text: string;
-  /** Rows of the message after that one. */
-  readonly more: number;
-  /** What is said behind a message of which only the beginning is here. */
-  readonly cut: string;
+  readonly message: Message;
+  /** Earlier states of its rows, which are shown when it is unfolded. */
+  readonly states: number;
   /** It is nothing but a progress bar. */
   readonly isBar: boolean;
   /** The style in which it begins: that in which the line of the same worker before it ended. */
@@ -42,6 +39,8 @@ export interface Anchor {
 }
 
 const PAGE = 200;
+/** So many messages are unfolded at most: the one that was unfolded first folds again. */
+const MOST_UNFOLDED = 50;
 
 export class Log {
   total = 0;
@@ -50,8 +49,8 @@ export class Log {
   marks: Search | null = null;
   anchor: Anchor | null = null;
   #folded = true;
-  /** Columns in which messages are wrapped; null: they are not. */
-  #columns: number | null = null;
+  /** Columns of a row. */
+  columns = UNWRAPPED;
   /** How many rows each line has. */
   readonly #heights = new Heights();
   /** The same for the places of the lines that a filter shows. */
@@ -62,11 +61,14 @@ export class Log {
   readonly #foldedInto = new Map<number, number>();
   /** Overtaken states that are to be seen. */
   readonly #unfolded = new Set<number>();
+  /** By position of a line, its whole message, if it is unfolded; null: it was asked for. */
+  readonly #whole = new Map<string, Message | null>();
   /** The first lines of pages that came and were not measured yet, and the first places of those of a filter. */
   readonly #came = new Set<number>();
   readonly #filteredCame = new Set<number>();
   readonly #lines: Pages<ShownLine>;
   #filtered: Pages<ShownLine>;
+  readonly #closed = new AbortController();
   /** The last question for the number of lines: the next one waits for it. */
   #counted: Promise<boolean> = Promise.resolve(false);
 
@@ -142,6 +144,64 @@ export class Log {
     return this.#lines.get(this.#heights.at(row).line);
   }
 
+  /** What a line shows: its message, or all of it that can be shown, with all states, if it is unfolded. */
+  messageOf(line: ShownLine): Message {
+    return this.#whole.get(line.position) ?? line.message;
+  }
+
+  isUnfolded(line: ShownLine): boolean {
+    return Boolean(this.#whole.get(line.position));
+  }
+
+  /** How many rows and states of a folded line are not shown; Infinity: that is known only when all of it is here. */
+  hiddenIn(line: ShownLine): number {
+    if (this.#whole.has(line.position)) return 0;
+    if (line.length > line.msg.length) return Infinity;
+    return Math.max(0, line.message.rows(this.columns) - MOST_ROWS) + line.states;
+  }
+
+  /** Show all rows of a line. The beginning of a long message is here; the rest of it is asked for. */
+  async unfoldLine(line: ShownLine): Promise<void> {
+    this.#whole.set(line.position, null);
+    for (const position of [...this.#whole.keys()].slice(0, -MOST_UNFOLDED)) this.#whole.delete(position);
+    let { msg } = line;
+    if (line.length > msg.length) {
+      this.changed();
+      try {
+        const long = await longLine(this.task, line.line, this.#closed.signal);
+        if (long?.position !== line.position) throw new ServerError(404, "The line has another number by now, or was deleted");
+        ({ msg } = long);
+      } catch (error) {
+        if (!this.#closed.signal.aborted) this.error = error instanceof Error ? error : new Error(String(error));
+        return this.foldLine(line);
+      }
+      if (!this.#whole.has(line.position)) return; // folded meanwhile
+    }
+    this.#whole.set(line.position, new Message(allStates(msg).replace(/\n+$/, ""), line.start));
+    this.#measureAgain();
+  }
+
+  foldLine(line: ShownLine): void {
+    this.#whole.delete(line.position);
+    this.#measureAgain();
+  }
+
+  /** The row of what is found first in a line, which is unfolded if need be; null: ask again when something has changed. */
+  rowOfHit(number: number, finder: Finder | null): number | null {
+    const row = this.reveal(number);
+    const line = this.row(row);
+    if (line?.line !== number) return null;
+    if (this.#whole.get(line.position) === null) return null;
+    const message = this.messageOf(line);
+    const { spans, done } = finder?.find(message) ?? NOTHING;
+    const part = spans[0] ? message.rowAt(spans[0][0], this.columns) : null;
+    if (part !== null && part < this.heightAt(row)) return row + part;
+    if (part === null && !done) return null;
+    if (!finder || this.isUnfolded(line) || !this.hiddenIn(line)) return row;
+    void this.unfoldLine(line);
+    return null;
+  }
+
   /** How many states of a bar are folded into a row. */
   foldedInto(row: number): number {
     if (this.filter) return 0;
@@ -205,17 +265,24 @@ export class Log {
     this.changed();
   }
 
-  /** Whether overtaken states of progress bars have no row, and in how many columns messages are wrapped, if they are. */
-  setShape(folded: boolean, columns: number | null): void {
-    if (folded === this.#folded && columns === this.#columns) return;
+  /** Whether overtaken states of progress bars have no row, and how many columns a row has. */
+  setShape(folded: boolean, columns: number): void {
+    if (folded === this.#folded && columns === this.columns) return;
     this.#folded = folded;
-    this.#columns = columns;
-    this.#keepTop(() => {
+    this.columns = columns;
+    this.#measureAgain(() => {
       this.#forgetHeights();
+      this.#filteredHeights.clear();
+    });
+  }
+
+  /** Give all lines that are here their heights anew. */
+  #measureAgain(before: () => void = () => undefined): void {
+    this.#keepTop(() => {
+      before();
       for (let first = 0; first < this.total; first += PAGE) if (this.#lines.get(first)) this.#came.add(first);
       this.#measure();
       const places = this.filter?.numbers.length ?? 0;
-      this.#filteredHeights.clear();
       for (let first = 0; first < places; first += PAGE) if (this.#filtered.get(first)) this.#filteredCame.add(first);
       this.#measureFiltered();
     });
@@ -295,6 +362,7 @@ export class Log {
   }
 
   close(): void {
+    this.#closed.abort();
     this.filter?.stop();
     this.marks?.stop();
     this.#lines.clear();
@@ -330,7 +398,10 @@ export class Log {
   }
 
   #heightOf(line: ShownLine): number {
-    return this.#columns === null ? 1 : Math.min(MOST_ROWS, rowsOf(line.whole + line.cut, this.#columns));
+    const whole = this.#whole.get(line.position);
+    // One more row says that what is shown is not all.
+    if (whole) return whole.rows(this.columns) + (line.length > MOST_SHOWN ? 1 : 0);
+    return Math.min(MOST_ROWS, line.message.rows(this.columns));
   }
 
   /** Change which rows lines have. The row at the top stays there. */
@@ -355,15 +426,24 @@ function taken(came: Set<number>, pages: Pages<ShownLine>): number[] {
 function shown(lines: readonly Line[]): ShownLine[] {
   const styles = new Map<string, Style>();
   return lines.map((line) => {
-    const texts = lastStates(line.msg).replace(/\n+$/, "").split("\n");
-    const first = Math.max(0, texts.findIndex((one) => plain(one).trim()));
     const start = styles.get(line.worker) ?? PLAIN;
     if (line.msg.includes("\x1b")) styles.set(line.worker, pieces(line.msg, start).after);
     const bar = barOf(line.msg);
     return {
       ...{ ...line, start, bar: bar && { ...bar, bar: `${line.worker}|${bar.bar}` }, isBar: isOnlyBars(line.msg) },
-      ...{ whole: texts.slice(first).join("\n"), text: texts[first]!, more: texts.length - 1 - first },
-      cut: line.length > line.msg.length ? ` … ${counted(line.length)} characters` : "",
+      ...foldedMessage(line.msg, start),
     };
   });
+}
+
+/** What a folded line shows: its message from its first row that is not empty on, and how many states that leaves out. */
+function foldedMessage(msg: string, start: Style): { message: Message; states: number } {
+  const rows = lastStates(msg).replace(/\n+$/, "").split("\n");
+  const first = Math.max(0, rows.findIndex(isFilled));
+  const states = msg.includes("\r") ? allStates(msg).split("\n").filter(isFilled).length - rows.filter(isFilled).length : 0;
+  return { message: new Message(rows.slice(first).join("\n"), start), states };
+}
+
+function isFilled(row: string): boolean {
+  return plain(row).trim() !== "";
 }

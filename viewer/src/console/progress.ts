@@ -19,6 +19,11 @@ function lastState(line: string): string {
   return states[0]!;
 }
 
+/** The text with each state as a line of its own: "a\rbc" → "a\nbc". */
+export function allStates(text: string): string {
+  return text.replace(/\r\n?/g, "\n");
+}
+
 /** A state of a bar: which bar it is, and how far it got. */
 export interface BarState {
   readonly bar: string;

@@ -2,8 +2,8 @@
 
 import type { JSX } from "preact";
 
+import { copy } from "../parts/Copy";
 import { Link } from "../parts/Link";
-import { say } from "../parts/Toast";
 import css from "./Projects.module.css";
 
 const EXAMPLE = `import math
@@ -56,18 +56,10 @@ export function FirstRun({ hasProjects }: { hasProjects: boolean }): JSX.Element
 }
 
 function Code({ text }: { text: string }): JSX.Element {
-  async function copy(): Promise<void> {
-    try {
-      await navigator.clipboard.writeText(text);
-      say("Copied");
-    } catch {
-      say("The browser does not let pages copy here: select the text and copy it", { bad: true });
-    }
-  }
   return (
     <div class={css["code"]}>
       <pre tabIndex={0}>{text}</pre>
-      <button type="button" onClick={() => void copy()}>
+      <button type="button" onClick={() => void copy(text, "Copied")}>
         Copy
       </button>
     </div>

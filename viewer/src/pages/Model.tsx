@@ -16,13 +16,12 @@ import { FileLink } from "../parts/FileLink";
 import { Link } from "../parts/Link";
 import { LongText } from "../parts/LongText";
 import { Menu } from "../parts/Menu";
-import { Failed, Waiting } from "../parts/Notice";
+import { Failed, Missing, NotThere, Waiting } from "../parts/Notice";
 import { Section } from "../parts/Section";
-import { Tags } from "../parts/Tags";
+import { changeTags, Tags } from "../parts/Tags";
 import { attempt } from "../parts/Toast";
 import { counted } from "../parts/times";
 import { ALL } from "../routes";
-import { go } from "../state/address";
 import { mayEdit } from "../state/session";
 import { statusText } from "../table/columns";
 import { FIELDS, type Model as TheModel, type Named } from "./model/model";
@@ -34,6 +33,13 @@ export function Model({ project, model: id }: { project: string; model: string }
   useEffect(() => {
     document.title = model ? `${model.name} – Model` : "Model";
   }, [model?.name]);
+  if (asked.error instanceof NotThere) {
+    return (
+      <Missing what="model" id={id} name={model?.name}>
+        <Link to={{ page: "models", project: ALL }}>All models</Link>
+      </Missing>
+    );
+  }
   if (asked.error && !model) return <Failed error={asked.error} again={asked.again} />;
   if (!model) return <Waiting />;
   const editable = mayEdit(model);
@@ -44,11 +50,14 @@ export function Model({ project, model: id }: { project: string; model: string }
           <Link to={{ page: "models", project: model.project?.id ?? ALL }}>Models</Link>
           {model.project?.name && <Link to={{ page: "runs", project: model.project.id }}>{model.project.name}</Link>}
         </nav>
-        <EditableTitle text={model.name} what="name of the model" {...(editable && { save: (name) => void edit({ name }) })} />
+        <EditableTitle text={model.name} what="name of the model" {...(editable && { save: (name) => edit({ name }) })} />
         {model.ready && <span class={css["state"]}>published</span>}
         {isArchived(model) && <span class={css["state"]}>archived</span>}
         {(editable || (model.tags?.length ?? 0) > 0) && (
-          <Tags tags={model.tags ?? []} {...(editable && { save: (tags) => void edit({ tags }) })} />
+          <Tags
+            tags={model.tags ?? []}
+            {...(editable && { change: (tags, by) => edit({ tags }, () => changeTags("models", id, by)) })}
+          />
         )}
         <span class={css["space"]} />
         {editable && <Actions model={model} project={project} changed={asked.again} />}
@@ -73,7 +82,7 @@ export function Model({ project, model: id }: { project: string; model: string }
 async function oneModel(id: string, signal: AbortSignal): Promise<TheModel> {
   const body = { id: [id], only_fields: FIELDS, search_hidden: true };
   const [found] = (await api<{ models: TheModel[] }>("models.get_all_ex", body, signal)).models;
-  if (!found) throw new Error("there is no such model, or you may not see it");
+  if (!found) throw new NotThere();
   return found;
 }
 
@@ -127,7 +136,7 @@ function Actions({ model, project, changed }: { model: TheModel; project: string
           close={close}
           act={() => api("models.delete", { model: model.id })}
           done={`${model.name} is deleted`}
-          after={() => go({ page: "models", project })}
+          to={() => ({ page: "models", project })}
         >
           <p>
             <strong>{model.name}</strong> goes, and can't be brought back, with its file on this server and what was reported for

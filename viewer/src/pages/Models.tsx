@@ -64,7 +64,7 @@ export function Models({ project }: { project: string }): JSX.Element {
 function Table({ models }: { models: readonly Model[] }): JSX.Element {
   return (
     <div class={listing["scroll"]}>
-      <table class={`${listing["table"]} ${css["table"]}`}>
+      <table class={`stacked ${listing["table"]} ${css["table"]}`}>
         <thead>
           <tr>
             <th scope="col">Name</th>
@@ -78,21 +78,27 @@ function Table({ models }: { models: readonly Model[] }): JSX.Element {
           {models.map((model) => (
             <tr key={model.id}>
               <th scope="row">
-                <Link to={{ page: "model", project: model.project?.id ?? ALL, model: model.id }}>{model.name}</Link>{" "}
+                <Link to={{ page: "model", project: model.project?.id ?? ALL, model: model.id }} class="clamped" title={model.name}>
+                  {model.name}
+                </Link>{" "}
                 {model.ready && <span class={css["state"]}>published</span>}{" "}
                 {model.system_tags?.includes("archived") && <span class={css["state"]}>archived</span>}{" "}
                 <Tags tags={model.tags ?? []} />
               </th>
-              <td>{model.project?.name}</td>
+              <td title={model.project?.name ?? ""}>{model.project && <span class="clamped">{model.project.name}</span>}</td>
               <td>{model.framework}</td>
-              <td>
+              <td data-label="Made by">
                 {model.task?.name && (
-                  <Link to={{ page: "run", project: model.task.project ?? ALL, task: model.task.id, tab: "overview" }}>
+                  <Link
+                    to={{ page: "run", project: model.task.project ?? ALL, task: model.task.id, tab: "overview" }}
+                    class="clamped"
+                    title={model.task.name}
+                  >
                     {model.task.name}
                   </Link>
                 )}
               </td>
-              <td>
+              <td data-label="Changed">
                 <Ago time={model.last_update ?? model.created} />
               </td>
             </tr>

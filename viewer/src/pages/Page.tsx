@@ -10,7 +10,6 @@ import { Shell } from "../Shell";
 import { Projects } from "./Projects";
 import { Search } from "./Search";
 import { Short } from "./Short";
-import { SignIn } from "./SignIn";
 
 const Audit = lazily(async () => (await import("./more")).Audit);
 const Compare = lazily(async () => (await import("./Compare")).Compare);
@@ -22,6 +21,7 @@ const Reports = lazily(async () => (await import("./more")).Reports);
 const Run = lazily(async () => (await import("./Run")).Run);
 const Runs = lazily(async () => (await import("./Runs")).Runs);
 const Settings = lazily(async () => (await import("./more")).Settings);
+const SignIn = lazily(async () => (await import("./more")).SignIn);
 const Usage = lazily(async () => (await import("./more")).Usage);
 
 export function Page({ place }: { place: Place }): JSX.Element {

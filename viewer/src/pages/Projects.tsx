@@ -47,7 +47,7 @@ export function Projects(): JSX.Element {
   const often = recent.length ? OFTEN : OFTEN_AT_FIRST;
   useEffect(() => {
     document.title = "Projects";
-    const timer = setInterval(() => !document.hidden && asked.again(), often);
+    const timer = setInterval(() => !document.hidden && asked.refresh(), often);
     return () => clearInterval(timer);
   }, [often]);
   const running = recent.filter((run) => run.status === "in_progress").map((run) => run.id);
@@ -55,7 +55,7 @@ export function Projects(): JSX.Element {
     if (!running.length) return;
     const began = Date.now();
     return follow({ tasks: running }, (change) => {
-      if ((change.event === "status" || change.event === "gone") && Date.now() - began > 1500) asked.again();
+      if ((change.event === "status" || change.event === "gone") && Date.now() - began > 1500) asked.refresh();
     });
   }, [running.join()]);
   if (asked.error && !asked.value) return <Failed error={asked.error} again={asked.again} />;

@@ -9,7 +9,7 @@ import { Ago } from "../parts/Ago";
 import { useAsked } from "../parts/asked";
 import { Link } from "../parts/Link";
 import { Markdown } from "../parts/Markdown";
-import { Empty, Failed, Waiting } from "../parts/Notice";
+import { Empty, Failed, Missing, NotThere, Waiting } from "../parts/Notice";
 import { Embedded } from "./report/Embedded";
 import css from "./Reports.module.css";
 
@@ -30,29 +30,31 @@ export function Report({ report: id }: { report: string }): JSX.Element {
   const asked = useAsked(id, async (signal) => {
     const body = { id: [id], only_fields: FIELDS };
     const [found] = (await api<{ tasks: Content[] }>("reports.get_all_ex", body, signal)).tasks;
-    return found ?? null;
+    if (!found) throw new NotThere();
+    return found;
   });
   const report = asked.value;
   useEffect(() => {
     document.title = report ? `${report.name} – Report` : "Report";
   }, [report?.name]);
-  if (asked.error) return <Failed error={asked.error} again={asked.again} />;
-  if (asked.waiting && !report) return <Waiting />;
-  if (!report) {
+  if (asked.error instanceof NotThere) {
     return (
-      <Empty title="There is no such report">
-        <p>It was deleted, or you may not see it.</p>
+      <Missing what="report" id={id} name={report?.name}>
         <Link to={{ page: "reports" }}>All reports</Link>
-      </Empty>
+      </Missing>
     );
   }
+  if (asked.error) return <Failed error={asked.error} again={asked.again} />;
+  if (!report) return <Waiting />;
   return (
     <article class={css["report"]}>
       <header class={css["head"]}>
         <nav aria-label="Where this report is">
           <Link to={{ page: "reports" }}>Reports</Link>
         </nav>
-        <h1>{report.name}</h1>
+        <h1 class="clamped" title={report.name}>
+          {report.name}
+        </h1>
         <p class={css["about"]}>
           {report.status === "published" && <span class={css["published"]}>published</span>}
           {report.user && <span>{report.user.name}</span>}

@@ -10,13 +10,13 @@ import { useAsked } from "../parts/asked";
 import { EditableTitle } from "../parts/EditableTitle";
 import { useEdits } from "../parts/edits";
 import { useKeys } from "../parts/keys";
+import { lazily } from "../parts/lazily";
 import { Link } from "../parts/Link";
-import { Empty, Failed, Waiting } from "../parts/Notice";
+import { Failed, Missing, NotThere, Waiting } from "../parts/Notice";
 import { paced } from "../parts/paced";
 import { Tabs } from "../parts/Tabs";
-import { Tags } from "../parts/Tags";
+import { changeTags, Tags } from "../parts/Tags";
 import { ALL, TABS, type Tab } from "../routes";
-import { ConsoleTab } from "./run/ConsoleTab";
 import { ImagesTab } from "./run/ImagesTab";
 import { OverviewTab } from "./run/OverviewTab";
 import { PlotsTab } from "./run/PlotsTab";
@@ -31,7 +31,7 @@ import { SystemTab } from "./run/SystemTab";
 import { FIELDS, type Task } from "./run/task";
 
 /** Change fields of the run. They show at once, and go back if the server refuses; answers whether it took them. */
-export type Edit = (fields: Partial<Pick<Task, "name" | "comment" | "tags">>) => Promise<boolean>;
+export type Edit = (fields: Partial<Pick<Task, "name" | "comment">>) => Promise<boolean>;
 
 /** What each tab gets. `changed` asks for the run anew, such as after an edit elsewhere. */
 export interface TabProps {
@@ -46,7 +46,7 @@ const CONTENT: Readonly<Record<Tab, (props: TabProps) => JSX.Element>> = {
   system: SystemTab,
   plots: PlotsTab,
   images: ImagesTab,
-  console: ConsoleTab,
+  console: lazily<TabProps>(async () => (await import("./run/ConsoleTab")).ConsoleTab),
 };
 const LABELS: Readonly<Record<Tab, string>> = {
   overview: "Overview",
@@ -85,7 +85,7 @@ export function Run({ project, task: id, tab }: { project: string; task: string;
   useEffect(() => {
     document.title = task ? `${task.name} – ${LABELS[tab]}` : "Run";
   }, [task?.name, tab]);
-  if (asked.error instanceof NoRun) return <Gone id={id} task={asked.value} />;
+  if (asked.error instanceof NotThere) return <Gone id={id} task={asked.value} />;
   if (asked.error && !task) return <Failed error={asked.error} again={asked.again} />;
   if (!task) return <Waiting />;
   const Content = CONTENT[tab];
@@ -101,13 +101,16 @@ export function Run({ project, task: id, tab }: { project: string; task: string;
             </span>
           )}
         </nav>
-        <EditableTitle text={task.name} what="name of the run" {...(editable && { save: (name) => void edit({ name }) })} />
+        <EditableTitle text={task.name} what="name of the run" {...(editable && { save: (name) => edit({ name }) })} />
         <span class={css["status"]} data-status={task.status}>
           {statusText(task.status)}
         </span>
         {isArchived(task) && <span class={css["status"]}>archived</span>}
         {(editable || (task.tags?.length ?? 0) > 0) && (
-          <Tags tags={task.tags ?? []} {...(editable && { save: (tags) => void edit({ tags }) })} />
+          <Tags
+            tags={task.tags ?? []}
+            {...(editable && { change: (tags, by) => edit({ tags }, () => changeTags("tasks", id, by)) })}
+          />
         )}
         <span class={css["space"]} />
         <Ago time={task.last_update} />
@@ -127,27 +130,21 @@ export function Run({ project, task: id, tab }: { project: string; task: string;
 
 /** In the place of a run that there is not. `task`: what was known of it, if it was there a moment ago. */
 function Gone({ id, task }: { id: string; task: Task | null }): JSX.Element {
-  const title = task ? "This run was deleted" : `There is no run ${id}`;
   return (
-    <Empty title={title}>
-      <p>{task ? `It was called ${task.name}.` : "It was deleted, its address is wrong, or you may not see it."}</p>
-      <p>
-        {task?.project && (
-          <>
-            <Link to={{ page: "runs", project: task.project.id }}>Runs of {task.project.name}</Link> ·{" "}
-          </>
-        )}
-        <Link to={{ page: "runs", project: ALL }}>All runs</Link>
-      </p>
-    </Empty>
+    <Missing what="run" id={id} name={task?.name}>
+      {task?.project && (
+        <>
+          <Link to={{ page: "runs", project: task.project.id }}>Runs of {task.project.name}</Link> ·{" "}
+        </>
+      )}
+      <Link to={{ page: "runs", project: ALL }}>All runs</Link>
+    </Missing>
   );
 }
-
-class NoRun extends Error {}
 
 async function oneTask(id: string, signal: AbortSignal): Promise<Task> {
   const { tasks } = await api<{ tasks: Task[] }>("tasks.get_all_ex", { id: [id], only_fields: FIELDS, search_hidden: true }, signal);
   const [task] = tasks;
-  if (!task) throw new NoRun();
+  if (!task) throw new NotThere();
   return task;
 }

@@ -35,7 +35,9 @@ export function Runs({ project: id }: { project: string }): JSX.Element {
             <span key={one}>/ {one}</span>
           ))}
         </nav>
-        <h1>{name.split("/").at(-1) || (asked.error ? "Runs" : "…")}</h1>
+        <h1 class="clamped" title={name}>
+          {name.split("/").at(-1) || (asked.error ? "Runs" : "…")}
+        </h1>
       </header>
       <Table key={id} project={id} />
     </article>

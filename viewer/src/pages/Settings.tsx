@@ -7,6 +7,7 @@ import { api } from "../api/client";
 import { useAsked } from "../parts/asked";
 import { Link } from "../parts/Link";
 import { Failed } from "../parts/Notice";
+import { useOnce } from "../parts/once";
 import { Section } from "../parts/Section";
 import { attempt } from "../parts/Toast";
 import { findUser, theme, user, type Theme } from "../state/session";
@@ -45,6 +46,7 @@ export function Settings(): JSX.Element {
 function Profile(): JSX.Element {
   const who = user.value;
   const [name, setName] = useState(who?.name ?? "");
+  const [, once] = useOnce();
   async function save(): Promise<void> {
     if (await attempt(() => api("users.update", { user: who?.id, name: name.trim() }), "Your name is saved")) await findUser();
   }
@@ -54,7 +56,7 @@ function Profile(): JSX.Element {
         class={css["line"]}
         onSubmit={(event) => {
           event.preventDefault();
-          void save();
+          void once(save);
         }}
       >
         <label>

@@ -4,11 +4,14 @@ import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 
 import { ServerError } from "../api/client";
+import { useAsked } from "../parts/asked";
+import { focused } from "../parts/focused";
 import { wordsOf } from "../parts/Notice";
 import { query } from "../state/address";
 import {
   cameBackWith,
   findModes,
+  goOn,
   leaveForProvider,
   pathAfter,
   signIn,
@@ -16,7 +19,6 @@ import {
   signInByName,
   signInByProvider,
   type CameBack,
-  type Modes,
 } from "../state/signing";
 import css from "./SignIn.module.css";
 
@@ -25,7 +27,7 @@ const WRONG_LINK =
   "This link has been used, or is older than ten minutes. The command “apiserver link” prints another.";
 
 export function SignIn(): JSX.Element {
-  const [modes, setModes] = useState<Modes | null>(null);
+  const asked = useAsked("modes", findModes);
   const [name, setName] = useState("");
   const [password, setPassword] = useState("");
   const [busy, setBusy] = useState(false);
@@ -41,10 +43,13 @@ export function SignIn(): JSX.Element {
       await way();
     } catch (error) {
       setBusy(false);
-      setPassword("");
       if (!(error instanceof Error)) throw error;
       if (error instanceof ServerError && error.status === 429) setWait(Math.ceil(error.retryAfter ?? 1) || 1);
-      else setFailure(wrong && error instanceof ServerError && error.status === 401 ? wrong : wordsOf(error));
+      else if (!wrong || !(error instanceof ServerError) || error.status !== 401) setFailure(wordsOf(error));
+      else {
+        setFailure(wrong);
+        setPassword((typed) => (typed === password ? "" : typed));
+      }
     }
   }
 
@@ -52,7 +57,7 @@ export function SignIn(): JSX.Element {
   function signInBy(way: () => Promise<void>, wrong: string): void {
     void attempt(async () => {
       await way();
-      goTo(next);
+      goOn(next);
     }, wrong);
   }
 
@@ -61,10 +66,10 @@ export function SignIn(): JSX.Element {
     const link = takeLink();
     const cameBack = takeCameBack();
     if (link) signInBy(() => signInByLink(link), WRONG_LINK);
-    else if (cameBack) void attempt(async () => goTo(await signInByProvider(cameBack)));
-    findModes().then(setModes, (error: Error) => setFailure(wordsOf(error)));
+    else if (cameBack) void attempt(async () => goOn(await signInByProvider(cameBack)));
   }, []);
 
+  const modes = asked.value;
   const needsPassword = modes?.password ?? true;
   const guest = modes?.guest;
   return (
@@ -84,7 +89,7 @@ export function SignIn(): JSX.Element {
             autocapitalize="none"
             spellcheck={false}
             required
-            autofocus
+            ref={focused}
             value={name}
             onInput={(event) => setName(event.currentTarget.value)}
           />
@@ -128,7 +133,7 @@ export function SignIn(): JSX.Element {
           </button>
         )}
         <p class={css["failure"]} role="alert">
-          {wait > 0 ? `Too many attempts have failed. Try again in ${wait} ${wait === 1 ? "second" : "seconds"}.` : failure}
+          {wait > 0 ? `Too many attempts have failed. Try again in ${wait} ${wait === 1 ? "second" : "seconds"}.` : failure || (asked.error ? wordsOf(asked.error) : "")}
         </p>
         <p class={css["hint"]}>
           {needsPassword
@@ -152,11 +157,6 @@ function takeCameBack(): CameBack | null {
   const cameBack = cameBackWith(location.search);
   if (cameBack !== null) history.replaceState(null, "", location.pathname);
   return cameBack;
-}
-
-/** Load the pages anew, as the user who has signed in. */
-function goTo(next: string | null): void {
-  location.replace(pathAfter(next, location.origin));
 }
 
 /** Seconds that become fewer by themselves. */

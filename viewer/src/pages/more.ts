@@ -7,4 +7,5 @@ export { Models } from "./Models";
 export { Report } from "./Report";
 export { Reports } from "./Reports";
 export { Settings } from "./Settings";
+export { SignIn } from "./SignIn";
 export { Usage } from "./Usage";

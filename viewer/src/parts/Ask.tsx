@@ -1,10 +1,12 @@
 /** A dialog that asks before something is done, and says what that means. It stays open if the server refuses. */
 
 import type { ComponentChildren, JSX } from "preact";
-import { useState } from "preact/hooks";
 
+import type { Place } from "../routes";
+import { go } from "../state/address";
 import css from "./Ask.module.css";
 import { Dialog } from "./Dialog";
+import { useOnce, useShown } from "./once";
 import { attempt } from "./Toast";
 
 interface Props {
@@ -14,19 +16,22 @@ interface Props {
   close: () => void;
   act: () => Promise<unknown>;
   done: string;
-  after: () => void;
+  after?: () => void;
+  /** The page that is shown then, but not to somebody who has closed the dialog meanwhile. */
+  to?: () => Place;
   children: ComponentChildren;
 }
 
-export function Ask({ title, button, danger, close, act, done, after, children }: Props): JSX.Element {
-  const [waiting, setWaiting] = useState(false);
+export function Ask({ title, button, danger, close, act, done, after, to, children }: Props): JSX.Element {
+  const [waiting, once] = useOnce();
+  const isShown = useShown();
   async function submit(): Promise<void> {
-    setWaiting(true);
-    const good = await attempt(act, done);
-    setWaiting(false);
-    if (!good) return;
-    close();
-    after();
+    if (!(await attempt(act, done))) return;
+    if (isShown()) {
+      close();
+      if (to) go(to());
+    }
+    after?.();
   }
   return (
     <Dialog title={title} onClose={close}>
@@ -34,7 +39,7 @@ export function Ask({ title, button, danger, close, act, done, after, children }
         class={css["form"]}
         onSubmit={(event) => {
           event.preventDefault();
-          void submit();
+          void once(submit);
         }}
       >
         {children}
@@ -42,7 +47,7 @@ export function Ask({ title, button, danger, close, act, done, after, children }
           <button type="button" onClick={close}>
             Cancel
           </button>
-          <button type="submit" class={danger ? "danger" : "primary"} disabled={waiting}>
+          <button type="submit" class={danger ? "danger" : "primary"} aria-busy={waiting}>
             {waiting ? "One moment…" : button}
           </button>
         </div>

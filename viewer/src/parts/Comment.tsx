@@ -1,9 +1,9 @@
 /** The comment of a run or a model: text of its users. With `save` it can be changed. */
 
 import type { JSX } from "preact";
-import { useState } from "preact/hooks";
 
 import css from "./Comment.module.css";
+import { useDraft } from "./draft";
 import { focused } from "./focused";
 import { Section } from "./Section";
 
@@ -14,18 +14,13 @@ interface Props {
 }
 
 export function Comment({ comment, save }: Props): JSX.Element | null {
-  const [draft, setDraft] = useState<string | null>(null);
+  const { draft, open, type, close, submit } = useDraft(save);
   if (!comment && !save) return null;
   const tools = save && draft === null && (
-    <button type="button" onClick={() => setDraft(comment ?? "")}>
+    <button type="button" onClick={() => open(comment ?? "")}>
       {comment ? "Edit" : "Add a comment"}
     </button>
   );
-  async function submit(): Promise<void> {
-    const wanted = draft ?? "";
-    setDraft(null);
-    if (!(await save?.(wanted))) setDraft(wanted);
-  }
   return (
     <Section title="Comment" tools={tools}>
       {draft === null ? (
@@ -35,22 +30,22 @@ export function Comment({ comment, save }: Props): JSX.Element | null {
           class={css["editor"]}
           onSubmit={(event) => {
             event.preventDefault();
-            void submit();
+            submit();
           }}
         >
           <textarea
             aria-label="Comment"
             rows={4}
-            value={draft}
-            ref={focused}
-            onInput={(event) => setDraft(event.currentTarget.value)}
+            value={draft.text}
+            ref={draft.refused ? null : focused}
+            onInput={(event) => type(event.currentTarget.value)}
             onKeyDown={(event) => {
-              if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) void submit();
-              if (event.key === "Escape") setDraft(null);
+              if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) submit();
+              if (event.key === "Escape") close();
             }}
           />
           <div class={css["buttons"]}>
-            <button type="button" onClick={() => setDraft(null)}>
+            <button type="button" onClick={close}>
               Cancel
             </button>
             <button type="submit" class="primary">

@@ -12,7 +12,7 @@ export function Copy({ text, what }: { text: string; what: string }): JSX.Elemen
       class={css["copy"]}
       title={`Copy the ${what}`}
       aria-label={`Copy the ${what}`}
-      onClick={() => copy(text, what)}
+      onClick={() => void copy(text, `Copied the ${what}`)}
     >
       <svg viewBox="0 0 16 16" width="12" height="12" aria-hidden="true" fill="none" stroke="currentColor" stroke-width="1.5">
         <rect x="5.5" y="5.5" width="8" height="8" rx="1.5" />
@@ -22,11 +22,11 @@ export function Copy({ text, what }: { text: string; what: string }): JSX.Elemen
   );
 }
 
-/** Copy a text and say so. */
-export async function copy(text: string, what: string): Promise<void> {
+/** Copy a text, and say so: `done`. */
+export async function copy(text: string, done: string): Promise<void> {
   try {
     await navigator.clipboard.writeText(text);
-    say(`Copied the ${what}`);
+    say(done);
   } catch {
     say("The browser does not let this page copy: select the text and copy it by hand", { bad: true });
   }

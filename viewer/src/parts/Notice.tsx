@@ -37,6 +37,30 @@ export function Empty({ title, children }: { title: string; children?: Component
   );
 }
 
+/** The server knows nothing of what is asked for. */
+export class NotThere extends Error {}
+
+interface MissingProps {
+  /** What it is: "run". */
+  what: string;
+  id: string;
+  /** What it was called, if it was there a moment ago. */
+  name?: string | undefined;
+  /** Links to go on by. */
+  children: ComponentChildren;
+}
+
+/** In the place of a thing that there is not. */
+export function Missing({ what, id, name, children }: MissingProps): JSX.Element {
+  const wasThere = name !== undefined;
+  return (
+    <Empty title={wasThere ? `This ${what} was deleted` : `There is no ${what} ${id}`}>
+      <p>{wasThere ? `It was called ${name}.` : "It was deleted, its address is wrong, or you may not see it."}</p>
+      <p>{children}</p>
+    </Empty>
+  );
+}
+
 export function wordsOf(error: Error): string {
   if (!(error instanceof ServerError)) return `This page has an error: ${error.message}`;
   if (error.status === 403) return `You may not do that: ${error.message}`;

@@ -31,14 +31,14 @@ export function say(text: string, { bad = false, action = null }: Partial<Pick<T
   setTimeout(() => drop(toast.id), 1000 * (bad ? SECONDS.bad : SECONDS.good));
 }
 
-/** Do something and say how it went: `done` if it is given, or the server's error in words. Answers whether it went well. */
+/** Do something and say how it went: `done` if it is given, or why it is not done. Answers whether it went well. */
 export async function attempt<T>(action: () => Promise<T>, done?: string | ((value: T) => string)): Promise<boolean> {
   try {
     const value = await action();
     if (done !== undefined) say(typeof done === "string" ? done : done(value));
     return true;
   } catch (error) {
-    say(wordsOf(error instanceof Error ? error : new Error(String(error))), { bad: true });
+    say(`Not done. ${wordsOf(error instanceof Error ? error : new Error(String(error)))}`, { bad: true });
     return false;
   }
 }

@@ -22,7 +22,7 @@ export function useArrival(place: Place): void {
     }
     const main = document.getElementById("content");
     if (!main) return;
-    if (!isBeside(main)) return;
+    if (document.activeElement !== main && main.contains(document.activeElement)) return;
     main.focus({ preventScroll: true });
     if (focusHeading(main)) return;
     const watch = new MutationObserver(() => focusHeading(main) && stop());
@@ -36,15 +36,9 @@ export function useArrival(place: Place): void {
   }, [where]);
 }
 
-/** Whether nothing within the page has the focus. */
-function isBeside(main: HTMLElement): boolean {
-  const active = document.activeElement;
-  return active === main || !main.contains(active);
-}
-
-/** Focus the heading; false if there is none yet. */
+/** Focus the heading, unless the focus has moved on; false if there is none yet. */
 function focusHeading(main: HTMLElement): boolean {
-  if (!isBeside(main)) return true;
+  if (document.activeElement !== main) return true;
   const heading = main.querySelector("h1");
   if (!heading) return false;
   heading.tabIndex = -1;

@@ -20,11 +20,12 @@ export interface Asked<T> {
  * never replaces a newer one's.
  *
  * `key` is text that says what is asked; null asks nothing. If `fresh` is true, an answer to another key is not kept.
+ * `version` grows when what is asked about has changed: then it is asked once more, as by `refresh`.
  */
 export function useAsked<T>(
   key: string | null,
   ask: (signal: AbortSignal) => Promise<T>,
-  { fresh = false }: { fresh?: boolean } = {},
+  { fresh = false, version = 0 }: { fresh?: boolean; version?: number } = {},
 ): Asked<T> {
   const [state, setState] = useState<{ key: string | null; value: T | null; error: Error | null; waiting: boolean }>({
     key: null,
@@ -62,11 +63,18 @@ export function useAsked<T>(
     );
     return () => stop.abort();
   }, [key, turn]);
-  useEffect(() => (key === null ? undefined : whenBack(again)), [key === null]);
   const refresh = useCallback(() => {
     if (now.current.asking) now.current.more = true;
     else again();
   }, []);
+  // Over a connection that is dead, no answer comes any more. Over any other, it may be on its way for long.
+  useEffect(() => (key === null ? undefined : whenBack((wasAway) => (wasAway ? again() : refresh()))), [key === null]);
+  const seen = useRef({ key, version });
+  useLayoutEffect(() => {
+    const before = seen.current;
+    seen.current = { key, version };
+    if (before.key === key && before.version !== version) refresh();
+  }, [key, version]);
   const stale = fresh && state.key !== key;
   return {
     value: stale ? null : state.value,

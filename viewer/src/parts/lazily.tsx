@@ -2,6 +2,7 @@
 
 import type { ComponentType, JSX } from "preact";
 
+import { noAnswer, ServerError, statusOf } from "../api/client";
 import { reload } from "../state/address";
 import { useAsked } from "./asked";
 import { Failed, Waiting } from "./Notice";
@@ -11,15 +12,20 @@ export function lazily<P extends object>(load: () => Promise<ComponentType<P>>):
   let found: ComponentType<P> | null = null;
   return function Lazily(props: P): JSX.Element {
     const asked = useAsked(found ? null : "load", async () => {
-      found = await load();
+      try {
+        found = await load();
+      } catch {
+        throw (await statusOf("/livez")) ? OTHER_BUILD : noAnswer();
+      }
     });
     if (found) {
       const Found = found;
       return <Found {...props} />;
     }
-    return asked.error ? <Failed error={UNREACHABLE} again={reload} /> : <Waiting />;
+    if (!asked.error) return <Waiting />;
+    return <Failed error={asked.error} again={asked.error instanceof ServerError ? asked.again : reload} />;
   };
 }
 
 /** The scripts of another build have other names. */
-const UNREACHABLE = new Error("a part of it could not be loaded; if the server was updated, load the page again");
+const OTHER_BUILD = new Error("a part of it could not be loaded; if the server was updated, load the page again");

@@ -141,12 +141,14 @@ export function Rows(props: Props): JSX.Element {
   );
 
   function onScroll(): void {
-    element.current!.toggleAttribute("data-aside", element.current!.scrollLeft > 0);
-    const now = element.current!.scrollTop;
+    const box = element.current;
+    if (!box) return; // a scroll is told late, when the rows may be gone
+    box.toggleAttribute("data-aside", box.scrollLeft > 0);
+    const now = box.scrollTop;
     if (Math.abs(now - where.current.scrolled) < 1) return; // it was us
     put(moved(scale, where.current, now));
     clearTimeout(settling.current);
-    settling.current = setTimeout(() => goTo(where.current.top), SETTLED);
+    settling.current = setTimeout(() => goTo(where.current.top, false), SETTLED);
   }
 
   function onKeyDown(event: KeyboardEvent): void {

@@ -36,6 +36,17 @@ export class Pages<T> {
     return this.#kept.get(Math.floor(row / this.#size))?.rows[row % this.#size];
   }
 
+  /** The number of the first row that is here and fits; of those that may have changed meanwhile only if no other fits. */
+  find(fits: (row: T) => boolean): number | null {
+    for (const wanted of [true, false]) {
+      for (const [number, { rows, fresh }] of this.#kept) {
+        const place = fresh === wanted ? rows.findIndex(fits) : -1;
+        if (place >= 0) return number * this.#size + place;
+      }
+    }
+    return null;
+  }
+
   /** Ask for the rows from `first` up to but not including `end`, and for no others. */
   want(first: number, end: number): void {
     const numbers = new Set<number>();

@@ -142,7 +142,9 @@ function Option({ id, found, chosen, open }: OptionProps): JSX.Element {
         open();
       }}
     >
-      <span class={css["title"]}>{found.title}</span>
+      <span class={css["title"]} title={found.title}>
+        {found.title}
+      </span>
       <span class={css["notes"]}>{found.notes.join(" · ")}</span>
       <span class={css["time"]}>
         <Ago time={found.time} />

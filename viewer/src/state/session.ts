@@ -17,27 +17,51 @@ export const user = signal<User | null>(null);
 
 /** Under this name the browser remembers who is signed in, so that its other tabs hear of it. */
 const WHO = "user";
+/** Who is signed in as far as this page has heard. */
+let known = remembered<string | null>(WHO, null);
+effect(() => {
+  if (signedIn.value) return;
+  user.value = null;
+  if (remembered(WHO, null) === known) remember(WHO, undefined); // else somebody has signed in by another tab since
+  known = null;
+});
 
 /** Ask who is signed in; `signedIn` tells whether anybody is. Throws ServerError if the server does not answer. */
 export async function findUser(): Promise<void> {
   try {
     user.value = (await api<{ user: User }>("users.get_current_user")).user;
+    remember(WHO, (known = user.value.id));
     signedIn.value = true;
   } catch (error) {
     if (!(error instanceof ServerError) || error.status !== 401) throw error;
-    user.value = null;
-    signedIn.value = false;
   }
-  remember(WHO, user.value?.id);
 }
 
-/** Load the page anew if somebody else has signed in by another tab, or if who is on this page has signed out there. */
-function checkUser(): void {
-  if (remembered<string | null>(WHO, null) !== (user.value?.id ?? null)) reload();
+/**
+ * The cookie and this sign-in end, also at the provider if the server says so. The pages are loaded anew, so that
+ * nothing of this user stays. Throws ServerError.
+ */
+export async function signOut(): Promise<void> {
+  const { url } = await api<{ url?: string }>("login.logout");
+  remember(WHO, undefined); // other tabs hear of it
+  location.assign(url ?? "/sign-in");
 }
-addEventListener("storage", (event) => event.key === keyOf(WHO) && checkUser());
+
+/**
+ * Another tab has signed out, or somebody has signed in there. A sign-out loads nothing anew, as somebody may already
+ * type a password here; another user does. What tabs hear may be late, so the server is asked who it is.
+ */
+function heard(): void {
+  const isKnown = user.value !== null || !signedIn.value;
+  const who = remembered<string | null>(WHO, null);
+  if (!isKnown || who === (user.value?.id ?? null)) return;
+  if (user.value && who) return reload();
+  signedIn.value = false;
+  findUser().catch(() => undefined); // without an answer the page for signing in stays
+}
+addEventListener("storage", (event) => event.key === keyOf(WHO) && heard());
 // The browser kept the page as it was, and goes back to it.
-addEventListener("pageshow", (event) => event.persisted && checkUser());
+addEventListener("pageshow", (event) => event.persisted && heard());
 
 /** Whether who is signed in may change a thing: guests change nothing, and nobody what another company shares. */
 export function mayEdit(thing: { readonly company?: { readonly id: string } | null }): boolean {

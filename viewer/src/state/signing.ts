@@ -1,6 +1,6 @@
-/** Signing in and out. The server answers with a cookie, which no script can read. */
+/** Signing in. The server answers with a cookie, which no script can read. */
 
-import { api, apiOnce } from "../api/client";
+import { apiOnce } from "../api/client";
 
 /** How people sign in here. */
 export interface Modes {
@@ -87,13 +87,9 @@ export function cameBackWith(query: string): CameBack | null {
   return { state, ...(code ? { code } : { error: error!.slice(0, 200) }), ...(iss && { iss }) };
 }
 
-/**
- * The cookie and this sign-in end, also at the provider if the server says so. The pages are loaded anew, so that
- * nothing of this user stays.
- */
-export async function signOut(): Promise<void> {
-  const { url } = await api<{ url?: string }>("login.logout");
-  location.assign(url ?? "/sign-in");
+/** Load the pages anew, as the user who has signed in, and go where `pathAfter` says. */
+export function goOn(next: string | null): void {
+  location.replace(pathAfter(next, location.origin));
 }
 
 /** Where to go after signing in: only to a path of this server, otherwise to the start. */

@@ -5,6 +5,7 @@ import { useState } from "preact/hooks";
 
 import { attempt, say } from "../parts/Toast";
 import { Menu } from "../parts/Menu";
+import { useOnce, useShown } from "../parts/once";
 import { counted } from "../parts/times";
 import { addressOf, go } from "../state/address";
 import css from "./Table.module.css";
@@ -38,6 +39,8 @@ export function Actions({ ids, project, shown, change, done, clear }: Props): JS
   const [asked, setAsked] = useState<Asked>(null);
   const [working, setWorking] = useState<{ did: string; tried: number; of: number } | null>(null);
   const [went, setWent] = useState<{ did: string; outcome: Outcome; names: ReadonlyMap<string, string> } | null>(null);
+  const [, once] = useOnce();
+  const isShown = useShown();
   const close = (): void => setAsked(null);
 
   /** `did`: what was done, such as "Archived". `note` is said behind it. Runs that it failed for stay selected. */
@@ -87,7 +90,8 @@ export function Actions({ ids, project, shown, change, done, clear }: Props): JS
   async function compare(): Promise<void> {
     const address = addressOf({ page: "compare", project }, { tasks: ids.join(",") });
     if (address.length <= LONG_ADDRESS) return go(address);
-    await attempt(async () => go(await shortened(address).catch(() => address)));
+    const short = await shortened(address).catch(() => address);
+    if (isShown()) go(short);
   }
 
   if (working) {
@@ -108,7 +112,7 @@ export function Actions({ ids, project, shown, change, done, clear }: Props): JS
         class="primary"
         disabled={ids.length < 2 || ids.length > MOST_COMPARED}
         title={ids.length > MOST_COMPARED ? `At most ${counted(MOST_COMPARED)} runs` : ids.length < 2 ? "Select two or more runs" : ""}
-        onClick={() => void compare()}
+        onClick={() => void once(compare)}
       >
         Compare
       </button>
@@ -128,7 +132,7 @@ export function Actions({ ids, project, shown, change, done, clear }: Props): JS
         type="button"
         disabled={ids.length > MOST_CLONED}
         title={ids.length > MOST_CLONED ? `At most ${MOST_CLONED} at once` : ""}
-        onClick={() => void clone()}
+        onClick={() => void once(clone)}
       >
         Clone
       </button>
@@ -136,11 +140,11 @@ export function Actions({ ids, project, shown, change, done, clear }: Props): JS
         Abort
       </button>
       {shown.archived ? (
-        <button type="button" onClick={() => void restore()}>
+        <button type="button" onClick={() => void once(restore)}>
           Restore
         </button>
       ) : (
-        <button type="button" onClick={() => void archive()}>
+        <button type="button" onClick={() => void once(archive)}>
           Archive
         </button>
       )}

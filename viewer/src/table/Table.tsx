@@ -15,13 +15,14 @@ import { counted } from "../parts/times";
 import { Rows, type RowsHandle } from "../scroll/Rows";
 import { adjust, go, query } from "../state/address";
 import { Actions } from "./Actions";
+import { useActive } from "./active";
 import { Bar } from "./Bar";
 import { contentOf } from "./Cell";
 import { columnOf, CURVE, isRight, isShort, textOf, type Column } from "./columns";
 import { Head, useWidths } from "./Head";
 import { marks } from "./marks";
 import { namesById, wantNames } from "./names";
-import type { Row, Runs, Section } from "./runs";
+import type { Row, Runs, Section, Spot } from "./runs";
 import { comparison, FEW_COLUMNS, parametersOf, shownOf, type Shown } from "./shown";
 import { Sparks } from "./sparks";
 import css from "./Table.module.css";
@@ -146,8 +147,9 @@ interface GridProps {
 function Grid(props: GridProps): JSX.Element {
   const { project, shown, change, runs, columns, widths, sparks, selected, setSelected, names } = props;
   const handle = useRef<RowsHandle>(null);
-  const [active, setActive] = useState<number | null>(null);
-  const anchor = useRef(0);
+  const { line: active, last, set: setActive } = useActive(runs);
+  /** The row that was selected last: its line then, and what it shows. */
+  const anchor = useRef<{ line: number; spot: Spot | null }>({ line: 0, spot: null });
   /** Whether Shift was down at the last click on a box: its change, which comes next, does not say. */
   const shift = useRef(false);
   const latest = useRef(selected);
@@ -179,8 +181,10 @@ function Grid(props: GridProps): JSX.Element {
     if (!row) return;
     const next = new Set(latest.current);
     const on = !next.has(row.id);
-    const [first, end] = withShift ? [Math.min(anchor.current, line), Math.max(anchor.current, line) + 1] : [line, line + 1];
-    anchor.current = line;
+    const { line: before, spot } = anchor.current;
+    const from = withShift ? ((spot && runs.lineOf(spot, before)) ?? before) : line;
+    const [first, end] = [Math.min(from, line), Math.max(from, line) + 1];
+    anchor.current = { line, spot: runs.spotAt(line) };
     await attempt(async () => {
       for (const id of end - first > 1 ? await runs.idsWithin(first, end) : [row.id]) on ? next.add(id) : next.delete(id);
     });
@@ -194,8 +198,8 @@ function Grid(props: GridProps): JSX.Element {
   }
 
   useKeys("Runs", [
-    { keys: ["j", "ArrowDown"], shown: "j ↓", does: "Next run", run: () => move((active ?? -1) + 1) },
-    { keys: ["k", "ArrowUp"], shown: "k ↑", does: "Run before", run: () => move((active ?? 1) - 1) },
+    { keys: ["j", "ArrowDown"], shown: "j ↓", does: "Next run", run: () => move((last ?? -1) + 1) },
+    { keys: ["k", "ArrowUp"], shown: "k ↑", does: "Run before", run: () => move((last ?? 1) - 1) },
     { keys: ["o"], shown: "o Enter", does: "Open the run, or a group", run: () => open(active) },
     { keys: ["x"], does: "Select the run", run: () => active !== null && void select(active, false) },
     { keys: ["X"], does: "Select all from the last selected one", run: () => active !== null && void select(active, true) },
@@ -209,8 +213,8 @@ function Grid(props: GridProps): JSX.Element {
       Enter: () => open(active),
       ArrowRight: () => active !== null && toggle(active, true),
       ArrowLeft: () => active !== null && toggle(active, false),
-      PageDown: () => move((active ?? 0) + fit),
-      PageUp: () => move((active ?? 0) - fit),
+      PageDown: () => move((last ?? 0) + fit),
+      PageUp: () => move((last ?? 0) - fit),
       Home: () => move(0),
       End: () => move(lines - 1),
       " ": () => active !== null && void select(active, event.shiftKey),

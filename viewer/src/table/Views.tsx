@@ -8,6 +8,7 @@ import { useAsked } from "../parts/asked";
 import { Dialog } from "../parts/Dialog";
 import { focused } from "../parts/focused";
 import { Menu, type MenuItem } from "../parts/Menu";
+import { useOnce, useShown } from "../parts/once";
 import { attempt, say } from "../parts/Toast";
 import { ALL } from "../routes";
 import { go, here } from "../state/address";
@@ -58,10 +59,7 @@ export function Views({ project }: { project: string }): JSX.Element {
         <Save
           project={project}
           onClose={() => setSaving(false)}
-          saved={() => {
-            setSaving(false);
-            asked.again();
-          }}
+          saved={asked.again}
         />
       )}
       {deleting && (
@@ -73,14 +71,7 @@ export function Views({ project }: { project: string }): JSX.Element {
                   {view.name}
                   {view.shared && " (for everybody)"}
                 </span>
-                <button
-                  type="button"
-                  class="danger"
-                  disabled={view.user !== user.value?.id && user.value?.role !== "admin"}
-                  onClick={() => void attempt(() => post(`/data/views/${encodeURIComponent(view.id)}/delete`, {}), `Deleted ${view.name}`).then(asked.again)}
-                >
-                  Delete
-                </button>
+                <Delete view={view} deleted={asked.again} />
               </li>
             ))}
           </ul>
@@ -88,6 +79,25 @@ export function Views({ project }: { project: string }): JSX.Element {
         </Dialog>
       )}
     </>
+  );
+}
+
+function Delete({ view, deleted }: { view: View; deleted: () => void }): JSX.Element {
+  const [busy, once] = useOnce();
+  async function act(): Promise<void> {
+    await attempt(() => post(`/data/views/${encodeURIComponent(view.id)}/delete`, {}), `Deleted ${view.name}`);
+    deleted();
+  }
+  return (
+    <button
+      type="button"
+      class="danger"
+      disabled={view.user !== user.value?.id && user.value?.role !== "admin"}
+      aria-busy={busy}
+      onClick={() => void once(act)}
+    >
+      Delete
+    </button>
   );
 }
 
@@ -106,14 +116,21 @@ async function copyShort(): Promise<void> {
 function Save({ project, onClose, saved }: { project: string; onClose: () => void; saved: () => void }): JSX.Element {
   const [name, setName] = useState("");
   const [shared, setShared] = useState(false);
+  const [busy, once] = useOnce();
+  const isShown = useShown();
+  async function save(): Promise<void> {
+    const view = { address: here.value, name: name.trim(), project, shared };
+    if (!(await attempt(() => post("/data/views", view), `Saved ${view.name}`))) return;
+    if (isShown()) onClose();
+    saved();
+  }
   return (
     <Dialog title="Save this view" onClose={onClose}>
       <form
         class={css["form"]}
         onSubmit={(event) => {
           event.preventDefault();
-          const view = { address: here.value, name: name.trim(), project, shared };
-          void attempt(() => post("/data/views", view), `Saved ${view.name}`).then((went) => went && saved());
+          void once(save);
         }}
       >
         <label>
@@ -128,7 +145,7 @@ function Save({ project, onClose, saved }: { project: string; onClose: () => voi
           view of the same name is replaced.
         </p>
         <div class={css["buttons"]}>
-          <button type="submit" class="primary" disabled={!name.trim()}>
+          <button type="submit" class="primary" disabled={!name.trim()} aria-busy={busy}>
             Save
           </button>
         </div>

@@ -70,6 +70,22 @@ export function columnOf(name: string): Column {
   return { name, title: name, note: "", kind: "text", width: 140 };
 }
 
+/** Slashes at which the name of a metric may end, as on the server. */
+const MOST_READINGS = 8;
+
+/**
+ * What `metric/variant` may stand for, as both may have slashes. Of each run, the first of these counts that it has, as on
+ * the server: `loss/train/top1` is `top1` of `loss/train`, or `train/top1` of `loss`.
+ */
+export function readingsOf(curve: string): readonly (readonly [metric: string, variant: string])[] {
+  const parts = curve.split("/");
+  const ends = parts.slice(1).map((_, end) => end + 1);
+  return ends
+    .reverse()
+    .slice(0, MOST_READINGS)
+    .map((end) => [parts.slice(0, end).join("/"), parts.slice(end).join("/")]);
+}
+
 /** The columns with another one: a number of a curve or a parameter behind the last of its kind, others at the end. */
 export function withColumn(columns: readonly string[], name: string): readonly string[] {
   const { kind } = columnOf(name);

@@ -28,6 +28,6 @@ export async function factsOf(project: string, inside: boolean, signal?: AbortSi
   ]);
   return {
     parameters: parameters.parameters.map(({ section, name }) => `hyperparams.${section}/${name}`),
-    curves: metrics.metrics.map(({ metric, variant }) => `${metric}/${variant}`),
+    curves: [...new Set(metrics.metrics.map(({ metric, variant }) => `${metric}/${variant}`))],
   };
 }

@@ -20,6 +20,12 @@ export type Row = Readonly<Record<string, unknown>> & {
   readonly project: string | null;
 };
 
+/** What a line shows, whichever line it has later: a run in its section, or the heading of the section (null). */
+export interface Spot {
+  readonly section: string;
+  readonly run: string | null;
+}
+
 export interface Question {
   readonly project: string;
   readonly shown: Shown;
@@ -100,6 +106,26 @@ export class Runs {
   row(line: number): Row | undefined {
     const at = this.layout.at(line);
     return at && at.row >= 0 ? this.sections[at.part]?.pages.get(at.row) : undefined;
+  }
+
+  /** What a line shows; null if its row is not here. */
+  spotAt(line: number): Spot | null {
+    const at = this.layout.at(line);
+    const section = at && this.sections[at.part];
+    if (!section) return null;
+    if (at.row < 0) return { section: section.key, run: null };
+    const row = section.pages.get(at.row);
+    return row ? { section: section.key, run: row.id } : null;
+  }
+
+  /** The line of a spot now, which was at a line before; null if its row is not here any more. */
+  lineOf({ section: key, run }: Spot, before: number): number | null {
+    const there = this.spotAt(before);
+    if (there?.section === key && there.run === run) return before;
+    const part = this.sections.findIndex((one) => one.key === key);
+    const section = this.sections[part];
+    const row = run === null ? -1 : section?.open ? section.pages.find(({ id }) => id === run) : null;
+    return section && row !== null && row !== undefined ? this.layout.lineOf({ part, row }) : null;
   }
 
   /** The lines that are seen: their rows are asked for. */

@@ -3,6 +3,7 @@
 import { bytes } from "../api/client";
 import { curvesOf } from "../api/columns";
 import type { Points } from "../chart/Spark";
+import { readingsOf } from "./columns";
 
 /** Curves of one question, and points of each. */
 const MOST_AT_ONCE = 100;
@@ -50,8 +51,8 @@ export class Sparks {
     this.#asked?.abort();
     const asked = (this.#asked = new AbortController());
     const wanted = ids.filter((id) => !this.#kept.has(id) || this.#stale.has(id));
-    const cut = this.curve.lastIndexOf("/");
-    const names = { metric: this.curve.slice(0, cut), variant: this.curve.slice(cut + 1) };
+    const readings = readingsOf(this.curve);
+    const names = { metric: readings.map(([metric]) => metric), variant: readings.map(([, variant]) => variant) };
     try {
       for (let first = 0; first < wanted.length; first += MOST_AT_ONCE) {
         const some = wanted.slice(first, first + MOST_AT_ONCE);
@@ -64,9 +65,11 @@ export class Sparks {
           this.#kept.set(id, none);
           this.#stale.delete(id);
         }
-        for (const { task, x, columns } of found) {
-          const y = columns["mean"];
-          if (task && y) this.#kept.set(task, { x, y });
+        for (const [metric, variant] of readings.toReversed()) {
+          for (const { task, x, columns, ...names } of found) {
+            const y = columns["mean"];
+            if (task && y && names.metric === metric && names.variant === variant) this.#kept.set(task, { x, y });
+          }
         }
         for (const old of [...this.#kept.keys()].slice(0, Math.max(0, this.#kept.size - MOST))) this.#kept.delete(old);
         this.version++;

@@ -97,6 +97,13 @@ test("points that lie far apart get dots, and those without a neighbour", () => 
   assert.deepEqual(dots(many, all, 1), [[25, 90]]);
 });
 
+test("points on the edges of the plane get dots and crosses, those outside of it none", () => {
+  const middle = { x: { ...PLANE.x, min: 1, max: 3 }, y: { ...PLANE.y, min: 1, max: 3 } };
+  assert.deepEqual(dots(points([0, 1, 3, 2, 0]), middle, 1), [[0, 100], [50, 0], [100, 50]]);
+  assert.deepEqual(dots(points([2, 0.5, 3.5, 2, 2]), middle, 1), [[100, 50]]);
+  assert.deepEqual(holes(points([NaN, NaN, 1, NaN, NaN]), middle), [0, 100]);
+});
+
 test("numbers that are none are found", () => {
   assert.deepEqual(holes(points([1, NaN, 1]), PLANE), [10]);
   assert.deepEqual(holes({ ...points([1, 1, 1]), wrong: Float64Array.of(0, 0, 3) }, PLANE), [20]);

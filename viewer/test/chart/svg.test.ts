@@ -33,3 +33,10 @@ test("the extremes of a group lie behind its band, and both behind its mean", ()
 test("what was smoothed lies behind", () => {
   assert.deepEqual(paths({ faint: points([5, 7], [4, 6], [6, 8]) }), ["M0 64L100 44L100 64L0 84L0 64", "M0 74L100 54", "M0 74L100 74"]);
 });
+
+test("points that lie far apart have dots in front of all lines, whole ones on the edges", () => {
+  const [line, ...dots] = svgOf([{ key: "a", name: "a", colour: ["#111", "#eee"], metric: "loss", variant: "", task: null, points: points([0, 10]) }], PLANE, STYLE)
+    .split("</g>");
+  assert.ok(!line!.includes("<circle"));
+  assert.deepEqual([...dots.join("").matchAll(/cx="([^"]*)" cy="([^"]*)"/g)].map(([, x, y]) => [x, y]), [["0.00", "124.00"], ["100.00", "24.00"]]);
+});

@@ -102,7 +102,9 @@ function Heads({ details, runs, base, colours }: CompareProps & { details: reado
         {details.map((one) => (
           <th key={one.id} scope="col">
             <span class={css["dot"]} style={{ background: colours.get(one.id) }} />
-            {one.name}
+            <span class={css["run"]} title={one.name}>
+              {one.name}
+            </span>
             {runs[base]?.id === one.id && <span class={css["base"]}>base</span>}
           </th>
         ))}

@@ -16,7 +16,7 @@ import { PlotCard } from "../../parts/PlotCard";
 import { counted } from "../../parts/times";
 import type { Metric, SampleType } from "../run/samples";
 import { show, type CompareProps } from "./props";
-import { imagesOfAll, iterationsBeside, metricsOfAll, plotsOfAll, useNewSamples, type Sample } from "./samples";
+import { imagesOfAll, iterationsBeside, metricsOfAll, plotsOfAll, useNewSamples, type Sample, type SideBySide } from "./samples";
 import css from "./SamplesTab.module.css";
 
 /** So many runs are shown side by side: each plot takes the browser some time. */
@@ -40,7 +40,7 @@ function SamplesTab(props: Props): JSX.Element {
   const some = shown.slice(0, MOST_RUNS).map((row) => runs[row]!);
   const ids = some.map(({ id }) => id);
   const version = useNewSamples(ids, type);
-  const asked = useAsked(`${ids.join()} ${version}`, (signal) => metricsOfAll(ids, type, signal));
+  const asked = useAsked(ids.join(), (signal) => metricsOfAll(ids, type, signal), { version });
   const [known, setKnown] = useState<ReadonlySet<number>>(new Set());
   const learn = useCallback((iterations: readonly number[]) => {
     setKnown((before) => (iterations.every((one) => before.has(one)) ? before : new Set([...before, ...iterations])));
@@ -99,12 +99,13 @@ function Section({ some, metric, version, view, what, colours, learn, step }: Se
   const element = useRef<HTMLElement>(null);
   const seen = useSeen(element);
   const ids = some.map(({ id }) => id);
-  const key = seen ? JSON.stringify([ids, metric, view.iter, version]) : null;
-  const asked = useAsked(key, async (signal) => {
+  const key = seen ? JSON.stringify([ids, metric, view.iter]) : null;
+  const ask = async (signal: AbortSignal): Promise<SideBySide & { of: readonly string[] }> => {
     const found = await (what === "plots" ? plotsOfAll : imagesOfAll)(ids, metric, view.iter, signal);
     learn(found.iterations);
     return { ...found, of: ids };
-  });
+  };
+  const asked = useAsked(key, ask, { version });
   // The last answer stays while the next one is on its way: it may be about other runs.
   const sampleOf = (samples: readonly (Sample | null)[], id: string): Sample | null => samples[asked.value!.of.indexOf(id)] ?? null;
   return (

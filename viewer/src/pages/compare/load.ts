@@ -30,7 +30,7 @@ export function useRuns(project: string, ids: readonly string[], where: string |
   const runs = useCurrent(asked.value);
   // There is no stream of all projects together: a filter over them finds new runs when the page is loaded anew.
   const follows = byFilter && project !== ALL;
-  useEffect(() => (follows ? onNewRuns(project, found.again) : undefined), [project, follows]);
+  useEffect(() => (follows ? onNewRuns(project, found.refresh) : undefined), [project, follows]);
   return { runs, error: found.error ?? asked.error, again: found.error ? found.again : asked.again };
 }
 
@@ -109,8 +109,8 @@ function onChanges(loaded: readonly Run[], show: (runs: readonly Run[]) => void)
   };
 }
 
-/** Calls `again` when runs of a project come or change their status, at most every other second. */
-function onNewRuns(project: string, again: () => void): () => void {
+/** Calls `changed` when runs of a project come or change their status, at most every other second. */
+function onNewRuns(project: string, changed: () => void): () => void {
   const known = new Map<string, string>();
   let timer: ReturnType<typeof setTimeout> | undefined;
   const end = follow({ projects: [project] }, (change) => {
@@ -120,7 +120,7 @@ function onNewRuns(project: string, again: () => void): () => void {
     if (before === change.status) return;
     timer ??= setTimeout(() => {
       timer = undefined;
-      again();
+      changed();
     }, 2000);
   });
   return () => {

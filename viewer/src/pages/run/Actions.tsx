@@ -9,7 +9,6 @@ import { useAsked } from "../../parts/asked";
 import { Menu, type MenuItem } from "../../parts/Menu";
 import { attempt, say } from "../../parts/Toast";
 import { ALL } from "../../routes";
-import { go } from "../../state/address";
 import { isArchived, whyNot, type ActionName } from "../../table/possible";
 import { WhatGoes } from "../../table/WhatGoes";
 import { ProjectField } from "./ProjectField";
@@ -105,7 +104,7 @@ export function Actions({ task, changed }: Props): JSX.Element {
           close={close}
           act={() => api("tasks.delete", { task: task.id })}
           done={`${task.name} is deleted`}
-          after={() => go({ page: "runs", project: task.project?.id ?? ALL })}
+          to={() => ({ page: "runs", project: task.project?.id ?? ALL })}
         >
           <p>
             <strong>{task.name}</strong> goes, and can't be brought back, with:
@@ -128,16 +127,22 @@ function Clone({ task, close }: { task: Task; close: () => void }): JSX.Element 
       close={close}
       act={async () => {
         const where = project === task.project?.name ? { new_task_project: task.project.id } : { new_project_name: project };
-        const body = { task: task.id, new_task_name: name, new_task_parent: task.id, ...(project && where) };
+        const body = { task: task.id, new_task_name: name.trim(), new_task_parent: task.id, ...(project && where) };
         id = (await api<{ id: string }>("tasks.clone", body)).id;
       }}
-      done="This is the clone. Change its parameters, then enqueue it."
-      after={() => go({ page: "run", project: ALL, task: id, tab: "overview" })}
+      done="The clone is a draft: change its parameters, then enqueue it."
+      to={() => ({ page: "run", project: ALL, task: id, tab: "overview" })}
     >
       <p>A draft with the same script, parameters and configuration, without results.</p>
       <label>
         Name
-        <input value={name} required onInput={(event) => setName(event.currentTarget.value)} />
+        <input
+          value={name}
+          required
+          pattern=".*\S.*"
+          title="A name needs more than spaces"
+          onInput={(event) => setName(event.currentTarget.value)}
+        />
       </label>
       <ProjectField value={project} onInput={setProject} />
     </Ask>

@@ -22,7 +22,7 @@ import { imagesOf, metricsOf, useSamples, type Metric } from "./samples";
 
 export function ImagesTab({ task }: TabProps): JSX.Element {
   const version = useSamples(task.id, "training_debug_image");
-  const asked = useAsked(`${task.id} ${version}`, (signal) => metricsOf(task.id, "training_debug_image", signal));
+  const asked = useAsked(task.id, (signal) => metricsOf(task.id, "training_debug_image", signal), { version });
   if (asked.error && !asked.value) return <Failed error={asked.error} again={asked.again} />;
   if (!asked.value) return <Waiting what="Looking for images" />;
   if (!asked.value.length) {
@@ -64,7 +64,7 @@ function Section({ task, metric, beside }: { task: string; metric: Metric; besid
   const view = query.value.get("view") ?? "";
   const seen = useSeen(element) || view.startsWith(`${name}/`);
   const version = useSamples(task, "training_debug_image", name);
-  const asked = useAsked(seen ? `${task} ${name} ${version}` : null, (signal) => imagesOf(task, name, signal));
+  const asked = useAsked(seen ? `${task} ${name}` : null, (signal) => imagesOf(task, name, signal), { version });
   const series = useMemo(() => seriesOf(asked.value ?? [], variants), [asked.value, variants.join("\n")]);
   const iterations = useMemo(() => iterationsOf(series), [series]);
   const chosen = chosenIn(query.value);

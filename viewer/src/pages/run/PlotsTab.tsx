@@ -1,15 +1,17 @@
 /** The tab "Plots" of a run: a section for each metric, with the plots of its variants at one iteration. */
 
 import type { JSX } from "preact";
-import { useRef, useState } from "preact/hooks";
+import { useRef } from "preact/hooks";
 
 import { Board } from "../../frame/Board";
 import { useAsked } from "../../parts/asked";
 import { IterationSlider } from "../../parts/IterationSlider";
 import { useSeen } from "../../parts/near";
 import { Empty, Failed, Waiting } from "../../parts/Notice";
+import { useOnce } from "../../parts/once";
 import { PlotCard } from "../../parts/PlotCard";
-import { adjust, query } from "../../state/address";
+import { attempt } from "../../parts/Toast";
+import { adjust, place, query } from "../../state/address";
 import type { TabProps } from "../Run";
 import { choose, chosenIn, iterationOf } from "./chosen";
 import { SampleBar } from "./SampleBar";
@@ -18,7 +20,7 @@ import { metricsOf, newestPlots, plotsAt, plotsBeside, useSamples, type Metric, 
 
 export function PlotsTab({ task }: TabProps): JSX.Element {
   const version = useSamples(task.id, "plot");
-  const asked = useAsked(`${task.id} ${version}`, (signal) => metricsOf(task.id, "plot", signal));
+  const asked = useAsked(task.id, (signal) => metricsOf(task.id, "plot", signal), { version });
   if (asked.error && !asked.value) return <Failed error={asked.error} again={asked.again} />;
   if (!asked.value) return <Waiting what="Looking for plots" />;
   if (!asked.value.length) {
@@ -60,23 +62,24 @@ function Section({ task, metric: { metric, variants } }: { task: string; metric:
   const chosen = chosenIn(query.value);
   const at = iterationOf(chosen, metric);
   const walked = useRef<PlotsAt | null>(null);
-  const key = seen ? `${task} ${metric} ${at ?? `newest ${version}`}` : null;
-  const asked = useAsked(key, (signal) => {
+  const key = seen ? `${task} ${metric} ${at ?? "newest"}` : null;
+  const ask = (signal: AbortSignal): Promise<PlotsAt> => {
     const known = walked.current;
     return known?.plots[0]?.iter === at && at !== null ? Promise.resolve(known) : plotsAt(task, metric, at, signal);
-  });
+  };
+  const asked = useAsked(key, ask, { version: at === null ? version : 0 });
   const found = asked.value;
-  const [stepping, setStepping] = useState(false);
+  const [, once] = useOnce();
+  const latest = useRef(at);
+  latest.current = at;
   async function step(by: -1 | 1): Promise<void> {
-    if (!found || stepping) return;
-    setStepping(true);
-    try {
-      walked.current = await plotsBeside(task, found, by);
-      const next = walked.current?.plots[0]?.iter;
-      if (next !== undefined) adjust(choose(chosenIn(query.value), metric, next));
-    } finally {
-      setStepping(false);
-    }
+    if (!found) return;
+    const from = place.value;
+    const beside = await plotsBeside(task, found, by);
+    const next = beside?.plots[0]?.iter;
+    if (next === undefined || place.value !== from || latest.current !== at) return; // the user has gone on meanwhile
+    walked.current = beside;
+    adjust(choose(chosenIn(query.value), metric, next));
   }
   const shown = found?.plots.filter(({ variant }) => variants.includes(variant)) ?? [];
   const missing = found ? variants.filter((variant) => !shown.some((plot) => plot.variant === variant)) : [];
@@ -93,7 +96,7 @@ function Section({ task, metric: { metric, variants } }: { task: string; metric:
             at={iter}
             newest={at === null}
             onChoose={(iteration) => adjust(choose(chosen, metric, iteration))}
-            onStep={(by) => void step(by)}
+            onStep={(by) => void once(() => attempt(() => step(by)))}
           />
         )}
       </header>

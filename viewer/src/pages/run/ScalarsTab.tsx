@@ -19,7 +19,7 @@ import { useView } from "./useView";
 
 export function ScalarsTab({ task }: TabProps): JSX.Element {
   const single = useAsked(task.id, (signal) => singleValues(task.id, signal));
-  const asked = useMetrics(task.id, single.again);
+  const asked = useMetrics(task.id, single.refresh);
   const [view, onView] = useView(`pins.${task.project?.id ?? ""}`);
   /** How many lines a chart has, of those that were asked to show more. */
   const [more, setMore] = useState<ReadonlyMap<string, number>>(new Map());

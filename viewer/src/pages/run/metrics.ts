@@ -29,7 +29,7 @@ export function useMetrics(task: string, onNew?: () => void): Asked<Metrics> {
     });
     function askAgain(): void {
       timer = undefined;
-      asked.again();
+      asked.refresh();
       latest.current.onNew?.();
     }
     return () => {

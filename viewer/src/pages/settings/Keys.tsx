@@ -10,6 +10,7 @@ import { useAsked } from "../../parts/asked";
 import { Dialog } from "../../parts/Dialog";
 import { LongText } from "../../parts/LongText";
 import { Failed } from "../../parts/Notice";
+import { useOnce } from "../../parts/once";
 import { Section } from "../../parts/Section";
 import { attempt } from "../../parts/Toast";
 import { user } from "../../state/session";
@@ -76,6 +77,7 @@ export function Keys(): JSX.Element {
   const [made, setMade] = useState<{ access_key: string; secret_key: string } | null>(null);
   const [revoking, setRevoking] = useState<Key | null>(null);
   const keys = asked.value?.credentials ?? [];
+  const [making, once] = useOnce();
   const mayMake = user.value?.role !== "guest";
   async function create(): Promise<void> {
     await attempt(async () => {
@@ -85,7 +87,7 @@ export function Keys(): JSX.Element {
         ...(days && { expiration_sec: Number(days) * SECONDS_A_DAY }),
       };
       setMade((await api<{ credentials: { access_key: string; secret_key: string } }>("auth.create_credentials", body)).credentials);
-      setLabel("");
+      setLabel((typed) => (typed === label ? "" : typed));
     });
     asked.again();
   }
@@ -99,7 +101,7 @@ export function Keys(): JSX.Element {
       {asked.error && <Failed error={asked.error} again={asked.again} />}
       {keys.length > 0 && (
         <div class={css["scroll"]}>
-          <table class={css["table"]}>
+          <table class={`stacked ${css["table"]}`}>
             <thead>
               <tr>
                 <th scope="col">Key</th>
@@ -129,8 +131,8 @@ export function Keys(): JSX.Element {
                       key.label
                     )}
                   </td>
-                  <td title={key.project ? `Project ${key.project}` : undefined}>{allowed(key)}</td>
-                  <td>
+                  <td data-label="Allows" title={key.project ? `Project ${key.project}` : undefined}>{allowed(key)}</td>
+                  <td data-label="Last used">
                     {key.last_used ? <Ago time={key.last_used} /> : "never"}
                     {key.last_used_from && ` from ${key.last_used_from}`}
                   </td>
@@ -152,7 +154,7 @@ export function Keys(): JSX.Element {
           class={css["line"]}
           onSubmit={(event) => {
             event.preventDefault();
-            void create();
+            void once(create);
           }}
         >
           <label>
@@ -161,7 +163,7 @@ export function Keys(): JSX.Element {
           </label>
           <Choice label="It allows" value={scope} options={SCOPES} choose={setScope} />
           <Choice label="It ends" value={days} options={DAYS} choose={setDays} />
-          <button type="submit" class="primary">
+          <button type="submit" class="primary" aria-busy={making}>
             Make a key
           </button>
         </form>

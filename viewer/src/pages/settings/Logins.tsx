@@ -6,6 +6,7 @@ import { api } from "../../api/client";
 import { Ago } from "../../parts/Ago";
 import { useAsked } from "../../parts/asked";
 import { Failed } from "../../parts/Notice";
+import { useOnce } from "../../parts/once";
 import { Section } from "../../parts/Section";
 import { attempt } from "../../parts/Toast";
 import { user } from "../../state/session";
@@ -26,8 +27,11 @@ export function Logins(): JSX.Element {
   const asked = useAsked("logins", (signal) => api<{ sessions: Login[] }>("users.get_sessions", {}, signal));
   const logins = asked.value?.sessions ?? [];
   const mayEnd = user.value?.role !== "guest";
-  async function end(body: object, done: string): Promise<void> {
-    if (await attempt(() => api("users.end_sessions", body), done)) asked.again();
+  const [, once] = useOnce();
+  function end(body: object, done: string): void {
+    void once(async () => {
+      if (await attempt(() => api("users.end_sessions", body), done)) asked.again();
+    });
   }
   return (
     <Section title="Logins" count={logins.length}>
@@ -35,7 +39,7 @@ export function Logins(): JSX.Element {
       {asked.error && <Failed error={asked.error} again={asked.again} />}
       {logins.length > 0 && (
         <div class={css["scroll"]}>
-          <table class={css["table"]}>
+          <table class={`stacked ${css["table"]}`}>
             <thead>
               <tr>
                 <th scope="col">From</th>
@@ -51,7 +55,7 @@ export function Logins(): JSX.Element {
                 <tr key={login.id}>
                   <th scope="row">{login.worker || login.address}</th>
                   <td>{login.agent}</td>
-                  <td>
+                  <td data-label="Last used">
                     <Ago time={login.last_used} />
                   </td>
                   <td>
@@ -61,7 +65,7 @@ export function Logins(): JSX.Element {
                           <button
                             type="button"
                             aria-label={`End the login from ${login.worker || login.address}`}
-                            onClick={() => void end({ sessions: [login.id] }, "The login has ended")}
+                            onClick={() => end({ sessions: [login.id] }, "The login has ended")}
                           >
                             End
                           </button>
@@ -74,7 +78,7 @@ export function Logins(): JSX.Element {
         </div>
       )}
       {mayEnd && logins.length > 1 && (
-        <button type="button" onClick={() => void end({ others: true }, "All other logins have ended")}>
+        <button type="button" onClick={() => end({ others: true }, "All other logins have ended")}>
           End all others
         </button>
       )}

@@ -6,6 +6,7 @@ import { useState } from "preact/hooks";
 import { api } from "../../../api/client";
 import { Copy } from "../../../parts/Copy";
 import { SearchField } from "../../../parts/SearchField";
+import { useOnce, useShown } from "../../../parts/once";
 import { Section } from "../../../parts/Section";
 import { attempt } from "../../../parts/Toast";
 import { mayEdit } from "../../../state/session";
@@ -45,10 +46,8 @@ export function Parameters({ task, found, changed }: Props): JSX.Element {
         <Editor
           task={task}
           found={sections.flatMap(({ parameters }) => parameters)}
-          done={(saved) => {
-            setEditing(false);
-            if (saved) changed();
-          }}
+          close={() => setEditing(false)}
+          changed={changed}
         />
       ) : count ? (
         sections.map(({ section, parameters }) => (
@@ -113,29 +112,36 @@ function Value({ section, value }: { section: string; value: string }): JSX.Elem
   );
 }
 
-function Editor({ task, found, done }: { task: Task; found: Parameter[]; done: (saved: boolean) => void }): JSX.Element {
+interface EditorProps {
+  task: Task;
+  found: Parameter[];
+  close: () => void;
+  changed: () => void;
+}
+
+function Editor({ task, found, close, changed }: EditorProps): JSX.Element {
   // What others change meanwhile is no change of this user: it is neither shown here nor taken back.
   const [before] = useState(found);
   const [rows, setRows] = useState<Parameter[]>(before);
-  const [saving, setSaving] = useState(false);
+  const [saving, once] = useOnce();
+  const isShown = useShown();
   const change = (at: number, part: Partial<Parameter>): void =>
     setRows(rows.map((row, n) => (n === at ? { ...row, ...part } : row)));
   async function save(): Promise<void> {
-    setSaving(true);
     const { set, remove } = changesOf(before, rows);
     const saved = await attempt(async () => {
       if (set.length) await api("tasks.edit_hyper_params", { task: task.id, hyperparams: set });
       if (remove.length) await api("tasks.delete_hyper_params", { task: task.id, hyperparams: remove });
     }, "The parameters are saved");
-    setSaving(false);
-    if (saved) done(true);
+    if (saved && isShown()) close();
+    if (saved) changed();
   }
   return (
     <form
       class={css["editor"]}
       onSubmit={(event) => {
         event.preventDefault();
-        void save();
+        void once(save);
       }}
     >
       {rows.map((row, n) => {
@@ -168,10 +174,10 @@ function Editor({ task, found, done }: { task: Task; found: Parameter[]; done: (
           Add a parameter
         </button>
         <span class={css["space"]} />
-        <button type="button" onClick={() => done(false)}>
+        <button type="button" onClick={close}>
           Cancel
         </button>
-        <button type="submit" class="primary" disabled={saving}>
+        <button type="submit" class="primary" aria-busy={saving}>
           {saving ? "Saving…" : "Save"}
         </button>
       </div>

@@ -83,7 +83,7 @@ const FIELDS = [
 export async function details(task: string, signal: AbortSignal): Promise<Details> {
   const { tasks } = await api<{ tasks: Details[] }>("tasks.get_all_ex", { id: [task], only_fields: FIELDS, search_hidden: true }, signal);
   const [found] = tasks;
-  if (!found) throw new Error("there is no such run, or you may not see it");
+  if (!found) throw new Error("there is no such run any more");
   return found;
 }
 
