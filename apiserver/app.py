@@ -202,13 +202,14 @@ def _backend(settings: Settings, folder: DataFolder, files: FileStore) -> Backen
     key_uses = KeyUses(documents)
     connections = descriptors.connection_limit(settings.max_connections)
     counters, usages = Counters(), Usages(events, documents, folder.files)
-    last_metrics = LastMetrics(events, documents)
+    series_limit = SeriesLimit(events, settings.max_series_per_task)
+    last_metrics = LastMetrics(events, documents, series_limit.forget)
     return Backend(
         settings=settings,
         documents=documents,
         events=events,
         last_metrics=last_metrics,
-        series_limit=SeriesLimit(events, settings.max_series_per_task),
+        series_limit=series_limit,
         history=History(events, documents, days=settings.history_days),
         auth=Authenticator(
             settings.token_secret,

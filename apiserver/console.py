@@ -23,6 +23,7 @@ import urllib3
 from urllib3.exceptions import HTTPError
 
 from apiserver.importing.runs.server import Address
+from apiserver.refusals import reason, why_silent
 
 #: Milliseconds.
 WINDOW = 10_000
@@ -34,7 +35,6 @@ _PAUSE = 0.5
 _SILENCE = 45.0
 #: Seconds before another try, which double up to the second number.
 _RETRY, _LONGEST_RETRY = 1.0, 15.0
-_LONGEST_REASON = 300
 
 
 class LogsFailed(Exception):
@@ -205,12 +205,12 @@ class _Reader:
             answer = self._pool.request("GET", url, headers=sent, preload_content=False)
             if answer.status == 200:
                 return answer
-            reason = _reason(answer.read(2**16))
+            why = reason(answer.read(2**16))
         except (HTTPError, OSError) as error:
-            raise _Unavailable(f"the server does not answer: {error}") from error
+            raise _Unavailable(f"the server does not answer: {why_silent(error)}") from error
         if answer.status == 429 or answer.status >= 500:
-            raise _Unavailable(f"the server cannot answer now ({answer.status}): {reason}")
-        raise (_NoTask if answer.status == 404 else LogsFailed)(reason)
+            raise _Unavailable(f"the server cannot answer now ({answer.status}): {why}")
+        raise (_NoTask if answer.status == 404 else LogsFailed)(why)
 
 
 def _lines(answer: Any) -> Iterator[bytes]:
@@ -222,10 +222,3 @@ def _lines(answer: Any) -> Iterator[bytes]:
             yield from lines
     except (HTTPError, OSError) as error:
         raise _Unavailable(f"the server's answer broke off: {error}") from error
-
-
-def _reason(content: bytes) -> str:
-    try:
-        return str(orjson.loads(content)["error"]["message"])
-    except (orjson.JSONDecodeError, KeyError, TypeError):
-        return content[:_LONGEST_REASON].decode(errors="replace")

@@ -81,6 +81,8 @@ class DataFolder:
         """Raise DataFolderError if there is no such folder, as its name may have a typo; or if it is not whole."""
         if not self.root.exists():
             raise DataFolderError(f"there is no data folder '{self.root}'; the first start of a server makes it")
+        if not self.root.is_dir():
+            raise DataFolderError(f"cannot use the data folder: '{self.root}': it is no folder")
         self.require_whole()
 
     def make(self) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Mapping
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -44,6 +45,30 @@ def load(
     settings = Settings(**values)
     _check(settings)
     return settings
+
+
+def unknown_variables(environ: Mapping[str, str]) -> list[str]:
+    """The variables that are named like settings and are none, in a sentence each: others may set them, too."""
+    found = []
+    for variable in sorted(environ.keys() - _variables().values()):
+        if variable.startswith(ENVIRONMENT_PREFIX):
+            near = _nearest(variable.removeprefix(ENVIRONMENT_PREFIX).lower())
+            found.append(f"{variable}: {_no_such_setting(near and _variables()[near])}")
+    return found
+
+
+def _variables() -> dict[str, str]:
+    """By its name, the variable of each setting."""
+    return {item.name: ENVIRONMENT_PREFIX + item.name.upper() for item in setting_fields()}
+
+
+def _nearest(name: str) -> str:
+    """The setting that is meant by a name that no setting has; "" if none is near."""
+    return next(iter(get_close_matches(name, _variables(), n=1, cutoff=0.7)), "")
+
+
+def _no_such_setting(meant: str) -> str:
+    return f"there is no such setting; did you mean {meant}?" if meant else "there is no such setting"
 
 
 def _check(settings: Settings) -> None:
@@ -89,15 +114,15 @@ def _from_file(config: Path) -> dict[str, Any]:
 
 
 def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
-    named = {item.name: ENVIRONMENT_PREFIX + item.name.upper() for item in setting_fields()}
-    return {name: _parsed(name, environ[variable], variable) for name, variable in named.items() if variable in environ}
+    named = {name: variable for name, variable in _variables().items() if variable in environ}
+    return {name: _parsed(name, environ[variable], variable) for name, variable in named.items()}
 
 
 def _parsed(name: str, value: object, source: str) -> Any:
     """`value` in the setting's own type; `source` tells in errors where it was given."""
     item = next((item for item in setting_fields() if item.name == name), None)
     if item is None:
-        raise SettingsError(f"{source}: there is no such setting")
+        raise SettingsError(f"{source}: {_no_such_setting(_nearest(name))}")
     try:
         parsed = PARSERS[get_type_hints(Settings)[name]](value)
     except ValueError as error:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 _UNITS = ("kB", "MB", "GB", "TB", "PB")
-#: What the names of several things end with: "segments", "tasks or models", "log lines in the journal".
-_SEVERAL = re.compile(r"(?<!serie)s(?= or |$| in the journal$)")
+#: What the names of several things end with: "segments", "batches", "tasks or models", "log lines in the journal".
+_SEVERAL = re.compile(r"((?<=ch)e|(?<=sh)e|(?<=x)e|(?<=ss)e)?(?<!serie)s(?= or |$| in the journal$)")
 
 
 def shown_bytes(size: float) -> str:

@@ -39,6 +39,7 @@ from benchmarks.figures import FIGURES
 from benchmarks.peers import pages
 from benchmarks.run import QUICK, Run, Sizes
 from benchmarks.table import Table
+from tests import ending
 
 SECTIONS: dict[str, Callable[[Run], None]] = {
     "writing": writing.measure,
@@ -132,4 +133,4 @@ def _marked(text: str) -> Path:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(ending.run(main))

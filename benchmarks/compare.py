@@ -24,6 +24,7 @@ from pathlib import Path
 from benchmarks.bodies import log_lines, scalar_lines
 from benchmarks.processes import settled, timed_ms
 from benchmarks.server import Running
+from tests import ending
 from tests.harness import ADMIN_KEY, ADMIN_SECRET, Served, free_ports
 
 _HISTOGRAM = "events.scalar_metrics_iter_histogram"
@@ -161,4 +162,4 @@ def _tree(text: str) -> Path:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(ending.run(main))

@@ -43,16 +43,12 @@ class Sent:
 
 def send(sendings: Sequence[Sending]) -> Sent:
     """Start a process for each, and let all send at the same time."""
-    senders = [
-        subprocess.Popen(
-            [sys.executable, "-m", "benchmarks.sender", json.dumps(asdict(sending))],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        for sending in sendings
-    ]
+    senders: list[subprocess.Popen[str]] = []
     try:
+        for sending in sendings:
+            command = [sys.executable, "-m", "benchmarks.sender", json.dumps(asdict(sending))]
+            pipe = subprocess.PIPE
+            senders.append(subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True))
         for sender in senders:
             assert sender.stdout is not None
             if sender.stdout.readline() != "ready\n":

@@ -122,13 +122,14 @@ def running(folder: Path, settings: Mapping[str, str] | None = None, *, scanner:
     if not scanner:
         environment["PYTHONPATH"] = str(_without_scanner(folder))
     server = Served(folder / "data", port, files_port, environment, cold=WARM not in os.environ)
-    server.start()
     try:
+        server.start()
         found = Running(server)
         yield found
         found.connection.close()
     finally:
-        server.stop()
+        if server.process is not None:
+            server.stop()
 
 
 def _without_scanner(folder: Path) -> Path:

@@ -109,7 +109,7 @@ async def test_the_openapi_document_has_every_address_and_nothing_else(api: Api)
             served.add((path, "GET"))
         elif path == "/v1/metrics":
             served.add((path, "POST"))
-        elif not path.endswith(("/{rest}", "/{path}")):  # which refuse what is not there
+        elif path != "/data" and not path.endswith(("/{rest}", "/{path}")):  # which refuse what is not there
             assert route.methods
             served |= {(path, method) for method in route.methods if method != "HEAD"}
     assert described == served
@@ -118,6 +118,16 @@ async def test_the_openapi_document_has_every_address_and_nothing_else(api: Api)
         answer = await api.raw(method, address)
         assert answer.status_code not in (405, 501), (method, address)
         assert "There is no address" not in answer.text
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/events.add", "/files/x", "/v1/metrics", "/livez", "/openapi.json", "/data/projects", "/api/v1/jobs/x/metrics"],
+)
+async def test_whoever_refuses_a_method_says_which_there_are(api: Api, path: str) -> None:
+    answer = await api.raw("TRACE", path)
+    assert answer.status_code == 405
+    assert {"GET", "POST"} & set(answer.headers["allow"].split(", "))
 
 
 async def test_errors_of_data_are_described_as_they_are(api: Api) -> None:

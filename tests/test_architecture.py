@@ -45,6 +45,7 @@ ALLOWED = {
     "data_folder": set(),
     "formats": {"__version__", "data_folder", "operating.escaping", "settings", "stores.sqlite_files"},
     "operating.escaping": set(),
+    "refusals": {"operating.escaping"},
     "sizes": set(),
     "stores.events": {
         "__version__",
@@ -53,6 +54,7 @@ ALLOWED = {
         "events",
         "off_loop",
         "resources",
+        "sizes",
         "stores.inspection",
         "stores.locks",
         "stores.migrations",
@@ -68,6 +70,7 @@ ALLOWED = {
         "json_structure",
         "off_loop",
         "resources",
+        "sizes",
         "stores.inspection",
         "stores.migrations",
         "stores.pages",
@@ -95,7 +98,7 @@ ALLOWED = {
     },
     "importing": {
         *("address", "copying", "data_folder", "events", "formats", "services", "settings", "stores.documents"),
-        *("extras", "operating.escaping", "sizes", "protobuf_wire", "stores.events", "stores.files"),
+        *("extras", "operating.escaping", "sizes", "protobuf_wire", "refusals", "stores.events", "stores.files"),
         "times",
     },
     # `stores/engine.py`, and the modules of this name in the packages of engines

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -113,6 +114,16 @@ def test_what_cannot_be_printed_is_said(
     said = capsys.readouterr()
     assert said.out == ""
     assert reason in said.err
+
+
+def test_who_follows_a_console_ends_that_by_ctrl_c(server: Served, task: str) -> None:
+    log(server, task, (1, "a"))
+    with printing(task, "-f") as process:
+        assert lines(process.stdout, 1) == ["a\n"]
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == 0
+        assert process.stderr is not None
+        assert process.stderr.read() == ""
 
 
 def test_a_reader_who_has_enough_is_no_error(server: Served, task: str) -> None:

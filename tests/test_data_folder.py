@@ -48,6 +48,13 @@ def test_a_file_in_the_way_is_named(tmp_path: Path, path: str, why: str) -> None
     assert str(caught.value) == f"cannot use the data folder: '{tmp_path / path}': {why}"
 
 
+def test_commands_that_look_at_a_folder_say_that_it_is_none(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(DataFolderError) as caught:
+        DataFolder(tmp_path / "file").require()
+    assert str(caught.value) == f"cannot use the data folder: '{tmp_path / 'file'}': it is no folder"
+
+
 def test_private_files_are_replaced_whole(tmp_path: Path) -> None:
     path = tmp_path / "x"
     path.write_text("a much longer text than the new one")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from hashlib import sha256
 from pathlib import Path
@@ -331,6 +332,93 @@ def test_a_task_belongs_to_its_user_again(server: Served, environment: dict[str,
     assert main(["import", "export", str(tmp_path / "export"), "--project", "again"]) == 0
     found = server.call("tasks.get_all", {"name": "^of bob$", "only_fields": ["user"]})["tasks"]
     assert [one["user"] for one in found] == [bob, bob]
+
+
+def test_what_is_missing_or_damaged_is_exported_again(
+    server: Served, environment: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    task = fill(server, server.files_url)
+    folder = tmp_path / "export"
+    command = ["export", "team", "--to", str(folder), "--files"]
+    assert main(command) == 0
+    whole = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    of_task = [f"tasks/{task}/scalars.parquet", f"tasks/{task}/events.ndjson"]
+    names = [*of_task, "files/team/picture.png", "files/team/data/x #1.txt", "files/team/net.bin"]
+    for name in names:
+        path = folder / name
+        for state, spoil in (("missing", path.unlink), ("damaged", lambda path=path: path.write_bytes(b"other"))):
+            spoil()
+            capsys.readouterr()
+            assert main(command) == 0
+            said = capsys.readouterr().err
+            assert f"note: {state}: {name} of the task one ü: it is exported again\n" in said
+            assert "tasks: 2 found, 1 exported, 1 exported before" in said
+            assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == whole
+    assert main(command) == 0
+    assert "tasks: 2 found, 0 exported, 2 exported before" in capsys.readouterr().err
+
+
+def test_a_file_that_was_not_exported_is_named_each_time(
+    server: Served, environment: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fill(server, server.files_url)
+    with server.client() as client:
+        client.delete(f"{server.files_url}/team/net.bin").raise_for_status()
+        command = ["export", "team", "--to", str(tmp_path / "export"), "--files"]
+        for _ in range(2):
+            assert main(command) == 1
+            said = capsys.readouterr().err
+            assert "problem: file /team/net.bin: " in said
+            assert '{"' not in said
+        client.put(f"{server.files_url}/team/net.bin", content=b"new").raise_for_status()
+        assert main(command) == 0
+    assert (tmp_path / "export" / "files" / "team" / "net.bin").read_bytes() == b"new"
+
+
+def test_a_damaged_file_that_the_server_lost_is_never_taken_for_whole(
+    server: Served, environment: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fill(server, server.files_url)
+    command = ["export", "team", "--to", str(tmp_path / "export"), "--files"]
+    assert main(command) == 0
+    (tmp_path / "export" / "files" / "team" / "picture.png").write_bytes(b"damaged")
+    with server.client() as client:
+        client.delete(f"{server.files_url}/team/picture.png").raise_for_status()
+    for _ in range(3):
+        capsys.readouterr()
+        assert main(command) == 1
+        assert "problem: file /team/picture.png: " in capsys.readouterr().err
+
+
+def test_an_artifact_that_was_uploaded_anew_is_exported_anew(
+    server: Served, environment: dict[str, str], tmp_path: Path
+) -> None:
+    task = fill(server, server.files_url)
+    command = ["export", "team", "--to", str(tmp_path / "export"), "--files"]
+    assert main(command) == 0
+    uri = f"{server.files_url}/team/data/x%20%231.txt"
+    with server.client() as client:
+        client.put(uri, content=b"new").raise_for_status()
+    artifact = {"key": "data", "type": "text", "uri": uri, "hash": sha256(b"new").hexdigest()}
+    server.call("tasks.add_or_update_artifacts", {"task": task, "artifacts": [artifact], "force": True})
+    assert main(command) == 0
+    assert (tmp_path / "export" / "files" / "team" / "data" / "x #1.txt").read_bytes() == b"new"
+
+
+def test_a_server_without_parquet_ends_the_export_at_once(
+    environment: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "arro3.py").write_text("raise ImportError")
+    path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    with served(tmp_path / "without", cold=True, variables={"PYTHONPATH": path}) as without:
+        monkeypatch.setenv("CLEARML_API_HOST", without.api_url)
+        project = without.call("projects.create", {"name": "team"})["id"]
+        for name in ("one", "other"):
+            without.call("tasks.create", {"name": name, "type": "training", "project": project})
+        assert main(["export", "team", "--to", str(tmp_path / "export")]) == 1
+    [said] = capsys.readouterr().err.splitlines()
+    assert said.startswith("apiserver: This server cannot make .parquet without an optional package. ")
+    assert "'make parquet' (or pip install '.[parquet]')" in said
 
 
 def test_what_cannot_be_exported(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from apiserver.setting_sources import load
+from apiserver.setting_sources import load, unknown_variables
 from apiserver.setting_values import FixedUser, GroupRole
 from apiserver.settings import Settings, SettingsError, masked, setting_fields, shown
 
@@ -27,6 +27,18 @@ def test_file_then_environment_then_flags(tmp_path: Path) -> None:
 
 def test_unrelated_environment_is_ignored() -> None:
     assert load(environ={"APISERVER_URL": "x", "PORT": "9"}) == Settings()
+
+
+def test_variables_that_are_named_like_settings_are_told_with_the_nearest_setting() -> None:
+    known = {f"APISERVER_{item.name.upper()}": "" for item in setting_fields()}
+    misspelled = ("APISERVER_PROT", "APISERVER_LOGLEVEL", "APISERVER_files_port", "APISERVER_LISTEN", "APISERVER_")
+    assert unknown_variables({**known, **dict.fromkeys(misspelled, "secret"), "PORT": "9", "APISERVERS": "x"}) == [
+        "APISERVER_: there is no such setting",
+        "APISERVER_LISTEN: there is no such setting",
+        "APISERVER_LOGLEVEL: there is no such setting; did you mean APISERVER_LOG_LEVEL?",
+        "APISERVER_PROT: there is no such setting; did you mean APISERVER_PORT?",
+        "APISERVER_files_port: there is no such setting; did you mean APISERVER_FILES_PORT?",
+    ]
 
 
 def test_networks_are_parsed() -> None:
@@ -173,7 +185,8 @@ def test_a_secret_is_not_repeated_in_an_error() -> None:
     ("content", "message"),
     [
         ("port = true", "port: True is not a whole number"),
-        ("prot = 1", "prot: there is no such setting"),
+        ("prot = 1", "prot: there is no such setting; did you mean port?"),
+        ("listen = 1", "listen: there is no such setting"),
         ("port = ", "apiserver.toml: "),
         ("allowed_origins = 3", "allowed_origins: 3 is not a list of origins"),
     ],

@@ -1,7 +1,8 @@
 """The command line: `apiserver serve`, `config`, `migrate`, `backup`, `restore`, `doctor`, `copy`, `import` and others.
 
 Each command has its flags beside what it does, in the module of its kind. What a command needs is imported when it
-runs, so that each starts fast. Exit codes: 0 success, 1 the command failed, 2 wrong usage or settings.
+runs, so that each starts fast. Exit codes: 0 success, 1 the command failed, 2 wrong usage or settings, 130 it
+was interrupted.
 """
 
 from __future__ import annotations
@@ -38,13 +39,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except CommandError as error:
         return _fail(error, error.code)
     except KeyboardInterrupt:
-        return 130
+        return _fail("interrupted", 130)
     except BrokenPipeError:  # nobody reads the output any more, as with `| head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0
 
 
-def _fail(error: Exception, code: int) -> int:
+def _fail(error: Exception | str, code: int) -> int:
     sys.stderr.write(f"apiserver: {error}\n")
     return code
 

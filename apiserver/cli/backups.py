@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from apiserver.cli.command import CommandError, Commands, add_command, say, say_progress
 from apiserver.operating.escaping import shown
-from apiserver.settings import Settings, SettingsError
+from apiserver.settings import EMBEDDED, Settings, SettingsError
 from apiserver.sizes import counted, shown_bytes
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def _place(settings: Settings, options: argparse.Namespace) -> Storage:
 
 
 def _backup(settings: Settings, options: argparse.Namespace) -> None:
-    from apiserver.data_folder import DataFolder
+    from apiserver.data_folder import DataFolder, DataFolderError
     from apiserver.operating.backup import checking, manifest, rereading
     from apiserver.operating.backup.making import make
     from apiserver.operating.backup.progress import GENTLY, Progress
@@ -105,6 +105,8 @@ def _backup(settings: Settings, options: argparse.Namespace) -> None:
             _fail_for([*map(str, wrong), *checking.advice(wrong)])
             say("all backups are well")
         else:
+            if EMBEDDED in (settings.events, settings.documents):
+                data.require()
             if not options.fast:
                 os.nice(19)
             progress = Progress(share=1.0 if options.fast else GENTLY)
@@ -116,6 +118,8 @@ def _backup(settings: Settings, options: argparse.Namespace) -> None:
                 backups, pieces = checking.forget(place, options.keep)
                 say(f"deleted: {counted(backups, 'older backups')}, {counted(pieces, 'pieces')}")
             rereading.look_again(place, data, progress)
+    except DataFolderError as error:
+        raise CommandError(str(error)) from error
     except BackupError as error:
         if options.tell:
             say_progress(f"{TELLS}{error.told}")

@@ -8,7 +8,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from apiserver.cli.command import ENGINE_FLAGS, CommandError, Commands, add_command, say, say_progress, whole_number
-from apiserver.settings import Settings
+from apiserver.settings import EMBEDDED, Settings
 
 if TYPE_CHECKING:
     from apiserver.operating.doctor.examination import Examined
@@ -29,14 +29,17 @@ def add(commands: Commands[argparse.ArgumentParser]) -> None:
 
 
 def _doctor(settings: Settings, options: argparse.Namespace) -> None:
+    from apiserver.data_folder import DataFolder, DataFolderError
     from apiserver.operating.doctor.examination import CannotLook, examine
     from apiserver.stores.documents.base import DocumentStoreError
     from apiserver.stores.events.base import EventStoreError
 
     tell = say_progress if sys.stderr.isatty() else lambda line: None
     try:
+        if EMBEDDED in (settings.events, settings.documents):
+            DataFolder(settings.data).require()
         examined = asyncio.run(examine(settings, checking=not options.usage, most=options.top, say=tell))
-    except (CannotLook, EventStoreError, DocumentStoreError) as error:
+    except (CannotLook, DataFolderError, EventStoreError, DocumentStoreError) as error:
         raise _cannot(error, settings) from error
     _print(examined, as_json=options.json)
     if options.repair and examined.repairable and (options.yes or _agrees(len(examined.repairable))):

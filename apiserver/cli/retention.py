@@ -109,10 +109,10 @@ def _json(gone: Gone) -> str:
 
 
 def _line(gone: Gone) -> str:
-    from apiserver.sizes import shown_bytes
+    from apiserver.sizes import counted, shown_bytes
     from apiserver.times import iso_millis
 
     size = f", {shown_bytes(gone.bytes)}" if gone.bytes else ""
     times = f"{iso_millis(gone.oldest)[:10]} to {iso_millis(gone.newest)[:10]}"
-    text = f"{gone.project or '-'}  {gone.name} ({gone.task})  {gone.events:,} {gone.type.plural}{size}, {times}"
+    text = f"{gone.project or '-'}  {gone.name} ({gone.task})  {counted(gone.events, gone.type.plural)}{size}, {times}"
     return shown(f"{text}; kept: {gone.keep}")

@@ -205,3 +205,6 @@ def _logs(settings: Settings, options: argparse.Namespace) -> None:
         print_logs(Wanted(options.task, options.tail, options.follow), where, sys.stdout)
     except LogsFailed as error:
         raise CommandError(str(error)) from error
+    except KeyboardInterrupt:
+        if not options.follow:  # who follows a console ends that so
+            raise

@@ -186,20 +186,22 @@ def _user_revoke(settings: Settings, options: argparse.Namespace) -> None:
 def _user_password(settings: Settings, options: argparse.Namespace) -> None:
     from apiserver.passwords import check_name
 
+    async def known(documents: DocumentStore) -> Document:
+        user = await _named(documents, settings, options.name)
+        if user.get("service"):
+            raise CommandError(f"'{options.name}' is a service account, which has no password")
+        return user
+
     async def give(documents: DocumentStore) -> None:
         from apiserver.services.access.password_login import set_password
 
-        user = await documents.find_one("users", {"company": settings.company, "name": options.name})
-        if user is None:
-            raise CommandError(f"there is no user '{options.name}'")
-        if user.get("service"):
-            raise CommandError(f"'{options.name}' is a service account, which has no password")
         await set_password(documents, user, hashed)
 
     try:
         check_name(options.name)
     except ValueError as error:
         raise CommandError(str(error)) from None
+    user = with_documents(settings, known)  # nobody types a password for a user who is not there
     hashed = _hash_of_password()
     with_documents(settings, give)
     note(settings, "user.password", name=options.name)

@@ -40,34 +40,35 @@ def conditions_filter(given: Any) -> Filter:
     """The filter for tasks that meet all of the conditions; 400 if one of them cannot be understood."""
     if not isinstance(given, list) or len(given) > MOST:
         raise validation_error(f"expected a list of up to {MOST} conditions", field="conditions")
-    return all_of([_condition(one) for one in given])
+    return all_of([_numbered(number, one) for number, one in enumerate(given)])
+
+
+def _numbered(number: int, given: Any) -> Filter:
+    """The filter of a condition; an error names its place in the list."""
+    try:
+        return _condition(given)
+    except ApiError as error:
+        raise validation_error(error.reason.removeprefix("conditions: "), field=f"conditions.{number}") from None
 
 
 def _condition(given: Any) -> Filter:
     match given:
         case [str(name), str(test), *values] if values and len(values) <= _MOST_VALUES:
-            field = _field(name)
+            field = field_of(name, "conditions")
         case _:
             raise _wrong("expected [column, test, value, …]")
     if test in _COMPARED:
-        return {field.path: _comparison(field, test, values)}
+        return {field.place: _comparison(field, test, values)}
     match test:
         case "contains" | "contains not":
             if len(values) > _MOST_TEXTS:
                 raise _wrong(f"'{test}' has up to {_MOST_TEXTS} texts")
-            found = AnyOf([{field.path: Matches(re.escape(_text(value)), any_case=True)} for value in values])
+            found = AnyOf([{field.place: Matches(re.escape(_text(value)), any_case=True)} for value in values])
             return found if test == "contains" else NoneOf([found])
         case "is" | "is not":
             equal = _one_of(field, values)
             return equal if test == "is" else NoneOf([equal])
     raise _wrong(f"there is no test '{test[:20]}': use {', '.join([*_COMPARED, *_OTHERS])}")
-
-
-def _field(name: str) -> Field:
-    try:
-        return field_of(name, "conditions")
-    except ApiError as error:
-        raise _wrong(error.message.removeprefix("conditions: ")) from None
 
 
 def _comparison(field: Field, test: str, values: list[Any]) -> query.Test:
@@ -85,9 +86,9 @@ def _comparison(field: Field, test: str, values: list[Any]) -> query.Test:
 def _one_of(field: Field, values: list[Any]) -> Filter:
     if any(isinstance(value, dict | list) for value in values):
         raise _wrong("expected texts and numbers")
-    ways: list[Filter] = [{field.path: In(values)}]
+    ways: list[Filter] = [{field.place: In(values)}]
     if None in values:
-        ways += [{field.path: empty} for empty in _EMPTY]
+        ways += [{field.place: empty} for empty in _EMPTY]
     return AnyOf(ways) if len(ways) > 1 else ways[0]
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Annotated, Any
 
@@ -26,7 +27,7 @@ from apiserver.services.project_tree import PROJECTS, with_subprojects
 from apiserver.services.queries import FURTHEST, all_of, build_filter, hide_hidden
 from apiserver.services.tasks.read import SPEC
 from apiserver.services.tasks.task_documents import TASKS
-from apiserver.stores.documents.query import AllOf, Document, Filter, In, Sort
+from apiserver.stores.documents.query import AllOf, AtLeast, Document, Filter, In, NoneOf, Sort
 from apiserver.stores.documents.scoped import VisibleDocuments
 from apiserver.times import epoch_millis
 
@@ -58,7 +59,8 @@ Columns = Annotated[
     Query(
         max_length=20_000,
         description="Names of columns, with commas between them: fields as the API names them, `hyperparams.Args/lr`, "
-        "`last:loss/train`, `min:…`, `max:…`, `mean:…`, `min_iter:…`. A name with a comma in it stands in quotes.",
+        "`last:loss/train`, `min:…`, `max:…`, `mean:…`, `min_iter:…`. A metric ends at the last slash or, where a task "
+        "has no such value, at one before it, up to the eighth from the end. A name with a comma stands in quotes.",
     ),
 ]
 Where = Annotated[
@@ -165,14 +167,24 @@ async def groups(
 
 async def _group_rows(call: DataCall, wanted: Filter, field: Field) -> AsyncGenerator[Batch, None]:
     documents = call.backend.visible_to(call.caller)
-    counting = partial(documents.count_items, TASKS, wanted, field.path, longest=_LONGEST_VALUE)
-    read = partial(counting, counted=answers.counter())
-    counts = await answers.held_page(read, lambda _: 0, first=True)  # reading has counted them already
+    counts = Counter[Any]()
+    for path, among in _parts(wanted, field):
+        counting = partial(documents.count_items, TASKS, among, path, longest=_LONGEST_VALUE)
+        read = partial(counting, counted=answers.counter())
+        counts.update(await answers.held_page(read, lambda _: 0, first=True))  # reading has counted them already
     groups = await asyncio.to_thread(_largest, counts)
     del counts
     if groups:
         values, tasks = zip(*groups, strict=True)
         yield Batch(len(groups), [list(values), list(tasks)])
+
+
+def _parts(wanted: Filter, field: Field) -> Iterator[tuple[str, Filter]]:
+    """The paths of a column, each with the tasks for which it counts: the last one also for those without a number."""
+    numbers: list[Filter] = [{path: AtLeast(-math.inf)} for path in field.paths]
+    for place, (path, number) in enumerate(zip(field.paths, numbers, strict=True)):
+        earlier, is_last = numbers[:place], place == len(numbers) - 1
+        yield path, AllOf([wanted, *([NoneOf(earlier)] if earlier else []), *([] if is_last else [number])])
 
 
 def _largest(counts: Mapping[Any, int]) -> list[tuple[bytes, int]]:
@@ -234,7 +246,7 @@ async def wanted_tasks(call: DataCall, project: str, where: str | None, *, recur
         conditions = conditions_filter(request.pop("conditions", None) or [])
         fields = build_filter(await with_subprojects(call.of("tasks.get_all"), request), SPEC)
     except ApiError as error:
-        raise bad_parameter("where", error.message) from None
+        raise bad_parameter("where", error.reason) from None
     return all_of([fields, hide_hidden(request), conditions])
 
 
@@ -266,7 +278,7 @@ def _where(call: DataCall, where: str | None) -> dict[str, Any]:
     try:
         return {**validate(given), "conditions": conditions}
     except ApiError as error:
-        raise bad_parameter("where", error.message) from None
+        raise bad_parameter("where", error.reason) from None
 
 
 def _is_filter(name: str) -> bool:
@@ -298,4 +310,9 @@ async def _task_rows(call: DataCall, ids: list[str], fields: Sequence[Field]) ->
 def _outermost(paths: Sequence[str]) -> list[str]:
     """The paths of which none lies inside another."""
     known = set(paths)
-    return [path for path in paths if not any(path.startswith(f"{other}.") for other in known)]
+    return [path for path in paths if known.isdisjoint(_above(path))]
+
+
+def _above(path: str) -> Iterator[str]:
+    names = path.split(".")
+    return (".".join(names[:length]) for length in range(1, len(names)))

@@ -139,7 +139,9 @@ async def of_task(
     format = chosen(call.request.path_params.get("ending"), call.headers.get("accept", ""), FORMATS)
     if offset is not None or limit is not None or numbers:
         if wanted != LineFilter() or (start, stop, tail) != (None,) * 3:
-            raise bad_parameter("offset", "lines are numbered in the whole log: leave filters, 'from' and 'to' out")
+            raise bad_parameter(
+                "offset", "lines are numbered in the whole log: no filters, no 'from', 'to' or 'tail' here"
+            )
         if numbers and (offset is not None or limit is not None):
             raise bad_parameter("line", "give either 'line', or 'offset' and 'limit'")
         first = offset or 0

@@ -135,7 +135,7 @@ async def _groups(call: DataCall, owners: Sequence[Owner], by: str, bins: int | 
         return {"*": list(owners)}
     field = field_of(by, "group")
     documents = call.backend.visible_to(call.caller)
-    found = await documents.find_kept(TASKS, [owner.id for owner in owners], ("id", field.path))
+    found = await documents.find_kept(TASKS, [owner.id for owner in owners], ("id", *field.needed))
     values = {one["id"]: field.value(one) for one in found}
     texts = {owner.id: _text(values.get(owner.id)) for owner in owners}
     names = ranges_of(texts.values(), bins) if bins is not None else {}

@@ -9,7 +9,7 @@ import inspect
 import logging
 import random
 from collections.abc import Callable, Coroutine, Mapping
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import orjson
 from fastapi import APIRouter, Request, Response
@@ -43,6 +43,7 @@ ENDPOINT = "data.get"
 _COMMON = frozenset({"token"})
 _BODIES = Limits(body=64 * 2**10)
 _LONGEST_QUERY = 64 * 2**10
+_OF_ENDING = "the ending of the address says the format, such as .csv"
 
 _SAID = {"code": {"type": "integer"}, "message": {"type": "string"}, "request": {"type": "string"}}
 _WRONG = {"parameter": {"type": "string", "description": "Which parameter is wrong"}}
@@ -67,6 +68,8 @@ Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 class DataRoute(APIRoute):
     """An address of data. Parameters that it does not know are refused: a typing error must not answer everything."""
 
+    checks_parameters: ClassVar[bool] = True
+
     def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
         if "GET" in (options.get("methods") or ()):
             options["openapi_extra"] = {"parameters": [_TOKEN]}
@@ -84,7 +87,9 @@ class DataRoute(APIRoute):
             id = f"{random.getrandbits(128):032x}"
             handed_over = False
             try:
-                _check_address(request, known)
+                _check_address(request)
+                if self.checks_parameters:
+                    _check_parameters(request, known)
                 headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in request.scope["headers"]}
                 client = request.client.host if request.client else ""
                 token = request.query_params.get("token")
@@ -152,14 +157,18 @@ async def _with_body(request: Request, headers: dict[str, str]) -> Request:
     return Request({**request.scope, "headers": [*kept, (b"content-type", b"application/json")]}, receive)
 
 
-def _check_address(request: Request, known: frozenset[str]) -> None:
+def _check_address(request: Request) -> None:
     if "\n" in request.scope["path"]:  # the end of a path's pattern matches before a line feed
         raise ApiError(404, 0, "there is a line feed in the path")
     if len(request.scope.get("query_string", b"")) > _LONGEST_QUERY:
         raise ApiError(414, 0, f"The query is longer than {_LONGEST_QUERY} bytes")
+
+
+def _check_parameters(request: Request, known: frozenset[str]) -> None:
     for name in request.query_params:
         if name not in known:
-            raise bad_parameter(name[:100], f"there is no such parameter here: use {', '.join(sorted(known))}")
+            said = f"there is no such parameter here: use {', '.join(sorted(known))}"
+            raise bad_parameter(name[:100], _OF_ENDING if name == "format" else said)
 
 
 async def caller_of(
@@ -191,7 +200,7 @@ def _refusal(error: Exception, request: Request, id: str) -> Response:
         logger.error("%s failed", request.url.path, exc_info=error, extra={"request": id})
         known = ApiError(500, 0, f"Internal server error (request {id})")
     parameter = known.data.get("parameter") or known.data.get("field")
-    said = {"code": known.code, "message": known.message, "request": id}
+    said = {"code": known.code, "message": known.reason, "request": id}
     if parameter:
         said["parameter"] = parameter
     response = Response(orjson.dumps({"error": said}), known.code, media_type="application/json")
@@ -199,6 +208,8 @@ def _refusal(error: Exception, request: Request, id: str) -> Response:
         response.headers["www-authenticate"] = 'Basic realm="access key and secret"'
     if known.retry_after is not None:
         response.headers["retry-after"] = str(known.retry_after)
+    if known.allow is not None:
+        response.headers["allow"] = known.allow
     response.raw_headers += SAFE_HEADERS
     return response
 
@@ -227,9 +238,17 @@ def _plain(type: str, about: Mapping[str, Any]) -> str | None:
     match type:
         case "missing":
             return "it is required"
+        case "json_invalid":
+            return "it is not JSON"
+        case "model_attributes_type":
+            return "it must be a JSON object"
+        case "extra_forbidden":
+            return "there is no such field here"
+        case "string_type":
+            return "it must be a text"
         case "int_parsing" | "int_type" | "int_from_float" | "int_parsing_size":
             return "it must be a whole number of at most 64 bits"
-        case "bool_parsing":
+        case "bool_parsing" | "bool_type":
             return "it must be 1 or 0"
         case "greater_than_equal":
             return f"it must be at least {about['ge']}"
@@ -239,6 +258,8 @@ def _plain(type: str, about: Mapping[str, Any]) -> str | None:
             return f"it must be {about['expected']}"
         case "string_too_long":
             return f"it must have at most {about['max_length']} characters"
+        case "string_too_short":
+            return f"it must have at least {about['min_length']} characters"
         case "too_long":
             return f"it may be given {about['max_length']} times at most"
         case "string_pattern_mismatch":

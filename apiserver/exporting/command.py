@@ -1,13 +1,14 @@
 """`apiserver export`: reads a project over the API, task by task, into a folder.
 
-A task whose `task.json` is there, with the same time of its last change, is not read again. Everything is written
-under another name first. So what has its name is whole, and an interrupted export goes on.
+A task is not read again if its `task.json` says what the server says, and its files still have the digests that are in
+`task.json`. Everything is written under another name first, so an interrupted export goes on.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import orjson
 
 from apiserver import formats
 from apiserver.events.model import SAMPLE_TYPES, EventType
+from apiserver.exporting.digests import Digests, Files
 from apiserver.importing.report import ImportFailed, Report, SourceRefused
 from apiserver.importing.runs.export_folder import EVENTS, PROJECTS, SCALARS, TASK, file_path, name_of, task_folders
 from apiserver.importing.runs.other_documents import escaped
@@ -39,6 +41,8 @@ _MODEL_FIELDS = (
 _PROJECT_FIELDS = ("name", "description", "tags", "system_tags", "default_output_destination")
 #: What a task names in place of a model that was deleted.
 _DELETED = "__DELETED__"
+#: The field of `task.json` with the digests of the task's files.
+_DIGESTS = "digests"
 
 
 def export(
@@ -123,6 +127,7 @@ class _Export:
         self._report = report
         self._progress = progress
         self._with_files = files
+        self._files = Files(folder)
 
     def write_projects(self, ids: list[str]) -> None:
         """Write what is said of the projects themselves, and of those below them."""
@@ -137,7 +142,7 @@ class _Export:
         _write(self._folder / PROJECTS, _json(list(found.values())))
 
     def take(self, task: Document, models: Mapping[str, Document]) -> None:
-        """Export a task, if it or a model of it has changed since it was exported."""
+        """Export a task, if it or a model of it has changed since it was exported, or a file of it is not whole."""
         count = self._report.count("tasks")
         count.found += 1
         folder = task_folders(self._folder) / task["id"]
@@ -152,24 +157,41 @@ class _Export:
         if task.get("has_x_axis_labels"):
             about["x_axis_labels"] = self._labels(task["id"])
         about["about_models"] = {id: models[id] for id in _named_models(task) if id in models}
-        if _is_same(folder / TASK, about):
-            count.known += 1
-            return
+        before = _content(folder / TASK)
+        found = before.pop(_DIGESTS, None)
+        digests = _Digests(found if isinstance(found, dict) else {})
+        is_same = bool(digests.before) and before == orjson.loads(orjson.dumps(about))
+        if is_same:
+            wrong = self._files.wrong(digests.before)
+            if not wrong:
+                count.known += 1
+                return
+            self._tell_of(task, [name for name in wrong if digests.before[name] is not None])
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            (folder / TASK).unlink(missing_ok=True)
+            if not is_same:  # else its digests say what is wrong, also if this is interrupted
+                (folder / TASK).unlink(missing_ok=True)
             url = f"{where.api_url}/data/tasks/{task['id']}/scalars.parquet?workers=1"
             self._server.fetch(url, folder / SCALARS)
-            self._write_events(task["id"], folder / EVENTS)
+            self._write_events(task["id"], folder / EVENTS, digests)
+            for path in (folder / SCALARS, folder / EVENTS):
+                name = path.relative_to(self._folder).as_posix()
+                digests.now[name] = self._files.read_again(name)
             for artifact in task.get("execution", {}).get("artifacts", ()):
-                self._take_file(artifact.get("uri"))
+                self._take_file(artifact.get("uri"), digests, artifact.get("hash"))
             for model in about["about_models"].values():
-                self._take_file(model.get("uri"))
-            _write(folder / TASK, _json(about))
+                self._take_file(model.get("uri"), digests)
+            _write(folder / TASK, _json({**about, _DIGESTS: digests.now}))
             count.taken += 1
         except (SourceRefused, OSError) as error:
             count.left += 1
             self._report.problem("task", f"{task['name']} ({task['id']})", str(error))
+
+    def _tell_of(self, task: Document, names: list[str]) -> None:
+        """Say which files of a task that was exported before are not as they were."""
+        for name in names:
+            state = "damaged" if self._files.digest(name) else "missing"
+            self._report.note(f"{state}: {name} of the task {task['name']}: it is exported again")
 
     def _labels(self, task: str) -> list[list[str]]:
         """The metric, the variant and the label of each curve whose x axis has one."""
@@ -179,12 +201,12 @@ class _Export:
         labelled = [one for one in curves if one.get("x_axis_label")]
         return [[one["metric"], one["variant"], one["x_axis_label"]] for one in labelled]
 
-    def _write_events(self, task: str, path: Path) -> None:
+    def _write_events(self, task: str, path: Path, digests: _Digests) -> None:
         part = path.with_suffix(".part")
         with part.open("wb") as file:
             for event in self._events(task):
                 if event["type"] == EventType.IMAGE:
-                    self._take_file(event.get("url"))
+                    self._take_file(event.get("url"), digests)
                 file.write(orjson.dumps(event) + b"\n")
         part.replace(path)
 
@@ -202,30 +224,45 @@ class _Export:
                 self._progress.advance(events=len(answer["events"]))
                 asked["scroll_id"] = answer["scroll_id"]
 
-    def _take_file(self, url: Any) -> None:
-        """Copy a file of this server."""
+    def _take_file(self, url: Any, digests: _Digests, digest: str | None = None) -> None:
+        """Copy a file of this server, which has that digest, unless the export has it."""
         name = name_of(str(url), self._server.where.files_url)
         if not self._with_files or name is None:
             return
-        path, count = file_path(self._folder, name), self._report.count("files")
+        path, count, kept = file_path(self._folder, name), self._report.count("files"), f"files{name}"
+        wanted = digest or digests.before.get(kept)
+        was_refused = kept in digests.before and digests.before[kept] is None  # what is there may be damaged
         count.found += 1
         try:
             if path is None:
                 raise OSError("it cannot have this name here")
-            if not path.exists():
+            if not path.exists() or was_refused or (wanted and self._files.digest(kept) != wanted):
                 path.parent.mkdir(parents=True, exist_ok=True)
                 self._server.fetch(str(url), path)
+                self._files.read_again(kept)
+            digests.now[kept] = self._files.digest(kept)
             count.taken += 1
         except (SourceRefused, OSError) as error:
+            digests.now[kept] = None
             count.left += 1
             self._report.problem("file", name, str(error))
 
 
-def _is_same(path: Path, about: Document) -> bool:
+@dataclass(slots=True)
+class _Digests:
+    """Those of the files of a task: of the export before, and of this one."""
+
+    before: Digests
+    now: dict[str, str | None] = field(default_factory=dict)
+
+
+def _content(path: Path) -> Document:
+    """The JSON object in a file; an empty one if there is none."""
     try:
-        return bool(orjson.loads(path.read_bytes()) == orjson.loads(orjson.dumps(about)))
+        found = orjson.loads(path.read_bytes())
     except (OSError, orjson.JSONDecodeError):
-        return False
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def _json(value: Any) -> bytes:

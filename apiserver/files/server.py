@@ -25,7 +25,7 @@ from apiserver.rpc.body import Body, Limits
 from apiserver.rpc.call import Identity, Rules
 from apiserver.rpc.disconnects import ClientDisconnected
 from apiserver.rpc.envelope import Meta
-from apiserver.rpc.errors import ApiError, bad_request, out_of_project, unavailable
+from apiserver.rpc.errors import ApiError, bad_request, method_not_allowed, out_of_project, unavailable
 from apiserver.rpc.origins import SAFE_METHODS
 from apiserver.rpc.reply import Reply, must_close, refusal
 from apiserver.stores.documents.base import DocumentStoreBusy
@@ -34,6 +34,7 @@ from apiserver.stores.files.names import InvalidName, NotUtf8
 
 log = logging.getLogger(__name__)
 
+_ALLOW = "GET, HEAD, POST, PUT, DELETE"
 #: Pages of any origin may read a file by its link.
 _ANY_PAGE = (b"access-control-allow-origin", b"*")
 #: An upload may be as slow as a connection may be at all (`connections/bounds.py`).
@@ -114,7 +115,7 @@ class FileServer:
                     if deleted and self._room is not None:
                         await self._room.deleted_file(caller, name, deleted)
                     return _json({"deleted": [name]})
-            raise ApiError(405, 0, "The file server answers GET, HEAD, POST, PUT and DELETE")
+            raise method_not_allowed(scope["method"], _ALLOW)
         except ApiError as error:
             return refusal(Meta(), error)
         except (InvalidName, FileStoreError, DocumentStoreBusy) as error:

@@ -78,6 +78,7 @@ class DocumentWriter:
                 self._refuse(collection, name, f"it is malformed ({_reason(error)})")
         written = await self._put(collection, made)
         count.taken += len(written)
+        count.updated += sum(name in known for name in written)
         await self.marks.put({name: now[name] for name in written})
 
     async def _put(self, collection: str, made: Mapping[str, Document]) -> list[str]:

@@ -11,9 +11,9 @@ import orjson
 from elastic_transport import AsyncTransport, HttpHeaders, JsonSerializer, NodeConfig, TransportError, client_utils
 
 from apiserver.importing.report import ImportFailed, SourceRefused
+from apiserver.refusals import reason
 
 _TIMEOUT = 120.0
-_LONGEST_REASON = 300
 _JSON = "application/json"
 
 
@@ -61,8 +61,7 @@ class Http:
             )
         found = answer.body if isinstance(answer.body, bytes) else b""
         if not 200 <= answer.meta.status < 300:
-            reason = found[:_LONGEST_REASON].decode(errors="replace")
-            raise SourceRefused(f"{self._name} answers {answer.meta.status} to {target}: {reason}")
+            raise SourceRefused(f"{self._name} answers {answer.meta.status} to {target}: {reason(found)}")
         return found
 
     @contextmanager

@@ -28,6 +28,10 @@ class Count:
     found: int = 0
     taken: int = 0
     """Written in this run."""
+    updated: int = 0
+    """Of those that were written: imported by an earlier run, and changed since."""
+    moved: int = 0
+    """Of those that were written: imported by an earlier run, into another project."""
     known: int = 0
     """Imported by an earlier run, and not changed since."""
     left: int = 0
@@ -70,8 +74,16 @@ class Report:
             self.say(f"not mapped: {len(names):,} × {kind} ({some}{', …' if len(names) > _NAMED else ''})")
         for kind, count in self.counts.items():
             rest = f", {count.left:,} not {self.done}" if count.left else ""
-            taken, known = f"{count.taken:,} {self.done}", f"{count.known:,} {self.done} before"
+            taken, known = f"{count.taken:,} {self.done}{_parts(count)}", f"{count.known:,} {self.done} before"
             self.say(f"{kind}: {count.found:,} found, {taken}, {known}{rest}")
+
+
+def _parts(count: Count) -> str:
+    """What was written, if not all of it is new: " (2 new, 1 updated, 1 moved to another project)"."""
+    parts = {"updated": count.updated, "moved to another project": count.moved}
+    new = count.taken - sum(parts.values())
+    said = [f"{number:,} {name}" for name, number in {"new": new, **parts}.items() if number]
+    return f" ({', '.join(said)})" if new < count.taken else ""
 
 
 class Progress:

@@ -146,8 +146,8 @@ def _refusal(error: Exception, form: _Form, id: str) -> Reply:
         logger.error("%s failed", PATH, exc_info=error, extra={"request": id})
         known = ApiError(500, 0, f"Internal server error (request {id})")
     reply = _answered(form, known.code, form.refused(known.message))
-    if known.code == 405:
-        reply.headers.append(("allow", "POST"))
+    if known.allow is not None:
+        reply.headers.append(("allow", known.allow))
     if known.code == 401:
         reply.headers.append(("www-authenticate", 'Basic realm="access key and secret"'))
     if known.retry_after is not None:

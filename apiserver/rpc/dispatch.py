@@ -148,10 +148,14 @@ class Dispatcher:
         except ClientDisconnected:
             raise
         except Exception as error:
-            reply = refusal(meta, self._api_error(error, meta))
-            if reply.status == 405:
-                reply.headers.append(("allow", _ALLOW))
-            return reply
+            return self._refusal(error, meta)
+
+    def _refusal(self, error: Exception, meta: Meta) -> Reply:
+        # Not in `_reply`: an error that a variable of its own traceback names stays in memory for long, with the body.
+        known = self._api_error(error, meta)
+        if known.code == 405:  # endpoints answer it, too, where ClearML's clients expect it
+            known.allow = _ALLOW
+        return refusal(meta, known)
 
     async def _serve(self, scope: Scope, headers: dict[str, str], body: Body, meta: Meta) -> Reply | StreamReply:
         if scope["method"] == "OPTIONS":

@@ -17,7 +17,11 @@ _MOST_NAMED = 20
 
 
 class ApiError(Exception):
-    """An answer other than 200. `data` becomes `meta.error_data`; `retry_after` (seconds) a Retry-After header."""
+    """An answer other than 200. `data` becomes `meta.error_data`; `retry_after` (seconds) a Retry-After header.
+
+    `allow`: the methods that an Allow header names, as each 405 has to. `reason`: what is wrong, without the words that
+    ClearML's clients expect around it.
+    """
 
     def __init__(
         self,
@@ -27,13 +31,21 @@ class ApiError(Exception):
         *,
         data: dict[str, Any] | None = None,
         retry_after: int | None = None,
+        allow: str | None = None,
+        reason: str | None = None,
     ) -> None:
         super().__init__(message)
         self.code = code
         self.subcode = subcode
-        self.message = message if len(message) <= _LONGEST else f"{message[:_LONGEST]}…"
+        self.message = _cut(message)
+        self.reason = self.message if reason is None else _cut(reason)
         self.data = data or {}
         self.retry_after = retry_after
+        self.allow = allow
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
 def bad_request(message: str) -> ApiError:
@@ -43,9 +55,10 @@ def bad_request(message: str) -> ApiError:
 
 def validation_error(message: str, *, field: str | None = None) -> ApiError:
     """A field is missing, of the wrong type, or outside its limits; `field` is its dotted path."""
-    if field is not None:
-        message = f"field '{field}': {message}"
-    return ApiError(400, 12, f"Validation error ({message})", data={"field": field} if field else None)
+    if field is None:
+        return ApiError(400, 12, f"Validation error ({message})", reason=message)
+    said = f"Validation error (field '{field}': {message})"
+    return ApiError(400, 12, said, data={"field": field}, reason=f"{field}: {message}")
 
 
 def invalid_id(kind: str, *ids: str) -> ApiError:
@@ -144,8 +157,8 @@ def unsupported_encoding(encoding: str, supported: str) -> ApiError:
 
 
 def method_not_allowed(method: str, allowed: str) -> ApiError:
-    """The API takes GET, POST and PUT alike, and nothing else."""
-    return ApiError(405, 0, f"Method {method[:20]} is not allowed: use {allowed}")
+    """The address is there, but not for this method."""
+    return ApiError(405, 0, f"Method {method[:20]} is not allowed: use {allowed}", allow=allowed)
 
 
 def overloaded(reason: str, retry_after: int = 1) -> ApiError:

@@ -75,6 +75,7 @@ class StreamReply:
 def refusal(meta: Meta, error: ApiError) -> Reply:
     """The reply to a request that is refused."""
     headers = [("retry-after", str(error.retry_after))] if error.retry_after is not None else []
+    headers += [("allow", error.allow)] if error.allow is not None else []
     return Reply(error.code, failure(meta, error), headers)
 
 

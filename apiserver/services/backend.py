@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from apiserver.aggregation.scroll import Scrolls
+from apiserver.events.model import Owner
 from apiserver.files.deletions import FileDeletions
 from apiserver.files.links import FileLinks
 from apiserver.live.hub import Hub
@@ -54,6 +55,12 @@ class Backend:
     usages: Usages
     quotas: Quotas | None = None
     """None if the settings have none."""
+
+    async def delete_events(self, owners: Sequence[Owner]) -> int:
+        """Delete all events of owners, and forget the owners; returns how many events there were."""
+        deleted = await self.events.delete(owners)
+        self.series_limit.forget(owners)
+        return deleted
 
     def documents_of(self, caller: Identity) -> CompanyDocuments:
         """The documents that a caller may change: those of their company, or of the project that their key is for."""

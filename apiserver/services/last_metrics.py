@@ -25,7 +25,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from itertools import groupby
 from operator import attrgetter
@@ -91,9 +91,16 @@ def new_revision() -> str:
 class LastMetrics:
     """Writes the owners' documents after batches of events, many batches with one update."""
 
-    def __init__(self, events: EventStore, documents: DocumentStore) -> None:
+    def __init__(
+        self,
+        events: EventStore,
+        documents: DocumentStore,
+        forget: Callable[[Collection[Owner]], None] = lambda owners: None,
+    ) -> None:
+        """`forget` is told whose events were deleted because nobody has them any more."""
         self._events = events
         self._documents = documents
+        self._forget = forget
         self._pending: dict[Owner, Touched] = {}
         self._adding: dict[Owner, int] = {}
         self._left: set[Owner] = set()
@@ -319,6 +326,7 @@ class LastMetrics:
             if not await self._write(owner, touched or await self._everything_of(owner)) and sweep:
                 # The document was deleted while these events arrived. Nobody else could find and delete them.
                 await self._events.delete([owner])
+                self._forget([owner])
         except InvalidDocument as error:  # it is larger than the engine allows: trying again would never succeed
             log.error("the document of %s stays as it is: %s", owner.id, error)
             return True

@@ -54,6 +54,11 @@ class SeriesLimit:
             del self._budget[next(iter(self._budget))]
         return overspent
 
+    def forget(self, owners: Iterable[Owner]) -> None:
+        """Forget the budgets of owners whose events were all deleted."""
+        for owner in owners:
+            self._budget.pop(owner, None)
+
     @asynccontextmanager
     async def counted(self, events: Ingest, owners: Iterable[Owner]) -> AsyncIterator[None]:
         """Count the owners' series and refuse the events of those beyond the limit; the caller stores the rest inside.

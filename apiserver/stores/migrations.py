@@ -1,7 +1,8 @@
 """Brings the schema of a distributed engine up to date by numbered steps, which are recorded in the engine itself.
 
-A step is a file `migrations/<engine>/NNNN_name.json`, whose content only the engine understands. Steps are applied in
-order. Each can be applied twice without harm, so two servers may migrate at once, and a killed migration may go on.
+A step is a file `migrations/<engine>/NNNN_name.json`, whose content only the engine understands. All missing steps are
+applied, and recorded afterwards. Each can be applied twice without harm, so two servers may migrate at once, and the
+next start does again what a killed one has not recorded.
 """
 
 from __future__ import annotations
@@ -42,11 +43,11 @@ class Target(Protocol):
     async def applied(self) -> Mapping[int, str]:
         """The numbers of the recorded steps, each with the release that recorded it; "" if that did not note itself."""
 
-    async def apply(self, step: Step) -> None:
-        """Do what the step says. Doing it again changes nothing."""
+    async def apply(self, steps: Sequence[Step]) -> None:
+        """Do what the steps say, as if in their order. Doing it again changes nothing."""
 
-    async def record(self, step: Step) -> None:
-        """Record that this release applied the step; all servers see it once this returns. It may be recorded again."""
+    async def record(self, steps: Sequence[Step]) -> None:
+        """Record that this release applied the steps; all servers see it once this returns. Again changes nothing."""
 
     async def problems(self, steps: Sequence[Step]) -> list[str]:
         """The differences from the schema that all steps make, each as a sentence for people."""
@@ -59,7 +60,10 @@ def steps_of(engine: str) -> list[Step]:
 
 
 async def pending(target: Target, steps: Sequence[Step]) -> list[Step]:
-    """The steps that are not applied yet. SchemaError: the schema is newer than the steps."""
+    """The first step that is not recorded, and all after it. SchemaError: the schema is newer than the steps.
+
+    A later one may be recorded, if a server was killed meanwhile. An early step would undo it if it was applied alone.
+    """
     applied = await target.applied()
     newest, known = max(applied, default=0), max((step.number for step in steps), default=0)
     if newest > known:
@@ -68,7 +72,8 @@ async def pending(target: Target, steps: Sequence[Step]) -> list[Step]:
             f"{target.name} has schema {newest}, made by a newer version of apiserver{release}; this one knows up to"
             f" {known}: start a newer version. Nothing was changed"
         )
-    return [step for step in steps if step.number not in applied]
+    missing = [step.number for step in steps if step.number not in applied]
+    return [step for step in steps if missing and step.number >= missing[0]]
 
 
 async def migrate(target: Target, steps: Sequence[Step]) -> list[Step]:
@@ -76,18 +81,18 @@ async def migrate(target: Target, steps: Sequence[Step]) -> list[Step]:
 
     [] says that nothing is missing or different. SchemaError: the schema is newer than the steps.
     """
-    done = []
-    for step in await pending(target, steps):
-        if step.number in await target.applied():  # another server has applied it meanwhile
-            continue
-        await target.apply(step)
-        await target.record(step)
-        done.append(step)
-    if not await target.problems(steps):
-        return done
-    for step in steps:
-        await target.apply(step)
-    return list(steps)
+    done, differs = await _migrated(target, steps)
+    return [*steps] if differs else done
+
+
+async def _migrated(target: Target, steps: Sequence[Step]) -> tuple[list[Step], bool]:
+    """As `migrate`: the steps that were not applied yet, and whether the schema still differed afterwards."""
+    if missing := await pending(target, steps):
+        await target.apply(missing)
+        await target.record(missing)
+    if differs := bool(await target.problems(steps)):
+        await target.apply(steps)
+    return missing, differs
 
 
 async def require(target: Target, steps: Sequence[Step], *, migrating: bool) -> None:
@@ -96,8 +101,10 @@ async def require(target: Target, steps: Sequence[Step], *, migrating: bool) -> 
     SchemaError if the schema is older, newer or different. With `migrating`, a different schema is looked at again for
     a while: another server may be applying an early step again, and will apply the later ones, too.
     """
-    if migrating and not await migrate(target, steps):
-        return
+    if migrating:
+        _, differs = await _migrated(target, steps)
+        if not differs:
+            return
     missing = await pending(target, steps)
     if missing:
         known = steps[-1].number

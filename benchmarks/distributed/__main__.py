@@ -21,6 +21,7 @@ from benchmarks.distributed.run import QUICK, Run, Sizes
 from benchmarks.processes import busy_seconds, own_seconds
 from benchmarks.server import running
 from benchmarks.table import Table
+from tests import ending
 
 SECTION, WITH_REPLICA = "figures of the engines", "figures of the engines with a replica"
 
@@ -75,4 +76,4 @@ def _marked(text: str) -> Path:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(ending.run(main))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import os
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -60,6 +62,17 @@ def test_config_says_what_does_nothing(monkeypatch: pytest.MonkeyPatch, capsys: 
     monkeypatch.setenv("APISERVER_BACKUP_TO", "/backups")
     assert main(["config"]) == 0
     assert capsys.readouterr().err == ""
+
+
+def test_a_misspelled_variable_is_told_by_config_and_at_the_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sentence = "APISERVER_PROT: there is no such setting; did you mean APISERVER_PORT?"
+    monkeypatch.setenv("APISERVER_PROT", "1")
+    assert main(["config"]) == 0
+    assert capsys.readouterr().err == f"apiserver: warning: {sentence}\n"
+    with served(tmp_path / "data") as server:
+        assert sentence in server.log.read_text()
 
 
 @pytest.mark.parametrize(
@@ -121,6 +134,18 @@ def test_a_destination_of_backups_that_cannot_be_used_is_said_at_the_start(
     monkeypatch.setattr(storage, "find_spec", lambda name: None)
     assert main([command, "--data", data]) == 2
     assert sentence in capsys.readouterr().err
+
+
+def test_a_command_that_is_interrupted_says_so_in_a_line(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "settings")  # the command waits for somebody to write into it
+    command = [sys.executable, "-m", "apiserver", "config", "--config", str(tmp_path / "settings")]
+    with (
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process,
+        open(tmp_path / "settings", "w"),  # this opens once the command does
+    ):
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=60)
+    assert (process.returncode, said) == (130, "apiserver: interrupted\n")
 
 
 def test_a_reader_may_leave() -> None:
@@ -263,6 +288,7 @@ def test_a_folder_that_cannot_be_used_is_1(tmp_path: Path, capsys: pytest.Captur
     [
         *(["user", action] for action in ("list", "sessions")),
         *(["user", action, "alice"] for action in ("add", "key", "rotate", "revoke", "unlink")),
+        *(["backup", "backups"], ["user", "password", "alice"]),
         *(["audit"], ["audit", "--check"], ["migrate", "--dry-run"], ["retention", "--retention", KEEP]),
     ],
 )
@@ -273,6 +299,13 @@ def test_a_folder_that_is_not_there_is_1_and_stays_so(
     assert main([*command, "--data", str(typo)]) == 1
     assert f"there is no data folder '{typo}'" in capsys.readouterr().err
     assert not typo.exists()
+
+
+def test_the_doctor_cannot_look_at_a_folder_that_is_not_there(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["doctor", "--data", str(tmp_path / "typo")]) == 2
+    assert f"there is no data folder '{tmp_path / 'typo'}'" in capsys.readouterr().err
 
 
 def test_a_running_server_sees_what_the_command_changes(server: Served, capsys: pytest.CaptureFixture[str]) -> None:

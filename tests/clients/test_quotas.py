@@ -60,7 +60,7 @@ def test_what_a_quota_refuses_is_no_damage(tmp_path: Path) -> None:
     assert "or be refused by a quota or a full disk" in said
     assert "1 finding\n" in said
     assert "note: 2 files of models, or of artifacts of tasks that run, did not come" in said
-    assert "names 1 of the files" in said  # the picture whose event was refused
+    assert "names 1 file, with" in said  # the picture whose event was refused
     assert "belong to events that were refused" in said
 
 

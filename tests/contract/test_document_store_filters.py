@@ -15,6 +15,7 @@ from apiserver.stores.documents.query import (
     Document,
     Equal,
     Filter,
+    FirstNumber,
     Greater,
     HasAll,
     HasSize,
@@ -118,6 +119,41 @@ async def test_filters(store: DocumentStore, filter: Filter, expected: set[str])
     assert await store.count("things", filter) == len(expected)
 
 
+AT = FirstNumber(("last_metrics.a.b", "last_metrics.c.d", "last_metrics.e.f"))
+FIRST: dict[str, Document] = {
+    "first": {"a": {"b": 5}, "c": {"d": 0}},
+    "second": {"c": {"d": 3.5}, "e": {"f": 9}},
+    "third": {"a": {"b": None}, "c": {"d": "1"}, "e": {"f": 4}},
+    "list": {"a": {"b": ["x", 8]}, "c": {"d": 1}},
+    "text": {"a": {"b": "1"}},
+    "none": {"a": 1},
+}
+
+
+@pytest.mark.parametrize(
+    ("filter", "expected"),
+    [
+        ({AT: 5}, {"first"}),
+        ({AT: 0}, set()),
+        ({AT: "x"}, {"list"}),
+        ({AT: "1"}, set()),
+        ({AT: None}, {"text", "none"}),
+        ({AT: Unequal(None)}, {"first", "second", "third", "list"}),
+        ({AT: In([4, None])}, {"third", "text", "none"}),
+        ({AT: Less(4)}, {"second"}),
+        ({AT: Both(AtLeast(4), AtMost(5))}, {"first", "third"}),
+        (NoneOf([{AT: Less(4)}, {AT: 8}]), {"first", "third", "text", "none"}),
+        (AnyOf([{AT: Greater(4)}, {"last_metrics.c.d": "1"}]), {"first", "list", "third"}),
+        (AllOf([{AT: Greater(3)}, {"last_metrics.c.d": 0}, {"name": None}]), {"first"}),
+    ],
+)
+async def test_the_first_number_at_some_paths(store: DocumentStore, filter: Filter, expected: set[str]) -> None:
+    documents = [{"id": name, "last_metrics": value} for name, value in FIRST.items()]
+    await fill(store, *documents, collection="tasks")
+    assert await ids(store, filter, collection="tasks") == sorted(expected)
+    assert await store.count("tasks", filter) == len(expected)
+
+
 INDEXED = {"text": "b", "number": 7, "half": 7.5, "true": True, "false": False, "null": None}
 
 
@@ -167,6 +203,9 @@ async def test_a_text_is_found_however_json_writes_it(store: DocumentStore, text
         ({"a..b": 1}, "field 'a..b'"),
         ({"": 1}, "field ''"),
         ({"a.$b": 1}, "field 'a.\\$b'"),
+        ({FirstNumber(("a.b", "b.a")): 1}, "field 'a.b or b.a'"),
+        ({FirstNumber(("a.b", "a.b")): 1}, "field 'a.b or a.b'"),
+        ({FirstNumber(("a.b",)): 1}, "field 'a.b'"),
     ],
 )
 async def test_a_malformed_filter_names_its_field(store: DocumentStore, filter: Filter, message: str) -> None:

@@ -12,8 +12,10 @@ from apiserver.stores.documents.base import DocumentStore, InvalidFilter
 from apiserver.stores.documents.dialect.filters import meets, parse_filter
 from apiserver.stores.documents.dialect.sorts import in_order, parse_sort
 from apiserver.stores.documents.query import (
+    AtLeast,
     Document,
     Filter,
+    FirstNumber,
     Greater,
     Sort,
     Unequal,
@@ -68,6 +70,22 @@ async def test_sorts_by_several_fields_ties_by_id(store: DocumentStore, path: st
     assert found == [document["id"] for document in expected]
 
 
+async def test_sorts_by_the_first_number_at_some_paths(store: DocumentStore) -> None:
+    place = FirstNumber(("last_metrics.a.b.value", "last_metrics.c.d.value", "last_metrics.e.f.value"))
+    values: dict[str, dict[str, Document]] = {
+        "one": {"a": {"b": {"value": 5}}, "c": {"d": {"value": 0}}},
+        "other": {"c": {"d": {"value": 3.5}}},
+        "null": {"a": {"b": {"value": None}}, "e": {"f": {"value": 4}}},
+        "text": {"a": {"b": {"value": "1"}}},
+        "none": {},
+    }
+    await fill(store, *({"id": id, "last_metrics": value} for id, value in values.items()), collection="tasks")
+    assert await ids(store, {}, sort=[(place, 1)], collection="tasks") == ["other", "null", "one", "none", "text"]
+    assert await ids(store, {}, sort=[(place, -1)], collection="tasks") == ["one", "null", "other", "text", "none"]
+    page = await store.find("tasks", {place: AtLeast(4)}, sort=[(place, -1), ("name", 1)], skip=1, limit=1)
+    assert [task["id"] for task in page] == ["null"]
+
+
 @given(
     values=st.lists(
         st.fixed_dictionaries(
@@ -92,7 +110,7 @@ async def test_pages_make_up_the_whole(
     assert [document for page in pages for document in page] == in_order(matching, parse_sort(sort))
 
 
-@pytest.mark.parametrize("sort", [[("n", 2)], [("", 1)], [("$n", 1)]])
+@pytest.mark.parametrize("sort", [[("n", 2)], [("", 1)], [("$n", 1)], [(FirstNumber(("a.b", "b.a")), 1)]])
 async def test_a_malformed_sort_is_refused(store: DocumentStore, sort: Sort) -> None:
     with pytest.raises(InvalidFilter, match="field"):
         await store.find("things", {}, sort=sort)

@@ -243,16 +243,27 @@ def test_the_format_that_a_request_asks_for() -> None:
         ("text/csv;q=0.5, application/vnd.apache.parquet", Format.PARQUET),
         ("text/html,application/xhtml+xml,*/*;q=0.8", Format.JSON),
         ("image/png, text/csv;q=0.1", Format.CSV),
+        ("text/*", Format.CSV),
+        ("image/*, application/*;q=0.5", Format.JSON),
         ("text/csv;q=0, */*;q=0.1", Format.JSON),
     ):
         assert chosen(None, accept, possible) is expected
-    for ending, accept, status in (("xls", "", 404), ("arrow", "", 404), (None, "image/png", 406), (None, ";;q=", 200)):
+    for ending, accept, status in (
+        ("xls", "", 404),
+        ("arrow", "", 404),
+        (None, "image/png", 406),
+        (None, "image/*", 406),
+        (None, ";;q=", 200),
+    ):
         if status == 200:
             chosen(ending, accept, possible)
         else:
             with pytest.raises(ApiError) as refused:
                 chosen(ending, accept, possible)
             assert refused.value.code == status
+            asked = accept or f".{ending}"
+            said = f"There is no format '{asked}' here: let the address end in one of .json, .csv, .parquet"
+            assert refused.value.message == said
 
 
 @pytest.mark.parametrize("rows", [1, 100_000])

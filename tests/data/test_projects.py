@@ -213,6 +213,88 @@ async def test_conditions(data_anywhere: Data, runs: list[str]) -> None:
         assert (await data.error(address, params={"where": where}))["parameter"] == "where", wrong
 
 
+@pytest.mark.parametrize(
+    ("where", "said"),
+    [
+        ({"conditions": 5}, "where: conditions: expected a list of up to 50 conditions"),
+        (
+            {"conditions": [["id", "is", "x"], ["last:a/b", "<", "x"]]},
+            "where: conditions.1: '<' compares with a num…",
+        ),
+        ({"conditions": [["created", ">", "soon"]]}, "where: conditions.0: not an ISO-8601 time: 'soon'"),
+        (
+            {"conditions": [["last:a", ">", 1]]},
+            "where: conditions.0: 'last:a' names no curve: it should be last:me…",
+        ),
+        ({"conditions": [["name"]]}, "where: conditions.0: expected [column, test, value, …]"),
+        ({"status": 5}, "where: status: expected text, not int"),
+    ],
+)
+async def test_an_error_names_the_filter_or_condition_once(data: Data, where: object, said: str) -> None:
+    error = await data.error("/projects/ex/amples/tasks", params={"where": orjson.dumps(where).decode()})
+    assert error["message"].startswith(said.removesuffix("…"))
+
+
+@pytest.fixture
+async def slashes(data_anywhere: Data) -> list[str]:
+    """Four tasks whose curves have the same name: the last slash counts first, and then those before it."""
+    data, found = data_anywhere, []
+    curves = {
+        "last": [("loss/train", "top1", 5), ("loss", "train/top1", 0)],
+        "first": [("loss", "train/top1", 2)],
+        "middle": [("loss/train/top1", "", 1)],
+        "none": [("loss", "train", 3)],
+    }
+    for name, ones in curves.items():
+        task = {"name": name, "type": "training", "project": data.project}
+        found.append((await data.api.call("tasks.create", task))["id"])
+        points = [scalar(metric, variant, i, value + i) for metric, variant, value in ones for i in range(3)]
+        await data.add(*points, task=found[-1])
+    return found
+
+
+@ON_EACH
+async def test_metrics_and_variants_may_have_slashes(data_anywhere: Data, slashes: list[str]) -> None:
+    data, curve = data_anywhere, "loss/train/top1"
+
+    async def table(**query: str) -> dict[str, Any]:
+        columns = f"name,last:{curve},min_iter:{curve}"
+        rows = (await data.get("/projects/ex/amples/tasks", params={"columns": columns, **query})).json()
+        return {row["name"]: (row[f"last:{curve}"], row[f"min_iter:{curve}"]) for row in rows}
+
+    async def names(*conditions: list[object]) -> list[str]:
+        return [*await table(sort="name", where=orjson.dumps({"conditions": conditions}).decode())]
+
+    found = await table(sort=f"-last:{curve}")
+    assert list(found)[:2] == ["last", "first"]
+    assert (found["last"], found["first"], found["middle"]) == ((7, 0), (4, 0), (None, None))
+    assert list(await table(sort=f"min:{curve},name"))[:2] == ["first", "last"]
+    assert next(iter(await table(sort=f"last:{curve}/,name"))) == "middle"
+    assert await names([f"last:{curve}", "<", 5]) == ["first"]
+    assert await names([f"last:{curve}", "is", 7, 4]) == ["first", "last"]
+    assert await names([f"min:{curve}", "is", None]) == ["first try", "middle", "none"]
+    assert await names([f"min:{curve}", "is not", None, 2], [f"max:{curve}", "<=", 7]) == ["last"]
+    groups = (await data.get(f"/projects/ex/amples/groups?by=last:{curve}")).json()
+    assert {row["value"]: row["tasks"] for row in groups} == {7: 1, 4: 1, None: 3}
+    assert groups[0]["value"] is None
+    curves = (await data.get(f"/projects/ex/amples/scalars?metric=loss&points=4&group=min:{curve}")).json()
+    assert {row["group"] for row in curves} == {"2.0", "5.0", ""}
+
+
+async def test_a_metric_ends_at_one_of_the_last_eight_slashes(data: Data) -> None:
+    names = [f"n{n}" for n in range(11)]
+    for end in (2, 3):
+        await data.add(scalar("/".join(names[:end]), "/".join(names[end:]), 1, end))
+    curve = f"last:{'/'.join(names)}"
+    (row,) = (await data.get(f"/projects/ex/amples/tasks?columns={curve}")).json()
+    assert row == {curve: 3}
+    conditions = [[curve, ">", n] for n in range(50)]
+    where = orjson.dumps({"conditions": [[curve, ">", -1]] * 50}).decode()
+    assert len((await data.get("/projects/ex/amples/tasks", params={"where": where})).json()) == 1
+    where = orjson.dumps({"conditions": conditions}).decode()
+    assert (await data.get("/projects/ex/amples/tasks", params={"where": where})).json() == []
+
+
 async def test_durations(data_anywhere: Data, monkeypatch: pytest.MonkeyPatch) -> None:
     data = data_anywhere
     times = {"started": "2026-11-21T08:00:00Z", "completed": "2026-11-21T08:01:30Z"}

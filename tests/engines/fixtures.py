@@ -171,7 +171,7 @@ def own_prefix(elasticsearch_url: str) -> Iterator[str]:
 
 @contextmanager
 def _looked_at_once(store: str, name: str) -> Iterator[None]:
-    """Have only the first store of this process look at the schema of a prefix or a database: it takes 40 requests.
+    """Have only the first store of this process look at the schema of a prefix or a database: it takes 25 requests.
 
     store: the module of the store.
     """

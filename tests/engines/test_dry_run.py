@@ -54,8 +54,8 @@ def test_it_says_what_would_be_done_and_does_nothing(
     before = kept(engines)
     assert main([*command, "--dry-run"]) == 1
     said = capsys.readouterr().out
-    assert f"events: {POINTS:,} scalars of '{company}' are to be moved" in said
-    assert f"events: {OLD_LINES} logs of '{company}' are to be moved" in said
+    assert f"events: to be moved: {POINTS:,} scalars of '{company}'" in said
+    assert f"events: to be moved: {OLD_LINES} logs of '{company}'" in said
     assert kept(engines) == before
     assert main(command) == 0
     assert kept(engines) != before

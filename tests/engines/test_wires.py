@@ -16,19 +16,21 @@ import pytest
 from tests.engines.nodes import ProcessNode
 from tests.engines.wires import Cut, Wires
 
-#: Sends each line of its input to a port, and prints what is answered; ends when its connection does.
+#: Sends each line of its input to a port, and prints what is answered; ends when its connection does. It connects at
+#: the first line, as the proxy may not know before who it is.
 _CLIENT = """
 import socket, sys
-with socket.create_connection(("127.0.0.1", int(sys.argv[1]))) as peer:
-    for line in sys.stdin:
-        try:
-            peer.sendall(line.encode())
-            answer = peer.recv(100).decode()
-        except ConnectionError:
-            answer = ""
-        print(answer or "reset\\n", end="", flush=True)
-        if not answer:
-            break
+peer = None
+for line in sys.stdin:
+    peer = peer or socket.create_connection(("127.0.0.1", int(sys.argv[1])))
+    try:
+        peer.sendall(line.encode())
+        answer = peer.recv(100).decode()
+    except ConnectionError:
+        answer = ""
+    print(answer or "reset\\n", end="", flush=True)
+    if not answer:
+        break
 """
 
 
@@ -49,7 +51,7 @@ def got() -> list[bytes]:
 
 @pytest.fixture
 def callers(got: list[bytes]) -> Iterator[tuple[Wires, dict[str, subprocess.Popen[bytes]]]]:
-    """Nodes one and two, which are connected with node three, which answers each line by the same one."""
+    """Nodes one and two, which connect with node three, which answers each line by the same one."""
     handler = type("_OfThisTest", (_Echo,), {"got": got})
     with Wires().running() as wires, ThreadingTCPServer(("127.0.0.1", 0), handler) as three:
         threading.Thread(target=three.serve_forever).start()

@@ -256,7 +256,9 @@ async def test_a_form_is_for_the_root(files: Files) -> None:
 
 
 async def test_other_methods_are_405(files: Files) -> None:
-    assert (await files.client.patch("/x")).status_code == 405
+    for method in ("PATCH", "OPTIONS"):
+        answer = await files.client.request(method, "/x")
+        assert (answer.status_code, answer.headers["allow"]) == (405, "GET, HEAD, POST, PUT, DELETE")
 
 
 async def test_a_full_disk_is_507(files: Files, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -165,7 +165,7 @@ async def test_another_run_takes_what_is_new_and_changes_nothing_else(
     capsys.readouterr()
     assert await take(filled, data) == 0
     said = capsys.readouterr().err.splitlines()
-    assert "tasks: 4 found, 2 imported, 2 imported before" in said
+    assert "tasks: 4 found, 2 imported (1 new, 1 updated), 2 imported before" in said
     assert "plot: 2 found, 0 imported, 2 imported before" in said
     async with running_api(data, company=COMPANY) as api:
         tasks = (await api.call("tasks.get_all", {"order_by": ["name"]}, auth=ANN))["tasks"]

@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from apiserver.data_folder import DataFolder
+from tests import ending
 from tests.engines.fixtures import own_engines, own_nodes
 from tests.golden.make import names, unpack
 from tests.golden.test_golden import assert_answers
@@ -293,4 +294,4 @@ def main(arguments: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(ending.run(lambda: main(sys.argv[1:])))

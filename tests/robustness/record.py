@@ -19,6 +19,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from tests import ending
 from tests.engines.fixtures import own_engines, own_nodes
 from tests.engines.test_network import over_a_bad_network
 from tests.robustness import kills, soak
@@ -105,4 +106,4 @@ def main(arguments: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(ending.run(lambda: main(sys.argv[1:])))

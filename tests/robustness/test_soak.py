@@ -29,6 +29,10 @@ def test_nothing_grows_and_nothing_is_lost(tmp_path: Path) -> None:
     assert soak.complaints(soaked) == []
 
 
+def test_a_load_that_ends_before_the_first_backup_has_none_to_look_at(tmp_path: Path) -> None:
+    soak.assert_backed_up(soak.Soaked(60, 100), [], tmp_path / "backups")
+
+
 #: By what else a value rises.
 _SLOWS = {"call": "machine"}
 

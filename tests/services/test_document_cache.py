@@ -81,6 +81,28 @@ async def test_what_changes_while_it_is_looked_up_is_not_remembered(store: Watch
     assert await status(document_cache, store) == "published"
 
 
+async def test_nothing_of_deleted_documents_is_kept(store: Watched) -> None:
+    """Also if a document is deleted while it is looked up."""
+    document_cache = DocumentCache(store)
+    await store.insert("tasks", [{"id": id, "company": "acme", "status": "created"} for id in ("u", "v")])
+    for id in ("t", "u"):
+        assert await status(document_cache, store, id=id) == "created"
+    find = store.find
+
+    async def overtaken(*arguments: Any, **named: Any) -> list[Document]:
+        store.find = find  # type: ignore[method-assign]
+        found = await find(*arguments, **named)
+        await store.delete("tasks", {"id": "u"})
+        return found
+
+    store.find = overtaken  # type: ignore[method-assign]
+    await store.delete("tasks", {"id": "t"})
+    assert await status(document_cache, store, id="u") == "created"
+    assert await status(document_cache, store, id="v") == "created"
+    kept = [document["id"] for found in document_cache._found.values() for document in found.documents.values()]
+    assert kept == ["v"]
+
+
 async def test_what_is_not_there_is_not_remembered(store: Watched) -> None:
     document_cache = DocumentCache(store)
     assert [await status(document_cache, store, id="x" * 100) for _ in range(2)] == [None, None]

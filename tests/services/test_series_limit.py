@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from apiserver.events.model import Owner
+from apiserver.events.model import Owner, SeriesName
 from apiserver.services.series_limit import SeriesLimit
 from tests.contract.event_stores import batch, scalars
 from tests.contract.plain_event_store import PlainEventStore
@@ -19,6 +19,7 @@ from tests.harness import Api, running_api
 pytestmark = pytest.mark.anyio
 
 MOST = 100
+COMPANY = "d1e5c0a8f00d4e0ab1e0c0ffee000001"
 
 
 @pytest.fixture
@@ -82,6 +83,41 @@ async def test_batches_that_come_at_once_are_counted_one_after_the_other(api: Ap
     await add(api, *points(task, 0, MOST - 1))
     await asyncio.gather(*(add(api, *points(task, 100 * n, 100 * n + 50)) for n in range(1, 6)))
     assert len(await variants(api, task)) == MOST
+
+
+async def test_deleted_owners_are_forgotten(api: Api) -> None:
+    """Tasks and models, by whatever they are deleted."""
+    budgets = api.backend.series_limit._budget
+    project = (await api.call("projects.create", {"name": "p"}))["id"]
+    task = await new_task(api)
+    model = {"task": task, "uri": "file:///model", "project": project, "ready": False}
+    models = [(await api.call("models.create", {"name": f"m{n}", **model}))["id"] for n in range(3)]
+    of_models = [{**one, "model_event": True} for id in models for one in points(id, 0, 5)]
+    assert (await add(api, *points(task, 0, 5), *of_models))["added"] == 20
+    assert len(budgets) == 4
+    await api.call("models.delete", {"model": models[0], "force": True})
+    assert len(budgets) == 3
+    await api.call("tasks.delete", {"task": task, "force": True, "delete_output_models": True})
+    assert budgets == {}
+
+
+async def test_an_owner_that_is_deleted_while_its_events_come_is_forgotten(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its series are being counted when it is deleted."""
+    task = await new_task(api)
+    series = api.backend.events.series
+
+    async def overtaken(*asked: Any) -> list[SeriesName]:
+        monkeypatch.undo()
+        await api.call("tasks.delete", {"task": task, "force": True})
+        return await series(*asked)
+
+    monkeypatch.setattr(api.backend.events, "series", overtaken)
+    assert (await add(api, *points(task, 0, MOST + 1)))["added"] == MOST
+    await api.backend.last_metrics.settle(COMPANY, ids=[task])
+    assert await api.backend.events.events_count(Owner(COMPANY, task)) == 0
+    assert api.backend.series_limit._budget == {}
 
 
 def test_owners_are_forgotten_who_did_not_report_for_long() -> None:

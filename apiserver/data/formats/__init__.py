@@ -45,7 +45,7 @@ _BY_MEDIA_TYPE = {
     for media_type in (format.media_type, *format.value.others)
 }
 #: What a page in a browser asks for; it shows JSON.
-_ANYTHING = ("*/*", "application/*", "text/html")
+_ANYTHING = ("*/*", "text/html")
 
 
 def chosen(ending: str | None, accept: str, possible: tuple[Format, ...]) -> Format:
@@ -53,7 +53,7 @@ def chosen(ending: str | None, accept: str, possible: tuple[Format, ...]) -> For
     if ending is not None:
         format = BY_ENDING.get(ending)
         if format not in possible:
-            raise ApiError(404, 0, f"There is no format '.{ending[:20]}' here: use {_listed(possible)}")
+            raise _no_format(404, f".{ending[:20]}", possible)
         return format
     asked = sorted(filter(None, map(_weighed, accept.split(","))), key=lambda one: -one[1]) or [("*/*", 1.0)]
     for media_type, _ in asked:
@@ -61,7 +61,11 @@ def chosen(ending: str | None, accept: str, possible: tuple[Format, ...]) -> For
             return possible[0]
         if (format := _BY_MEDIA_TYPE.get(media_type)) in possible:
             return format
-    raise ApiError(406, 0, f"Accept: '{accept[:100]}' is not possible here: use an ending, {_listed(possible)}")
+        if media_type.endswith("/*"):
+            for format in possible:
+                if format.media_type.startswith(media_type[:-1]):
+                    return format
+    raise _no_format(406, accept[:100], possible)
 
 
 def _weighed(item: str) -> tuple[str, float] | None:
@@ -78,8 +82,9 @@ def _weighed(item: str) -> tuple[str, float] | None:
     return (media_type.lower(), weight) if media_type and weight > 0 else None
 
 
-def _listed(possible: tuple[Format, ...]) -> str:
-    return ", ".join(f".{format.ending}" for format in possible)
+def _no_format(code: int, asked: str, possible: tuple[Format, ...]) -> ApiError:
+    endings = ", ".join(f".{format.ending}" for format in possible)
+    return ApiError(code, 0, f"There is no format '{asked}' here: let the address end in one of {endings}")
 
 
 def missing_extra(format: Format) -> ApiError:

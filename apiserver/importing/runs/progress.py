@@ -68,4 +68,4 @@ class Progress:
             return events
         done = min(self._done, self._total)
         left = f", {span((self._total - done) * passed / done)} left" if done else ""
-        return f"{done:,} of {self._total:,} {self._unit}, {events}{left}"
+        return f"{done:,} of {counted(self._total, self._unit)}, {events}{left}"

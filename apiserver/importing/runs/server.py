@@ -15,10 +15,12 @@ from urllib3.exceptions import HTTPError
 
 from apiserver.importing.report import ImportFailed, SourceRefused
 from apiserver.importing.runs.bodies import as_json
+from apiserver.refusals import reason, why_silent
 from apiserver.stores.documents.query import Document
 
 _SECONDS = 120.0
-_LONGEST_REASON = 300
+#: Bytes of a refusal that are read.
+_REFUSAL = 2**16
 #: A server that is overloaded or starts anew is asked again: after what it says, or ever longer.
 _RETRIES = urllib3.Retry(
     total=12,
@@ -111,14 +113,12 @@ class Server:
     def send(self, endpoint: str, body: bytes) -> Document:
         """As `call`, of a body."""
         answer = self._request("POST", f"{self.where.api_url}/{endpoint}", body, {"Content-Type": "application/json"})
+        self._check(answer, endpoint)
         try:
-            found = orjson.loads(answer.data)
-            meta, data = found["meta"], found["data"]
+            data: Document = orjson.loads(answer.data)["data"]
         except (orjson.JSONDecodeError, KeyError, TypeError):
-            meta, data = {"result_msg": answer.data[:_LONGEST_REASON].decode(errors="replace")}, {}
-        self._check(answer, endpoint, str(meta.get("result_msg")))
-        made: Document = data
-        return made
+            raise ImportFailed(f"what answers at {self.where.api_url} is no API: {reason(answer.data)}") from None
+        return data
 
     def address_of(self, name: str) -> str:
         """The address of the file of that name."""
@@ -132,7 +132,7 @@ class Server:
     def put_file(self, url: str, content: Readable, size: int) -> None:
         """Upload a file of `size` bytes."""
         answer = self._request("PUT", url, content, {"Content-Length": str(size)})
-        self._check(answer, url, answer.data[:_LONGEST_REASON].decode(errors="replace"))
+        self._check(answer, url)
 
     def digests(self, task: str) -> dict[str, str]:
         """The SHA-256 digests of a task's artifacts, by address."""
@@ -142,20 +142,24 @@ class Server:
         return {one["uri"]: one["hash"] for one in artifacts if one.get("uri") and one.get("hash")}
 
     def fetch(self, url: str, path: Path) -> None:
-        """Write what is at an address of the server to a file, which has its name once it is whole. Raises OSError."""
+        """Write what is at an address of the server to a file, which has its name once it is whole.
+
+        Raises OSError, SourceRefused, or ImportFailed if the server cannot answer in that format at all.
+        """
         part = path.with_name(f"{path.name}.part")
         try:
             answer = self._pool.request("GET", url, preload_content=False, retries=self._retries)
             try:
+                if answer.status == 406:  # a package is missing there, without which it cannot answer so for any task
+                    raise ImportFailed(reason(answer.read(_REFUSAL)))
                 if answer.status != 200:
-                    reason = answer.read(_LONGEST_REASON).decode(errors="replace")
-                    raise SourceRefused(f"{url} answers {answer.status}: {reason}")
+                    raise SourceRefused(f"{url} answers {answer.status}: {reason(answer.read(_REFUSAL))}")
                 with part.open("wb") as file:
                     shutil.copyfileobj(answer, file)
             finally:
                 answer.release_conn()
         except HTTPError as error:
-            raise ImportFailed(f"the server at {self.where.api_url} does not answer: {error}") from error
+            raise ImportFailed(f"the server at {self.where.api_url} does not answer: {why_silent(error)}") from error
         part.replace(path)
 
     def _request(
@@ -165,12 +169,14 @@ class Server:
             sent = {**self._pool.headers, **(headers or {})}
             return self._pool.request(method, url, body=cast(Any, body), headers=sent, retries=self._retries)
         except (HTTPError, OSError) as error:
-            raise ImportFailed(f"the server at {self.where.api_url} does not answer: {error}") from error
+            raise ImportFailed(f"the server at {self.where.api_url} does not answer: {why_silent(error)}") from error
 
-    def _check(self, answer: urllib3.BaseHTTPResponse, what: str, reason: str) -> None:
+    def _check(self, answer: urllib3.BaseHTTPResponse, what: str) -> None:
+        if 200 <= answer.status < 300:
+            return
+        why = reason(answer.data)
         if answer.status in (401, 403):
-            raise ImportFailed(f"the server refuses this access key: {reason}")
+            raise ImportFailed(f"the server refuses this access key: {why}")
         if answer.status >= 500 or answer.status == 429:
-            raise ImportFailed(f"the server cannot take more now ({answer.status}): {reason}")
-        if not 200 <= answer.status < 300:
-            raise SourceRefused(f"{what}: {reason}")
+            raise ImportFailed(f"the server cannot answer now ({answer.status}): {why}")
+        raise SourceRefused(f"{what}: {why}")

@@ -12,16 +12,18 @@ from __future__ import annotations
 
 import hashlib
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from enum import IntEnum
 from itertools import islice
 from typing import Any
 
 import msgspec
 import orjson
 
-from apiserver.importing.report import Report, SourceRefused
+from apiserver.importing.report import Count, Report, SourceRefused
 from apiserver.importing.runs.model import Artifact, Model, Position, Problem, Run, RunSource, Source, Unmapped
 from apiserver.importing.runs.progress import Progress
 from apiserver.importing.runs.sending import RunSender
@@ -55,6 +57,14 @@ class State(msgspec.Struct):
     """Whether artifacts were imported, too."""
     about: str = ""
     """The digest of what the source said of the run before its parts were read."""
+    project: str = ""
+    """The project that the run was brought to."""
+
+
+class Outcome(IntEnum):
+    """What has become of a run, by how much it says: a run that is followed is new, whatever comes later."""
+
+    LEFT, KNOWN, UPDATED, MOVED, NEW = range(5)
 
 
 @dataclass(slots=True)
@@ -69,9 +79,17 @@ class Taking:
     """The runs are still growing, so their tasks stay in progress."""
     _known: dict[str, tuple[str, State]] = field(default_factory=dict, init=False)
     """By source, the task and state of runs that were taken or looked up."""
+    _outcomes: dict[str, Outcome] = field(default_factory=dict, init=False)
+    """By source, those of all runs."""
 
     def take(self, source: Source) -> None:
         """Import all runs as they are now. Raises ImportFailed."""
+        try:
+            self._take_all(source)
+        finally:
+            self._count()
+
+    def _take_all(self, source: Source) -> None:
         runs = source.runs()
         while page := list(islice(runs, _PAGE)):
             self._look_up(one.run.source for one in page if not isinstance(one, Problem | Unmapped))
@@ -97,22 +115,30 @@ class Taking:
                 self._known[run["source"]] = (run["task"], _state(run["position"]))
 
     def _take(self, one: RunSource) -> None:
-        count = self.report.count("runs")
-        count.found += 1
+        self.report.count("runs")  # it is named first, before what comes of it
+        outcome = Outcome.LEFT
         try:
-            changed = self._take_parts(one)
+            outcome = self._take_parts(one)
         except (SourceRefused, OSError, *_BROKEN) as error:
-            count.left += 1
             self.report.problem("run", one.run.name, str(error))
-            return
-        count.taken, count.known = count.taken + changed, count.known + (not changed)
+        finally:  # also of a run in whose middle the import is ended: it is left
+            self._outcomes[one.run.source] = max(outcome, self._outcomes.get(one.run.source, outcome))
 
-    def _take_parts(self, one: RunSource) -> bool:
-        """Import what is new of a run; returns whether there was anything."""
+    def _count(self) -> None:
+        """Tell the report of all runs, each of which counts once."""
+        of = Counter(self._outcomes.values())
+        if of:
+            taken = of[Outcome.UPDATED] + of[Outcome.MOVED] + of[Outcome.NEW]
+            self.report.counts["runs"] = Count(
+                *(of.total(), taken, of[Outcome.UPDATED], of[Outcome.MOVED], of[Outcome.KNOWN], of[Outcome.LEFT])
+            )
+
+    def _take_parts(self, one: RunSource) -> Outcome:
+        """Import what is new of a run."""
         run, known = one.run, self._known.get(one.run.source)
         state = State() if known is None else known[1]
         if self.with_files and not state.files:
-            state = State(refused=state.refused)
+            state = State(refused=state.refused, project=state.project)
         writer = _RunWriter(self, run, known[0] if known else None, state)
         run.started = run.started if state.started is None else state.started
         run.completed = run.completed if state.completed is None else state.completed
@@ -154,6 +180,7 @@ class _RunWriter:
         self._save_at = time.monotonic() + _SAVE_SECONDS
         self._at, self._lines_at = state.at, state.lines
         self._about = _digest(_about(run, taking.goes_on))
+        self._is_new = task is None
 
     def add(self, part: Any) -> None:
         if self._sender is None:
@@ -173,16 +200,19 @@ class _RunWriter:
         self._call(self._position())
         self._save_at = time.monotonic() + _SAVE_SECONDS
 
-    def finish(self) -> bool:
-        """Write the rest; returns whether anything is new."""
+    def finish(self) -> Outcome:
+        """Write the rest."""
         if self._sender is not None:
             self._sender.flush()
         is_as_before = (self._at, self._about) == (self._state.at, self._state.about)
         if self._task is not None and self._sender is None and is_as_before:
-            return False
+            return Outcome.KNOWN
+        before, self._state.project = self._state.project, self._run.project
         self._state.about, self._lines_at, self._state.files = self._about, self._lines, self._taking.with_files
         self._call({**_about(self._run, self._taking.goes_on), **self._position()})
-        return True
+        if self._is_new:
+            return Outcome.NEW
+        return Outcome.MOVED if before and before != self._run.project else Outcome.UPDATED
 
     def close(self) -> None:
         if self._sender is not None:

@@ -301,7 +301,8 @@ def choose(storage: Storage, at: str | None) -> Named:
     wanted = re.sub("[-:]", "", at[:19]) + at[19:] if at and _DASHED.match(at) else at
     found = [name for name in every if wanted is None or name.startswith(wanted)]
     if not found:
-        there = f"there are {len(every)}, from {_id(every[0])} to {_id(every[-1])}"
+        ends = f"from {_id(every[0])} to {_id(every[-1])}"
+        there = f"there are {len(every)}, {ends}" if len(every) > 1 else f"there is only {_id(every[0])}"
         raise BackupError(f"no backup begins with {at}: {there}; backup --list lists them")
     if wanted is not None and len(found) > 1:
         raise BackupError(f"{len(found)} backups begin with {at}: say more of it, such as {_id(found[-1])}")

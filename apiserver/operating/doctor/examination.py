@@ -175,9 +175,9 @@ async def _tell(
         if files.unmentioned:
             names = ", ".join(name for _, name in files.largest)
             examined.notes.append(
-                f"no task, model, image or plot names {files.unmentioned:,} of the files, with"
-                f" {files.unmentioned_bytes:,} bytes; they may have been uploaded by hand, belong to events"
-                " that were refused, as by a quota, or be left over."
+                f"no task, model, image or plot names {counted(files.unmentioned, 'files')}, with"
+                f" {counted(files.unmentioned_bytes, 'bytes')}: such files may have been uploaded by hand, belong to"
+                " events that were refused, as by a quota, or be left over."
                 f" The largest: {names}"
             )
     examined.total, examined.bytes_by_type = found.totals(), found.bytes_by_type()
@@ -195,7 +195,7 @@ async def _check_orphans(settings: Settings, folder: DataFolder, found: Kept, ex
         examined.add(
             Finding(
                 *("events", "orphan-events", f"{owner.company}/{owner.kind}/{owner.id}"),
-                f"there are {row.events:,} {row.type.plural} of the {owner.kind} {owner.id}, which is not there",
-                "nobody sees them, and they take room",
+                f"the {owner.kind} {owner.id} is not there, and has {counted(row.events, row.type.plural)}",
+                "nobody sees these events, and they take room",
             )
         )

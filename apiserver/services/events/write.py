@@ -167,4 +167,4 @@ async def _delete(call: Call, id: str, *, model: bool, allow_locked: bool) -> di
     await call.backend.last_metrics.settle(owner.company, models=model, ids=[id])
     # What other servers still have to tell of these events is made from what is stored then, also if this server dies.
     await documents(call).update("models" if model else "tasks", {"id": id}, Update(set={RESET: new_revision()}))
-    return {"deleted": await call.backend.events.delete([owner])}
+    return {"deleted": await call.backend.delete_events([owner])}

@@ -94,7 +94,7 @@ async def delete(call: Call, model_id: str, request: dict[str, Any]) -> dict[str
         weights = [model["uri"]] if model.get("uri") else []
         await delete_files(call, shown=await event_urls(call, [owner]), made=weights, models=[model_id])
     await unlink(call, model_id)
-    await call.backend.events.delete([owner])
+    await call.backend.delete_events([owner])
     deleted = await documents(call).delete(MODELS, {"id": model_id})
     await touch_projects(call, model.get("project"))
     return {"deleted": bool(deleted), "url": model.get("uri")}

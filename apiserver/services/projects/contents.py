@@ -100,5 +100,5 @@ async def delete_models(call: Call, inside: Filter, urls: dict[str, list[str]], 
     urls["event_urls"] += sorted(filter(is_in_object_store, shown))
     for id in ids:
         await unlink(call, id)
-    await call.backend.events.delete(owners)
+    await call.backend.delete_events(owners)
     return await documents(call).delete("models", {"id": In(ids)}) if ids else 0

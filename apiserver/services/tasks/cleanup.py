@@ -225,7 +225,7 @@ async def _clean(call: Call, task: Document, request: dict[str, Any]) -> dict[st
     async with deleting_drafts(call, ids):
         if request["delete_external_artifacts"]:
             await delete_files(call, shown=shown, made=artifacts | weights, models=ids)
-        deleted = await call.backend.events.delete(owners)
+        deleted = await call.backend.delete_events(owners)
     return {"deleted_models": len(models), "events": {"deleted": deleted}, **outcome}
 
 

@@ -6,7 +6,8 @@ changes, and finds the same documents in its own way. The language has
 
 - filters: objects of dotted paths, through objects and list items, and what is wanted there. A value wants an equal
   one; a list also equals each of its items. `In`, `Less`, `Matches` and the other tests of `query` want something
-  else. `AllOf`, `AnyOf` and `NoneOf` combine filters;
+  else. `AllOf`, `AnyOf` and `NoneOf` combine filters. `FirstNumber` in place of a path is the number at the first of
+  some paths that lead to one;
 - updates: what `Update` sets, removes, raises, lowers, or does to lists, at dotted paths;
 - sorts: a list of (path, 1 | -1). Numbers come before text, as in MongoDB. A list sorts by its least item, or by its
   greatest if descending. Unlike in MongoDB, documents without a value (missing, null, "", [], {}, or one of these in a

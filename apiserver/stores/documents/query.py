@@ -5,6 +5,8 @@ test of the values there. For example, drafts that are named "a" or "b" and have
 
     AllOf([{"status": "created", "tags": Unequal("old")}, AnyOf([{"name": "a"}, {"name": "b"}])])
 
+A number that may lie at one of several paths is named by all of them: `{FirstNumber(("a.b", "a.c")): Less(1)}`.
+
 An update says what to do with which fields: `Update(set={"status": "queued"}, add={"tags": ["new"]})`.
 """
 
@@ -16,7 +18,18 @@ from typing import Any, Generic, TypeAlias, TypeVar
 
 T_co = TypeVar("T_co", covariant=True)
 Document = dict[str, Any]
-Sort = Sequence[tuple[str, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class FirstNumber:
+    """In a filter or a sort, in place of a path: the number at the first of some paths that lead to one, else null."""
+
+    paths: tuple[str, ...]
+
+
+Place: TypeAlias = str | FirstNumber
+"""What a filter or a sort is about: the values at a path, or the first number at some paths."""
+Sort = Sequence[tuple[Place, int]]
 
 
 class Test:
@@ -141,7 +154,8 @@ class NoneOf(Generic[T_co]):
     parts: Sequence[T_co]
 
 
-Filter: TypeAlias = "Mapping[str, Any] | AllOf[Filter] | AnyOf[Filter] | NoneOf[Filter]"
+_Fields: TypeAlias = Mapping[str, Any] | Mapping[FirstNumber, Any] | Mapping[Place, Any]
+Filter: TypeAlias = "_Fields | AllOf[Filter] | AnyOf[Filter] | NoneOf[Filter]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -136,6 +136,27 @@ def test_a_database(server: Served, environment: dict[str, str], tmp_path: Path)
     assert series["odd"]["odd"]["x"] == [1, 2, 3]
 
 
+def test_the_summary_tells_new_runs_from_updated_and_moved_ones(
+    server: Served, environment: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def summary(*more: str) -> str:
+        assert main(["import", "mlflow", str(tmp_path / "mlruns"), *more]) == 0
+        [line] = [line for line in capsys.readouterr().err.splitlines() if line.startswith("runs: ")]
+        return line.removeprefix("runs: ")
+
+    one, other, third = (f"{n}" * 32 for n in range(3))
+    for run in (one, other):
+        make_run(tmp_path / "mlruns", run, metrics={"m": "1 1 1\n"}, run_name=run)
+    assert summary() == "2 found, 2 imported, 0 imported before"
+    with (tmp_path / "mlruns" / "7" / one / "metrics" / "m").open("a") as file:
+        file.write("2 2 2\n")
+    assert summary() == "2 found, 1 imported (1 updated), 1 imported before"
+    make_run(tmp_path / "mlruns", third, metrics={"m": "1 1 1\n"}, run_name=third)
+    assert summary("--project", "old") == "3 found, 3 imported (1 new, 2 moved to another project), 0 imported before"
+    assert summary("--project", "old") == "3 found, 0 imported, 3 imported before"
+    assert tasks_of(server).keys() == {one, other, third}
+
+
 def test_a_hostile_database(tmp_path: Path, capsys: pytest.CaptureFixture[str], environment: dict[str, str]) -> None:
     (tmp_path / "store").mkdir()
     rows: list[tuple[Any, ...]] = [("bad", "text", 1, 1, 0), ("bad", 1.0, None, 1, 0), ("good", 1.0, 1, 1, 0)]

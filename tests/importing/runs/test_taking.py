@@ -173,12 +173,17 @@ def test_runs_are_followed_while_they_grow(server: Served, environment: dict[str
                 file.write(last[20:])
             write_run(runs / "b", tfevents.records([scalar("y", 1, 1)]))
             wait_for(lambda: series_of(server, task["id"])["x"]["x"]["x"] == [1, 2, 3] and "b" in tasks_of(server))
+            with (runs / "a" / NAME).open("ab") as file:
+                file.write(record(scalar("x", 4, 4)))
+            # It is taken by a later look than the run b, so that look has ended.
+            wait_for(lambda: series_of(server, task["id"])["x"]["x"]["x"] == [1, 2, 3, 4])
             assert lines_of(server, task["id"]) == ["one", "two"]
         finally:
             following.send_signal(signal.SIGINT)
         assert following.stderr is not None
         said = following.stderr.read()
     assert following.returncode == 0, said
+    assert "runs: 2 found, 2 imported, 0 imported before\n" in said, "each counts once, however often it was looked at"
     assert main(["import", "tensorboard", str(runs)]) == 0
     assert tasks_of(server)["a"]["status"] == "completed"
 

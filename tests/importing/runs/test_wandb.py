@@ -221,4 +221,4 @@ def test_the_folders_of_a_resumed_run_become_one_task(
         assert series_of(server, task["id"])["x"]["x"]["x"] == list(range(150))
         assert lines_of(server, task["id"]) == ["a line", "a line"]
         assert task["status"] == "completed"
-    assert "runs: 2 found, 0 imported, 2 imported before" in capsys.readouterr().err
+    assert "runs: 1 found, 0 imported, 1 imported before" in capsys.readouterr().err

@@ -51,7 +51,7 @@ def test_what_is_missing_or_damaged_is_found_when_it_is_read(destination: Path, 
     content[-1] ^= 1
     journal.write_bytes(content)
     wrong = verify(Settings(), made, new, quiet())
-    assert "are torn" in wrong[0]
+    assert "is torn from byte " in wrong[0]
     assert [line.partition(":")[0] for line in wrong] == [
         *("events", "points in the journal", "log lines in the journal", "samples in the journal", "files"),
     ]
@@ -220,6 +220,9 @@ def test_a_backup_is_chosen_by_the_beginning_of_its_time(destination: Path, data
         manifest.choose(folder, "2")
     oldest = oldest.partition("-")[0]
     with pytest.raises(BackupError, match=f"no backup begins with 1999: there are 2, from {oldest} to {newest.id}"):
+        manifest.choose(folder, "1999")
+    (destination / "manifests" / manifest.names(folder)[0].removeprefix("manifests/")).unlink()
+    with pytest.raises(BackupError, match=f"no backup begins with 1999: there is only {newest.id};"):
         manifest.choose(folder, "1999")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -13,8 +12,10 @@ from apiserver.events.model import EventBatch, Owner
 from apiserver.operating.doctor.examination import Examined, examine
 from apiserver.settings import Settings
 from apiserver.stores.documents.sqlite import work
+from apiserver.stores.events.embedded.store import EmbeddedEventStore
 from tests.contract.event_stores import batch, lines, sample, scalars
 from tests.harness import Api, running_api
+from tests.stores.events.embedded.merging import copy_as_of_a_crash
 from tests.stores.events.embedded.sizes import make_small
 
 COMPANY = Settings().company
@@ -72,8 +73,10 @@ async def upload(api: Api, name: str, content: bytes) -> None:
 
 async def killed(folder: Path) -> tuple[Path, list[Owner]]:
     """A copy of a folder, as it is while the server runs."""
-    async with filled(folder / "running") as (_, owners):
-        shutil.copytree(folder / "running", folder / "data")
+    async with filled(folder / "running") as (api, owners):
+        events = api.backend.events
+        assert isinstance(events, EmbeddedEventStore)
+        copy_as_of_a_crash(events, folder / "running", folder / "data")
     return folder / "data", owners
 
 

@@ -140,6 +140,9 @@ def test_whole_batches_behind_damage_of_the_journal_are_counted(folder: Path, tm
         assert finding.kind == "damaged-journal"
         assert "2 whole batches" in finding.meaning
         assert f"from byte 8 to {len(whole):,}" in finding.thing
+    path.write_bytes(flipped(whole + one, len(whole) - 1, 0x40))
+    (finding,) = asyncio.run(_of_journal(data))
+    assert "1 whole batch behind" in finding.meaning
 
 
 async def _of_journal(data: Path) -> list[Finding]:

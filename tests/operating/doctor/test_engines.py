@@ -63,7 +63,7 @@ async def test_indices_are_counted_by_task(engines: dict[str, Any], tmp_path: Pa
         await events.add(batch(scalars([1.0], owner=Owner(COMPANY, "nobody"))))
         again = await examine(settings, checking=True, most=10, say=lambda line: None)
         assert {one.name: one for one in again.held["events"]}["deletions of scalars"].number == 1
-        assert [one.thing for one in again.findings] == ["there are 1 scalars of the task nobody, which is not there"]
+        assert [one.thing for one in again.findings] == ["the task nobody is not there, and has 1 scalar"]
 
 
 async def test_the_command_looks_at_engines(

@@ -36,7 +36,7 @@ async def test_all_is_well_and_counted(tmp_path: Path) -> None:
     assert (project.name, project.files) == ("a project", 5)
     assert found.owners[0].name in ("one", "two")
     assert [one.files for one in found.owners if one.name == "one"] == [5]
-    assert [note for note in found.notes if "1 of the files, with 7 bytes" in note and "/by hand/y.bin" in note]
+    assert [note for note in found.notes if "names 1 file, with 7 bytes: " in note and "/by hand/y.bin" in note]
     assert [(one.name, one.number) for one in found.held["files"]] == [("files", 2)]
 
 
@@ -114,8 +114,8 @@ async def test_events_of_nobody_are_named(tmp_path: Path) -> None:
     found = await examined(tmp_path / "data")
     assert {one.kind for one in found.findings} == {"orphan-events"}
     assert sorted(one.thing for one in found.findings) == [
-        "there are 2 scalars of the model no-model, which is not there",
-        "there are 2 scalars of the task nobody, which is not there",
+        "the model no-model is not there, and has 2 scalars",
+        "the task nobody is not there, and has 2 scalars",
     ]
 
 
@@ -184,7 +184,7 @@ async def test_the_command_answers_programs_and_people(tmp_path: Path, capsys: p
         await api.backend.events.add(batch(scalars([1.0], owner=Owner(COMPANY, "\x07nobody"))))
     assert await asyncio.to_thread(main, command) == 1
     output = capsys.readouterr()
-    assert r"there are 1 scalars of the task \x07nobody, which is not there" in output.out
+    assert r"the task \x07nobody is not there, and has 1 scalar" in output.out
     assert output.err == "apiserver: something is not well\n"
 
 

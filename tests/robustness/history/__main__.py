@@ -12,6 +12,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+from tests import ending
 from tests.harness import served
 from tests.robustness.history.operations import Outcome
 from tests.robustness.history.rounds import STRICT, Counted, Kills, run_round
@@ -73,4 +74,4 @@ def main(arguments: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(ending.run(lambda: main(sys.argv[1:])))

@@ -18,6 +18,7 @@ from apiserver.stores.documents.query import (
     Document,
     Equal,
     Filter,
+    FirstNumber,
     Greater,
     HasAll,
     HasSize,
@@ -59,9 +60,13 @@ values = st.one_of(
 """Any value that a document may hold."""
 
 tops = st.sampled_from(["a", "a", "big", "b", 'q"'])
-paths = st.tuples(
-    tops, st.sampled_from([(), (), ("a",), ("b",), ("0",), ('q"',), ("a", "a"), ("0", "b"), ("a", "0")])
-).map(lambda names: ".".join([names[0], *names[1]]))
+_below = [(), ("a",), ("b",), ("0",), ('q"',), ("a", "a"), ("0", "b"), ("a", "0")]
+paths = st.tuples(tops, st.sampled_from([(), *_below])).map(lambda names: ".".join([names[0], *names[1]]))
+first_numbers = st.builds(
+    lambda top, below: FirstNumber(tuple(".".join([top, *names]) for names in below)),
+    tops,
+    st.lists(st.sampled_from(_below), min_size=2, max_size=4, unique=True),
+)
 key_paths = st.sampled_from(["key", "deep.key", "id"])
 
 
@@ -101,13 +106,14 @@ def _joined(inner: st.SearchStrategy[Filter]) -> st.SearchStrategy[Filter]:
     return st.builds(lambda combined, parts: combined(parts), st.sampled_from([AllOf, AnyOf, NoneOf]), lists)
 
 
-_single: st.SearchStrategy[Filter] = st.dictionaries(
-    paths | paths | key_paths, scalars | _tests | values, min_size=1, max_size=2
-)
+_wanted = scalars | _tests | values
+_plain: st.SearchStrategy[Filter] = st.dictionaries(paths | paths | key_paths, _wanted, min_size=1, max_size=2)
+_first: st.SearchStrategy[Filter] = st.dictionaries(first_numbers, _wanted, min_size=1, max_size=2)
+_single = _plain | _plain | _first
 filters = _single | _single | _joined(_single) | _joined(_joined(_single))
 """Any valid filter."""
 
-sorts = st.lists(st.tuples(paths | key_paths, st.sampled_from([1, -1])), min_size=1, max_size=2)
+sorts = st.lists(st.tuples(paths | key_paths | first_numbers, st.sampled_from([1, -1])), min_size=1, max_size=2)
 
 _changed = paths | st.just("key")
 

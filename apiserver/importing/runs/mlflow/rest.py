@@ -15,6 +15,7 @@ from apiserver.importing.report import ImportFailed
 from apiserver.importing.runs.mlflow.stores import Recorded, Values
 from apiserver.importing.runs.model import Artifact, File, Problem, Unmapped
 from apiserver.protobuf_wire import Malformed
+from apiserver.refusals import reason, why_silent
 
 _SECONDS = 120.0
 #: An answer may have so many runs or points, and so many bytes.
@@ -109,13 +110,11 @@ class RestStore:
             data = answer.read(_BYTES + 1)
             answer.release_conn()
         except (HTTPError, OSError) as error:
-            raise ImportFailed(f"MLflow's server does not answer: {error}") from error
+            raise ImportFailed(f"MLflow's server does not answer: {why_silent(error)}") from error
         if len(data) > _BYTES:
             raise Malformed(f"MLflow's server answers more than {_BYTES:,} bytes to {call}")
         if answer.status != 200:
-            raise ImportFailed(
-                f"MLflow's server answers {answer.status} to {call}: {data[:300].decode(errors='replace')}"
-            )
+            raise ImportFailed(f"MLflow's server answers {answer.status} to {call}: {reason(data)}")
         try:
             found: dict[str, Any] = orjson.loads(data)
         except orjson.JSONDecodeError as error:

@@ -11,14 +11,27 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeAlias
 
 from apiserver.stores.documents import query
 from apiserver.stores.documents.base import InvalidFilter
-from apiserver.stores.documents.dialect.paths import Path, parse, reach
+from apiserver.stores.documents.dialect.paths import Path, parse_all, reach, reach_first
 from apiserver.stores.documents.dialect.patterns import compile_pattern
 from apiserver.stores.documents.dialect.values import class_of, number_of, order, same
-from apiserver.stores.documents.query import AllOf, AnyOf, AsNumber, Comparison, Equal, Filter, HasSize, In, Matches
+from apiserver.stores.documents.query import (
+    AllOf,
+    AnyOf,
+    AsNumber,
+    Comparison,
+    Equal,
+    Filter,
+    FirstNumber,
+    HasSize,
+    In,
+    Matches,
+    Place,
+)
 
 _DEEPEST = 30
 
@@ -35,13 +48,21 @@ class Field:
 
 
 @dataclass(frozen=True, slots=True)
+class OfFirst:
+    """At least one value at the first path that leads to a number passes the test; if no path does, null passes it."""
+
+    paths: tuple[Path, ...]
+    test: FieldTest
+
+
+@dataclass(frozen=True, slots=True)
 class Not:
     """The condition is not met."""
 
     condition: Condition
 
 
-Condition: TypeAlias = "Field | AllOf[Condition] | AnyOf[Condition] | Not"
+Condition: TypeAlias = "Field | OfFirst | AllOf[Condition] | AnyOf[Condition] | Not"
 Holds = Callable[[Any], bool]
 
 
@@ -50,7 +71,7 @@ def parse_filter(filter: Filter, depth: int = 0) -> Condition:
     if depth > _DEEPEST:
         raise InvalidFilter("the filter is nested too deeply")
     if isinstance(filter, Mapping):
-        return _all([_field(name, parse(name), wanted) for name, wanted in filter.items()])
+        return _all([_at(place, wanted) for place, wanted in filter.items()])
     parts = [parse_filter(part, depth + 1) for part in filter.parts]
     if isinstance(filter, AllOf):
         return _all(parts)
@@ -62,6 +83,9 @@ def meets(condition: Condition) -> Holds:
     if isinstance(condition, Field):
         path, accepted = condition.path, accepts(condition.test)
         return lambda value: any(map(accepted, reach(value, path)))
+    if isinstance(condition, OfFirst):
+        paths, accepted = condition.paths, accepts(condition.test)
+        return lambda value: any(map(accepted, reach_first(value, paths)))
     if isinstance(condition, Not):
         refused = meets(condition.condition)
         return lambda value: not refused(value)
@@ -98,7 +122,7 @@ def passes(test: FieldTest) -> Holds:
 def item_test(name: str, wanted: Any) -> Holds:
     """A test of one item of the list `name`: its value, a test, or a filter on the fields of objects."""
     if isinstance(wanted, query.Test):
-        return meets(_field(name, (), wanted))
+        return meets(_tested(name, partial(Field, ()), wanted))
     if not isinstance(wanted, Mapping):
         return lambda item: same(item, wanted)
     met = meets(parse_filter(wanted))
@@ -119,30 +143,44 @@ def named_id(condition: Condition) -> str | None:
     return None
 
 
-def paths_of(condition: Condition) -> Iterator[Path]:
-    """The paths of all fields in a condition."""
-    if isinstance(condition, Field):
-        yield condition.path
+def fields_of(condition: Condition) -> Iterator[Field | OfFirst]:
+    """The single tests in a condition."""
+    if isinstance(condition, Field | OfFirst):
+        yield condition
     else:
         for inner in (condition.condition,) if isinstance(condition, Not) else condition.parts:
-            yield from paths_of(inner)
+            yield from fields_of(inner)
 
 
-def _field(name: str, path: Path, wanted: Any) -> Condition:
+def paths_of(condition: Condition) -> Iterator[Path]:
+    """The paths of all fields in a condition."""
+    for field in fields_of(condition):
+        yield from (field.path,) if isinstance(field, Field) else field.paths
+
+
+def _at(place: Place, wanted: Any) -> Condition:
+    paths = parse_all(place)
+    if isinstance(place, FirstNumber):
+        return _tested(place.paths[0], partial(OfFirst, paths), wanted)
+    return _tested(place, partial(Field, paths[0]), wanted)
+
+
+def _tested(name: str, at: Callable[[FieldTest], Condition], wanted: Any) -> Condition:
+    """The condition that what is wanted is there. `at`: makes it of a single test."""
     if not isinstance(wanted, query.Test):
-        return Field(path, Equal(wanted))
+        return at(Equal(wanted))
     if isinstance(wanted, query.Unequal):
-        return Not(Field(path, Equal(wanted.value)))
+        return Not(at(Equal(wanted.value)))
     if isinstance(wanted, query.NotIn):
-        return Not(Field(path, In(wanted.values)))
+        return Not(at(In(wanted.values)))
     if isinstance(wanted, query.HasAll):
-        return _all([Field(path, Equal(value)) for value in wanted.values]) if wanted.values else AnyOf(())
+        return _all([at(Equal(value)) for value in wanted.values]) if wanted.values else AnyOf(())
     if isinstance(wanted, query.Both):
-        return AllOf([_field(name, path, wanted.one), _field(name, path, wanted.other)])
+        return AllOf([_tested(name, at, wanted.one), _tested(name, at, wanted.other)])
     if isinstance(wanted, Matches):
         compile_pattern(name, wanted.pattern, any_case=wanted.any_case)
     assert isinstance(wanted, FieldTest)
-    return Field(path, wanted)
+    return at(wanted)
 
 
 def _all(conditions: list[Condition]) -> Condition:

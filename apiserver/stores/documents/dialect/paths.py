@@ -6,12 +6,12 @@ For example, in `{"a": [{"b": 1}, {"b": 2}]}`, the path `a.b` reaches 1 and 2, a
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from apiserver.stores.documents.base import InvalidFilter
-from apiserver.stores.documents.dialect.values import MISSING
-from apiserver.stores.documents.query import Document
+from apiserver.stores.documents.dialect.values import MISSING, NUMBER, class_of
+from apiserver.stores.documents.query import Document, FirstNumber, Place
 
 Path = tuple[str, ...]
 
@@ -30,6 +30,16 @@ def parse(path: object) -> Path:
     if not path.isascii() and any("\ud800" <= character <= "\udfff" for character in path):  # not possible in UTF-8
         raise InvalidFilter(f"field {path[:200]!r}: not valid Unicode")
     return names
+
+
+def parse_all(place: Place) -> tuple[Path, ...]:
+    """The paths that a place in a filter or a sort stands for; InvalidFilter unless they lie below one field."""
+    if not isinstance(place, FirstNumber):
+        return (parse(place),)
+    paths = tuple(map(parse, place.paths))
+    if len(paths) < 2 or len(set(paths)) < len(paths) or len({path[0] for path in paths}) > 1:
+        raise InvalidFilter(f"field '{' or '.join(place.paths)[:200]}': not different paths below one field")
+    return paths
 
 
 def index_of(name: str) -> int | None:
@@ -58,14 +68,28 @@ def reach(value: Any, path: Path) -> Iterator[Any]:
     yield value
 
 
+def reach_first(value: Any, paths: Iterable[Path]) -> list[Any]:
+    """Every value at the first of the paths that leads to a number, or to a list with one; MISSING if none does."""
+    for path in paths:
+        found = gathered(value, path)
+        if found is not None and any(
+            class_of(item) == NUMBER for item in (found if isinstance(found, list) else [found])
+        ):
+            return list(reach(value, path))
+    return [MISSING]
+
+
 def gathered(value: Any, path: Path) -> Any:
     """The value at the path; None if it is missing. If a list is on the way, the list of all values, item by item."""
     for place, name in enumerate(path):
-        if isinstance(value, list):
+        if isinstance(value, dict):
+            value = value.get(name)
+        elif isinstance(value, list):
             there = [found for found in reach(value, path[place:]) if found is not MISSING]
             items = [item for found in there for item in (found if isinstance(found, list) else [found])]
             return items if there else None
-        value = value.get(name) if isinstance(value, dict) else None
+        else:
+            return None
     return value
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from apiserver.stores.documents.base import InvalidFilter
-from apiserver.stores.documents.dialect.paths import Path, parse, reach
+from apiserver.stores.documents.dialect.paths import Path, parse_all, reach, reach_first
 from apiserver.stores.documents.dialect.values import MISSING, NUMBER, number_of, order
 from apiserver.stores.documents.query import Document, Sort
 
@@ -17,11 +17,24 @@ EMPTY: tuple[Any, ...] = (None, "", [], {})
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """One field of a sort. With `numeric`, texts that are numbers sort as numbers."""
+    """One field of a sort. With `numeric`, texts that are numbers sort as numbers.
+
+    With `others`, documents sort by what is at the first of all paths that leads to a number.
+    """
 
     path: Path
     descending: bool = False
     numeric: bool = False
+    others: tuple[Path, ...] = ()
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """All paths that the term looks at."""
+        return (self.path, *self.others)
+
+    def key(self, document: Document) -> tuple[Any, ...] | None:
+        """The sort key of a document, as `place` makes it."""
+        return self.place(reach_first(document, self.paths) if self.others else reach(document, self.path))
 
     def place(self, found: Iterable[Any]) -> tuple[Any, ...] | None:
         """The sort key of a document with these values at the path: that of the least one, or greatest if descending.
@@ -47,11 +60,11 @@ def parse_sort(sort: Sort, numeric: Collection[str] = ()) -> list[Term]:
     """
     terms: list[Term] = []
     for name, direction in sort:
-        path = parse(name)
+        path, *others = parse_all(name)
         if direction not in (1, -1):
             raise InvalidFilter(f"field '{name}': the direction of a sort is 1 or -1")
-        terms.append(Term(path, direction < 0, path[0] in numeric))
-    ids = [place for place, term in enumerate(terms) if term.path == ("id",)]
+        terms.append(Term(path, direction < 0, path[0] in numeric, tuple(others)))
+    ids = [place for place, term in enumerate(terms) if term.paths == (("id",),)]
     if ids:
         return terms[: ids[0] + 1]
     return [*terms, Term(("id",), terms[-1].descending)] if terms else []
@@ -61,7 +74,7 @@ def in_order(documents: Iterable[Document], terms: Sequence[Term]) -> list[Docum
     """The documents sorted."""
     found = list(documents)
     for term in reversed(terms):
-        placed = [(term.place(reach(document, term.path)), document) for document in found]
+        placed = [(term.key(document), document) for document in found]
         there = sorted(
             ((place, document) for place, document in placed if place is not None),
             key=lambda pair: pair[0],

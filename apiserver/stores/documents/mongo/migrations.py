@@ -56,8 +56,8 @@ class MongoSchema:
     async def applied(self) -> dict[int, str]:
         return {found["_id"]: found.get("release", "") for found in await self._database.find(RECORDS, {})}
 
-    async def apply(self, step: Step) -> None:
-        for command in step.content:
+    async def apply(self, steps: Sequence[Step]) -> None:
+        for step, command in ((one, command) for one in steps for command in one.content):
             try:
                 await self._database.command(command)
             except DuplicateDocument:
@@ -66,10 +66,11 @@ class MongoSchema:
                     "but documents that are there already have the same values"
                 ) from None
 
-    async def record(self, step: Step) -> None:
-        record = {"_id": step.number, "name": step.name, "applied": utc_now(), "release": __version__}
-        with suppress(DuplicateDocument):  # another server has recorded it meanwhile
-            await self._database.insert(RECORDS, [record])
+    async def record(self, steps: Sequence[Step]) -> None:
+        for step in steps:
+            record = {"_id": step.number, "name": step.name, "applied": utc_now(), "release": __version__}
+            with suppress(DuplicateDocument):  # another server has recorded it meanwhile
+                await self._database.insert(RECORDS, [record])
 
     async def problems(self, steps: Sequence[Step]) -> list[str]:
         """The indexes that are missing, or are not as the steps say."""

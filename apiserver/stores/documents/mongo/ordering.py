@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from apiserver.stores.documents.dialect.paths import Path, reach_first
 from apiserver.stores.documents.dialect.sorts import Term
 from apiserver.stores.documents.mongo.database import Stored
 from apiserver.stores.documents.mongo.pipelines import field
@@ -18,8 +19,20 @@ def ids_in_order(found: list[Stored], terms: Sequence[Term]) -> list[str]:
     """The ids of documents, sorted by their values at the terms' paths. The last of the terms is the id."""
     found.sort(key=itemgetter("_id"), reverse=terms[-1].descending)
     ids = [stored["_id"] for stored in found]
-    ranks = [_ranks((stored.get(field(place)) for stored in found), term) for place, term in enumerate(terms[:-1])]
+    ranks, place = [], 0
+    for term in terms[:-1]:
+        fields = [(field(place + number),) for number in range(len(term.paths))]
+        place += len(fields)
+        ranks.append(_ranks((_value(stored, fields) for stored in found), term))
     return [ids[place] for place in np.lexsort(ranks[::-1])]
+
+
+def _value(stored: Stored, fields: Sequence[Path]) -> Any:
+    """What a document sorts by in a term whose paths have given the values of these fields."""
+    if len(fields) == 1:
+        return stored.get(*fields[0])
+    (value,) = reach_first(stored, fields)
+    return value
 
 
 def _ranks(column: Iterable[Any], term: Term) -> npt.NDArray[np.int64]:

@@ -51,7 +51,11 @@ class Reader:
         queries = in_turn(condition, terms)
         if queries is not None and all(query_of(part).exact for part, _ in queries):
             return await self._find_in_turn(collection, queries, projection, skip, limit, counted)
-        if queries is None and query_of(condition).exact and all(pipelines.takes(term.path) for term in terms):
+        if (
+            queries is None
+            and query_of(condition).exact
+            and all(pipelines.takes(path) for term in terms for path in term.paths)
+        ):
             sorted_ids = await self._sorted(collection, query_of(condition).filter, terms)
             page = sorted_ids[skip : None if limit is None else skip + limit]
             return await self._by_id(collection, page, projection, counted)
@@ -83,7 +87,7 @@ class Reader:
         """The id and revision of each document that meets a condition, sorted."""
         queries = in_turn(condition, terms)
         if queries is None:
-            paths = [term.path for term in terms]
+            paths = [path for term in terms for path in term.paths]
             found = {stored["_id"]: stored async for stored in self._matching(collection, condition, paths=paths)}
             for document in await asyncio.to_thread(in_order, map(decode, found.values()), terms):
                 yield found[document["id"]]
@@ -134,7 +138,7 @@ class Reader:
 
     async def _sorted(self, collection: str, query: dict[str, Any], terms: Sequence[Term]) -> list[str]:
         """The ids of all documents that a query finds, sorted. The last of the terms is the id."""
-        paths = [term.path for term in terms[:-1]]
+        paths = [path for term in terms[:-1] for path in term.paths]
         found = await self._database.aggregate(collection, pipelines.values(query, paths))
         lists = {stored["_id"]: stored for stored in pipelines.with_lists(found, paths)}
         for stored in await self._by_id(collection, list(lists), projection_of(paths)):

@@ -19,11 +19,11 @@ from typing import Any
 
 from apiserver.stores.documents import query
 from apiserver.stores.documents.dialect import values
-from apiserver.stores.documents.dialect.filters import Condition, Field, FieldTest, Not, passes
+from apiserver.stores.documents.dialect.filters import Condition, Field, FieldTest, Not, OfFirst, accepts, passes
 from apiserver.stores.documents.dialect.paths import Path
 from apiserver.stores.documents.dialect.patterns import literals_of
 from apiserver.stores.documents.dialect.sorts import EMPTY, Term
-from apiserver.stores.documents.dialect.values import class_of
+from apiserver.stores.documents.dialect.values import MISSING, class_of
 from apiserver.stores.documents.mongo.layout import before_index, name_of, outermost
 from apiserver.stores.documents.query import AllOf, AnyOf, AsNumber, Comparison, Equal, HasSize, In, Matches
 
@@ -54,6 +54,8 @@ def query_of(condition: Condition) -> Query:
     if isinstance(condition, Not):
         part = query_of(condition.condition)
         return Query({"$nor": [part.filter]}) if part.exact else Query({}, exact=False)
+    if isinstance(condition, OfFirst):
+        return query_of(_path_by_path(condition))
     return _field(condition.path, condition.test)
 
 
@@ -75,7 +77,7 @@ def in_turn(condition: Condition, terms: Sequence[Term]) -> list[tuple[Condition
     by_id = [("_id", -1 if last.descending else 1)]
     if not fields:
         return [(condition, by_id)]
-    if len(fields) > 1 or len(fields[0].path) > 1 or fields[0].numeric:
+    if len(fields) > 1 or len(fields[0].path) > 1 or fields[0].numeric or fields[0].others:
         return None
     empty = Field(fields[0].path, In(EMPTY))
     by_field = (name_of(fields[0].path), -1 if fields[0].descending else 1)
@@ -85,6 +87,15 @@ def in_turn(condition: Condition, terms: Sequence[Term]) -> list[tuple[Condition
 def projection_of(paths: Iterable[Path]) -> dict[str, int]:
     """The projection to the values at the paths, and `_id`. If a path has an index of a list, the whole list."""
     return {"_id": 1, **{name_of(path): 1 for path in outermost(map(before_index, paths)) if path[0] != "id"}}
+
+
+def _path_by_path(condition: OfFirst) -> Condition:
+    """The same, said of single paths: a number at the first one passes, or there is none and the rest holds."""
+    rest: Condition = AllOf(()) if accepts(condition.test)(MISSING) else AnyOf(())
+    for path in reversed(condition.paths):
+        there = Field(path, query.AtLeast(-inf))
+        rest = AnyOf([AllOf([there, Field(path, condition.test)]), AllOf([Not(there), rest])])
+    return rest
 
 
 def _field(path: Path, test: FieldTest) -> Query:

@@ -35,6 +35,8 @@ class Transaction:
         self._small = small
         self.changed: list[tuple[str, set[str] | None]] = []
         """Tables, and their top-level fields, that were changed. None: documents were added or deleted."""
+        self.deleted: list[tuple[str, str]] = []
+        """Tables and ids of documents that were deleted."""
 
     def insert(self, table: Table, rows: Sequence[Sequence[Any]]) -> None:
         """Add rows that the table has encoded."""
@@ -69,9 +71,11 @@ class Transaction:
     def delete(self, table: Table, condition: Condition) -> int:
         """Delete the matching documents; returns how many there were."""
         with Statement(table, self._callbacks, self.connection) as statement:
-            sql = f'DELETE FROM "{table.name}" WHERE {statement.where(condition)} RETURNING row'
-            rows = [row for (row,) in statement.found(sql)]
+            sql = f'DELETE FROM "{table.name}" WHERE {statement.where(condition)} RETURNING row, id'
+            found = statement.found(sql)
+        rows = [row for row, _ in found]
         Changes(self.connection, table).remove(rows)
+        self.deleted += [(table.name, id) for _, id in found]
         self.changed.append((table.name, None))
         return len(rows)
 

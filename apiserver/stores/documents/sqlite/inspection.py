@@ -13,6 +13,7 @@ from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
 
+from apiserver.sizes import counted
 from apiserver.stores import sqlite_files
 from apiserver.stores.documents.base import DocumentStoreError, InvalidDocument
 from apiserver.stores.documents.dialect.documents import is_name
@@ -166,7 +167,7 @@ class FileInspection(DocumentInspection):
             wrong[side] += more
         for side, number in wrong.items():
             if number:
-                thing = f"{number:,} rows of the table {side} of {name} are wrong"
+                thing = f"the table {side} of {name} is wrong in {counted(number, 'rows')}"
                 yield Finding(
                     *("documents", "wrong-side-table", side, thing),
                     "lists that are sorted or searched by it may be wrong",

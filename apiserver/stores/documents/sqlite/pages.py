@@ -80,7 +80,7 @@ def is_indexed(table: Table, terms: Sequence[Term]) -> bool:
     match terms:
         case [Term(("id",))]:
             return True
-        case [Term(path, down, False), Term(("id",), last)]:
+        case [Term(path, down, False, ()), Term(("id",), last)]:
             return down == last and path in table.sorted
     return False
 

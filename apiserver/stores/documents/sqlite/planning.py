@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from apiserver.stores.documents.dialect.filters import Condition, Field, Not, paths_of
+from apiserver.stores.documents.dialect.filters import Condition, Field, Not, OfFirst, paths_of
 from apiserver.stores.documents.dialect.paths import Path
 from apiserver.stores.documents.dialect.patterns import literals_of
 from apiserver.stores.documents.query import AllOf, AnyOf, Matches
@@ -47,6 +47,8 @@ def sides_for(table: Table, condition: Condition) -> tuple[set[Side], list[Condi
 
 def cost(table: Table, condition: Condition) -> int:
     """How long a test of a condition takes, from 0 to 3. The cheapest conditions are tested first."""
+    if isinstance(condition, OfFirst):
+        return max(cost(table, Field(path, condition.test)) for path in condition.paths)
     if isinstance(condition, Field):
         root = condition.path[0]
         known = 0 if has_key(table, condition.path) else 1 if root in table.lists else 2

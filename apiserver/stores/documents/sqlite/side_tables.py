@@ -53,7 +53,7 @@ class Sorted:
 
     @property
     def paths(self) -> tuple[Path, ...]:
-        return tuple(term.path for term in self.terms)
+        return tuple(path for term in self.terms for path in term.paths)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -69,7 +69,7 @@ class Sorted:
         return _table(name, self.columns, self.order)
 
     def of(self, document: Document) -> tuple[Any, ...]:
-        found = [(term, sort_value(term, reach(document, term.path))) for term in self.terms[:-1]]
+        found = [(term, sort_value(term, document)) for term in self.terms[:-1]]
         last = (_LAST if value is None and not term.descending else value for term, value in found)
         return (*last, document["id"])
 
@@ -165,12 +165,12 @@ def in_one_case(text: str) -> str:
     return text.casefold()
 
 
-def sort_value(term: Term, found: Iterable[Any]) -> Any:
-    """The value that SQLite sorts a document by, from the values `found` at the term's path; None if there are none.
+def sort_value(term: Term, document: Document) -> Any:
+    """The value that SQLite sorts a document by; None if it has none.
 
     Booleans and objects become blobs, because SQLite sorts blobs after text, as MongoDB sorts these.
     """
-    place = term.place(found)
+    place = term.key(document)
     if place is None:
         return None
     kind, *value = place

@@ -2,7 +2,8 @@
 
 Fields are small if what was last read of them was short, and the document got no long field since. If a write comes
 while they are read, what is remembered may be out of date. Then one more read is done without a thread, and corrects
-that.
+that. A document that is deleted is forgotten: also if it was being read meanwhile, as the store then looks whether
+documents were deleted.
 """
 
 from __future__ import annotations

@@ -135,14 +135,17 @@ class SqliteDocumentStore:
                 sql = select(statement, condition, made.columns, page)
             return made.of(statement.connection.execute(sql, statement.parameters))
 
-        sides = {Sorted(terms)} if terms and not is_indexed(table, terms) else set[Side]()
+        beside = terms and not is_indexed(table, terms) and not any(term.others for term in terms)
+        sides = {Sorted(terms)} if beside else set[Side]()
         large = [name for name in apart if name in table.large]
         if id is None or not large:
             return await self._work.read(table, condition, ask, sides, quick=id is not None)
-        small = self._work.small
+        small, changes = self._work.small, self.changes(collection, ())
         found = await self._work.read(table, condition, ask, quick=small.has(table.name, id, large))
         if found:
             small.read(table.name, id, large, made.read)
+            if self.changes(collection, ()) != changes:  # it may have been deleted meanwhile, and forgotten
+                small.forget(table.name, id)
         return found
 
     def _in_order(
@@ -155,7 +158,7 @@ class SqliteDocumentStore:
             with Statement(table, self._connections.callbacks, statement.connection, statement.sides) as other:
                 return array("q", (row for (row,) in other.found(rows_in_order(other, condition, terms))))
 
-        roots = {path[0] for path in [*paths_of(condition), *(term.path for term in terms)]}
+        roots = {path[0] for path in [*paths_of(condition), *(path for term in terms for path in term.paths)]}
         return self._remembered.of(table.name, roots, question, ask)
 
     async def find_one(

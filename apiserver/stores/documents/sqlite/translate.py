@@ -21,12 +21,14 @@ from apiserver.stores.documents.dialect.filters import (
     Field,
     FieldTest,
     Not,
+    OfFirst,
     accepts,
+    fields_of,
     meets,
     passes,
     paths_of,
 )
-from apiserver.stores.documents.dialect.paths import Path, gathered, reach, shape_of
+from apiserver.stores.documents.dialect.paths import Path, gathered, shape_of
 from apiserver.stores.documents.dialect.sorts import Term
 from apiserver.stores.documents.dialect.values import MISSING, class_of
 from apiserver.stores.documents.query import AllOf, AnyOf, AsNumber, Comparison, Document, Equal, In, Matches
@@ -96,6 +98,8 @@ class Statement(Parameters):
             return self._any_of(condition)
         if isinstance(condition, Not):
             return f"NOT ifnull({self._met(condition.condition)}, 0)"
+        if isinstance(condition, OfFirst):
+            return self._asked(condition)
         if has_key(self.table, condition.path):
             sorts = condition.path in self.table.sorted
             met = self._single(column_of(condition.path), condition.test, condition.path if sorts else None)
@@ -103,21 +107,28 @@ class Statement(Parameters):
         return self._of_list(condition) if condition.path[0] in self.table.lists else self._asked(condition)
 
     def _all(self, condition: AllOf[Condition]) -> str:
-        """SQL for several conditions that all must hold. Conditions that use the same side table become one."""
+        """SQL for several conditions that all must hold.
+
+        Conditions that use the same side table become one, and so do those that Python tests on the same JSON.
+        """
         costs = [(cost(self.table, item), isinstance(item, Not), item) for item in flattened(condition)]
         costs.sort(key=itemgetter(0, 1))
         before = self._not_empty, self._narrowing
         self._not_empty = before[0] | {item.path for *_, item in costs if self._keeps_from_empty(item)}
         beside: dict[str, list[Condition]] = {}
+        asked: dict[str, list[Condition]] = {}
         terms: list[str] = []
         for spent, _, item in costs:
             if (side := self._side_of(item)) is not None:
                 beside.setdefault(side, []).append(item)
+            elif (root := self._asked_of(item)) is not None:
+                asked.setdefault(root, []).append(item)
             else:
                 terms.append(self._met(item))
                 if spent == 0:
                     self._narrowing = [*self._narrowing, terms[-1]]
         terms += [self._met_beside(AllOf(items), side) for side, items in beside.items()]
+        terms += [self._asked(AllOf(items)) for items in asked.values()]
         self._not_empty, self._narrowing = before
         return _joined(" AND ", terms) or "1"
 
@@ -129,14 +140,16 @@ class Statement(Parameters):
 
     def _any_of(self, condition: AnyOf[Condition]) -> str:
         """SQL for several conditions of which one must hold. One pattern at several paths may use a side table."""
-        in_doc: list[Condition] = []
+        asked: dict[str, list[Condition]] = {}
         ways: list[str] = []
         for item in condition.parts:
             if isinstance(item, Field) and not has_key(self.table, item.path) and item.path[0] not in self.table.apart:
-                in_doc.append(item)
+                asked.setdefault("", []).append(item)
+            elif (root := self._asked_of(item)) is not None:
+                asked.setdefault(root, []).append(item)
             else:
                 ways.append(self._met(item))
-        met = _joined(" OR ", ways + ([self._asked(AnyOf(in_doc))] if in_doc else [])) or "0"
+        met = _joined(" OR ", ways + [self._asked(AnyOf(items)) for items in asked.values()]) or "0"
         return self._with_texts(condition, met)
 
     def _with_texts(self, condition: Field | AnyOf[Condition], met: str) -> str:
@@ -202,6 +215,7 @@ class Statement(Parameters):
             return self._single("value", condition.test)
         if isinstance(condition, Not):
             return f"NOT ifnull({self._of_value(condition.condition)}, 0)"
+        assert not isinstance(condition, OfFirst)  # it has several paths
         inner = [self._of_value(item) for item in condition.parts]
         return _joined(" AND ", inner) or "1" if isinstance(condition, AllOf) else _joined(" OR ", inner) or "0"
 
@@ -217,19 +231,19 @@ class Statement(Parameters):
     def ascending_key(self, terms: Sequence[Term]) -> str | None:
         """SQL of the field that an index sorts by, if the terms are this field and the id, both ascending."""
         match terms:
-            case [Term(path, False, False), Term(("id",), False)] if path in self.table.keys:
+            case [Term(path, False, False, ()), Term(("id",), False)] if path in self.table.keys:
                 return sorted_column(path)
         return None
 
     def sort_key(self, term: Term) -> str:
         """SQL of the value that SQLite sorts a document by; NULL if it has none."""
         if self.asks(term):
-            return self._ask(lambda document: sort_value(term, reach(document, term.path)), term.path[0])
+            return self._ask(lambda document: sort_value(term, document), term.path[0])
         return "id" if term.path == ("id",) else sorted_column(term.path)
 
     def asks(self, term: Term) -> bool:
         """Whether SQLite has to call Python for the value of a term, because no column has it."""
-        return not has_key(self.table, term.path) or term.numeric
+        return not has_key(self.table, term.path) or term.numeric or bool(term.others)
 
     def grouped(self, path: Path, longest: int | None = None) -> tuple[str, Callable[[Any], Any]]:
         """SQL of the value at a path, and the function that decodes what this SQL gives.
@@ -321,6 +335,24 @@ class Statement(Parameters):
         there = " OR ".join(f"instr({source}, {self.bind(dumps(text))})" for text in texts)
         found = f"CASE WHEN {_flat(source)} THEN 1 ELSE {asked} END"
         return f"CASE WHEN {source} <> '[]' AND ({there}) THEN {found} ELSE 0 END"
+
+    def _asked_of(self, condition: Condition) -> str | None:
+        """The field in whose JSON Python tests the whole condition; "" for `doc`, None if SQLite tests a part of it.
+
+        Several such conditions are tested together, so that the JSON is parsed once.
+        """
+        roots = {path[0] if path[0] in self.table.large else "" for path in paths_of(condition)}
+        in_texts = self.sides and texts_of(condition) in self.sides
+        if len(roots) != 1 or in_texts or not all(map(self._only_python_tests, fields_of(condition))):
+            return None
+        return roots.pop()
+
+    def _only_python_tests(self, field: Field | OfFirst) -> bool:
+        if isinstance(field, OfFirst):
+            return True
+        looks_for_text = isinstance(field.test, Equal) and isinstance(field.test.value, str)
+        in_column = has_key(self.table, field.path) or field.path[0] in self.table.lists
+        return not (looks_for_text or in_column or Values(field.path) in self.sides)
 
     def _asked(self, condition: Condition) -> str:
         """SQL that calls Python to test a condition on one column of JSON.

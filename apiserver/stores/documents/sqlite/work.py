@@ -171,14 +171,17 @@ class Work:
 
         def run() -> T:
             changed: Sequence[tuple[str, set[str] | None]] = ()
+            deleted: Sequence[tuple[str, str]] = ()
             try:
                 with self._connections.write() as connection:
                     transaction = Transaction(connection, self._connections.callbacks, self.small)
-                    changed = transaction.changed
+                    changed, deleted = transaction.changed, transaction.deleted
                     return work(transaction)
             finally:
                 for table, roots in changed:
                     self._remembered.changed(table, roots)
+                for table, id in deleted:
+                    self.small.forget(table, id)
 
         result = await self.run(quick and not self._fsync and self._connections.free, run)
         running = self._checkpoint is not None and not self._checkpoint.done()

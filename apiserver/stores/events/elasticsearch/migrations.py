@@ -2,7 +2,8 @@
 
 A step is a list of requests, `{"method", "path", "body"}`. In them, "{prefix}" stands for the beginning of all names.
 The index `{prefix}-schema` has a document for each applied step. A step that changes a template must also change the
-indices that were made from it. Each request must be harmless if it is made twice.
+indices that were made from it. Each request must be harmless if it is made twice. Several steps put each template once,
+as the last of them has it, before their other requests. So a step must not need a template that a later one replaces.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from apiserver.off_loop import together
 from apiserver.stores.events.base import EventStoreError
 from apiserver.stores.events.elasticsearch.address import ElasticsearchAddress
 from apiserver.stores.events.elasticsearch.cluster import Cluster
-from apiserver.stores.events.elasticsearch.errors import errors
+from apiserver.stores.events.elasticsearch.errors import busy, errors
 from apiserver.stores.migrations import SchemaError, Step, require, steps_of
 from apiserver.times import utc_now
 
@@ -88,14 +89,13 @@ class ElasticsearchSchema:
         found = [hit["_source"] for hit in answer["hits"]["hits"]]
         return {one["number"]: one.get("release", "") for one in found}
 
-    async def apply(self, step: Step) -> None:
-        """Send the step's requests: those for templates first, from which indices may be made meanwhile."""
-        requests = _requests(step, self._prefix)
-        templates = [request for request in requests if _is_of_template(request)]
-        for some in (templates, [request for request in requests if not _is_of_template(request)]):
-            await together(*(self._ask(one["method"], one["path"], one["body"]) for one in some))
+    async def apply(self, steps: Sequence[Step]) -> None:
+        """Send requests for templates first, from which indices may be made meanwhile, then the others of each step."""
+        await self._send(_template_puts(steps, self._prefix))
+        for step in steps:
+            await self._send([one for one in _requests(step, self._prefix) if not _is_of_template(one)])
 
-    async def record(self, step: Step) -> None:
+    async def record(self, steps: Sequence[Step]) -> None:
         with errors():
             try:
                 await self._client.indices.create(index=self._index, **_RECORDS)
@@ -103,8 +103,15 @@ class ElasticsearchSchema:
                 if error.error != "resource_already_exists_exception":
                     raise
                 await self._client.indices.put_mapping(index=self._index, **_RECORDS["mappings"])  # of an older release
-            document = {"number": step.number, "name": step.name, "applied": utc_now(), "release": __version__}
-            await self._client.index(index=self._index, id=str(step.number), document=document, refresh=True)
+            told = {"applied": utc_now(), "release": __version__}
+            operations: list[JsonObject] = []
+            for step in steps:
+                document = {"number": step.number, "name": step.name, **told}
+                operations += [{"index": {"_id": str(step.number)}}, document]
+            answer = await self._client.bulk(index=self._index, operations=operations, refresh=True)
+        for outcome in (item["index"] for item in answer["items"]):
+            if "error" in outcome:
+                raise busy(outcome["status"], outcome["error"]["type"], outcome["error"].get("reason"), writing=True)
 
     async def problems(self, steps: Sequence[Step]) -> list[str]:
         """The templates, and mappings of indices, that are not as the steps say."""
@@ -112,19 +119,28 @@ class ElasticsearchSchema:
             answer = await self._client.indices.get_mapping(index=f"{self._prefix}-*", expand_wildcards="all")
         mappings: dict[str, JsonObject] = {index: found["mappings"] for index, found in answer.body.items()}
         found: list[str] = []
-        for template in _templates(steps, self._prefix):
-            wanted = template["template"]["mappings"]
-            for pattern in template["index_patterns"]:
-                # The mapping that a new index would get now: people may have added templates that come first.
-                made = await self._ask("POST", f"{_TEMPLATES}_simulate_index/{pattern.replace('*', 'any')}", None)
-                if made:
-                    given = made["template"].get("mappings", {})
-                    found += _differences(f"the template for '{pattern}'", given, wanted)
-                else:
-                    found.append(f"there is no template for '{pattern}'")
-                for index in sorted(name for name in mappings if fnmatchcase(name, pattern)):
-                    found += _differences(f"the index '{index}'", mappings[index], wanted)
+        patterns = [
+            (pattern, request["body"]["template"]["mappings"])
+            for request in _template_puts(steps, self._prefix)
+            for pattern in request["body"]["index_patterns"]
+        ]
+        made = await together(*(self._new_mapping(pattern) for pattern, _ in patterns))
+        for (pattern, wanted), given in zip(patterns, made, strict=True):
+            if given is None:
+                found.append(f"there is no template for '{pattern}'")
+            else:
+                found += _differences(f"the template for '{pattern}'", given, wanted)
+            for index in sorted(name for name in mappings if fnmatchcase(name, pattern)):
+                found += _differences(f"the index '{index}'", mappings[index], wanted)
         return found
+
+    async def _new_mapping(self, pattern: str) -> JsonObject | None:
+        """What a new index of the pattern would get now: people may have added templates that come first."""
+        made = await self._ask("POST", f"{_TEMPLATES}_simulate_index/{pattern.replace('*', 'any')}", None)
+        return made["template"].get("mappings", {}) if made else None
+
+    async def _send(self, requests: Sequence[JsonObject]) -> None:
+        await together(*(self._ask(one["method"], one["path"], one["body"]) for one in requests))
 
     async def _ask(self, method: str, path: str, body: Any) -> JsonObject:
         with errors():
@@ -142,11 +158,10 @@ def _is_of_template(request: JsonObject) -> bool:
     return str(request["path"]).startswith(_TEMPLATES)
 
 
-def _templates(steps: Sequence[Step], prefix: str) -> list[JsonObject]:
-    """The index templates after all steps."""
+def _template_puts(steps: Sequence[Step], prefix: str) -> list[JsonObject]:
+    """The requests that put each index template as it is after all steps."""
     requests = [request for step in steps for request in _requests(step, prefix)]
-    puts = {request["path"]: request["body"] for request in requests if _is_of_template(request)}
-    return list(puts.values())
+    return [*{request["path"]: request for request in requests if _is_of_template(request)}.values()]
 
 
 def _differences(where: str, given: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:

@@ -16,6 +16,7 @@ from typing import TypeVar
 
 from apiserver.events.model import Owner
 from apiserver.off_loop import together
+from apiserver.sizes import counted
 from apiserver.stores.events.base import EventStoreBusy, EventStoreError
 from apiserver.stores.events.columnar.compaction import LEASE
 from apiserver.stores.events.columnar.compactor import Compact
@@ -64,7 +65,7 @@ class Moving:
         for store, _ in self._types():
             for company in await store.indices.companies():
                 count = sum([events async for _, events in owners_in(self._cluster, store.type, company)])
-                self._say(f"{count:,} {store.type.plural} of '{company}' are to be moved")
+                self._say(f"to be moved: {counted(count, store.type.plural)} of '{company}'")
                 left = True
         return left
 
@@ -98,7 +99,7 @@ class _OfCompany:
 
     async def run(self) -> None:
         what, total = f"{self.store.type.plural} of '{self.company}'", sum([events for _, events in self.owners])
-        self.say(f"{total:,} {what} are to be moved")
+        self.say(f"to be moved: {counted(total, self.store.type.plural)} of '{self.company}'")
         todo = iter(self.owners)
 
         async def work() -> None:
@@ -107,11 +108,11 @@ class _OfCompany:
                 self.done += events
                 if time.monotonic() - self.said > _SAY:
                     self.said = time.monotonic()
-                    self.say(f"{self.done:,} of {total:,} {what} have been moved")
+                    self.say(f"moved: {self.done:,} of {total:,} {what}")
 
         await together(*(work() for _ in range(_AT_ONCE)))
         await self._patiently(lambda: self.store.indices.moved(self.company))
-        self.say(f"all {what} have been moved")
+        self.say(f"moved: all {what}")
 
     async def _move(self, owner: Owner) -> None:
         left = await self._patiently(lambda: self.store.left(owner))
@@ -124,7 +125,9 @@ class _OfCompany:
             elif time.monotonic() - progress < _LONGEST:
                 await asyncio.sleep(_PAUSE)  # another server compacts it
             else:
-                raise EventStoreError(f"{left:,} events of '{owner.id}' cannot be moved now: try again later")
+                raise EventStoreError(
+                    f"it cannot be moved now: {counted(left, 'events')} of '{owner.id}'; try again later"
+                )
 
     async def _patiently(self, ask: Callable[[], Awaitable[T]]) -> T:
         """What `ask` returns, which is called again while nodes are busy."""

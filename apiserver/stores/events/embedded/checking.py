@@ -17,6 +17,7 @@ import orjson
 import zstandard
 
 from apiserver.events.queries import GREATEST, LEAST
+from apiserver.sizes import counted
 from apiserver.stores.events.columns import chunks, compression, pieces, stats
 from apiserver.stores.events.columns import lines as codec
 from apiserver.stores.events.columns.checked import Damaged, Kind, unwrap
@@ -84,7 +85,7 @@ class Part:
 
 def _check_chunk(conn: sqlite3.Connection, row: tuple[Any, ...]) -> Iterator[Finding]:
     id, series, first, last, count, stats_of, blocks, curve, details = row
-    points = f"{count:,} points at iterations {first:,} to {last:,}"
+    points = f"{counted(count, 'points')} at iterations {first:,} to {last:,}"
     if not _works(lambda: _is_curve(id, first, last, count, curve)):
         yield Finding(
             *("events", "damaged-chunk", str(id), f"chunk {id} ({series_of(conn, series)}) is damaged"),
@@ -164,7 +165,7 @@ def _check_block(conn: sqlite3.Connection, row: tuple[Any, ...]) -> Iterator[Fin
     if not _works(is_block):
         yield Finding(
             *("events", "damaged-log", str(id), f"log block {id} ({_owner(conn, owner)}) is damaged"),
-            f"its {count:,} lines cannot be read, and pages of the console that would show them fail",
+            f"its {counted(count, 'lines')} cannot be read, and pages of the console that would show them fail",
             "the block is set aside, and its lines are lost; its bytes are kept",
         )
 

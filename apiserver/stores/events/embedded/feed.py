@@ -169,8 +169,12 @@ class Feed:
             self._size -= oldest.size
             self._forgotten = oldest.segment
 
-    def deleted(self, owners: Collection[Owner], *, brings: bool) -> None:
-        """Note that events of the owners were just deleted; `brings`: that others were put beside merged ones."""
+    def deleted(self, owners: Collection[Owner], *, brings: bool, whole: bool) -> None:
+        """Note that events of the owners were just deleted; `brings`: that others were put beside merged ones.
+
+        `whole`: nothing of the owners is left that was merged. What came of them is forgotten then, as whoever has a
+        place before the deletion is told that everything may have changed.
+        """
         if len(self._deleted) > MOST_DELETIONS:
             self._deleted.clear()
             self._brought.clear()
@@ -179,6 +183,12 @@ class Feed:
         self._deleted.update(dict.fromkeys(owners, self._deletions))
         if brings:
             self._brought.update(dict.fromkeys(owners, self._deletions))
+        if whole:
+            for summary in self._merged:
+                for owner in summary.owners.keys() & owners:
+                    del summary.owners[owner]
+            self._merged = deque(summary for summary in self._merged if summary.owners)
+            self._size = sum(summary.size for summary in self._merged)
 
     def look(self, active: Memtable, query: ChangesQuery) -> Look:
         """A look at no owner yet, with the cursor of now."""

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import zstandard
 
+from apiserver.sizes import counted
 from apiserver.stores import sqlite_files
 from apiserver.stores.events.base import EventStoreError
 from apiserver.stores.events.columns import compression
@@ -177,7 +178,7 @@ def _gaps(path: Path, found: Contents, size: int) -> list[Finding]:
         findings.append(
             Finding(
                 *("events", "damaged-journal", path.name, f"the beginning of {path.name} is damaged"),
-                f"the next start of the server would not read its {len(found.records):,} batches of events",
+                f"the next start of the server would not read {counted(len(found.records), 'batches')} of events in it",
                 "the beginning is written anew, and nothing is lost; the file as it was is kept",
             )
         )
@@ -188,7 +189,8 @@ def _gaps(path: Path, found: Contents, size: int) -> list[Finding]:
             findings.append(
                 Finding(
                     *("events", "damaged-journal", path.name, damage),
-                    f"the events there are lost, and the next start would not read {behind:,} whole batches behind it",
+                    "the events there are lost, and the next start would not read"
+                    f" {counted(behind, 'whole batches')} behind it",
                     "the journal is written anew without these bytes, so that the next start reads all others;"
                     " the file as it was is kept",
                 )
@@ -196,7 +198,7 @@ def _gaps(path: Path, found: Contents, size: int) -> list[Finding]:
         else:
             findings.append(
                 Finding(
-                    *("events", "torn-journal", path.name, f"the last {size - start:,} bytes of {path.name} are torn"),
+                    *("events", "torn-journal", path.name, f"the end of {path.name} is torn from byte {start:,} on"),
                     "most likely they were being written when the server was killed, and never acknowledged",
                     "the bytes are cut off, as the next start would leave them out, too; the file as it was is kept",
                 )

@@ -8,14 +8,15 @@ older view finds and keeps nothing. For example, a curve's blocks of the iterati
     a reader comes meanwhile                              finds nothing, and reads all from the database
     the merge has committed, and a reader comes           finds the blocks that are kept, and reads the others
 
-Deletions need no such care, as the id of a deleted series is not used again. Sealing changes no points.
+Deletions need no such care, as the id of a deleted series is not used again. Curves of owners whose events are deleted
+are forgotten, as they would take memory. Sealing changes no points.
 """
 
 from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple, Protocol, Self, TypeVar
 
 from apiserver.events.model import Owner
@@ -25,6 +26,8 @@ from apiserver.stores.events.embedded.hot import HotPoints, Memtable
 
 #: Bytes that all curves together may take. The one that was not asked for longest goes first.
 MOST_BYTES = 64 * 2**20
+#: Owners whose deletions are remembered by name.
+MOST_DELETIONS = 10_000
 
 
 class Key(NamedTuple):
@@ -66,6 +69,8 @@ class KnownCurves:
         """`merged` is the number of the last journal segment that was merged."""
         self._merged: int | None = merged
         self._curves: OrderedDict[Key, OfCurve] = OrderedDict()
+        self._deleted: set[Owner] = set()
+        """Owners who were deleted since the last merge, but not all: readers may still have a view from before that."""
         self._lock = threading.Lock()
         self.size = 0
         """About how many bytes all curves take."""
@@ -85,7 +90,7 @@ class KnownCurves:
     def keep(self, key: Key, known: OfCurve, merged: int) -> None:
         """Keep what such a reader found out about a curve."""
         with self._lock:
-            if merged == self._merged and known.size:
+            if merged == self._merged and known.size and key.owner not in self._deleted:
                 self._put(key, known)
                 while self.size > MOST_BYTES:
                     self._put(next(iter(self._curves)), None)
@@ -108,10 +113,24 @@ class KnownCurves:
             for key in [key for key in self._curves if key.owner == owner]:
                 self._put(key, None)
 
+    def will_delete(self, owners: Collection[Owner]) -> None:
+        """Forget all curves of owners. From now on until the next merge, none of theirs is kept.
+
+        If there are too many such owners, earlier ones are not remembered. At worst, a late reader keeps a curve then
+        that nobody asks for.
+        """
+        with self._lock:
+            if len(self._deleted) > MOST_DELETIONS:
+                self._deleted.clear()
+            self._deleted.update(owners)
+            for key in [key for key in self._curves if key.owner in self._deleted]:
+                self._put(key, None)
+
     def has_merged(self, segment: int) -> None:
         """Note that the segment was merged, and readers see it."""
         with self._lock:
             self._merged = segment
+            self._deleted.clear()
 
     def _put(self, key: Key, known: OfCurve | None) -> None:
         before = self._curves.pop(key, None)

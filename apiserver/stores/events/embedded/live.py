@@ -216,16 +216,18 @@ class Live:
         except OSError as error:  # the next start deletes it
             logger.warning("the merged journal %s cannot be deleted now: %s", segment, error.strerror)
 
-    def deleted(self, owners: Collection[Owner], commit: Callable[[], object], *, brings: bool = False) -> None:
+    def deleted(
+        self, owners: Collection[Owner], commit: Callable[[], object], *, brings: bool = False, whole: bool = False
+    ) -> None:
         """`commit` the transaction that deleted merged events of the owners, and tell of it in the same step.
 
         `brings`: the transaction puts events beside merged ones instead. In both cases, readers are told that
-        everything may have changed.
+        everything may have changed. `whole`: it deleted all merged events of the owners.
         """
         with self.entrance:
             commit()
             with self.lock:
-                self._feed.deleted(owners, brings=brings)
+                self._feed.deleted(owners, brings=brings, whole=whole)
                 self._watches.changed(owners)
 
     def look(self, query: ChangesQuery, watch: Watch | None = None) -> Look:

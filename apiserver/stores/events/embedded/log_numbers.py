@@ -15,7 +15,8 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -48,6 +49,9 @@ class _Blocks(NamedTuple):
     """The number of the first merged line of each segment, then how many merged lines there are."""
 
 
+FindBlocks = Callable[[sqlite3.Connection, Owner], _Blocks]
+
+
 class BlockEnds:
     """Where the blocks of some logs end: of those that were asked for last, up to MOST_BLOCKS together.
 
@@ -59,10 +63,24 @@ class BlockEnds:
         self._known: Bounded[Owner, tuple[_Version, _Blocks]] = Bounded(
             MOST_BLOCKS, lambda _, known: max(len(known[1].ids), FEWEST)
         )
+        self._deletions = 0
         self._lock = threading.Lock()
 
-    def of(self, conn: sqlite3.Connection, owner: Owner) -> _Blocks:
-        """The blocks of the owner's log, as the connection sees them."""
+    def reading(self) -> FindBlocks:
+        """How a read that begins now finds the blocks of an owner's log, as its connection sees them.
+
+        They are not remembered if events were deleted meanwhile, as the owner may be gone.
+        """
+        return partial(self._of, self._deletions)
+
+    def forget(self, owners: Iterable[Owner]) -> None:
+        """Forget owners whose events were just deleted."""
+        with self._lock:
+            self._deletions += 1
+            for owner in owners:
+                self._known.drop(owner)
+
+    def _of(self, deletions: int, conn: sqlite3.Connection, owner: Owner) -> _Blocks:
         company, name, is_model = owner
         code = CODES[EventType.LOG]
         version: _Version = conn.execute(_VERSION, (code, company, name, int(is_model))).fetchone()
@@ -74,16 +92,17 @@ class BlockEnds:
         ids, times, sequences, counts = np.array(rows, np.int64).reshape(-1, 4).T.copy()
         blocks = _Blocks(ids, Positions(times, sequences), np.concatenate([[0], np.cumsum(counts), [np.sum(counts)]]))
         with self._lock:
-            self._known.put(owner, (version, blocks))
+            if version is not None and deletions == self._deletions:
+                self._known.put(owner, (version, blocks))
         return blocks
 
 
 class NumberedLog:
     """The lines of a log by their numbers: merged lines are read only as they are needed."""
 
-    def __init__(self, log: Log, known: BlockEnds) -> None:
+    def __init__(self, log: Log, known: FindBlocks) -> None:
         self._log = log
-        self._ids, self._ends, self._first_merged = known.of(log.conn, log.owner)
+        self._ids, self._ends, self._first_merged = known(log.conn, log.owner)
         #: The number of the first hot line of each segment, and of the first line of any kind; then how many there are.
         self._first_hot = np.concatenate([[0], self._log.hot.positions.until_each(self._ends), [len(self._log.hot)]])
         self._firsts = self._first_merged + self._first_hot

@@ -124,10 +124,17 @@ class Merger:
                 self._checkpoint()
         self._wake.set()
 
-    def delete(self, owners: Collection[Owner], work: Callable[[sqlite3.Connection], Result]) -> Result:
-        """Let `work` delete merged events of the owners, in one transaction; raise EventStoreBusy if that fails."""
-        with self._turn(), self._transaction(lambda commit: self._live.deleted(owners, commit)) as conn:
+    def delete(
+        self, owners: Collection[Owner], work: Callable[[sqlite3.Connection], Result], *, whole: bool = False
+    ) -> Result:
+        """Let `work` delete merged events of the owners, in one transaction; raise EventStoreBusy if that fails.
+
+        `whole`: it deletes all of them.
+        """
+        with self._turn(), self._transaction(lambda commit: self._live.deleted(owners, commit, whole=whole)) as conn:
             self._ids.forget()
+            if whole:  # else the curves that are left stay as they are
+                self._curves.will_delete(owners)
             result = work(conn)
             mark_deleted(conn, owners, self._live.active)  # no other segment begins meanwhile
         self._wake.set()

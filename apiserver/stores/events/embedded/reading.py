@@ -221,7 +221,7 @@ class EmbeddedReads:
         )
 
     async def log_numbered(self, owner: Owner, numbers: Sequence[int]) -> tuple[list[LogLine], int]:
-        known = self._parts.block_ends
+        known = self._parts.block_ends.reading()
 
         def work(log: Log) -> tuple[list[LogLine], int]:
             numbered = NumberedLog(log, known)
@@ -230,7 +230,7 @@ class EmbeddedReads:
         return await self._read_log(owner, work)
 
     async def log_number(self, owner: Owner, position: LogPosition) -> int:
-        known = self._parts.block_ends
+        known = self._parts.block_ends.reading()
         return await self._read_log(owner, lambda log: NumberedLog(log, known).number(position))
 
     async def log_hits(self, owner: Owner, wanted: LineFilter, after: LogPosition | None) -> LogHits:

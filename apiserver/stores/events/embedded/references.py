@@ -11,6 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from apiserver.events.model import Int64Array
+from apiserver.sizes import counted
 from apiserver.stores.events.embedded import tail
 from apiserver.stores.inspection import Finding
 
@@ -52,8 +53,8 @@ def findings(conn: sqlite3.Connection) -> Iterator[Finding]:
     )
     if len(missing):
         yield Finding(
-            *("events", "missing-samples", "samples", f"{len(missing):,} plots, images or vectors have no content"),
-            "pages that would show them fail",
+            *("events", "missing-samples", "samples", f"no content is there of {counted(len(missing), 'samples')}"),
+            "pages that would show these plots, images or vectors fail",
             "what is known of them is deleted",
         )
     for id, series in conn.execute(_OVERLAPPING):
@@ -69,7 +70,7 @@ def _lost(conn: sqlite3.Connection, table: str, column: str, other: str, key: st
     ids = np.unique(_numbers(conn, f"SELECT {column} FROM {table}"))
     lost = np.setdiff1d(ids, _numbers(conn, f"SELECT {key} FROM {other}"))
     some = ", ".join(map(str, lost[:5].tolist()))
-    return f"rows of {table} name {len(lost):,} of {other} that are not there ({some})" if len(lost) else ""
+    return f"{other} lacks {counted(len(lost), 'rows')} that {table} names ({some})" if len(lost) else ""
 
 
 def _pages(conn: sqlite3.Connection) -> Iterator[Finding]:

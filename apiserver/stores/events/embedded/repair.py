@@ -16,6 +16,7 @@ import numpy as np
 
 from apiserver.events.model import EventType
 from apiserver.events.queries import GREATEST, LEAST
+from apiserver.sizes import counted
 from apiserver.stores.events.columns import chunks, pieces, stats
 from apiserver.stores.events.columns import lines as codec
 from apiserver.stores.events.columns.checked import Damaged, Kind, Place, unwrap, wrap
@@ -109,7 +110,7 @@ class Repair:
         write_synced(fresh, journal.MAGIC + b"".join([bytes(content[start:stop]) for start, stop in found.records]))
         fresh.replace(path)
         sync_folder(path.parent)
-        return f"{path.name} was written anew, with {len(found.records):,} whole batches"
+        return f"{path.name} was written anew, with {counted(len(found.records), 'whole batches')}"
 
     # --- points ------------------------------------------------------------------------------------
 

@@ -188,7 +188,11 @@ class EmbeddedEventStore(EmbeddedReads):
     async def delete(self, owners: Sequence[Owner], types: Sequence[EventType] | None = None) -> int:
         """Delete the owners' events. Their room is used again, or given back if it is much."""
         each = dict.fromkeys(owners)
-        return await self._delete(owners, lambda conn: sum(deletion.delete_owner(conn, one, types) for one in each))
+        return await self._delete(
+            each.keys(),
+            lambda conn: sum(deletion.delete_owner(conn, one, types) for one in each),
+            whole=types is None,
+        )
 
     async def delete_scalars(self, owner: Owner, up_to: Cursor) -> int:
         types = [EventType.SCALAR]
@@ -285,14 +289,19 @@ class EmbeddedEventStore(EmbeddedReads):
 
         return await self._delete([owner], unless_some_came)
 
-    async def _delete(self, owners: Sequence[Owner], work: Callable[[sqlite3.Connection], Result]) -> Result:
+    async def _delete(
+        self, owners: Collection[Owner], work: Callable[[sqlite3.Connection], Result], *, whole: bool = False
+    ) -> Result:
+        """What `work` returns, which deletes merged events of the owners; `whole`: all of them."""
         parts = self._parts
 
         def run() -> Result:
             self._reserve.make_room(much=True)
             if any(parts.live.holds(owner) for owner in owners):
                 parts.merger.flush()
-            return parts.merger.delete(owners, work)
+            result = parts.merger.delete(owners, work, whole=whole)
+            parts.block_ends.forget(owners)
+            return result
 
         return await run_in(parts.changer, run)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -48,6 +49,29 @@ async def test_a_document_that_gets_a_long_field_is_read_in_a_thread_again(store
     assert [await _on_loop(store, "script") for _ in range(3)] == [False] * 3
     await store.find_and_update("tasks", {"id": "t"}, Update(set={"script.diff": "short"}))
     assert [await _on_loop(store, "script") for _ in range(2)] == [False, True]
+
+
+async def test_a_document_that_is_deleted_is_forgotten(store: SqliteDocumentStore) -> None:
+    fields = store._work.small
+    await _on_loop(store, "script")
+    assert fields.has("tasks", "t", ["script"])
+    await store.delete("tasks", {"company": "c"})
+    assert fields._known == {}
+
+
+async def test_a_document_that_is_deleted_while_it_is_read_is_forgotten(
+    store: SqliteDocumentStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = store._work.read
+
+    async def overtaken(*arguments: Any, **named: Any) -> Any:
+        found = await read(*arguments, **named)
+        await store.delete("tasks", {"id": "t"})
+        return found
+
+    monkeypatch.setattr(store._work, "read", overtaken)
+    assert await store.find("tasks", {"id": "t"}, projection=["script"])
+    assert store._work.small._known == {}
 
 
 async def test_ids_that_no_document_has_are_not_remembered(store: SqliteDocumentStore) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -22,6 +23,7 @@ from apiserver.stores.documents.query import (
     Document,
     Equal,
     Filter,
+    FirstNumber,
     Greater,
     HasAll,
     HasSize,
@@ -33,6 +35,7 @@ from apiserver.stores.documents.query import (
     Sort,
 )
 from apiserver.stores.documents.sqlite.connections import Callbacks
+from apiserver.stores.documents.sqlite.side_tables import Texts
 from apiserver.stores.documents.sqlite.table import Table, create
 from apiserver.stores.documents.sqlite.translate import Statement
 from tests.chance import examples
@@ -202,6 +205,27 @@ def test_no_value_or_name_gets_into_the_text_of_a_statement() -> None:
         where, order = statement.where(parse_filter(filter)), statement.order_by(parse_sort([(marker, 1)]))
         sql = where + order + statement.grouped((marker,))[0]
     assert marker not in sql
+
+
+@pytest.mark.parametrize("combined", [AllOf, AnyOf])
+def test_conditions_on_the_same_json_parse_it_once(combined: Callable[[list[Filter]], Filter]) -> None:
+    first = FirstNumber(("big.a", "big.b", "big.c"))
+    asked: list[Filter] = [{first: Less(3)}, {first: None}, {"big.d": Matches("x")}, NoneOf([{"big.e": In([1])}])]
+    doc: list[Filter] = [{"a": Greater(1)}, {"c.d": [1]}]
+    with Statement(TABLE, Callbacks(), NOWHERE) as statement:
+        where = statement.where(parse_filter(combined([*asked, {"key": "k"}, *doc])))
+    assert where.count("ask(") == 2
+    assert where.count('"apart.big"') == 1
+
+
+def test_a_pattern_at_several_paths_is_still_looked_for_in_the_side_table_of_texts() -> None:
+    things, side = Things([{"id": "one", "a": "a kiss", "c": 1}, {"id": "other", "a": "x", "c": "x"}]), "side:1"
+    texts = Texts((("a",), ("c",)))
+    for definition in texts.definition(side):
+        things.connection.execute(definition)
+    with Statement(TABLE, things.callbacks, things.connection, {texts: side}) as statement:
+        where = statement.where(parse_filter(AnyOf([{"a": Matches("kiss")}, {"c": Matches("kiss")}])))
+    assert side in where
 
 
 def test_a_filter_of_too_many_conditions_is_refused() -> None:

@@ -58,14 +58,14 @@ async def test_everything_is_moved_while_servers_serve(cluster: Cluster, few_in_
     await assert_same(server, plain, OWNERS)
     assert await mover.left()
     counts = ["58 scalars of 'company'", "12 scalars of 'other'", "45 logs of 'company'", "12 logs of 'other'"]
-    assert said == [f"{one} are to be moved" for one in counts]
+    assert said == [f"to be moved: {one}" for one in counts]
     said.clear()
     run = asyncio.create_task(mover.run())
     while not run.done():
         await assert_same(server, plain)
     await run
     said = [line for line in said if not line.startswith("waiting")]
-    assert said[:2] == ["58 scalars of 'company' are to be moved", "all scalars of 'company' have been moved"]
+    assert said[:2] == ["to be moved: 58 scalars of 'company'", "moved: all scalars of 'company'"]
     assert not await mover.left()
     assert not await indices(cluster)
     for one in (server, Server(cluster)):
@@ -190,9 +190,9 @@ async def test_the_command_says_what_it_would_move_and_moves_it(
         (45, "logs of 'company'"),
         (12, "logs of 'other'"),
     ]
-    to_move = [f"events: {count} {what} are to be moved" for count, what in types]
+    to_move = [f"events: to be moved: {count} {what}" for count, what in types]
     assert await said("--check") == (1, to_move)
-    moved = [[line, f"events: all {what} have been moved"] for line, (_, what) in zip(to_move, types, strict=True)]
+    moved = [[line, f"events: moved: all {what}"] for line, (_, what) in zip(to_move, types, strict=True)]
     assert await said() == (0, [line for both in moved for line in both])
     assert await said("--check") == await said() == (0, [])
     await assert_same(Server(cluster), plain, OWNERS)

@@ -1,11 +1,13 @@
-"""Stops a merge half-way, so that something can be done meanwhile."""
+"""Stops merges, so that something can be done meanwhile: half-way, or before they begin."""
 
 from __future__ import annotations
 
 import asyncio
+import shutil
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -35,3 +37,13 @@ async def half_merged(store: EmbeddedEventStore) -> AsyncIterator[None]:
         finally:
             go_on.set()
         await merging
+
+
+def copy_as_of_a_crash(store: EmbeddedEventStore, folder: Path, to: Path) -> None:
+    """Copy the folder that a store is in, as it is now, while nobody adds to the store.
+
+    Merges, deletions and sealing wait: one of them could delete a journal after its database was copied, or write to a
+    file while it is copied.
+    """
+    with store._parts.merger._working:
+        shutil.copytree(folder, to)

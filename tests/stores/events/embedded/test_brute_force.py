@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,7 +22,7 @@ from apiserver.stores.events.embedded.store import EmbeddedEventStore
 from tests.chance import examples
 from tests.contract.plain_event_store import PlainEventStore
 from tests.stores.events.comparison import assert_same, assert_same_to_restate
-from tests.stores.events.embedded.merging import half_merged
+from tests.stores.events.embedded.merging import copy_as_of_a_crash, half_merged
 from tests.stores.events.embedded.sizes import make_small
 from tests.stores.events.random_events import (
     OWNERS,
@@ -128,8 +127,7 @@ class Both:
         """Go on with the files as they are now."""
         before, old = self._store, self._folder / str(self._generation)
         self._generation += 1
-        with before._parts.merger._working:  # else a merge might delete a journal after its database was copied
-            shutil.copytree(old, self._folder / str(self._generation))
+        copy_as_of_a_crash(before, old, self._folder / str(self._generation))
         self._store = self._made()
         await before.close()
         await self._store.open()

@@ -23,7 +23,7 @@ from apiserver.stores.events.embedded import feed, live
 from apiserver.stores.events.embedded.store import EmbeddedEventStore
 from tests.chance import examples
 from tests.contract.event_stores import batch, sample, scalars
-from tests.stores.events.embedded.merging import half_merged
+from tests.stores.events.embedded.merging import copy_as_of_a_crash, half_merged
 from tests.stores.events.following import Follower
 from tests.stores.events.random_events import (
     OWNERS,
@@ -112,8 +112,7 @@ class Followed:
         """Go on with the files as they are now."""
         before, old = self._store, self._folder / str(self._generation)
         self._generation += 1
-        with before._parts.merger._working:  # else a merge might delete a journal after its database was copied
-            shutil.copytree(old, self._folder / str(self._generation))
+        copy_as_of_a_crash(before, old, self._folder / str(self._generation))
         self._store = self._made()
         await before.close()
         await self._store.open()
@@ -247,23 +246,6 @@ async def test_after_a_restart_it_is_known_whose_events_were_deleted(store: Embe
     assert (await told(store, (await told(store)).cursor)).owners == {}
 
 
-def copy_as_it_is(folder: Path, to: Path) -> None:
-    """Copy a folder as it is at one moment: again if the store has merged or sealed meanwhile."""
-
-    def state() -> dict[str, tuple[int, int]]:
-        return {one.name: (one.stat().st_size, one.stat().st_mtime_ns) for one in folder.iterdir()}
-
-    while True:
-        try:
-            before = state()
-            shutil.copytree(folder, to)
-            if state() == before:
-                return
-        except (FileNotFoundError, shutil.Error):
-            pass
-        shutil.rmtree(to, ignore_errors=True)
-
-
 @pytest.mark.anyio
 async def test_after_a_crash_the_journal_tells_exactly(tmp_path: Path) -> None:
     store = quiet(tmp_path / "before")
@@ -274,7 +256,7 @@ async def test_after_a_crash_the_journal_tells_exactly(tmp_path: Path) -> None:
     await store.add(points(ONE, 1))
     cursor = (await told(store)).cursor
     await store.add(points(ONE, 2))
-    copy_as_it_is(tmp_path / "before", tmp_path / "after")
+    copy_as_of_a_crash(store, tmp_path / "before", tmp_path / "after")
     await store.close()
     store = quiet(tmp_path / "after")
     await store.open()

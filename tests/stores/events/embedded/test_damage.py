@@ -19,6 +19,7 @@ from apiserver.stores.events.embedded import journal
 from apiserver.stores.events.embedded.store import EmbeddedEventStore
 from tests.chance import examples
 from tests.stores.events.embedded.adding import numbered
+from tests.stores.events.embedded.merging import copy_as_of_a_crash
 from tests.stores.events.embedded.test_kill import batches_in
 
 BATCHES = 4
@@ -42,7 +43,7 @@ def crashed(tmp_path_factory: pytest.TempPathFactory) -> Path:
             ((_, path),) = journal.segments(folder / "running")
             ends.append(path.stat().st_size)
         (folder / "ends").write_text(" ".join(map(str, ends)))
-        shutil.copytree(folder / "running", folder / "events")
+        copy_as_of_a_crash(store, folder / "running", folder / "events")
         await store.close()
 
     asyncio.run(fill())
