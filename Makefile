@@ -15,7 +15,9 @@ FIND_OLD_PYTHON = for minor in 9 10 11; do \
 OLD_PYTHON ?= $(shell $(FIND_OLD_PYTHON))
 OLD_CLIENTS = $(patsubst requirements/old-clients/%.txt,%,$(wildcard requirements/old-clients/[0-9]*.txt))
 
-.PHONY: run test test-beside test-others longer nightly viewer check-viewer accelerator parquet oidc s3 traces provider lint types check-format fmt docs bench bench-engines lock clean
+.PHONY: run quick test test-signing-in test-others check check-rest check-beside check-others check-again longer nightly \
+	viewer check-viewer accelerator parquet oidc s3 traces provider lint types types-of-tests check-format fmt docs bench \
+	bench-engines lock clean
 
 # npm of this machine, or else of a Node.js from PyPI in .venv-node.
 HAS_NODE = command -v npm >/dev/null && node -e 'process.exit(parseInt(process.versions.node) < 18 ? 1 : 0)' 2>/dev/null
@@ -43,32 +45,62 @@ run: .venv/core.stamp
 	fi
 	$(BIN)/apiserver serve
 
-# Elasticsearch and MongoDB are started for it where that can be done: CONTRIBUTING.md says what it takes. Each of the
-# processes that run tests starts its own. Another process runs some tests beside them: the load of two minutes, which
-# waits most of the time, and signing in, in whose browser a test hung twice after those of other pages. The sources are
-# checked meanwhile, as the tests leave a part of the processors idle.
-PROCESSES ?= 3
-BESIDE = tests/robustness/test_soak.py tests/viewer/test_sign_in.py
-NEEDED = $(PAGES) .venv/accelerator.stamp .venv/docs.stamp \
-	.venv-clients/stamp .venv-readers/stamp .venv-s3/stamp .venv-trackers/stamp $(OLD_CLIENTS:%=.venv-old-clients/%/stamp) \
-	tests/provider/node_modules/.package-lock.json
-test: $(NEEDED)
-	$(MAKE) --no-print-directory --jobs 6 lint check-format types check-viewer test-beside test-others
+# Tests come in tiers (tests/tiers.py), each with what it needs, and each runs those before it: CONTRIBUTING.md has a table.
+PROCESSES ?= 2
+PYTEST = $(BIN)/python -m pytest
+MANY = $(PYTEST) -n $(PROCESSES) --dist worksteal
 
-test-beside:
-	$(BIN)/python -m pytest $(BESIDE)
+# A minute, after each change: in the tests' process only.
+quick: .venv/dev.stamp
+	$(MAKE) --no-print-directory lint check-format
+	$(MANY) --tier quick
+
+# The product as it comes: servers, commands, the newest SDK, pages in a browser if there is one. Signing in has a browser
+# of its own, in which other pages have not been: a test hung twice behind these.
+OF_TEST = $(PAGES) .venv/dev.stamp .venv/accelerator.stamp .venv-clients/stamp
+SIGNING_IN = tests/viewer/test_sign_in.py
+test: $(OF_TEST)
+	$(MAKE) --no-print-directory --jobs 6 lint check-format types check-viewer test-signing-in test-others
+
+test-signing-in:
+	$(PYTEST) --tier quick --tier test $(SIGNING_IN)
 
 test-others:
-	$(BIN)/python -m pytest -n $(PROCESSES) --dist worksteal $(BESIDE:%=--deselect %)
+	$(MANY) --tier quick --tier test --ignore $(SIGNING_IN)
 
-# What `make test` leaves out, as it takes long and finds little more (the mark `longer`): a cluster whose nodes fail, and
+# All there is: engines, which are started where that can be done (CONTRIBUTING.md says what it takes), old SDKs, other
+# trackers, attacks, kills, deployment, the site. A load of two minutes runs beside, as it waits most of the time.
+OF_CHECK = $(OF_TEST) .venv/docs.stamp .venv-readers/stamp .venv-s3/stamp .venv-trackers/stamp \
+	$(OLD_CLIENTS:%=.venv-old-clients/%/stamp) tests/provider/node_modules/.package-lock.json
+BESIDE = tests/robustness/test_soak.py $(SIGNING_IN)
+check: test
+	$(MAKE) --no-print-directory check-rest
+
+check-rest: $(OF_CHECK)
+	$(MAKE) --no-print-directory --jobs 3 types-of-tests check-beside check-others
+
+check-beside:
+	$(PYTEST) --tier check $(BESIDE)
+
+check-others:
+	$(PYTEST) -n $(CHECK_PROCESSES) --dist worksteal --tier check $(BESIDE:%=--ignore %)
+
+# Many of these tests wait for other processes.
+CHECK_PROCESSES ?= 3
+
+# Everything five times: alone, twice in random order, beside other work, in another folder. It writes what came of it
+# into tests/again.md.
+check-again: $(OF_CHECK)
+	$(BIN)/python -m tests.again --processes $(CHECK_PROCESSES) --beside $(BESIDE)
+
+# What `make check` leaves out, as it takes long and finds little more (the mark `longer`): a cluster whose nodes fail, and
 # variations. Then all pages on Elasticsearch and MongoDB, longer outages of these, and all attacks; then what is left to
 # chance, with new seeds, one after another. Each seed names itself when it fails.
 SEEDS ?= 10
 EXAMPLES ?= 200
 KILLS ?= 10
-longer: $(NEEDED)
-	REQUIRE_ENGINES=1 $(BIN)/python -m pytest -m longer
+longer: $(OF_CHECK)
+	REQUIRE_ENGINES=1 $(PYTEST) --tier longer
 	VIEWER_STORES=engines REQUIRE_ENGINES=1 $(BIN)/python -m pytest tests/viewer
 	EVENTS_OUTAGE_SECONDS=20 REQUIRE_ENGINES=1 $(BIN)/python -m pytest tests/engines/test_faults.py \
 		tests/engines/test_network.py
@@ -88,7 +120,7 @@ longer: $(NEEDED)
 			tests/robustness/test_soak.py tests/operating/backup/test_under_load.py tests/engines/test_kill.py \
 			tests/stores/events/elasticsearch/test_steps.py \
 			tests/stores/events/embedded/test_kill.py tests/stores/test_pages.py || exit 1; \
-		EVENTS_FAULTS=$$(($(KILLS) * 10)) $$run -m '' tests/robustness/test_failing_calls.py \
+		EVENTS_FAULTS=$$(($(KILLS) * 10)) $$run --tier all tests/robustness/test_failing_calls.py \
 			tests/stores/events/embedded/test_failing_calls.py || exit 1; \
 	done
 
@@ -114,6 +146,9 @@ check-format: .venv/dev.stamp
 	$(BIN)/ruff format --check .
 
 types: .venv/dev.stamp
+	$(BIN)/mypy apiserver
+
+types-of-tests: .venv/dev.stamp
 	$(BIN)/mypy
 
 fmt: .venv/dev.stamp

@@ -1,6 +1,6 @@
 """What tests leave to chance: nothing, unless they are told to look longer, or elsewhere.
 
-`make test` looks at the same examples each time and everywhere, so that what passes once passes for all who have the
+`make check` looks at the same examples each time and everywhere, so that what passes once passes for all who have the
 same versions. With EVENTS_EXAMPLES or EVENTS_KILLS in the environment, or `--hypothesis-seed=7`, tests look at others:
 those of the seed, or of one that is drawn, and told when a test fails.
 """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import faulthandler
 import gc
+import os
 import random
 import signal
 from collections.abc import AsyncIterator, Generator, Iterator
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests import chance, memory
+from tests import chance, costs, memory, order, skips, tiers
 
 if TYPE_CHECKING:
     from tests.harness import Api, Served
@@ -23,6 +24,10 @@ pytest_plugins = ["tests.engines.fixtures"]
 _LONGER_HANGS = 3600
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    tiers.add_option(parser)
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
     """Before hypothesis looks for its options, and before anybody asks for a temporary folder."""
@@ -30,6 +35,14 @@ def pytest_configure(config: pytest.Config) -> None:
     memory.keep_temporary_folders()
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(_Failures(config))
+    config.pluginmanager.register(tiers.Choice())
+    config.pluginmanager.register(tiers.Guard())
+    if skips.nothing_may_be_missing():
+        config.pluginmanager.register(skips.Strict())
+    if shuffled := order.chosen():
+        config.pluginmanager.register(shuffled)
+    if folder := os.environ.get("EVENTS_COSTS"):
+        config.pluginmanager.register(costs.Costs(Path(folder)))
     # A shell that runs tests in the background has them ignore SIGINT, and so would all programs that they start.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -49,7 +62,7 @@ def pytest_collection() -> Generator[None, object, object]:
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Give tests of `make longer` an hour until they count as hanging: on a busy machine, nodes start for minutes."""
-    if item.get_closest_marker("longer") and item.config.getini("faulthandler_timeout"):
+    if tiers.of_item(item) == "longer" and item.config.getini("faulthandler_timeout"):
         from _pytest.faulthandler import fault_handler_stderr_fd_key  # here, as it is no public name
 
         stderr = item.config.stash[fault_handler_stderr_fd_key]

@@ -9,7 +9,7 @@ import pytest
 
 
 def beyond(some: Collection[Any], every: Iterable[Any]) -> list[Any]:
-    """All values as parameters of a test. `make test` tests some of them, and `make longer` the others."""
+    """All values as parameters of a test. `make check` tests some of them, and `make longer` the others."""
     values = [*every]
     assert all(value in values for value in some)
     return [value if value in some else pytest.param(value, marks=pytest.mark.longer) for value in values]

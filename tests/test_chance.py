@@ -1,4 +1,4 @@
-"""That the examples of `make test` are the same everywhere."""
+"""That the examples of `make check` are the same everywhere."""
 
 from __future__ import annotations
 

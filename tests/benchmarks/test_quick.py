@@ -11,7 +11,7 @@ from benchmarks.figures import FIGURES, Figure
 from benchmarks.server import SCANNER
 from tests.benchmarks.tables import verdicts
 
-#: Sections that `make test` runs. All of them take a minute.
+#: Sections that `make check` runs. All of them take a minute.
 SOME = ("writing", "reading", "data")
 
 

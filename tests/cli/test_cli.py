@@ -64,6 +64,7 @@ def test_config_says_what_does_nothing(monkeypatch: pytest.MonkeyPatch, capsys: 
     assert capsys.readouterr().err == ""
 
 
+@pytest.mark.test
 def test_a_misspelled_variable_is_told_by_config_and_at_the_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -136,6 +137,7 @@ def test_a_destination_of_backups_that_cannot_be_used_is_said_at_the_start(
     assert sentence in capsys.readouterr().err
 
 
+@pytest.mark.test
 def test_a_command_that_is_interrupted_says_so_in_a_line(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "settings")  # the command waits for somebody to write into it
     command = [sys.executable, "-m", "apiserver", "config", "--config", str(tmp_path / "settings")]
@@ -148,6 +150,7 @@ def test_a_command_that_is_interrupted_says_so_in_a_line(tmp_path: Path) -> None
     assert (process.returncode, said) == (130, "apiserver: interrupted\n")
 
 
+@pytest.mark.test
 def test_a_reader_may_leave() -> None:
     command = [sys.executable, "-m", "apiserver", "config"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
@@ -260,6 +263,7 @@ def test_a_password_that_is_typed_is_asked_for_twice(
     assert capsys.readouterr().err == "apiserver: the two passwords differ\n"
 
 
+@pytest.mark.test
 def test_users_get_passwords(data: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["user", "add", "alice", "--data", data]) == 0
     for line, name, message in (

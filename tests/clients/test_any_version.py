@@ -1,6 +1,6 @@
 """The SDKs of the last five years do the main job, models included: each logs a run, and reads it back.
 
-The oldest, one of the middle and the newest are in `make test`, the others in `make longer`. Those of a test run at
+The oldest, one of the middle and the newest are in `make check`, the others in `make longer`. Those of a test run at
 once, as an SDK spends most of its time waiting by a schedule of its own.
 """
 

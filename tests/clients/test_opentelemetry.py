@@ -14,7 +14,7 @@ from docs.site.pages import DOCS
 from tests.docs.test_tutorial import Block, blocks
 from tests.harness import PATIENCE, Served
 
-#: Where `make test` installs it.
+#: Where `make check` installs it.
 PYTHON = Path(__file__).parents[2] / ".venv-readers" / "bin" / "python"
 
 _EVERY_KIND = """
@@ -49,7 +49,7 @@ provider.shutdown()
 
 def _python() -> Path:
     if not PYTHON.exists() or not list(PYTHON.parents[1].glob("lib/python3*/site-packages/opentelemetry/sdk")):
-        reason = "opentelemetry-sdk is not installed: 'make test' installs it"
+        reason = "opentelemetry-sdk is not installed: 'make check' installs it"
         pytest.fail(reason) if os.environ.get("REQUIRE_ENGINES") else pytest.skip(reason)
     return PYTHON
 

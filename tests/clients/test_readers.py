@@ -15,7 +15,7 @@ from docs.site.pages import DOCS
 from tests.docs.test_tutorial import blocks
 from tests.harness import PATIENCE, Served
 
-#: Where `make test` installs them.
+#: Where `make check` installs them.
 PYTHON = Path(__file__).parents[2] / ".venv-readers" / "bin" / "python"
 
 #: Lets DuckDB find its extension where pip installs it.
@@ -44,7 +44,7 @@ def linked(server: Served) -> dict[str, str]:
 
 
 def _required(what: str) -> Any:
-    reason = f"{what} is not installed: 'make test' installs it"
+    reason = f"{what} is not installed: 'make check' installs it"
     return pytest.fail(reason) if os.environ.get("REQUIRE_ENGINES") else pytest.skip(reason)
 
 

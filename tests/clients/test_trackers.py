@@ -30,7 +30,7 @@ def python() -> Path:
     found = Path(os.environ.get("TRACKERS_PYTHON", ROOT / ".venv-trackers" / "bin" / "python"))
     if not found.exists():
         (pytest.fail if os.environ.get("REQUIRE_ENGINES") == "1" else pytest.skip)(
-            "no packages of other trackers: `make test` installs them, or set TRACKERS_PYTHON"
+            "no packages of other trackers: `make check` installs them, or set TRACKERS_PYTHON"
         )
     return found
 

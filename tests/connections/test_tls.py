@@ -225,6 +225,7 @@ async def test_the_end_of_an_answer_is_told_from_a_broken_connection() -> None:
         assert (await asyncio.to_thread(ask, port)).startswith(b"HTTP/1.1 200")
 
 
+@pytest.mark.test
 async def test_a_new_certificate_is_for_new_connections(tmp_path: Path) -> None:
     pair, new = new_pair(tmp_path), new_pair(tmp_path, "b")
     certificate, context = Certificate(pair.certificate, pair.key), trusting(pair.certificate)

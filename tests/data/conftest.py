@@ -61,7 +61,7 @@ async def data(api: Api) -> Data:
     return await make_data(api)
 
 
-#: Of the tests that `make test` runs on engines, too: one of each kind of answers.
+#: Of the tests that `make check` runs on engines, too: one of each kind of answers.
 ON_EACH = pytest.mark.parametrize("data_anywhere", ["embedded", "engines"], indirect=True)
 
 

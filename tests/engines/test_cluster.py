@@ -1,7 +1,7 @@
 """Several servers on three nodes, under load: nodes restart, crash, get stuck, fill up, move shards, have too much.
 
 What was acknowledged is there exactly once, writers wait and go on, and readers never miss what their server
-acknowledged. Each test takes a minute or more, so they run only if they are asked for: `pytest -m longer
+acknowledged. Each test takes a minute or more, so they run only if they are asked for: `pytest --tier longer
 tests/engines/test_cluster.py`.
 """
 

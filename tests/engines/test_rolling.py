@@ -1,7 +1,7 @@
 """Servers on engines are replaced one after the other by those of this release, under load: nothing is lost or doubled.
 
 The releases before are commits of this repository. Where they are not there, as in a shallow clone, this is skipped.
-`make test` takes one, and `make longer` the others.
+`make check` takes one, and `make longer` the others.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 The servers still reach all nodes. What was acknowledged is there exactly once, also if the node that acknowledged it
 was cut off a moment later. Readers never miss what their server acknowledged, though the node that they ask is cut off
-and does not know it yet. Each test takes minutes, so they run only if they are asked for: `pytest -m longer
+and does not know it yet. Each test takes minutes, so they run only if they are asked for: `pytest --tier longer
 tests/engines/test_split.py`.
 """
 

@@ -155,6 +155,14 @@ def names(folder: Path = HERE) -> list[str]:
     return sorted(path.name.removesuffix(_ENDING) for path in folder.glob(f"*{_ENDING}"))
 
 
+def kept(name: str, within: str, word: bytes = b"") -> bool:
+    """Whether a golden folder has files in a folder or at a path, and each of these has the word."""
+    with tarfile.open(HERE / f"{name}{_ENDING}") as packed:
+        files = (packed.extractfile(member) for member in packed if f"{member.name}/".startswith(f"./{within}/"))
+        contents = [file.read() for file in files if file is not None]
+    return bool(contents) and all(word in content for content in contents)
+
+
 def unpack(name: str, into: Path, folder: Path = HERE) -> dict[str, Any]:
     """Unpack a golden folder, and return its answers."""
     with tarfile.open(folder / f"{name}{_ENDING}") as packed:

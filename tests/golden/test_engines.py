@@ -1,6 +1,6 @@
 """This release reads what each older one wrote to Elasticsearch and MongoDB, before and after it is moved.
 
-`make test` takes the one that is moved; servers on what the other one wrote are in `tests/engines/test_rolling.py`.
+`make check` takes the one that is moved; servers on what the other one wrote are in `tests/engines/test_rolling.py`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Releases before this one go on with the data folder that this one has used, or refuse it and touch nothing.
 
 The releases before are commits of this repository. Where they are not there, as in a shallow clone, this is skipped.
-`make test` takes the newest of each kind, and `make longer` the others.
+`make check` takes the newest of each kind, and `make longer` the others.
 """
 
 from __future__ import annotations

@@ -15,12 +15,12 @@ import pytest
 from apiserver.formats import older
 from apiserver.settings import Settings
 from tests.golden import calls
-from tests.golden.make import names, unpack
+from tests.golden.make import kept, names, unpack
 from tests.harness import Served, run, served
 from tests.longer import beyond
 
 NAMES = names()
-#: Of the oldest release and the newest: `make test` makes backups and copies of these folders, and opens all.
+#: Of the oldest release and the newest: `make check` makes backups and copies of these folders, and opens all.
 SOME = ["0.1.0-eafa113", "0.1.0-0e060d1"]
 
 #: These fields hold the time of the start if a task's last values had to be made again after a kill.
@@ -53,6 +53,11 @@ def golden(request: pytest.FixtureRequest, tmp_path: Path) -> Golden:
 
 
 OF_SOME = pytest.mark.parametrize("golden", beyond(SOME, NAMES), indirect=True)
+
+
+def of_those_that_kept(within: str, word: bytes = b"") -> pytest.MarkDecorator:
+    """For a test of the golden folders with files in a folder or at a path, each with the word."""
+    return pytest.mark.parametrize("golden", [name for name in NAMES if kept(name, within, word)], indirect=True)
 
 
 def assert_answers(server: Served, recorded: Mapping[str, Any]) -> None:
@@ -121,10 +126,8 @@ def test_a_backup_of_it_is_restored(golden: Golden, tmp_path: Path) -> None:
         assert_answers(server, golden.answers["folder"])
 
 
-@OF_SOME
+@pytest.mark.parametrize("golden", beyond(SOME[1:], [name for name in NAMES if kept(name, "backup")]), indirect=True)
 def test_its_own_backup_is_restored(golden: Golden, tmp_path: Path) -> None:
-    if not golden.backup.exists():
-        pytest.skip(f"{golden.name} could make no backups")
     run("backup", golden.backup, "--check")
     run("restore", golden.backup, "--data", tmp_path / "new", "--verify")
     with served(tmp_path / "new") as server:

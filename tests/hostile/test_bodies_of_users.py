@@ -25,7 +25,7 @@ def attack(target: Target, body: bytes, coding: str) -> None:
             assert set(at_once(TOGETHER if LONG or number == 0 else 1, send)) <= ANSWERS
 
 
-#: What `make test` sends: of bodies that are alike to a reader, one.
+#: What `make check` sends: of bodies that are alike to a reader, one.
 SOME = [
     *("ones and NaN", "empty lists", "objects 16 MB deep", "a million names", "escapes", "a long number"),
     *("a million short lines", "odd lines of NaN"),

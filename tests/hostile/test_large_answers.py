@@ -70,7 +70,7 @@ QUESTIONS: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
-#: What `make test` asks: each way of answering once.
+#: What `make check` asks: each way of answering once.
 SOME = ["plots of a task", "plots of a task at once", "plot events", "log", "whole log", "tasks by their comments"]
 
 

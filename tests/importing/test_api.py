@@ -55,6 +55,7 @@ def fill(server: Served) -> tuple[str, str]:
     return task, model
 
 
+@pytest.mark.test
 def test_what_a_user_may_read_is_taken(
     source: Served, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -137,6 +138,7 @@ def test_what_cannot_be_done_is_said(
     assert message in capsys.readouterr().err
 
 
+@pytest.mark.test
 def test_a_wrong_key_is_said(
     source: Served, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -31,7 +31,7 @@ KINDS = {
     "one sync fails": ("y", 1),
     "syncs fail": ("y", FOR_GOOD),
 }
-#: Of these, what fails in `make test`.
+#: Of these, what fails in `make check`.
 SOME_KINDS = ["full", "one is broken", "one is short", "one sync fails"]
 #: Seconds of each attempt.
 PATIENCE = 60

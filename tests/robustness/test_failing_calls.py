@@ -1,7 +1,7 @@
 """Calls to the disk fail, each in turn, of whatever else writes than the store of events: nothing acknowledged is lost.
 
-`EVENTS_FAULTS=1000 pytest -m '' tests/robustness/test_failing_calls.py` lets each call fail. Those of events are in
-`tests/stores/events/embedded/test_failing_calls.py`.
+`EVENTS_FAULTS=1000 pytest --tier all tests/robustness/test_failing_calls.py` lets each call fail. Those of events are
+in `tests/stores/events/embedded/test_failing_calls.py`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ WRITERS = [
     *(f"tests.operating.{name}.failing_calls" for name in ("audit", "backup", "retention")),
     "tests.copying.failing_calls",
 ]
-#: Of the writers that take longest, what fails in `make test`. Of the others, it is `SOME_KINDS`.
+#: Of the writers that take longest, what fails in `make check`. Of the others, it is `SOME_KINDS`.
 SLOW = {
     "tests.operating.backup.failing_calls": ["full", "one is short"],
     "tests.operating.retention.failing_calls": ["full", "one sync fails"],

@@ -173,6 +173,7 @@ def test_the_download_of_a_client_that_leaves_ends(tmp_path: Path) -> None:
         assert ended.wait(20)
 
 
+@pytest.mark.test
 @pytest.mark.skipif(shutil.which("curl") is None, reason="there is no curl here")
 def test_curl_sees_413_for_a_large_file(tmp_path: Path) -> None:
     large = tmp_path / "large"

@@ -146,6 +146,7 @@ def append(folder: Path, name: str, count: int) -> None:
         log.append([Entry("tasks.delete", user=name, what={"task": f"{name} {number}"})] * 3)
 
 
+@pytest.mark.test
 def test_many_processes_write_one_chain(tmp_path: Path) -> None:
     processes = [
         multiprocessing.get_context("fork").Process(target=append, args=(tmp_path / "audit", f"writer {n}", 30))

@@ -23,7 +23,7 @@ from tests.operating.backup.conftest import quiet
 
 SERVER = Path(__file__).parents[3] / ".venv-s3" / "bin" / "moto_server"
 
-pytestmark = pytest.mark.skipif(not SERVER.exists(), reason="there is no .venv-s3 (make test)")
+pytestmark = pytest.mark.skipif(not SERVER.exists(), reason="there is no .venv-s3 (make check)")
 
 
 @pytest.fixture(scope="module")

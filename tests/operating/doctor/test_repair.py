@@ -186,6 +186,7 @@ def test_documents_are_mended(stopped: Path, tmp_path: Path) -> None:
     assert not (data / "damaged").exists()
 
 
+@pytest.mark.test
 def test_nothing_is_repaired_beside_a_server_or_without_a_yes(
     whole: tuple[Path, list[Owner]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

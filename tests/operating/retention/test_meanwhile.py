@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 from typing import Any, cast
 
+import pytest
 from arro3.io import read_parquet
 
 from apiserver.events.model import EventType, Owner
@@ -86,6 +87,7 @@ def has_ended(server: Served) -> bool:
         return client.get("/health").json()["retention"]["ended"] is not None
 
 
+@pytest.mark.test
 def test_a_server_that_is_killed_again_and_again_loses_no_line_and_archives_none_twice(
     tmp_path: Path, dice: random.Random
 ) -> None:

@@ -134,6 +134,7 @@ main(sys.argv[1:])
 """
 
 
+@pytest.mark.test
 def test_the_command_deletes_the_files_that_one_left_which_was_killed(tmp_path: Path) -> None:
     data = tmp_path / "data"
 

@@ -142,6 +142,7 @@ async def test_where_nobody_is_added_people_are_linked(api: Api, settings: dict[
     assert answer == {"url": "/oauth2/sign_out"}
 
 
+@pytest.mark.test
 def test_nobody_else_than_the_proxy_sends_the_header(tmp_path: Path) -> None:
     def asked(port: int, headers: dict[str, str]) -> int:
         return httpx.get(f"http://127.0.0.1:{port}/data/projects", headers=headers).status_code

@@ -1,6 +1,6 @@
 """A server on either store of documents, as which of two calls comes first is decided by the documents.
 
-The events are on the embedded store. `make test` has the embedded documents, and `make longer` MongoDB.
+The events are on the embedded store. `make check` has the embedded documents, and `make longer` MongoDB.
 """
 
 from __future__ import annotations

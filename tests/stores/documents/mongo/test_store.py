@@ -212,6 +212,7 @@ def node(tmp_path: Path) -> Iterator[Node]:
         yield started
 
 
+@pytest.mark.check
 async def test_a_server_goes_away_and_comes_back(node: Node) -> None:
     store = MongoDocumentStore(f"{node.url}/events?serverSelectionTimeoutMS=500", migrate=True)
     await until_there(store.open)  # on a busy machine, the first connection takes longer

@@ -103,6 +103,7 @@ INSERT INTO queues VALUES
 """
 
 
+@pytest.mark.test
 def test_what_was_acknowledged_survives_kill_9(path: Path) -> None:
     command = [sys.executable, "-m", "tests.stores.documents.sqlite.writer", str(path)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as writer:
