@@ -52,7 +52,7 @@ def _warnings(settings: Settings) -> list[str]:
 
 
 def _serve(settings: Settings, options: argparse.Namespace) -> None:
-    gc.disable()  # a start makes no garbage, and looking for some would take a tenth of its time
+    gc.disable()  # a start makes little garbage, and looking for it would take a tenth of its time
     from apiserver import logs, serve
 
     advice.require_usable(settings)

@@ -2,17 +2,40 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import orjson
 import pytest
 
+from apiserver import resources
 from apiserver.rpc import hocon
 from apiserver.rpc.hocon import HoconError, parse_hocon, read_hocon
 
 TEXT = 'log { "2.1" { since: "1.0", required: [a, b], # a comment\n limit: 5 } }'
 TREE = {"log": {"2.1": {"since": "1.0", "required": ["a", "b"], "limit": 5}}}
+
+#: A start: it looks for no garbage, reads a file and its parsed form, and then keeps what is there. How many objects
+#: that are, in both cases.
+START = """
+import gc
+import sys
+from pathlib import Path
+gc.disable()
+from pyhocon import ConfigFactory
+from apiserver.rpc.hocon import read_hocon
+gc.collect()
+file, cache = map(Path, sys.argv[1:])
+for _ in range(2):
+    tree = read_hocon(file, cache)
+    gc.freeze()
+    print(gc.get_freeze_count())
+    assert not gc.isenabled()
+    gc.unfreeze()
+    gc.collect()
+"""
 
 
 @pytest.fixture
@@ -89,3 +112,10 @@ def test_no_draft_is_left_when_the_cache_cannot_be_replaced(file: Path, tmp_path
     (tmp_path / "cache" / "events.json").mkdir(parents=True)
     assert read_hocon(file, tmp_path / "cache") == TREE
     assert [kept.name for kept in (tmp_path / "cache").iterdir()] == ["events.json"]
+
+
+def test_a_start_keeps_no_garbage_of_the_parser(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", START, str(resources.path("schemas") / "users.conf"), str(tmp_path)]
+    said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    parsed, cached = map(int, said.split())
+    assert parsed < 2 * cached
