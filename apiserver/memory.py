@@ -1,7 +1,10 @@
-"""How much memory is free; and makes the allocator return large blocks to the system when they are freed.
+"""How much memory is free; and makes the allocator keep little of what is freed.
 
 When a program frees large blocks of up to 32 MB, glibc's allocator starts to keep such blocks for later. A few answers
 of 60 MB left 600 MB in the process that way. If the threshold is set, the allocator does not change it.
+
+Threads take smaller blocks from arenas, each of which keeps some. glibc makes up to eight a processor, so that threads
+need not wait for one another. Here few of them run at once, as Python's lock is of one thread at a time.
 """
 
 from __future__ import annotations
@@ -13,19 +16,22 @@ from pathlib import Path
 
 #: Blocks of at least this many bytes go back to the system.
 LARGE = 4 * 2**20
-#: Bytes of free memory that the allocator keeps in smaller blocks.
+#: Bytes of free memory that each arena keeps in smaller blocks.
 KEPT = 16 * 2**20
+#: Arenas. With one or two, readers were as fast as with one a thread.
+ARENAS = 2
 _MACHINE, _CONTAINER = Path("/proc/meminfo"), Path("/sys/fs/cgroup/memory.max")
 #: glibc's mallopt(3).
-_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8
 
 
-def give_back_large_blocks() -> None:
-    """Set the thresholds of this process's allocator; without glibc, this does nothing."""
+def keep_little() -> None:
+    """Bound what this process's allocator keeps, before threads begin; without glibc, this does nothing."""
     with suppress(AttributeError, OSError):
         mallopt = ctypes.CDLL(None).mallopt
         mallopt(_M_MMAP_THRESHOLD, LARGE)
         mallopt(_M_TRIM_THRESHOLD, KEPT)
+        mallopt(_M_ARENA_MAX, ARENAS)
 
 
 def available() -> int | None:

@@ -33,7 +33,7 @@ from apiserver.connections.slots import Slots
 from apiserver.connections.tls import Tls
 from apiserver.data_folder import DataFolder, DataFolderError, write_private
 from apiserver.events import scan
-from apiserver.memory import give_back_large_blocks
+from apiserver.memory import keep_little
 from apiserver.metrics.server import Metrics
 from apiserver.processes import Child, Processes, StartFailed
 from apiserver.repeating import Repeating
@@ -79,7 +79,7 @@ def run(settings: Settings) -> None:
     ports = [settings.port, settings.files_port] if settings.files_port else [settings.port]
     sys.setswitchinterval(_SWITCH_SECONDS)
     descriptors.raise_limit()
-    give_back_large_blocks()
+    keep_little()
     os.umask(0o077)  # other users may not read the files that the server makes, whatever folder they are in
     sockets = listeners(settings.host, ports)
     if settings.workers == 1:
