@@ -60,10 +60,17 @@ class DocumentCache:
         self, collection: str, fields: tuple[str, ...]
     ) -> dict[tuple[type[VisibleDocuments], str, str], Document]:
         """The documents with these fields that are not outdated."""
-        changes = self._store.changes(collection, (*fields, "company", PUBLIC))
         now = time.monotonic() if self._store.shared else 0.0
         found = self._found.get((collection, fields))
-        if found is None or found.changes != changes or now > found.until:
-            found = _Found(changes, now + _SHARED_SECONDS if self._store.shared else math.inf, {})
-            self._found[collection, fields] = found
+        if found is None or self._is_outdated(collection, fields, found, now):
+            # All that is outdated is forgotten, as nobody may ask for these fields again.
+            self._found = {key: one for key, one in self._found.items() if not self._is_outdated(*key, one, now)}
+            until = now + _SHARED_SECONDS if self._store.shared else math.inf
+            found = self._found[collection, fields] = _Found(self._changes(collection, fields), until, {})
         return found.documents
+
+    def _is_outdated(self, collection: str, fields: tuple[str, ...], found: _Found, now: float) -> bool:
+        return found.changes != self._changes(collection, fields) or now > found.until
+
+    def _changes(self, collection: str, fields: tuple[str, ...]) -> int:
+        return self._store.changes(collection, (*fields, "company", PUBLIC))

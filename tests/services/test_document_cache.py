@@ -103,6 +103,16 @@ async def test_nothing_of_deleted_documents_is_kept(store: Watched) -> None:
     assert kept == ["v"]
 
 
+async def test_what_is_outdated_is_forgotten_also_of_fields_that_nobody_asks_for_again(store: Watched) -> None:
+    document_cache = DocumentCache(store)
+    await document_cache.find_one(CompanyDocuments(store, "acme"), "tasks", "t", ("name",))
+    await store.delete("tasks", {"id": "t"})
+    await store.insert("tasks", [{"id": "u", "company": "acme", "status": "created"}])
+    assert await status(document_cache, store, id="u") == "created"
+    kept = [document["id"] for found in document_cache._found.values() for document in found.documents.values()]
+    assert kept == ["u"]
+
+
 async def test_what_is_not_there_is_not_remembered(store: Watched) -> None:
     document_cache = DocumentCache(store)
     assert [await status(document_cache, store, id="x" * 100) for _ in range(2)] == [None, None]

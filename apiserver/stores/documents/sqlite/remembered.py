@@ -1,7 +1,8 @@
 """Remembers answers about many documents, until a field that they depend on changes in any document.
 
 The web UI asks for all tags and types of tasks with every table that it opens. These fields hardly ever change; running
-tasks change other fields all the time.
+tasks change other fields all the time. Each answer that is new makes all that are outdated be forgotten, as nobody may
+ask these questions again.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import threading
 from array import array
 from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Callable, Collection
-from typing import TypeVar, cast
+from typing import NamedTuple, TypeVar, cast
 
 T = TypeVar("T")
 
@@ -18,6 +19,13 @@ _MOST = 64
 _NUMBERS_OF_A_ROW = 32
 _LONGEST = 20_000
 """Characters of a question whose answer is remembered. A question may name a hundred thousand ids."""
+
+
+class _Answer(NamedTuple):
+    roots: Collection[str]
+    changes: int
+    """Of the roots, when it was asked."""
+    found: object
 
 
 class Remembered:
@@ -30,7 +38,7 @@ class Remembered:
         self._most_rows = rows
         self._lock = threading.Lock()
         self._changes: defaultdict[str, Counter[str | None]] = defaultdict(Counter)
-        self._found: OrderedDict[tuple[str, str], tuple[int, object]] = OrderedDict()
+        self._found: OrderedDict[tuple[str, str], _Answer] = OrderedDict()
         self._rows = 0
 
     def changed(self, table: str, roots: Collection[str] | None) -> None:
@@ -41,8 +49,7 @@ class Remembered:
     def changes(self, table: str, roots: Collection[str]) -> int:
         """How often one of these fields was changed, or documents were added or deleted."""
         with self._lock:
-            counts = self._changes[table]
-            return sum([counts.get(root, 0) for root in roots], counts.get(None, 0))
+            return self._number(table, roots)
 
     def of(
         self,
@@ -58,25 +65,35 @@ class Remembered:
         `worth` is asked after `ask`. It says whether the answer may be remembered.
         """
         key = (table, question)
-        now = self.changes(table, roots)
         with self._lock:
-            then, known = self._found.get(key, (-1, None))
-            if then == now:
+            now = self._number(table, roots)
+            known = self._found.get(key)
+            if known is not None and known.changes == now:
                 self._found.move_to_end(key)
-                return cast(T, known)
+                return cast(T, known.found)
         found = ask()
         with self._lock:
             self._forget(key)
             if worth() and len(question) <= _LONGEST and _rows(found) <= self._most_rows:
-                self._found[key] = now, found
+                self._found[key] = _Answer(roots, now, found)
                 self._rows += _rows(found)
-                while len(self._found) > _MOST or self._rows > self._most_rows:
-                    self._forget(next(iter(self._found)))
+            self._forget_outdated()
+            while len(self._found) > _MOST or self._rows > self._most_rows:
+                self._forget(next(iter(self._found)))
         return found
+
+    def _number(self, table: str, roots: Collection[str]) -> int:
+        counts = self._changes[table]
+        return sum([counts.get(root, 0) for root in roots], counts.get(None, 0))
+
+    def _forget_outdated(self) -> None:
+        for key, answer in list(self._found.items()):
+            if answer.changes != self._number(key[0], answer.roots):
+                self._forget(key)
 
     def _forget(self, key: tuple[str, str]) -> None:
         if key in self._found:
-            self._rows -= _rows(self._found.pop(key)[1])
+            self._rows -= _rows(self._found.pop(key).found)
 
 
 def _rows(answer: object) -> int:

@@ -42,6 +42,15 @@ def test_an_answer_that_was_overtaken_is_not_remembered() -> None:
     assert remembered.of("tasks", {"tags"}, "q", lambda: "new") == "new"
 
 
+def test_what_is_outdated_is_forgotten_also_if_nobody_asks_for_it_again() -> None:
+    remembered = Remembered()
+    for question in ("old", "new"):
+        remembered.of("tasks", {"tags"}, question, lambda: 1)
+        remembered.of("models", {"tags"}, "others", lambda: 2)
+        assert set(remembered._found) == {("tasks", question), ("models", "others")}
+        remembered.changed("tasks", {"tags"})
+
+
 def test_only_some_answers_are_remembered() -> None:
     remembered, ask = Remembered(), Asked()
     for number in range(65):

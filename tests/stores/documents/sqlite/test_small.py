@@ -59,6 +59,13 @@ async def test_a_document_that_is_deleted_is_forgotten(store: SqliteDocumentStor
     assert fields._known == {}
 
 
+async def test_a_document_that_is_made_again_after_it_was_deleted_may_be_large(store: SqliteDocumentStore) -> None:
+    assert [await _on_loop(store, "script") for _ in range(2)] == [False, True]
+    await store.delete("tasks", {"id": "t"})
+    await store.insert("tasks", [{"id": "t", "company": "c", "script": {"diff": _LONG}}])
+    assert not await _on_loop(store, "script")
+
+
 async def test_a_document_that_is_deleted_while_it_is_read_is_forgotten(
     store: SqliteDocumentStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
