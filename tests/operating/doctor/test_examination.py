@@ -14,6 +14,7 @@ from apiserver.cli import main
 from apiserver.events.model import EventType, Owner
 from apiserver.operating.doctor.saying import numbers_of
 from apiserver.operating.escaping import shown
+from apiserver.stores.events.embedded import journal
 from apiserver.stores.events.embedded.journal import MAGIC
 from tests.contract.event_stores import batch, scalars
 from tests.harness import running_api
@@ -105,6 +106,18 @@ async def test_a_server_that_writes_goes_on(tmp_path: Path) -> None:
         assert found.total is not None
         assert numbers_of(found.total)[0] == 2 * POINTS + written
         assert await events.events_count(owners[0], [EventType.SCALAR]) == POINTS + written
+
+
+@pytest.mark.parametrize("begun", [b"", MAGIC[:3], MAGIC])
+async def test_a_segment_that_a_server_has_just_begun_is_well(tmp_path: Path, begun: bytes) -> None:
+    """It makes the file, then writes to it. A server that is killed between these leaves an empty file."""
+    async with filled(tmp_path / "data"):
+        events = tmp_path / "data" / "events"
+        newest, _ = journal.segments(events)[-1]
+        journal.segment_path(events, newest + 1).write_bytes(begun)
+        found = await examined(tmp_path / "data")
+    assert found.findings == []
+    assert (found.total and numbers_of(found.total)) == (2 * POINTS, 2 * BATCHES, 2 * PLOTS)
 
 
 async def test_events_of_nobody_are_named(tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ class Contents(NamedTuple):
     """Where the records of a segment lie, and the damaged bytes between them."""
 
     magic: bool
-    """Whether it begins as a journal does."""
+    """Whether it begins as a journal does, as far as it goes: one that was just begun may still be empty."""
     records: list[Stretch]
     gaps: list[Stretch]
     """What is no whole record."""
@@ -54,7 +54,7 @@ def contents_of(content: memoryview) -> Contents:
         else:
             records.append(Stretch(at, end))
         at = end
-    return Contents(content[: len(MAGIC)] == MAGIC, records, gaps)
+    return Contents(MAGIC.startswith(content[: len(MAGIC)]), records, gaps)
 
 
 def _next_whole(content: memoryview, start: int) -> int:
