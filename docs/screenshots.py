@@ -18,6 +18,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 from apiserver.rpc.auth import TOKEN_COOKIE
 from docs.lab import Lab
 from docs.palette import with_palette
+from tests import ending
 from tests.harness import Served, served
 
 PICTURES = Path(__file__).with_name("pictures")
@@ -115,4 +116,4 @@ def settle(page: Page) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(ending.run(main))

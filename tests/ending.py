@@ -3,18 +3,32 @@
 Both raise KeyboardInterrupt in the main thread, so that each `with` ends what it has begun. A terminal sends Ctrl-C to
 all programs that were started from it. Here they never see it: they inherit that SIGINT is blocked. Otherwise a server
 would end before those who use it, and each would say so by a traceback.
+
+What it has started also ends if it is killed, or interrupted while it starts something: a guard, a process of its own,
+waits for its end, and ends what is left then. All that it starts has a mark in its environment. By that the guard finds
+it, whoever its parent is; without `/proc`, it finds nothing.
 """
 
 from __future__ import annotations
 
+import os
 import signal
+import subprocess
 import sys
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
 from types import FrameType
+from uuid import uuid4
 
 #: The exit code of a program that was interrupted.
 INTERRUPTED = 130
+#: The variable of the environment of all that a program starts.
+_MARK = "STARTED_BY_A_PROGRAM"
+#: Seconds that a process has to end before it is killed.
+_PATIENCE = 20
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
@@ -32,6 +46,7 @@ def run(main: Callable[[], int | None]) -> int:
         signal.signal(each, interrupt)
     signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
     threading.Thread(target=_pass_on, name="signals", daemon=True).start()
+    guard = _guarded()
     try:
         return main() or 0
     except BaseException:
@@ -39,6 +54,9 @@ def run(main: Callable[[], int | None]) -> int:
             raise
         sys.stderr.write("interrupted\n")
         return INTERRUPTED
+    finally:
+        assert guard.stdin is not None
+        guard.stdin.close()
 
 
 def _pass_on() -> None:
@@ -46,3 +64,48 @@ def _pass_on() -> None:
     while True:
         signal.sigwait([signal.SIGINT])
         signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGTERM)
+
+
+def unmarked() -> dict[str, str]:
+    """The environment of what ends by itself when this program does, and may not be disturbed while it does so."""
+    return {name: value for name, value in os.environ.items() if name != _MARK}
+
+
+def _guarded() -> subprocess.Popen[bytes]:
+    """Mark what this program will start, and start its guard."""
+    mark = uuid4().hex
+    guard = subprocess.Popen(
+        [sys.executable, __file__, mark],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    os.environ[_MARK] = mark
+    return guard
+
+
+def _guard(mark: str) -> None:
+    """Wait for the end of the program, which ends our standard input however it comes, then end what is marked."""
+    sys.stdin.read()
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        told: set[int] = set()
+        until = time.monotonic() + _PATIENCE
+        while (left := set(_marked(mark))) and time.monotonic() < until:
+            for process in left - told:
+                with suppress(ProcessLookupError):
+                    os.kill(process, number)
+            told |= left
+            time.sleep(0.05)
+
+
+def _marked(mark: str) -> Iterator[int]:
+    """The numbers of running processes with the mark."""
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # it has just ended, or is somebody else's
+            if f"{_MARK}={mark}".encode() in (folder / "environ").read_bytes().split(b"\0"):
+                yield int(folder.name)
+
+
+if __name__ == "__main__":
+    _guard(sys.argv[1])

@@ -81,6 +81,36 @@ def test_what_was_started_is_ended_and_one_line_is_said(interrupt: Callable[[sub
         assert not is_there(process.pid)
 
 
+@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="a system without /proc")
+def test_what_was_started_ends_with_a_program_that_is_killed() -> None:
+    with group(sys.executable, "-c", PROGRAM) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        process.kill()
+        assert text(process.stderr) == ""  # all who could write to it have ended
+
+
+@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="a system without /proc")
+def test_what_nobody_has_ended_ends_with_its_program() -> None:
+    """As a server does that was being started when the interruption came. Here it has a group of its own, too."""
+    sleeping = "subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'], start_new_session=True) and 0"
+    program = f"import subprocess, sys; from tests import ending; sys.exit(ending.run(lambda: {sleeping}))"
+    with group(sys.executable, "-c", program) as process:
+        assert process.wait(PATIENCE) == 0
+        assert text(process.stderr) == ""
+
+
+def test_signals_that_are_blocked_stay_so_when_servers_are_forked() -> None:
+    program = """
+import signal
+from tests import warm
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+with warm.same_signals():
+    print(signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, ()))
+"""
+    assert subprocess.run([sys.executable, "-c", program], check=True, capture_output=True).stdout == b"True\n"
+
+
 def test_an_error_is_told_as_ever() -> None:
     with group(sys.executable, "-c", "from tests import ending; ending.run(lambda: 1 // 0)") as process:
         assert process.wait(PATIENCE) == 1

@@ -10,12 +10,14 @@ from __future__ import annotations
 import multiprocessing
 import os
 import resource
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from multiprocessing.context import ForkServerProcess
+from multiprocessing.resource_tracker import ensure_running
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Protocol
@@ -62,7 +64,7 @@ class Forked:
         """
         called = (arguments, dict(environment), log, open_files, dict(constants or {}))
         self._process: ForkServerProcess = _CONTEXT.Process(target=_run, args=called)
-        with _no_main_module():
+        with _no_main_module(), same_signals():
             self._process.start()
 
     @property
@@ -92,6 +94,17 @@ def _no_main_module() -> Iterator[None]:
         yield
     finally:
         sys.modules["__main__"] = main
+
+
+@contextmanager
+def same_signals() -> Iterator[None]:
+    """Have new processes block the signals that this thread does: Python's tracker of resources unblocks some of them
+    when it starts (bpo-33613), and all processes that are started afterwards would get Ctrl-C.
+    """
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    ensure_running()
+    signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+    yield
 
 
 def _run(

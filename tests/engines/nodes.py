@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Protocol
 from uuid import uuid4
 
+from tests.ending import unmarked
 from tests.harness import free_ports, wait_until
 
 _START_SECONDS = 300
@@ -129,7 +130,9 @@ class ContainerNode:
     def start(self) -> None:
         if self.watcher is None:
             removal = f"cat >/dev/null; docker rm --force --volumes {self.name} >/dev/null 2>&1"
-            self.watcher = subprocess.Popen(["sh", "-c", removal], stdin=subprocess.PIPE, start_new_session=True)
+            self.watcher = subprocess.Popen(
+                ["sh", "-c", removal], stdin=subprocess.PIPE, env=unmarked(), start_new_session=True
+            )
             _docker("run", "--detach", "--name", self.name, *self.options)
         else:
             _docker("start", self.name)
