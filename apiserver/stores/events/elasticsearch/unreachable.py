@@ -22,8 +22,9 @@ from apiserver.stores.events.elasticsearch.errors import errors
 
 log = logging.getLogger(__name__)
 
-#: So many documents are deleted. Each goes to a shard by its routing, so that hardly any shard gets none.
-_DELETED = 100
+#: So many documents are deleted for each shard. Each goes to a shard by its routing, so that no shard gets none.
+_DELETED_A_SHARD = 20
+_SHARDS = "index.number_of_shards"
 _ID = "does not exist"
 #: Seconds for the answer, which comes after a minute.
 _TIMEOUT = 120.0
@@ -56,11 +57,13 @@ class Unreachable:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _write(self, index: str) -> None:
-        deletions = [{"delete": {"_id": _ID, "routing": str(number)}} for number in range(_DELETED)]
         client = self._client.options(request_timeout=_TIMEOUT)
         try:
             async with self._turns:
                 with errors():
+                    found = await client.indices.get_settings(index=index, name=_SHARDS, flat_settings=True)
+                    deleted = _DELETED_A_SHARD * int(found[index]["settings"][_SHARDS])
+                    deletions = [{"delete": {"_id": _ID, "routing": str(number)}} for number in range(deleted)]
                     answer = await client.bulk(index=index, operations=deletions, filter_path="errors")
             if answer.get("errors"):
                 log.debug("Elasticsearch does not let this server write to %s", index)

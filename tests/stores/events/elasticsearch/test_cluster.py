@@ -42,6 +42,7 @@ class _Refreshes(Cluster):
         self.client.indices.refresh = self._refreshed_by_a_node  # type: ignore[method-assign,assignment]
         self.client.search = self._searched_by_a_node  # type: ignore[method-assign,assignment]
         self.client.bulk = self._written_to_a_node  # type: ignore[method-assign,assignment]
+        self.client.indices.get_settings = self._set  # type: ignore[method-assign,assignment]
         self.client.options = lambda **_: self.client  # type: ignore[method-assign]
         self.writes: list[tuple[str, list[JsonObject]]] = []
         """Bulks: the index of each, and what is to be done there."""
@@ -72,6 +73,9 @@ class _Refreshes(Cluster):
         self.writes.append((index, operations))
         await self.holds_writes.wait()
         return _answer_of(self.node, {"errors": False})
+
+    async def _set(self, *, index: str, name: str, **_: Any) -> ObjectApiResponse[Any]:
+        return _answer_of(self.node, {index: {"settings": {name: "5"}}})
 
 
 def _answer_of(node: NodeConfig, body: JsonObject) -> ObjectApiResponse[Any]:
@@ -137,7 +141,7 @@ async def test_who_cannot_refresh_an_index_writes_to_it(cluster: _Refreshes, mon
         await _fail_to_refresh(cluster, "a")
     [(index, operations)] = cluster.writes
     assert index == "a"
-    assert len({one["delete"]["routing"] for one in operations}) == len(operations) == 100  # some for each shard
+    assert len({one["delete"]["routing"] for one in operations}) == len(operations) == 100  # 20 for each shard
     cluster.holds_writes.set()
     await asyncio.gather(*cluster._unreachable._writing.values())
     await _fail_to_refresh(cluster, "a")
