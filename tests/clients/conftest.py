@@ -4,18 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.clients.sdk import Sdk, sdk_of
+from tests.engines import elasticsearch
+from tests.engines.nodes import Node
 from tests.harness import Served, served
 
 
 @pytest.fixture
 def server(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Served]:
-    """The server on its embedded stores, or, as the indirect parameter "engines", on Elasticsearch and MongoDB."""
-    on_engines = getattr(request, "param", "embedded") == "engines"
-    with served(tmp_path / "data", **(request.getfixturevalue("shared_engines") if on_engines else {})) as running:
+    """The server on its embedded stores, or, as the indirect parameter "engines", on Elasticsearch and MongoDB.
+
+    "engines to stop": the events on `elasticsearch_to_stop`.
+    """
+    stores = getattr(request, "param", "embedded")
+    settings: dict[str, Any] = {} if stores == "embedded" else request.getfixturevalue("shared_engines")
+    if stores == "engines to stop":
+        node: Node = request.getfixturevalue("elasticsearch_to_stop")
+        settings = {**settings, "events": elasticsearch.address(node.url, "events")}
+    with served(tmp_path / "data", **settings) as running:
         yield running
 
 

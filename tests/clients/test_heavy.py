@@ -91,7 +91,7 @@ def test_the_sdk_goes_on_when_the_server_is_killed_and_comes_back(sdk: Sdk, serv
 
 
 @pytest.mark.longer
-@pytest.mark.parametrize("server", ["engines"], indirect=True)
+@pytest.mark.parametrize("server", ["engines to stop"], indirect=True)
 def test_the_sdk_goes_on_when_elasticsearch_is_killed_and_comes_back(
     sdk: Sdk, server: Served, elasticsearch_to_stop: Node
 ) -> None:

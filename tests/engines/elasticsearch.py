@@ -5,47 +5,77 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
+import tempfile
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.error import URLError
 from urllib.request import Request, urlopen
 from zipfile import ZipFile
 
-from tests.engines import jvm
+from tests.engines import archives, jvm
 from tests.engines.nodes import ForeignNode, Node, ProcessNode, container, first_available
 from tests.harness import free_ports
 
 VERSION = "8.17.0"
 VARIABLE = "EVENTS_TEST_ELASTICSEARCH_URL"
 _HEAP = "768m"
+_ARCHIVE_SECONDS = 600
 #: Indices that stay from one test to the next.
 _KEPT_INDICES = 20
 #: So many names fit into an address.
 _DELETED_AT_ONCE = 20
 
 
-def node(folder: Path, heap: str = _HEAP, *, quick: bool = False) -> Node:
+def node(folder: Path, heap: str = _HEAP, *, quick: bool = False, lifeline: Path | None = None) -> Node:
     """A node that is not started yet, with its data below `folder`; Unavailable when none can be had.
 
-    quick: it starts in half the time, and is slower later.
+    quick: it starts in half the time, and is slower later. lifeline: what it ends with, if not this process.
     """
-    return first_available([_named, lambda: process(folder, heap, quick=quick), lambda: _container(heap)])
+
+    def own() -> Node:
+        return process(folder, heap, quick=quick, lifeline=lifeline)
+
+    return first_available([_named, own, lambda: _container(heap, lifeline)])
 
 
 def process(
-    folder: Path, heap: str, *, quick: bool = False, settings: Mapping[str, str | int] | None = None
+    folder: Path,
+    heap: str,
+    *,
+    quick: bool = False,
+    settings: Mapping[str, str | int] | None = None,
+    lifeline: Path | None = None,
 ) -> ProcessNode:
     """A node as a process of ours, not started yet; Unavailable where it cannot be had. `settings` are the node's.
 
-    It may write snapshots into a folder of its own.
+    It may write snapshots into a folder of its own. It starts with an archive of its classes, which takes half of the
+    CPU time.
     """
     home = jvm.home("elasticsearch", _arrange)
+    option = archives.option(home, partial(_use, home))
+    return _process(home, folder, heap, option, quick=quick, settings=settings, lifeline=lifeline)
+
+
+def _process(
+    home: Path,
+    folder: Path,
+    heap: str,
+    option: str,
+    *,
+    quick: bool,
+    settings: Mapping[str, str | int] | None = None,
+    lifeline: Path | None = None,
+) -> ProcessNode:
+    """option: one more of the JVM's."""
     [port] = free_ports(1)
     folder.mkdir(parents=True, exist_ok=True)
     java = jvm.java(
         home,
         heap,
+        option,
         # It looks for the exports of its own modules: on the class path alone it does not start.
         f"--module-path={home / 'lib'}",
         "--add-modules=jdk.net,ALL-MODULE-PATH",
@@ -59,7 +89,26 @@ def process(
     )
     given = [f"path.repo={folder / 'snapshots'}", *(f"{name}={value}" for name, value in (settings or {}).items())]
     command = [*java, "ElasticsearchNode", str(home), str(folder / "data"), str(port), *given]
-    return ProcessNode(f"http://127.0.0.1:{port}", command, folder / "elasticsearch.log", answers)
+    return ProcessNode(f"http://127.0.0.1:{port}", command, folder / "elasticsearch.log", answers, lifeline)
+
+
+def _use(home: Path, option: str) -> bool:
+    """Run a node with an option of the JVM, and let it load the classes that most tests need; whether it ended well."""
+    with tempfile.TemporaryDirectory() as folder:
+        node = _process(home, Path(folder), _HEAP, option, quick=True)
+        try:
+            node.start()
+            lines = b'{"index":{"_id":"a","routing":"b"}}\n{"n":1,"word":"c"}\n{"delete":{"_id":"d"}}\n'
+            call(node.url, "POST", "/used/_bulk?refresh=true", lines)
+            counts = {"values": {"terms": {"field": "word.keyword"}, "aggs": {"most": {"max": {"field": "n"}}}}}
+            query = {"bool": {"filter": [{"term": {"word.keyword": "c"}}, {"range": {"n": {"gte": 1}}}]}}
+            call(node.url, "POST", "/used/_search", {"query": query, "sort": [{"n": "asc"}], "aggs": counts})
+            call(node.url, "POST", "/used/_delete_by_query", {"query": {"match_all": {}}})
+            assert node.process is not None
+            node.process.terminate()  # it takes longer to write an archive than one that is let go may take to end
+            return node.process.wait(_ARCHIVE_SECONDS) == 128 + signal.SIGTERM
+        finally:
+            node.remove()
 
 
 def address(url: str, prefix: str) -> str:
@@ -120,14 +169,14 @@ def _named() -> Node | None:
     return ForeignNode(url.rstrip("/"), answers) if url else None
 
 
-def _container(heap: str) -> Node:
+def _container(heap: str, lifeline: Path | None) -> Node:
     environment = {
         "discovery.type": "single-node",
         "xpack.security.enabled": "false",
         "cluster.routing.allocation.disk.threshold_enabled": "false",
         "ES_JAVA_OPTS": f"-Xms{heap} -Xmx{heap}",
     }
-    return container(f"elasticsearch:{VERSION}", 9200, "http", answers, environment)
+    return container(f"elasticsearch:{VERSION}", 9200, "http", answers, environment, lifeline)
 
 
 def _arrange(home: Path) -> None:

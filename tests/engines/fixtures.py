@@ -1,10 +1,15 @@
-"""The engines that tests share: started when the first test asks for one, ended with the run."""
+"""The engines that all tests of a run share: started when the first test asks for one, ended with the run.
+
+Each process that runs tests has a prefix and a database of its own in them, and a test may have another one.
+"""
 
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -12,12 +17,16 @@ from uuid import uuid4
 
 import pytest
 
-from tests.engines import elasticsearch, mongodb
+from tests.engines import elasticsearch, mongodb, sharing
 from tests.engines.nodes import Node, Unavailable
 from tests.memory import in_memory
 
 #: How long outages last at least; they last until clients were refused, anyway.
 OUTAGE_SECONDS = float(os.environ.get("EVENTS_OUTAGE_SECONDS", "0"))
+#: Of the node that all processes share.
+_SHARED_HEAP = "1g"
+#: Where a process of xdist is told the folder of its run, and where the process that started it keeps it.
+_FOLDER, _RUN = "engines", pytest.StashKey[Path]()
 
 
 class _Startable(Protocol):
@@ -29,39 +38,61 @@ class _Startable(Protocol):
 Engine = TypeVar("Engine", bound=_Startable)
 
 
-@pytest.fixture(scope="session")
-def elasticsearch_node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
-    with in_memory() as memory:
-        folder = memory or tmp_path_factory.mktemp("elasticsearch")
-        yield from running("Elasticsearch", elasticsearch.VARIABLE, lambda: elasticsearch.node(folder, quick=True))
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Let a process of xdist, which is about to start, and all others share the engines of this run."""
+    config: pytest.Config = node.config
+    if _RUN not in config.stash:
+        holding = ExitStack()
+        config.stash[_RUN] = holding.enter_context(sharing.held())
+        config.add_cleanup(holding.close)
+    node.workerinput[_FOLDER] = str(config.stash[_RUN])
 
 
 @pytest.fixture(scope="session")
-def mongodb_node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
-    folder = tmp_path_factory.mktemp("mongodb")
-    yield from running("MongoDB", mongodb.VARIABLE, lambda: mongodb.node(folder, quick=True))
+def _run(pytestconfig: pytest.Config) -> Iterator[Path]:
+    """The folder of the run, whose engines all its processes share."""
+    folder = getattr(pytestconfig, "workerinput", {}).get(_FOLDER)
+    with nullcontext(Path(folder)) if folder else sharing.held() as run:
+        yield run
+
+
+@pytest.fixture(scope="session")
+def elasticsearch_url(_run: Path) -> str:
+    """`http://127.0.0.1:PORT`"""
+    with available("Elasticsearch", elasticsearch.VARIABLE):
+        return sharing.url(
+            _run,
+            "elasticsearch",
+            lambda folder, lifeline: elasticsearch.node(folder, _SHARED_HEAP, quick=True, lifeline=lifeline),
+        )
+
+
+@pytest.fixture(scope="session")
+def mongodb_url(_run: Path) -> str:
+    """`mongodb://127.0.0.1:PORT`"""
+    with available("MongoDB", mongodb.VARIABLE):
+        return sharing.url(
+            _run, "mongodb", lambda folder, lifeline: mongodb.node(folder, quick=True, lifeline=lifeline)
+        )
 
 
 @pytest.fixture
-def elasticsearch_to_stop(elasticsearch_node: Node) -> Iterator[Node]:
-    """The node of all tests, to be stopped and killed: it is there again afterwards, whatever happens."""
-    if not elasticsearch_node.ours:
-        pytest.skip(f"{elasticsearch_node.url} is not ours to stop")
-    yield elasticsearch_node
-    if not elasticsearch.answers(elasticsearch_node.url):
-        elasticsearch_node.start()
+def alone_on_engines(_run: Path) -> Iterator[None]:
+    """For tests of names and settings that are the same for all: no other process runs such a test meanwhile."""
+    with sharing.alone(_run, "names"):
+        yield
 
 
-@pytest.fixture(scope="session")
-def elasticsearch_url(elasticsearch_node: Node) -> str:
-    """`http://127.0.0.1:PORT`"""
-    return elasticsearch_node.url
-
-
-@pytest.fixture(scope="session")
-def mongodb_url(mongodb_node: Node) -> str:
-    """`mongodb://127.0.0.1:PORT`"""
-    return mongodb_node.url
+@pytest.fixture
+def elasticsearch_to_stop() -> Iterator[Node]:
+    """A node of a test's own, to be stopped and killed."""
+    with in_memory() as memory, tempfile.TemporaryDirectory(dir=memory, ignore_cleanup_errors=True) as folder:
+        made = partial(elasticsearch.node, Path(folder), quick=True)
+        for node in running("Elasticsearch", elasticsearch.VARIABLE, made):
+            if not node.ours:
+                pytest.skip(f"{node.url} is not ours to stop")
+            yield node
 
 
 @pytest.fixture
@@ -201,16 +232,23 @@ def running(engine: str, variable: str | None, made: Callable[[], Engine]) -> It
 
     variable: of the environment, where one may name an engine that runs already.
     """
-    try:
+    with available(engine, variable):
         started = made()
+    try:
+        started.start()
+        yield started
+    finally:
+        started.remove()
+
+
+@contextmanager
+def available(engine: str, variable: str | None) -> Iterator[None]:
+    """Skips the test where the engine cannot be had, or fails with REQUIRE_ENGINES=1."""
+    try:
+        yield
     except Unavailable as reason:
         others = f", or {variable}, or docker" if variable else ""
         text = f"no {engine}: {reason}. A JDK 17 or later and Maven would help{others}"
         if os.environ.get("REQUIRE_ENGINES") == "1":
             pytest.fail(text)
         pytest.skip(text)
-    try:
-        started.start()
-        yield started
-    finally:
-        started.remove()

@@ -28,7 +28,7 @@ def jdk() -> Path:
 
 
 def home(engine: str, arrange: Callable[[Path], None] | None = None) -> Path:
-    """The folder that an engine runs from: lib/ has the jars of its pom.xml, classes/ its launcher.
+    """The folder that an engine runs from: lib/ has the jars of its pom.xml, launcher.jar its launcher.
 
     engine: its folder below java/. arrange: adds what the engine wants besides, when the folder is made.
     """
@@ -42,6 +42,9 @@ def home(engine: str, arrange: Callable[[Path], None] | None = None) -> Path:
                 _make(Path(scratch), engine)
                 if arrange is not None:
                     arrange(Path(scratch))
+                # Not as a folder, as a JVM makes no archive of classes from folders.
+                shutil.make_archive(f"{scratch}/launcher", "zip", f"{scratch}/classes")
+                Path(scratch, "launcher.zip").rename(Path(scratch, "launcher.jar"))
                 shutil.copytree(scratch, made.with_suffix(".partly"), dirs_exist_ok=True)
             made.with_suffix(".partly").rename(made)
     return made
@@ -54,7 +57,7 @@ def java(home: Path, heap: str, *options: str, quick: bool) -> list[str]:
     """
     memory = [f"-Xms{heap}", f"-Xmx{heap}", "-XX:+ExitOnOutOfMemoryError"]
     compiler = ["-XX:TieredStopAtLevel=1"] if quick else []
-    path = ["-cp", f"{home / 'classes'}:{home / 'lib'}/*"]
+    path = ["-cp", f"{home / 'launcher.jar'}:{home / 'lib'}/*"]
     return [str(jdk() / "bin" / "java"), *memory, *compiler, *options, *path]
 
 

@@ -15,13 +15,13 @@ from tests.harness import free_ports
 VARIABLE = "EVENTS_TEST_MONGODB_URL"
 
 
-def node(folder: Path, *, durable: bool = False, quick: bool = False) -> Node:
+def node(folder: Path, *, durable: bool = False, quick: bool = False, lifeline: Path | None = None) -> Node:
     """A server that is not started yet; Unavailable when none can be had.
 
     durable: what was stored survives `stop`, in a file below `folder`; else it need not, which is faster.
-    quick: it starts in less time, and is slower later.
+    quick: it starts in less time, and is slower later. lifeline: what it ends with, if not this process.
     """
-    return first_available([_named, lambda: _process(folder, durable, quick), _container])
+    return first_available([_named, lambda: _process(folder, durable, quick, lifeline), lambda: _container(lifeline)])
 
 
 def address(url: str, database: str) -> str:
@@ -48,14 +48,14 @@ def _named() -> Node | None:
     return ForeignNode(url.rstrip("/"), listens) if url else None
 
 
-def _process(folder: Path, durable: bool, quick: bool) -> Node:
+def _process(folder: Path, durable: bool, quick: bool, lifeline: Path | None) -> Node:
     home = jvm.home("mongodb")
     [port] = free_ports(1)
     folder.mkdir(parents=True, exist_ok=True)
     java = jvm.java(home, "256m", "-XX:+UseSerialGC", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", quick=quick)
     command = [*java, "MongoNode", str(port), *([str(folder / "data")] if durable else [])]
-    return ProcessNode(f"mongodb://127.0.0.1:{port}", command, folder / "mongodb.log", listens)
+    return ProcessNode(f"mongodb://127.0.0.1:{port}", command, folder / "mongodb.log", listens, lifeline)
 
 
-def _container() -> Node:
-    return container("mongo:7", 27017, "mongodb", listens)
+def _container(lifeline: Path | None) -> Node:
+    return container("mongo:7", 27017, "mongodb", listens, lifeline=lifeline)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import shutil
 import socket
 import subprocess
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import IO, Protocol
 from uuid import uuid4
 
 from tests.ending import unmarked
@@ -32,6 +33,10 @@ class Node(Protocol):
     @property
     def ours(self) -> bool:
         """Whether tests may stop it."""
+
+    @property
+    def pid(self) -> int | None:
+        """The process that ends when the engine's lifeline does; None where there is none of ours."""
 
     def start(self) -> None:
         """Start it, and wait until it answers."""
@@ -67,6 +72,7 @@ class ForeignNode:
     url: str
     answers: Callable[[str], bool]
     ours: bool = field(default=False, init=False)
+    pid: int | None = field(default=None, init=False)
 
     def start(self) -> None:
         assert self.answers(self.url), f"nothing answers at {self.url}"
@@ -88,12 +94,18 @@ class ProcessNode:
     command: Sequence[str]
     log: Path
     answers: Callable[[str], bool]
+    lifeline: Path | None = None
+    """A named pipe instead, of another process of ours: it outlives us, and not that one. Then we cannot stop it."""
     process: subprocess.Popen[bytes] | None = None
     ours: bool = field(default=True, init=False)
 
+    @property
+    def pid(self) -> int | None:
+        return None if self.process is None else self.process.pid
+
     def start(self) -> None:
-        with open(self.log, "ab") as output:
-            self.process = subprocess.Popen(self.command, stdin=subprocess.PIPE, stdout=output, stderr=output)
+        with _end_of(self.lifeline) as lifeline, open(self.log, "ab") as output:
+            self.process = subprocess.Popen(self.command, stdin=lifeline, stdout=output, stderr=output)
         wait_until(lambda: self._has_ended() or self.answers(self.url), _START_SECONDS)
         assert not self._has_ended(), f"{self.command[0]} ended:\n{self.log.read_text()[-4000:]}"
 
@@ -123,16 +135,23 @@ class ContainerNode:
     url: str
     options: Sequence[str]
     answers: Callable[[str], bool]
+    lifeline: Path | None = None
+    """As of a process: where the watcher's standard input ends, if not here."""
     name: str = field(default_factory=lambda: f"engine-{uuid4().hex}")
     watcher: subprocess.Popen[bytes] | None = None
     ours: bool = field(default=True, init=False)
 
+    @property
+    def pid(self) -> int | None:
+        return None if self.watcher is None else self.watcher.pid
+
     def start(self) -> None:
         if self.watcher is None:
             removal = f"cat >/dev/null; docker rm --force --volumes {self.name} >/dev/null 2>&1"
-            self.watcher = subprocess.Popen(
-                ["sh", "-c", removal], stdin=subprocess.PIPE, env=unmarked(), start_new_session=True
-            )
+            with _end_of(self.lifeline) as lifeline:
+                self.watcher = subprocess.Popen(
+                    ["sh", "-c", removal], stdin=lifeline, env=unmarked(), start_new_session=True
+                )
             _docker("run", "--detach", "--name", self.name, *self.options)
         else:
             _docker("start", self.name)
@@ -150,8 +169,23 @@ class ContainerNode:
             self.watcher.wait(_STOP_SECONDS)
 
 
+@contextmanager
+def _end_of(lifeline: Path | None) -> Iterator[IO[bytes] | int]:
+    """What a process gets as its standard input, which ends when its lifeline does."""
+    if lifeline is None:
+        yield subprocess.PIPE
+        return
+    with open(lifeline, "rb") as end:
+        yield end
+
+
 def container(
-    image: str, port: int, scheme: str, answers: Callable[[str], bool], environment: Mapping[str, str] | None = None
+    image: str,
+    port: int,
+    scheme: str,
+    answers: Callable[[str], bool],
+    environment: Mapping[str, str] | None = None,
+    lifeline: Path | None = None,
 ) -> ContainerNode:
     """A container that is not started yet; Unavailable when docker does not work here.
 
@@ -163,9 +197,8 @@ def container(
         raise Unavailable("docker has no engine")
     [outside] = free_ports(1)
     variables = [f"--env={name}={value}" for name, value in (environment or {}).items()]
-    return ContainerNode(
-        f"{scheme}://127.0.0.1:{outside}", [f"--publish=127.0.0.1:{outside}:{port}", *variables, image], answers
-    )
+    options = [f"--publish=127.0.0.1:{outside}:{port}", *variables, image]
+    return ContainerNode(f"{scheme}://127.0.0.1:{outside}", options, answers, lifeline)
 
 
 def listens(url: str) -> bool:

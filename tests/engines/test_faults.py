@@ -69,6 +69,7 @@ def refusal(server: Served, endpoint: str, request: dict[str, Any]) -> str:
 def test_elasticsearch_goes_away_and_comes_back(
     tmp_path: Path, engines: dict[str, Any], elasticsearch_to_stop: Node
 ) -> None:
+    engines["events"] = elasticsearch.address(elasticsearch_to_stop.url, "events")
     with served(tmp_path / "data", **engines) as server:
         writers = [Writer(server, new_task(server), name) for name in "ab"]
         with outage(elasticsearch_to_stop, writers):

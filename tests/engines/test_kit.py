@@ -109,9 +109,9 @@ os.kill(os.getpid(), 9)
 """
 
 
-def test_no_engine_outlives_a_run_that_is_killed(tmp_path: Path, mongodb_node: Node) -> None:
-    if not isinstance(mongodb_node, ProcessNode):
-        pytest.skip(f"{mongodb_node.url} is no process of ours")
+def test_no_engine_outlives_a_run_that_is_killed(tmp_path: Path, mongodb_url: str) -> None:
+    if not isinstance(mongodb.node(tmp_path), ProcessNode):
+        pytest.skip(f"{mongodb_url} is no process of ours")
     run = subprocess.run([sys.executable, "-c", _LEAVES_A_NODE, str(tmp_path)], stdout=subprocess.PIPE, check=False)
     left = Path("/proc", run.stdout.decode().strip(), "cmdline")
     # A process that has ended, but was not waited for yet, has no command line left.

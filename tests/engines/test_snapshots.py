@@ -9,21 +9,21 @@ import pytest
 
 from tests.engines import elasticsearch
 from tests.engines.fixtures import own_engines, own_name
-from tests.engines.nodes import Node, ProcessNode
+from tests.engines.nodes import ProcessNode
 from tests.harness import run, served, wait_until
 from tests.robustness.writers import Writer, assert_stored, new_task, writing
 
 
 @pytest.fixture
-def repository(elasticsearch_node: Node) -> Iterator[str]:
+def repository(elasticsearch_url: str, tmp_path: Path) -> Iterator[str]:
     """The path of a place for snapshots, as the node's API names it."""
-    if not isinstance(elasticsearch_node, ProcessNode):
-        pytest.skip(f"whether {elasticsearch_node.url} may write snapshots is not known")
+    if not isinstance(elasticsearch.node(tmp_path), ProcessNode):
+        pytest.skip(f"whether {elasticsearch_url} may write snapshots is not known")
     name = own_name()
     path = f"/_snapshot/{name}"
-    elasticsearch.call(elasticsearch_node.url, "PUT", path, {"type": "fs", "settings": {"location": name}})
+    elasticsearch.call(elasticsearch_url, "PUT", path, {"type": "fs", "settings": {"location": name}})
     yield path
-    elasticsearch.call(elasticsearch_node.url, "DELETE", path)
+    elasticsearch.call(elasticsearch_url, "DELETE", path)
 
 
 def test_a_snapshot_that_is_restored_has_everything(

@@ -66,7 +66,7 @@ def _id(event: Json) -> str:
 
 @contextmanager
 def clearml_server(mongodb_url: str, elasticsearch_url: str) -> Iterator[ClearmlServer]:
-    """An empty one, whose data are deleted in the end."""
+    """An empty one, whose data are deleted in the end. Its names are those of any other (`alone_on_engines`)."""
     names = {"log": {"msg": {"type": "text", "index": False}}, "training_stats_scalar": {}, "plot": {}}
     for name in (*names, "training_debug_image"):
         _template(elasticsearch_url, name, names.get(name, {}))

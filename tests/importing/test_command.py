@@ -56,7 +56,7 @@ main(sys.argv[1:])
 
 
 @pytest.fixture
-def source(mongodb_url: str, elasticsearch_url: str) -> Iterator[ClearmlServer]:
+def source(alone_on_engines: None, mongodb_url: str, elasticsearch_url: str) -> Iterator[ClearmlServer]:
     with clearml_server(mongodb_url, elasticsearch_url) as server:
         yield server
 

@@ -25,7 +25,7 @@ SCALARS = f"events-training_stats_scalar-{COMPANY}"
 
 
 @pytest.fixture
-def source(mongodb_url: str, elasticsearch_url: str) -> Iterator[ClearmlServer]:
+def source(alone_on_engines: None, mongodb_url: str, elasticsearch_url: str) -> Iterator[ClearmlServer]:
     with clearml_server(mongodb_url, elasticsearch_url) as server:
         yield server
 

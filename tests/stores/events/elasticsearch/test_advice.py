@@ -32,7 +32,7 @@ SetBlock = Callable[[str | None], None]
 
 
 @pytest.fixture
-def set_block(elasticsearch_url: str) -> Iterator[SetBlock]:
+def set_block(elasticsearch_url: str, alone_on_engines: None) -> Iterator[SetBlock]:
     """Sets what a node without a master refuses."""
 
     def put(block: str | None) -> None:
