@@ -28,7 +28,7 @@ from apiserver.routing import App
 from apiserver.services.access.credentials import create_user
 from apiserver.services.backend import Backend
 from apiserver.settings import Settings, shown
-from tests import warm
+from tests import logs, warm
 
 ADMIN_KEY = "ADMINKEYOFTHETESTS00"
 ADMIN_SECRET = "admin-secret-of-the-tests-0123456789"
@@ -165,15 +165,18 @@ class Served:
 
     def launch(self) -> None:
         """Start the process, and wait for nothing."""
+        self.process = self._process()
+        logs.started(self.log, self.process)
+
+    def _process(self) -> warm.Process:
         environment = {**os.environ, **self.environment}
         if not self.cold and self.tree is None and warm.may_fork(environment):
             command = ["serve", "--data", str(self.data)]
-            self.process = warm.Forked(command, environment, self.log, self.open_files, self.constants)
-            return
+            return warm.Forked(command, environment, self.log, self.open_files, self.constants)
         assert not self.constants
         with open(self.log, "ab") as output:
             limited = ["sh", "-c", f'ulimit -n {self.open_files} && exec "$@"', "sh"] if self.open_files else []
-            self.process = subprocess.Popen(
+            return subprocess.Popen(
                 [*limited, self.python, "-m", "apiserver", "serve", "--data", str(self.data)],
                 env=environment,
                 cwd=self.tree,  # Python looks for modules here first
