@@ -23,6 +23,7 @@ from apiserver.services.store_errors import STORE_ERRORS
 from apiserver.settings import Settings
 from apiserver.stores.documents.base import DocumentStoreBusy, InvalidFilter
 from apiserver.stores.events.base import EventStoreBusy, EventStoreError
+from tests.clock import still_clock, turns
 from tests.harness import ADMIN_KEY, ADMIN_SECRET, Api, api_client, bearer, running_api
 
 pytestmark = pytest.mark.anyio
@@ -53,15 +54,18 @@ async def test_health_names_the_store_that_is_down(api: Api, monkeypatch: pytest
 
 
 async def test_stores_are_asked_once_for_all_who_ask_at_once(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = 0
+    asked, answers_all = 0, asyncio.Event()
 
     async def count(*arguments: Any) -> None:
         nonlocal asked
         asked += 1
-        await asyncio.sleep(0.05)
+        await answers_all.wait()
 
     monkeypatch.setattr(api.backend.events, "check", count)
-    answers = await asyncio.gather(*(api.raw("GET", "/health", auth=None) for _ in range(10)))
+    asking = [asyncio.ensure_future(api.raw("GET", "/health", auth=None)) for _ in range(10)]
+    await turns(100)
+    answers_all.set()
+    answers = await asyncio.gather(*asking)
     assert {answer.status_code for answer in answers} == {200}
     assert asked == 1
     await api.raw("GET", "/health", auth=None)
@@ -74,9 +78,13 @@ async def test_no_browser_keeps_an_answer_or_takes_it_for_something_else(api: Ap
     assert (headers["x-content-type-options"], headers["cache-control"]) == ("nosniff", "no-store")
 
 
-async def test_a_store_that_does_not_answer_is_down(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(health, "PATIENCE_SECONDS", 0.01)
-    assert await health.state("events", asyncio.Event().wait()) == "down"
+async def test_a_store_that_does_not_answer_is_down() -> None:
+    with still_clock() as clock:
+        asking = asyncio.create_task(health.state("events", asyncio.Event().wait()))
+        await clock.passes(1.9)
+        assert not asking.done()
+        await clock.passes(0.1)
+        assert await asking == "down"
 
 
 async def test_everything_else_falls_through_to_the_api(api: Api) -> None:

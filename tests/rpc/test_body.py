@@ -17,6 +17,7 @@ from apiserver.rpc.body import Body, Drain, Limits
 from apiserver.rpc.disconnects import ClientDisconnected
 from apiserver.rpc.errors import ApiError
 from apiserver.rpc.in_flight import InFlight, Share
+from tests.clock import still_clock
 
 pytestmark = pytest.mark.anyio
 
@@ -146,30 +147,44 @@ async def test_a_client_that_stalls_is_408_and_not_waited_for_again() -> None:
         await anyio.sleep_forever()
         raise AssertionError
 
-    body = known(Body(silence, {}, Limits(stall_seconds=0.01), InFlight(2**30)))
-    assert (await refused(body)).code == 408
-    await body.drain()
+    with still_clock() as clock:
+        body = known(Body(silence, {}, Limits(), InFlight(2**30)))
+        reading = asyncio.create_task(body.read())
+        await clock.passes(59)
+        assert not reading.done()
+        await clock.passes(1)
+        with pytest.raises(ApiError) as error:
+            await reading
+        assert error.value.code == 408
+        await body.drain()
     assert not body.complete
 
 
 async def test_a_client_that_trickles_is_408() -> None:
+    received = 0
+
     async def trickle() -> Message:
-        await anyio.sleep(0.01)
+        nonlocal received
+        received += 1
+        await clock.passes(10)
         return chunk(b"a")
 
-    body = known(Body(trickle, {}, Limits(stall_seconds=0.05), InFlight(2**30)))
-    assert (await refused(body)).code == 408
+    with still_clock() as clock:
+        body = known(Body(trickle, {}, Limits(stall_seconds=55), InFlight(2**30)))
+        assert (await refused(body)).code == 408
+    assert received == 6
 
 
 async def test_a_client_that_sends_fast_enough_may_take_longer_than_a_stall() -> None:
     pieces = iter(range(20))
 
     async def steadily() -> Message:
-        await anyio.sleep(0.06)
+        await clock.passes(4)
         return chunk(bytes(64 * KIB), more=next(pieces) < 19)
 
-    body = known(Body(steadily, {}, Limits(stall_seconds=1), InFlight(2**30)))
-    assert len(await body.read()) == 20 * 64 * KIB
+    with still_clock() as clock:
+        body = known(Body(steadily, {}, Limits(body=2**21, stall_seconds=5), InFlight(2**30)))
+        assert len(await body.read()) == 20 * 64 * KIB
 
 
 async def full(patience: float = 10) -> tuple[InFlight, Share]:
@@ -286,13 +301,17 @@ async def test_draining_has_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (body.complete, wire.received) == (False, 10)
 
 
-async def test_draining_does_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_draining_does_not_wait_for_ever() -> None:
     async def never() -> Any:
         await anyio.sleep_forever()
 
-    monkeypatch.setattr(module, "KNOWN_DRAIN", Drain(2**20, 0.01))
-    body = known(Body(never, {}, Limits(), InFlight(2**30)))
-    await body.drain()
+    with still_clock() as clock:
+        body = known(Body(never, {}, Limits(), InFlight(2**30)))
+        draining = asyncio.create_task(body.drain())
+        await clock.passes(9)
+        assert not draining.done()
+        await clock.passes(1)
+        await draining
     assert not body.complete
 
 

@@ -8,6 +8,7 @@ import pytest
 from starlette.types import Message
 
 from apiserver.rpc.disconnects import ClientDisconnected, while_connected
+from tests.clock import turns
 
 pytestmark = pytest.mark.anyio
 
@@ -16,16 +17,17 @@ class Client:
     """One that has sent its request, and goes when it is told to."""
 
     def __init__(self) -> None:
-        self.leaves = asyncio.Event()
+        self.leaves, self.asked = asyncio.Event(), asyncio.Event()
 
     async def receive(self) -> Message:
+        self.asked.set()
         await self.leaves.wait()
         return {"type": "http.disconnect"}
 
 
 async def test_the_block_ends_as_soon_as_the_client_is_gone() -> None:
     client = Client()
-    asyncio.get_running_loop().call_later(0.01, client.leaves.set)
+    asyncio.get_running_loop().call_soon(client.leaves.set)
     with pytest.raises(ClientDisconnected):
         async with while_connected(client.receive):
             await asyncio.Event().wait()
@@ -35,9 +37,9 @@ async def test_the_block_ends_as_soon_as_the_client_is_gone() -> None:
 async def test_a_block_that_ends_first_is_let_be() -> None:
     client = Client()
     async with while_connected(client.receive):
-        await asyncio.sleep(0)
+        await client.asked.wait()
     client.leaves.set()
-    await asyncio.sleep(0.01)
+    await turns(10)  # nothing of it is left to be cancelled
 
 
 async def test_messages_before_the_last_are_of_no_account() -> None:
@@ -52,12 +54,14 @@ async def test_messages_before_the_last_are_of_no_account() -> None:
 
 
 async def test_a_cancelled_request_is_cancelled_and_the_client_not_gone() -> None:
+    client = Client()
+
     async def request() -> None:
-        async with while_connected(Client().receive):
+        async with while_connected(client.receive):
             await asyncio.Event().wait()
 
     task = asyncio.create_task(request())
-    await asyncio.sleep(0.01)
+    await client.asked.wait()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
