@@ -17,9 +17,10 @@ _LEAST, _MOST = 0.002, 0.02
 
 
 class Handshakes:
-    """Steps of handshakes that wait for their turn, by who their clients are."""
+    """Steps of handshakes that wait for their turn, by who their clients are. `now` is a clock, in seconds."""
 
-    def __init__(self) -> None:
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+        self._now = now
         self._waiting: dict[str, list[Callable[[], None]]] = {}
         self._planned = False
         self._ended = 0.0  # when the turn before ended
@@ -35,16 +36,16 @@ class Handshakes:
             asyncio.get_running_loop().call_soon(self._take_turn)
 
     def _take_turn(self) -> None:
-        now = time.monotonic()
+        now = self._now()
         until = now + min(max(now - self._ended, _LEAST), _MOST)
         self._planned = False
         try:
             while self._waiting:
                 self._take_step()
-                if time.monotonic() >= until:
+                if self._now() >= until:
                     break
         finally:
-            self._ended = time.monotonic()
+            self._ended = self._now()
             self._plan()
 
     def _take_step(self) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from contextlib import AsyncExitStack
 from typing import Any
 
@@ -16,6 +15,7 @@ from apiserver.live.cursors import place_of, text_of
 from apiserver.live.follower import Closed, NothingToFollow, TooManyTasks
 from apiserver.live.hub import Hub, Reader, TooManyStreams
 from apiserver.live.telling import ALIVE
+from tests.clock import still_clock
 from tests.contract.event_stores import batch, lines, sample, scalars
 from tests.live.conftest import COMPANY, ON_EACH, PATIENCE, Stores, always
 
@@ -92,24 +92,27 @@ async def test_nothing_is_missed_while_watchers_come_and_go(stores: Stores) -> N
         await stores.task(owner.id)
     async with stores.watching(*(owner.id for owner in owners)) as all_of_them:
         await all_of_them.next()
-    count = 40
+    count, came_back = 40, asyncio.Event()
 
     async def write() -> None:
         for n in range(count):
+            came_back.clear()
             for owner in owners:
                 await stores.events.add(batch(scalars([1.0], iters=[n], owner=owner)))
-            await asyncio.sleep(0.03)
+            await came_back.wait()
 
     async def read(number: int) -> None:
         """Follow two tasks, leaving and coming back all the time, until all of one is seen."""
         task, since, seen = owners[number].id, all_of_them.cursor, set[int]()
         while len(seen) < count:
             async with stores.watching(task, owners[number - 1].id, since=since) as reading:
+                came_back.set()
                 for name, told in await reading.next():
                     if name == "scalars" and told["task"] == task:
                         ((_, _, least, greatest),) = told["series"]
                         seen.update(range(least, greatest + 1))
                 since = reading.cursor
+        came_back.set()
 
     # An engine takes 240 batches meanwhile, which takes a busy machine longer than one answer does.
     await asyncio.wait_for(asyncio.gather(write(), *map(read, range(len(owners)))), 6 * PATIENCE)
@@ -119,14 +122,14 @@ async def test_changes_come_together(stores: Stores) -> None:
     await stores.task("a")
     async with stores.watching("a") as reading:
         await reading.next()
-        begun, chunks, reached = time.monotonic(), 0, 0
-        for n in range(100):
-            await stores.events.add(batch(scalars([1.0], iters=[n], owner=A)))
-            await asyncio.sleep(0.005)
+        chunks, reached = 0, 0
+        with still_clock():  # so the pause after the first chunk goes on until all have come
+            for n in range(100):
+                await stores.events.add(batch(scalars([1.0], iters=[n], owner=A)))
         while reached < 99:
             (((_, told),), chunks) = await reading.next(), chunks + 1
             reached = told["series"][0][3]
-        assert chunks <= (time.monotonic() - begun) / follower.PAUSE + 2
+        assert chunks <= 2
 
 
 @ON_EACH
