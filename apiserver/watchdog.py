@@ -18,6 +18,7 @@ from contextlib import contextmanager, suppress
 from itertools import islice
 from traceback import walk_stack
 from types import FrameType
+from typing import NamedTuple
 
 log = logging.getLogger(__name__)
 
@@ -25,8 +26,20 @@ log = logging.getLogger(__name__)
 _CALLS = 12
 
 
+class Clock(NamedTuple):
+    """What time is measured and waited by, in seconds."""
+
+    now: Callable[[], float] = time.monotonic
+    worked: Callable[[], float] = time.process_time
+    """What this process has worked."""
+    wait: Callable[[threading.Event, float], bool] = threading.Event.wait
+
+
+CLOCK = Clock()
+
+
 @contextmanager
-def watched(slow_ms: int, held: Callable[[float], None] = lambda _: None) -> Iterator[None]:
+def watched(slow_ms: int, held: Callable[[float], None] = lambda _: None, clock: Clock = CLOCK) -> Iterator[None]:
     """Watch the running loop until the block ends, and log holds of `slow_ms` or longer; 0 does nothing.
 
     `held` is told the seconds of each, on the loop.
@@ -34,7 +47,7 @@ def watched(slow_ms: int, held: Callable[[float], None] = lambda _: None) -> Ite
     if not slow_ms:
         yield
         return
-    watchdog = _Watchdog(asyncio.get_running_loop(), threading.get_ident(), slow_ms / 1000, held)
+    watchdog = _Watchdog(asyncio.get_running_loop(), threading.get_ident(), slow_ms / 1000, held, clock)
     thread = threading.Thread(target=watchdog.run, name="watchdog", daemon=True)
     thread.start()
     try:
@@ -47,40 +60,46 @@ class _Watchdog:
     """Watches `loop`, which runs in the thread with the id `thread`; a hold lasts for `slow` seconds or more."""
 
     def __init__(
-        self, loop: asyncio.AbstractEventLoop, thread: int, slow: float, held: Callable[[float], None]
+        self,
+        loop: asyncio.AbstractEventLoop,
+        thread: int,
+        slow: float,
+        held: Callable[[float], None],
+        clock: Clock,
     ) -> None:
         self._loop = loop
         self._thread = thread
         self._slow = slow
         self._held = held
+        self._clock = clock
         self.ended = threading.Event()
 
     def run(self) -> None:
         """Watch until `ended` is set."""
-        while not self.ended.wait(self._slow / 2):
+        while not self._clock.wait(self.ended, self._slow / 2):
             self._check()
 
     def _check(self) -> None:
         sign = threading.Event()
-        asked, worked = time.monotonic(), time.process_time()
+        asked, worked = self._clock.now(), self._clock.worked()
         try:
             self._loop.call_soon_threadsafe(sign.set)
         except RuntimeError:  # the loop is closed
             self.ended.set()
             return
-        if sign.wait(self._slow):
+        if self._clock.wait(sign, self._slow):
             return
-        late = time.monotonic() - asked - self._slow
-        if late > self._slow and time.process_time() - worked < late / 2:
+        late = self._clock.now() - asked - self._slow
+        if late > self._slow and self._clock.worked() - worked < late / 2:
             return  # this thread did not run either: the whole process had stopped
         log.warning(
             "the event loop is held: nobody else is answered",
             extra={"over_ms": round(self._slow * 1000), "stack": _stack(sys._current_frames().get(self._thread))},
         )
-        while not sign.wait(self._slow):
+        while not self._clock.wait(sign, self._slow):
             if self.ended.is_set():
                 return
-        seconds = time.monotonic() - asked
+        seconds = self._clock.now() - asked
         log.warning("the event loop was held", extra={"ms": round(seconds * 1000)})
         with suppress(RuntimeError):  # the loop is closed
             self._loop.call_soon_threadsafe(self._held, seconds)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import time
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -19,7 +20,7 @@ from apiserver.rpc.call import Identity
 from apiserver.services.access import credentials
 from tests.data.conftest import ON_EACH, Data, scalar
 from tests.data.streams import events_of, stream
-from tests.harness import Served, basic, bearer, new_user
+from tests.harness import PATIENCE, Served, basic, bearer, new_user, served
 
 pytestmark = pytest.mark.anyio
 
@@ -217,14 +218,20 @@ def test_nothing_is_missed_when_the_server_is_killed(server: Served) -> None:
         assert one.event == "reset" or one.data["series"][0][3] == 105
 
 
-def test_a_server_that_stops_ends_its_streams_and_does_not_wait_for_them(server: Served) -> None:
+@pytest.fixture
+def patient(tmp_path: Path) -> Iterator[Served]:
+    """A server that gives requests under way more time to end than tests wait for anything."""
+    with served(tmp_path / "data", shutdown_seconds=2 * PATIENCE) as running:
+        yield running
+
+
+def test_a_server_that_stops_ends_its_streams_and_does_not_wait_for_them(patient: Served) -> None:
+    server = patient
     task = server.call("tasks.create", {"name": "t", "type": "training"})["id"]
     with following(server, task) as answer:
         told = events_of(answer.iter_lines())
         assert [next(told).event for _ in range(2)] == ["", "status"]
-        begun = time.monotonic()
         assert server.stop() == 0
-        assert time.monotonic() - begun < 8, "less than the ten seconds for requests under way"
         one = next(told)
         assert (one.event, one.data) == ("end", {"reason": hub.STOPPING})
         assert one.id

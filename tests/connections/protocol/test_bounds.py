@@ -7,6 +7,8 @@ from contextlib import AsyncExitStack
 
 import pytest
 
+from apiserver.connections.bounds import ConnectionBounds
+from tests.clock import still_clock
 from tests.connections.protocol.serving import (
     GET,
     GET_LARGE,
@@ -75,17 +77,22 @@ async def test_no_second_answer_follows_one_that_has_begun() -> None:
 
 
 async def test_a_body_may_take_long_if_it_goes_on() -> None:
-    async with serving(short(stall_seconds=0.3, least_rate=1)) as server, server.connect(post(length=100)) as client:
-        for _ in range(100):
-            await client.send(b"x")
-            await asyncio.sleep(0.01)
+    bounds = ConnectionBounds(stall_seconds=5, least_rate=1)
+    async with serving(bounds) as server, server.connect(post(length=100)) as client:
+        with still_clock() as clock:
+            for _ in range(100):
+                client.writer.write(b"x")
+                await clock.passes(1)
         assert await client.answer() == (200, b"x" * 100)
 
 
 async def test_the_server_is_not_in_a_hurry_with_what_it_does_not_read() -> None:
     text = post(path=b"/patient", length=3)
-    async with serving(short(stall_seconds=SHORT)) as server, server.connect(text) as client:
-        await asyncio.sleep(3 * SHORT)
+    async with serving(ConnectionBounds(stall_seconds=3)) as server, server.connect(text) as client:
+        await wait_until(lambda: server.app.under_way)
+        with still_clock() as clock:
+            for _ in range(10):
+                await clock.passes(1)
         server.app.go_on.set()
         await client.send(b"abc")
         assert await client.answer() == (200, b"abc")
@@ -102,15 +109,13 @@ async def test_an_answer_that_nobody_takes_is_ended() -> None:
 
 @without_tls
 async def test_an_answer_may_take_long_if_it_goes_on() -> None:
-    bounds = short(stall_seconds=0.2, idle_seconds=SHORT, least_rate=2**20)
+    bounds = ConnectionBounds(stall_seconds=3, idle_seconds=2, least_rate=2**20)
     async with serving(bounds) as server, server.connect(GET_LARGE, buffer=2**16) as client:
-        left = LARGE
         await client.reader.readuntil(b"\r\n\r\n")
-        while left:
-            piece = await client.reader.read(min(2**19, left))
-            assert piece, "the connection was closed"
-            left -= len(piece)
-            await asyncio.sleep(0.01)
+        with still_clock() as clock:
+            for _ in range(LARGE // 2**20):
+                await client.reader.readexactly(2**20)  # else the connection was closed
+                await clock.passes(0.875)
 
 
 # --- how many ----------------------------------------------------------------------------------------

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import gc
 from contextlib import AsyncExitStack
 from ipaddress import ip_network
@@ -13,6 +12,7 @@ import pytest
 from apiserver.connections.bounds import ConnectionBounds
 from apiserver.connections.protocol import Protocol
 from apiserver.connections.proxies import Proxies
+from tests.clock import turns
 from tests.connections.protocol.serving import (
     GET,
     GET_LARGE,
@@ -163,8 +163,9 @@ async def test_requests_behind_others_wait_in_the_socket() -> None:
         [connection] = server.state.connections
         assert isinstance(connection, Protocol)
         await wait_until(lambda: connection.flow.held)
+        await turns(100)
         waiting = client.writer.transport.get_write_buffer_size()
-        await asyncio.sleep(0.05)
+        await turns(100)
         assert client.writer.transport.get_write_buffer_size() == waiting > 0
         assert len(server.app.scopes) == 1
         server.app.go_on.set()
@@ -175,7 +176,7 @@ async def test_requests_behind_others_wait_in_the_socket() -> None:
 async def test_a_client_that_takes_no_answers_gets_no_more_of_them() -> None:
     async with serving() as server, server.connect(GET_LARGE * 100, buffer=4096) as client:
         await wait_until(lambda: server.app.bodies)
-        await asyncio.sleep(0.05)
+        await turns(100)
         assert len(server.app.scopes) == 1
         assert (await client.answer())[0] == 200
         await wait_until(lambda: len(server.app.scopes) == 2)
@@ -197,7 +198,7 @@ async def test_a_body_is_read_when_it_is_asked_for() -> None:
     async with serving() as server, server.connect(post(path=b"/patient", length=len(body))) as client:
         await wait_until(lambda: server.app.under_way)
         client.writer.write(body)
-        await asyncio.sleep(0.05)
+        await turns(100)
         [connection] = server.state.connections
         assert not connection.exchange.body  # type: ignore[union-attr]
         assert client.writer.transport.get_write_buffer_size() > 0

@@ -35,7 +35,7 @@ def shared(store: DocumentStore, monkeypatch: pytest.MonkeyPatch) -> DocumentSto
 
 
 async def test_of_many_one_has_the_turn_and_then_another_one(shared: DocumentStore) -> None:
-    inside, most, refused = 0, 0, list[str]()
+    inside, most, refused, one_is_refused = 0, 0, list[str](), asyncio.Event()
 
     async def work() -> None:
         nonlocal inside, most
@@ -44,10 +44,11 @@ async def test_of_many_one_has_the_turn_and_then_another_one(shared: DocumentSto
                 inside += 1
                 most = max(inside, most)
                 assert held.is_held()
-                await asyncio.sleep(0.05)
+                await one_is_refused.wait()
                 inside -= 1
         except Taken as taken:
             refused.append(str(taken))
+            one_is_refused.set()
 
     await asyncio.gather(*(work() for _ in range(8)))
     assert most == 1

@@ -6,11 +6,13 @@ import asyncio
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from functools import partial
 from pathlib import Path
+from typing import Literal
 
 import elastic_transport
 import pytest
-from elastic_transport import ConnectionTimeout, RoundRobinSelector
+from elastic_transport import ConnectionTimeout, ObjectApiResponse, RoundRobinSelector
 
 from apiserver.stores.events.base import EventStoreError
 from apiserver.stores.events.elasticsearch import node
@@ -18,6 +20,7 @@ from apiserver.stores.events.elasticsearch.address import ElasticsearchAddress
 from apiserver.stores.events.elasticsearch.cluster import Cluster
 from apiserver.stores.events.elasticsearch.errors import NodeAnswerTooLarge
 from tests.certificates import new_pair
+from tests.clock import still_clock
 
 pytestmark = pytest.mark.anyio
 
@@ -69,16 +72,30 @@ async def cluster(nodes: Nodes) -> AsyncIterator[Cluster]:
         await opened.close()
 
 
-async def _info(cluster: Cluster) -> None:
-    await cluster.client.info()
-    await asyncio.sleep(0.01)
+class Turns(asyncio.Lock):
+    """Says when all five answers have reached their turn, of which one has it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked = 0
+        self.all_ask = asyncio.Event()
+
+    async def acquire(self) -> Literal[True]:
+        self.asked += 1
+        if self.asked == 5:
+            self.all_ask.set()
+        return await super().acquire()
 
 
 async def test_large_answers_are_read_in_turns(nodes: Nodes, cluster: Cluster) -> None:
-    asked = [asyncio.create_task(_info(cluster)) for _ in range(5)]
+    asking, turns = cluster.client.transport.node_pool.get(), Turns()
+    assert isinstance(asking, node.Node)
+    asking._create_aiohttp_session()
+    asking.session._response_class.turns = turns  # type: ignore[union-attr]
+    asked = [asyncio.create_task(cluster.client.info()) for _ in range(5)]
     async with asyncio.timeout(60):
         await nodes.one.wait()
-        await asyncio.sleep(0.2)  # others would be read as well by now
+        await turns.all_ask.wait()
         assert nodes.most == 1
         nodes.let.set()
         await asyncio.gather(*asked)
@@ -141,39 +158,66 @@ async def serving(*nodes: Stuck) -> AsyncIterator[Cluster]:
         yield cluster
 
 
+async def until_asked(node: Stuck, *methods: bytes) -> None:
+    """Wait until a node was asked for just that."""
+    while len(node.asked) < len(methods):  # noqa: ASYNC110
+        await asyncio.sleep(0)
+    assert node.asked == [*methods]
+
+
+def of_both(cluster: Cluster) -> asyncio.Future[list[object]]:
+    """Ask each of two nodes, also one that failed, which is left out for seconds else."""
+    cluster.client.transport.node_pool.resurrect(force=True)
+    return asyncio.gather(*(cluster.client.info() for _ in range(2)), return_exceptions=True)
+
+
 async def test_a_node_that_is_stuck_is_asked_for_a_sign_of_life_until_it_gives_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    for name, seconds in (("_TIMEOUT", 1.0), ("_SIGN", 0.1), ("_NO_SIGN", 0.0), ("_JOINING", 0.5)):
-        monkeypatch.setattr(node, name, seconds)
     monkeypatch.setattr(node, "OneUntilItFails", RoundRobinSelector)  # so that both are asked, again and again
     stuck, well = Stuck(), Stuck()
     stuck.is_well = False
-    async with serving(stuck, well) as cluster, asyncio.timeout(60):
-        outcomes = [await asyncio.gather(_info(cluster), return_exceptions=True) for _ in range(2)]  # of each node
-        assert {type(outcome) for [outcome] in outcomes} == {type(None), ConnectionTimeout}
-        assert stuck.asked == [b"GET"]
-        while b"HEAD" not in stuck.asked:  # it is left out for a second
-            await _info(cluster)
-        await _info(cluster)
-        assert stuck.asked == [b"GET", b"HEAD"]
-        stuck.is_well = True
-        while stuck.asked.count(b"GET") == 1:
-            await _info(cluster)
-        # One sign is not enough: it does not know yet that it was left out.
-        assert stuck.asked == [b"GET", b"HEAD", b"HEAD", b"HEAD", b"GET"]
+    async with serving(stuck, well) as known:
+        both = partial(of_both, known)
+        with still_clock() as clock:
+            asking = both()
+            await until_asked(stuck, b"GET")
+            await clock.passes(31)
+            assert {type(outcome) for outcome in await asking} == {ObjectApiResponse, ConnectionTimeout}
+            asking = both()
+            await until_asked(stuck, b"GET", b"HEAD")
+            await clock.passes(3)
+            assert [type(outcome) for outcome in await asking] == [ObjectApiResponse] * 2
+            await both()
+            await until_asked(stuck, b"GET", b"HEAD")  # nobody asks for another sign for a second
+            await clock.passes(1)
+            stuck.is_well = True
+            await both()
+            await until_asked(stuck, b"GET", b"HEAD", b"HEAD")
+            # One sign is not enough: it does not know yet that it was left out.
+            await clock.passes(9)
+            await both()
+            await until_asked(stuck, b"GET", b"HEAD", b"HEAD", b"HEAD")
+            await clock.passes(1)
+            await both()
+            await until_asked(stuck, b"GET", b"HEAD", b"HEAD", b"HEAD", b"HEAD", b"GET")
 
 
-async def test_a_single_node_that_is_stuck_is_refused_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(node, "_SIGN", 0.1)
+async def test_a_single_node_that_is_stuck_is_refused_soon() -> None:
     stuck = Stuck()
     stuck.is_well = False
-    async with serving(stuck) as cluster, asyncio.timeout(60):
-        with pytest.raises(ConnectionTimeout):
-            await cluster.client.options(request_timeout=0.2).info()
-        refused = await asyncio.gather(*(cluster.client.info() for _ in range(10)), return_exceptions=True)
-        assert [type(one) for one in refused] == [elastic_transport.ConnectionError] * 10
-        assert stuck.asked == [b"GET", b"HEAD"]
+    async with serving(stuck) as cluster:
+        with still_clock() as clock:
+            asking = asyncio.ensure_future(cluster.client.info())
+            await until_asked(stuck, b"GET")
+            await clock.passes(31)
+            with pytest.raises(ConnectionTimeout):
+                await asking
+            all_ask = asyncio.gather(*(cluster.client.info() for _ in range(10)), return_exceptions=True)
+            await until_asked(stuck, b"GET", b"HEAD")
+            await clock.passes(3)
+            assert [type(one) for one in await all_ask] == [elastic_transport.ConnectionError] * 10
+            assert stuck.asked == [b"GET", b"HEAD"]
 
 
 @pytest.mark.parametrize(
