@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from apiserver.signals import HARD
-from tests.harness import ADMIN_KEY, ADMIN_SECRET, free_ports, wait_until
+from tests.harness import ADMIN_KEY, ADMIN_SECRET, PATIENCE, free_ports, wait_until
 
 #: The server, but `GET /hold/5` holds its event loop for five seconds.
 HOLDING = """
@@ -37,7 +37,7 @@ def config(settings, places, app):
     return inside(settings, places, holding)
 
 serve._config = config
-serve._CLOSING = 1
+serve._CLOSING = int(sys.argv[5])
 logs.setup("info", "text")
 serve.run(Settings(data=Path(sys.argv[1]), port=int(sys.argv[2]), files_port=0, reserve_bytes=0, shutdown_seconds=1,
                    admin_key=sys.argv[3], admin_secret=sys.argv[4]))
@@ -67,12 +67,13 @@ Start = Callable[[], Holding]
 
 
 @contextmanager
-def holding(folder: Path) -> Iterator[Holding]:
+def holding(folder: Path, closing: int = 1) -> Iterator[Holding]:
+    """Such a server; `closing`: seconds that it has to end, besides one for requests."""
     (port,) = free_ports(1)
     log = folder / "log"
     with log.open("wb") as output:
         process = subprocess.Popen(
-            [sys.executable, "-c", HOLDING, str(folder / "data"), str(port), ADMIN_KEY, ADMIN_SECRET],
+            [sys.executable, "-c", HOLDING, str(folder / "data"), str(port), ADMIN_KEY, ADMIN_SECRET, str(closing)],
             stdout=output,
             stderr=output,
             env=os.environ,
@@ -95,10 +96,10 @@ def _connects(port: int) -> bool:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_held_server_stops_when_it_is_held_no_longer(tmp_path: Path, number: signal.Signals) -> None:
-    with holding(tmp_path) as server:
+    with holding(tmp_path, closing=PATIENCE) as server:
         server.hold(1)
         server.process.send_signal(number)
-        assert server.process.wait(60) == 0
+        assert server.process.wait(PATIENCE) == 0
         assert "ended hard" not in server.log.read_text()
 
 
@@ -125,17 +126,3 @@ def test_the_third_signal_ends_at_once(tmp_path: Path) -> None:
                 pass
         assert server.process.returncode == HARD
         assert "it got three signals" in server.log.read_text() or "did not stop" in server.log.read_text()
-
-
-def test_a_machine_that_sleeps_holds_nothing(tmp_path: Path) -> None:
-    with holding(tmp_path) as server:
-        for _ in range(3):
-            server.process.send_signal(signal.SIGSTOP)
-            os.waitpid(server.process.pid, os.WUNTRACED)
-            with socket.socket() as clock:  # nobody answers: what is waited for is time
-                clock.settimeout(0.8)
-                clock.connect(("127.0.0.1", server.port))
-                with pytest.raises(TimeoutError):
-                    clock.recv(1)
-            server.process.send_signal(signal.SIGCONT)
-        assert "is held" not in server.log.read_text()

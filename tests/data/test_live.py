@@ -127,12 +127,18 @@ async def test_a_link_follows_what_it_covers_and_ends(data: Data, monkeypatch: p
     other = (await data.api.call("tasks.create", {"name": "other", "type": "training"}))["id"]
     me = (await data.api.call("users.get_current_user"))["user"]
     links = DataLinks(data.api.backend.settings.token_secret)
-    token = links.token(Identity(me["id"], data.api.backend.settings.company), f"tasks/{data.task}", 2)
+    token, ended = (
+        links.token(Identity(me["id"], data.api.backend.settings.company), f"tasks/{data.task}", seconds)
+        for seconds in (3600, -1)
+    )
+    read = DataLinks.read
     await data.error(f"/live?task={other}&token={token}", auth=None, expect=404)
     await data.error(f"/live?project={data.project}&token={token}", auth=None, expect=404)
     await data.error(f"/live?task={data.task}&task={other}&token={token}", auth=None, expect=404)
     async with stream(data.api, f"/data/live?task={data.task}&token={token}", authorization="") as told:
         assert {one["task"] for _, one in await told.next()} == {data.task}
+        assert await told.piece() == ALIVE.decode()
+        monkeypatch.setattr(DataLinks, "read", lambda links, _: read(links, ended))  # as if the time were over
         while "event: end" not in (said := await told.piece() or "event: end"):
             assert said == ALIVE.decode()
     await data.error(f"live?token={token}", auth=None, expect=401)

@@ -202,6 +202,26 @@ def arrived(page: Page, held: list[Route], count: int = 1) -> Route:
     raise AssertionError(f"{len(held)} requests have arrived, not {count}")
 
 
+def frames_pass(page: Page) -> None:
+    """Wait until nothing of the page has moved or changed for ten frames, so that what was asked for is shown."""
+    page.evaluate(_FRAMES)
+
+
+#: Whatever goes on for ever, as a sign that something loads does, is not waited for; nor are changes beyond 600 frames.
+_FRAMES = """async () => {
+    let changed = false;
+    const watching = new MutationObserver(() => (changed = true));
+    watching.observe(document, { attributes: true, characterData: true, childList: true, subtree: true });
+    const ends = (one) => Number.isFinite(one.effect?.getComputedTiming().endTime) && one.playState === "running";
+    for (let all = 0, still = 0; still < 10 && all < 600; all++, still++) {
+        await new Promise(requestAnimationFrame);
+        if (changed || document.getAnimations().some(ends)) still = -1;
+        changed = false;
+    }
+    watching.disconnect();
+}"""
+
+
 def refuse(route: Route, reason: str) -> None:
     """Answer a request as the server does that refuses a change."""
     meta = {"result_code": 400, "result_subcode": 12, "result_msg": reason}

@@ -11,6 +11,7 @@ from playwright.sync_api import Page
 
 from apiserver.resources import path
 from tests.longer import beyond
+from tests.viewer.browser import frames_pass
 from tests.viewer.lab import Lab
 
 _RUN = """
@@ -87,7 +88,7 @@ def settle(page: Page) -> None:
     """Wait until the page has shown what it asked for."""
     page.locator("main").wait_for()
     page.wait_for_function("() => !/(Loading|Searching)…/.test(document.querySelector('main').textContent)")
-    page.wait_for_timeout(150)
+    frames_pass(page)
 
 
 #: These have the parts of other pages.
@@ -120,7 +121,7 @@ def test_what_opens_over_a_page_has_no_serious_fault(page: Page, lab: Lab, axe: 
     page.goto(lab.at("resnet-50"))
     page.get_by_role("region", name="Parameters").wait_for()
     open(page)
-    page.wait_for_timeout(300)
+    frames_pass(page)
     assert faults_of(page, axe) == []
 
 

@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, FrameLocator, Locator, Page, expect
 
 from tests.clients.sdk import sdk_of
 from tests.harness import Served
-from tests.viewer.browser import DESKTOP, Faults, open_pages, opened_page
+from tests.viewer.browser import DESKTOP, PATIENCE, Faults, open_pages, opened_page
 from tests.viewer.lab import Lab, add, png, upload
 from tests.viewer.media import bars, plot, run_with
 
@@ -316,8 +316,8 @@ def test_all_kinds_of_the_sdk_are_shown(page: Page, server: Served, tmp_path: Pa
 
 
 def _until(holds: Any, page: Page) -> None:
-    for _ in range(100):
+    for _ in range(PATIENCE // 50):
         if holds():
             return
-        page.wait_for_timeout(50)
+        page.wait_for_timeout(50)  # Playwright says only meanwhile what has happened
     pytest.fail("it never came true")

@@ -5,7 +5,7 @@ import type { Hits, Wanted } from "../src/console/ask";
 import { Search } from "../src/console/search";
 
 const WANTED: Wanted = { text: "loss", isRegex: false, levels: [], workers: [], withoutBars: false };
-const soon = (): Promise<void> => new Promise((done) => setTimeout(done, 5));
+const soon = (): Promise<void> => new Promise((done) => setTimeout(done));
 
 function answering(parts: (Hits | Error)[]): { ask: (...all: unknown[]) => Promise<Hits>; asked: unknown[] } {
   const asked: unknown[] = [];
