@@ -6,6 +6,7 @@ import gc
 import os
 import random
 import signal
+import tempfile
 from collections.abc import AsyncIterator, Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -65,17 +66,51 @@ def dice(request: pytest.FixtureRequest) -> random.Random:
     return random.Random(f"{request.node.nodeid} {chance.seed_of(request.config)}")
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def anyio_backend() -> str:
     return "asyncio"
 
 
 @pytest.fixture
-async def api(tmp_path: Path) -> AsyncIterator[Api]:
+async def api(request: pytest.FixtureRequest, _running: Api) -> AsyncIterator[Api]:
+    """The whole server in this process, as the admin of a company sees it that only this test has.
+
+    The tests of a module share the server. With the mark `own_api`, a test has one of its own, and its first company.
+    """
+    from tests.harness import another_company
+
+    if _has_own_api(request):
+        yield _running
+        return
+    async with another_company(_running.app) as company:
+        yield company
+
+
+@pytest.fixture
+def _running(request: pytest.FixtureRequest) -> Api:
+    running: Api = request.getfixturevalue("_own_api" if _has_own_api(request) else "_shared_api")
+    return running
+
+
+@pytest.fixture
+async def _own_api(tmp_path: Path) -> AsyncIterator[Api]:
     from tests.harness import running_api
 
     async with running_api(tmp_path / "data") as running:
         yield running
+
+
+@pytest.fixture(scope="module")
+async def _shared_api() -> AsyncIterator[Api]:
+    from tests.harness import running_api
+
+    with tempfile.TemporaryDirectory() as folder:
+        async with running_api(Path(folder, "data")) as running:
+            yield running
+
+
+def _has_own_api(request: pytest.FixtureRequest) -> bool:
+    return request.node.get_closest_marker("own_api") is not None
 
 
 @pytest.fixture

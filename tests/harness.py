@@ -17,15 +17,19 @@ from base64 import b64encode
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import EllipsisType
 from typing import Any
 from urllib.error import URLError
 from urllib.request import urlopen
+from uuid import uuid4
 
 import httpx
 
 from apiserver.app import create_app
 from apiserver.routing import App
+from apiserver.services.access import defaults
 from apiserver.services.access.credentials import create_user
+from apiserver.services.access.roles import ADMIN
 from apiserver.services.backend import Backend
 from apiserver.settings import Settings, shown
 from tests import logs, warm
@@ -66,6 +70,9 @@ class Api:
 
     app: App
     client: httpx.AsyncClient
+    company: str
+    auth: tuple[str, str]
+    """The access key of the company's admin."""
 
     @property
     def backend(self) -> Backend:
@@ -79,17 +86,16 @@ class Api:
         *,
         version: str | None = NEWEST,
         expect: int = 200,
-        auth: tuple[str, str] | None = (ADMIN_KEY, ADMIN_SECRET),
+        auth: tuple[str, str] | EllipsisType | None = ...,
         headers: Mapping[str, str] | None = None,
     ) -> dict[str, Any]:
         """Call an endpoint with a JSON body: `data` of the answer, or all of it when anything but 200 is expected."""
         path, body = _path(endpoint, version), dict(request or {})
         return _answer(await self.raw("POST", path, json=body, auth=auth, headers=dict(headers or {})), expect)
 
-    async def raw(self, method: str, path: str, **options: Any) -> httpx.Response:
+    async def raw(self, method: str, path: str, *, auth: Any = ..., **options: Any) -> httpx.Response:
         """Any request, as httpx takes it; `auth=None` sends no credentials."""
-        options.setdefault("auth", (ADMIN_KEY, ADMIN_SECRET))
-        return await self.client.request(method, path, **options)
+        return await self.client.request(method, path, auth=self.auth if auth is ... else auth, **options)
 
 
 @contextlib.asynccontextmanager
@@ -98,7 +104,17 @@ async def running_api(data: Path, **settings: Any) -> AsyncIterator[Api]:
     fields = {"data": data, "reserve_bytes": 0, "admin_key": ADMIN_KEY, "admin_secret": ADMIN_SECRET, **settings}
     app = create_app(Settings(**fields))
     async with app.lifespan(), api_client(app) as client:
-        yield Api(app, client)
+        yield Api(app, client, app.backend.settings.company, (ADMIN_KEY, ADMIN_SECRET))
+
+
+@contextlib.asynccontextmanager
+async def another_company(app: App) -> AsyncIterator[Api]:
+    """The server as the admin of a new company sees it, which is as the first one is at a first start."""
+    documents, company = app.backend.documents, uuid4().hex
+    await defaults.ensure_company(documents, company, defaults.COMPANY_NAME)
+    _, made = await create_user(documents, company, defaults.ADMIN_NAME, ADMIN)
+    async with api_client(app) as client:
+        yield Api(app, client, company, (made.key, made.secret))
 
 
 def api_client(app: Any) -> httpx.AsyncClient:
@@ -352,8 +368,8 @@ def bearer(token: str) -> dict[str, str]:
 
 
 async def new_user(api: Api, name: str, role: str = "user") -> tuple[str, tuple[str, str]]:
-    """The id and the access key of a new user of the server's company."""
-    user, made = await create_user(api.backend.documents, api.backend.settings.company, name, role)
+    """The id and the access key of a new user of the company."""
+    user, made = await create_user(api.backend.documents, api.company, name, role)
     return user["id"], (made.key, made.secret)
 
 

@@ -31,6 +31,7 @@ pytestmark = pytest.mark.anyio
 ADMIN = (ADMIN_KEY, ADMIN_SECRET)
 
 
+@pytest.mark.own_api
 async def test_health_is_for_anyone(api: Api) -> None:
     response = await api.raw("GET", "/health", auth=None)
     assert response.status_code == 200
@@ -42,6 +43,7 @@ async def test_health_is_for_anyone(api: Api) -> None:
     }
 
 
+@pytest.mark.own_api
 async def test_health_names_the_store_that_is_down(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     async def trouble(*arguments: Any) -> int:
         raise EventStoreBusy("the disk is full")
@@ -53,6 +55,7 @@ async def test_health_names_the_store_that_is_down(api: Api, monkeypatch: pytest
     assert response.json()["stores"] == {"documents": "ok", "events": "down", "files": "ok"}
 
 
+@pytest.mark.own_api
 async def test_stores_are_asked_once_for_all_who_ask_at_once(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     asked, answers_all = 0, asyncio.Event()
 
@@ -173,9 +176,7 @@ async def test_files_are_under_files_and_on_their_own_port(api: Api) -> None:
     assert (await api.raw("GET", "/files/a/b%20c.txt")).content == b"content"
     assert (await api.raw("GET", "/files/a/b%20c.txt", auth=None)).status_code == 401
     async with api_client(api.app.files_port) as own_port:
-        response = await own_port.get(
-            "/a/b%20c.txt", auth=("ADMINKEYOFTHETESTS00", "admin-secret-of-the-tests-0123456789")
-        )
+        response = await own_port.get("/a/b%20c.txt", auth=api.auth)
     assert response.content == b"content"
 
 
@@ -265,6 +266,7 @@ async def test_without_allowed_origins_there_are_none(api: Api) -> None:
         (InvalidFilter("bad regex"), 400, None),
     ],
 )
+@pytest.mark.own_api
 async def test_troubles_of_stores_are_answers(
     api: Api, monkeypatch: pytest.MonkeyPatch, error: Exception, code: int, retry_after: int | None
 ) -> None:

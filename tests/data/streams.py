@@ -84,7 +84,7 @@ class Stream:
 async def stream(api: Api, address: str, **headers: str) -> AsyncIterator[Stream]:
     """The answer to a request, whose client leaves at the end."""
     path, _, query = address.partition("?")
-    sent = {"authorization": basic(), **headers}
+    sent = {"authorization": basic(*api.auth), **headers}
     opened = Stream()
     scope = {
         **{"type": "http", "method": "GET", "path": path, "query_string": query.encode(), "root_path": ""},

@@ -220,7 +220,7 @@ async def test_a_link_ends(data: Data) -> None:
 
 async def test_a_link_ends_with_the_key_that_made_it(data: Data) -> None:
     documents = data.api.backend.documents
-    _, credential = await create_user(documents, data.api.backend.settings.company, "maker")
+    _, credential = await create_user(documents, data.api.company, "maker")
     body = {"address": f"/data/tasks/{data.task}/scalars"}
     auth = (credential.key, credential.secret)
     opened = (await data.api.raw("POST", "/data/links", json=body, auth=auth)).json()["address"].removeprefix("/data")

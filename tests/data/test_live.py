@@ -105,6 +105,7 @@ async def test_bad_parameters_are_named(data: Data, query: str, parameter: str) 
     assert error["parameter"] == parameter
 
 
+@pytest.mark.own_api
 async def test_who_may_follow_what(data: Data) -> None:
     assert (await data.error(f"/live?task={data.task}", auth=None, expect=401))["code"] == 401
     await data.error("live", auth=("nobody", "nothing-that-anybody-knows"), expect=401)
@@ -122,14 +123,14 @@ async def test_who_may_follow_what(data: Data) -> None:
     assert error["parameter"] == "since"
 
 
+@pytest.mark.own_api
 async def test_a_link_follows_what_it_covers_and_ends(data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hub, "TURN", 0.05)
     other = (await data.api.call("tasks.create", {"name": "other", "type": "training"}))["id"]
     me = (await data.api.call("users.get_current_user"))["user"]
     links = DataLinks(data.api.backend.settings.token_secret)
     token, ended = (
-        links.token(Identity(me["id"], data.api.backend.settings.company), f"tasks/{data.task}", seconds)
-        for seconds in (3600, -1)
+        links.token(Identity(me["id"], data.api.company), f"tasks/{data.task}", seconds) for seconds in (3600, -1)
     )
     read = DataLinks.read
     await data.error(f"/live?task={other}&token={token}", auth=None, expect=404)
@@ -144,6 +145,7 @@ async def test_a_link_follows_what_it_covers_and_ends(data: Data, monkeypatch: p
     await data.error(f"live?token={token}", auth=None, expect=401)
 
 
+@pytest.mark.own_api
 async def test_streams_end_when_their_key_is_revoked(data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hub, "TURN", 0.05)
     _, (key, secret) = await new_user(data.api, "leaver")
@@ -158,6 +160,7 @@ async def test_streams_end_when_their_key_is_revoked(data: Data, monkeypatch: py
         assert await told.piece() is None
 
 
+@pytest.mark.own_api
 async def test_a_stream_by_cookie_goes_on_until_its_login_ends(data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hub, "TURN", 0.05)
     token = (await data.api.call("auth.login"))["token"]
@@ -173,6 +176,7 @@ async def test_a_stream_by_cookie_goes_on_until_its_login_ends(data: Data, monke
         assert hub.CREDENTIALS in said
 
 
+@pytest.mark.own_api
 async def test_a_user_has_a_bounded_number_of_streams(data: Data) -> None:
     data.api.backend.live._streams._most = 4
     _, other = await new_user(data.api, "other")

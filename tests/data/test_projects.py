@@ -324,6 +324,7 @@ async def test_no_link_opens_all_projects(data: Data) -> None:
     await data.error(f"/projects/*/tasks?token={token}", auth=None, expect=404)
 
 
+@pytest.mark.own_api
 async def test_tasks_with_very_many_series_are_read_one_at_a_time(data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("apiserver.stores.events.embedded.reading.VIEW_BYTES", answers.LARGEST)
     tasks = [

@@ -12,7 +12,6 @@ import pytest
 from apiserver.events.model import Owner
 from apiserver.retention_rules import RetentionRule
 from apiserver.services.access.credentials import create_user
-from apiserver.settings import Settings
 from apiserver.stores.documents.query import Update
 from tests.contract.event_stores import batch, lines, scalars
 from tests.harness import Api, new_user, running_api
@@ -27,7 +26,7 @@ async def filled(api: Api) -> str:
     task = (await api.call("tasks.create", {"name": "old", "type": "training"}))["id"]
     made = Update(set={"created": "2020-01-01T00:00:00+00:00", "status": "completed"})
     await api.backend.documents.update("tasks", {"id": task}, made)
-    now, owner = int(time.time() * 1000), Owner(Settings().company, task)
+    now, owner = int(time.time() * 1000), Owner(api.company, task)
     times = [now - 100 * DAY, now - 99 * DAY, now]
     await api.backend.events.add(batch(lines(["one", "two", "new"], timestamps=times, owner=owner)))
     return str(task)
@@ -52,12 +51,12 @@ async def test_it_says_what_the_settings_or_other_rules_would_delete(tmp_path: P
         }
         assert await rows(api, [{"types": ["logs"], "keep": "1 y"}]) == []
         assert await rows(api, []) == []
-        owner, times = Owner(Settings().company, task), [row["oldest"] - n for n in range(100)]
+        owner, times = Owner(api.company, task), [row["oldest"] - n for n in range(100)]
         await api.backend.events.add(batch(scalars([float(n % 9) for n in range(100)], timestamps=times, owner=owner)))
         (row,) = await rows(api, [{"types": ["scalars"], "keep": "90 d", "then": "12 points"}])
         assert (row["type"], row["keep"], row["bytes"]) == ("scalars", "90 d, then 12 points", 0)
         assert 88 <= row["events"] < 95
-        assert await api.backend.events.events_count(Owner(Settings().company, task)) == 103
+        assert await api.backend.events.events_count(Owner(api.company, task)) == 103
 
 
 @pytest.mark.parametrize(
@@ -77,6 +76,7 @@ async def test_wrong_rules_are_refused(api: Api, rules: str, said: str) -> None:
     assert said in response.text
 
 
+@pytest.mark.own_api
 async def test_only_admins_see_it_and_only_of_their_company(api: Api) -> None:
     await filled(api)
     rules = [{"types": ["logs"], "keep": "90 d"}]

@@ -105,6 +105,7 @@ async def test_many_points_of_many_series(data_anywhere: Data, monkeypatch: pyte
     ]
 
 
+@pytest.mark.own_api
 async def test_a_range_of_time_of_many_points_a_millisecond(data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(whole_series, "AT_ONCE", 20)
     start = 1_700_000_000_000

@@ -228,6 +228,7 @@ async def test_a_small_table_is_known_again_by_its_content(data: Data) -> None:
     assert (await data.get("config", headers={"if-none-match": tag})).json()[0]["value"] == "8"
 
 
+@pytest.mark.own_api
 async def test_what_comes_while_an_answer_begins_is_in_it_or_changes_its_version(
     data: Data, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -23,7 +23,7 @@ async def filled(api: Api) -> tuple[str, str]:
     """A project and a task in it, with a hundred points in two series, three lines and an image."""
     project = (await api.call("projects.create", {"name": "a project"}))["id"]
     task = (await api.call("tasks.create", {"name": "a, task\n", "type": "training", "project": project}))["id"]
-    owner = Owner(api.backend.settings.company, task)
+    owner = Owner(api.company, task)
     await api.backend.events.add(
         batch(
             *(scalars([0.5] * 50, variant=name, owner=owner) for name in "ab"),
@@ -67,6 +67,7 @@ async def test_usage_is_told_by_task_project_and_type(api: Api) -> None:
     assert (await api.raw("GET", "/data/usage?by=user")).status_code == 400
 
 
+@pytest.mark.own_api
 async def test_files_are_told_by_task_and_project_and_those_of_no_task(api: Api) -> None:
     project, task = await filled(api)
     without = (await api.call("tasks.create", {"name": "only files", "type": "training", "project": project}))["id"]
@@ -94,6 +95,7 @@ async def test_files_are_told_by_task_and_project_and_those_of_no_task(api: Api)
     assert "files" not in {row["type"] for row in response.json()}
 
 
+@pytest.mark.own_api
 async def test_another_company_sees_its_own(api: Api) -> None:
     await filled(api)
     _, credential = await create_user(api.backend.documents, "another company", "bob", "user")
@@ -101,6 +103,7 @@ async def test_another_company_sees_its_own(api: Api) -> None:
     assert [(row["id"], row["points"]) for row in response.json()] == [("secret", 1)]
 
 
+@pytest.mark.own_api
 async def test_a_thousand_calls_add_up_once(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     await filled(api)
     asked = []
@@ -123,6 +126,7 @@ async def test_a_thousand_calls_add_up_once(api: Api, monkeypatch: pytest.Monkey
     assert len(asked) == 2
 
 
+@pytest.mark.own_api
 async def test_what_takes_too_long_is_given_up(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     await filled(api)
     await api.backend.events.merge()  # type: ignore[attr-defined]

@@ -30,7 +30,7 @@ async def save(data: Data, view: dict[str, Any], *, expect: int = 200, **options
 
 async def colleague(data: Data) -> tuple[str, tuple[str, str]]:
     """The id and the access key of another user of the company."""
-    company = data.api.backend.settings.company
+    company = data.api.company
     user, credential = await create_user(data.api.backend.documents, company, "colleague")
     return user["id"], (credential.key, credential.secret)
 
@@ -105,6 +105,7 @@ async def test_short_addresses_have_a_bounded_size(data_anywhere: Data, monkeypa
         await data.get(f"/views/{id}")
 
 
+@pytest.mark.own_api
 async def test_own_views_are_listed_first(data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(views, "MOST_LISTED", 2)
     _, other = await colleague(data)
@@ -114,6 +115,7 @@ async def test_own_views_are_listed_first(data: Data, monkeypatch: pytest.Monkey
     assert [one["name"] for one in (await data.get("/views?project=*")).json()] == ["z", "a"]
 
 
+@pytest.mark.own_api
 async def test_a_list_of_views_counts_as_an_answer(data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(answers, "LARGEST", 100_000)
     for n in range(20):

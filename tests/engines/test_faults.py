@@ -126,7 +126,7 @@ async def test_a_series_that_elasticsearch_refuses_costs_itself_only(
 ) -> None:
     async with running_api(tmp_path / "data", **engines) as api:
         task = (await api.call("tasks.create", {"name": "a task", "type": "training"}))["id"]
-        index = names.blocks(engines["events"].rpartition("/")[2], EventType.SCALAR, api.backend.settings.company)
+        index = names.blocks(engines["events"].rpartition("/")[2], EventType.SCALAR, api.company)
         # One that takes less than ours, which takes all that gets so far.
         mapping = {"mappings": {"properties": {"last": {"type": "integer"}}}}
         elasticsearch.call(elasticsearch_url, "PUT", f"/{index}", mapping)

@@ -22,7 +22,7 @@ DATES = {"from_date": START - 40, "to_date": START + 400, "interval": 40}
 
 async def reported(api: Api) -> dict[str, Any]:
     """The charts of what a few machines reported, by their endpoints."""
-    company, history = api.backend.settings.company, api.backend.history
+    company, history = api.company, api.backend.history
     task = (await api.call("tasks.create", {"name": "t", "type": "training"}))["id"]
     for n in range(9):
         machine = {"cpu_usage": [n, 3 * n], "gpu_usage": [10 + n, 20 + n], "memory_used": 100.5 - n}

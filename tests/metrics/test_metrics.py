@@ -90,7 +90,7 @@ async def test_who_may_read_them(tmp_path: Path) -> None:
             assert ("it is not the metrics_token of the settings" in refused.text) == is_bearer
         assert (await api.raw("POST", "/tasks.get_all", headers=bearer, json={}, auth=None)).status_code == 401
         assert (await api.raw("GET", "/data/projects", headers=bearer, auth=None)).status_code == 401
-        _, credential = await create_user(api.backend.documents, api.backend.settings.company, "user")
+        _, credential = await create_user(api.backend.documents, api.company, "user")
         assert (await api.raw("GET", "/metrics", auth=(credential.key, credential.secret))).status_code == 403
         _, theirs = await create_user(api.backend.documents, "another company", "eve", "admin")
         assert (await api.raw("GET", "/metrics", auth=(theirs.key, theirs.secret))).status_code == 403

@@ -80,7 +80,7 @@ async def test_points_with_a_step_are_a_curve(api: Api) -> None:
 
 
 async def last_iteration(api: Api, task: str) -> int:
-    await api.backend.last_metrics.settle(api.backend.settings.company, models=False, ids=[task])
+    await api.backend.last_metrics.settle(api.company, models=False, ids=[task])
     (found,) = (await api.call("tasks.get_all", {"id": [task]}))["tasks"]
     number: int = found["last_iteration"]
     return number
@@ -222,6 +222,7 @@ async def test_more_series_than_a_request_may_have(api: Api) -> None:
     assert Message(answer.content).message(1).integer(1) == 5
 
 
+@pytest.mark.own_api
 async def test_overload_says_when_to_come_again(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     task = await new_task(api)
     for overloaded, status in ((True, 429), (False, 503)):
@@ -268,6 +269,7 @@ async def test_it_is_the_same_on_other_engines(tmp_path: Path, engines: dict[str
         assert await last_iteration(api, task) == 7
 
 
+@pytest.mark.own_api
 async def test_requests_and_points_are_counted(api: Api) -> None:
     await send(api, request(await new_task(api), gauge("loss", 1, 2, step=1)))
     numbers = (await api.raw("GET", "/metrics")).text.splitlines()

@@ -92,7 +92,7 @@ def anyio_backend() -> str:
 async def world(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[World]:
     data: Path = tmp_path_factory.mktemp("matrix") / "data"
     async with running_api(data, guest=True) as api:
-        documents, company = api.backend.documents, api.backend.settings.company
+        documents, company = api.backend.documents, api.company
         await credentials.add_user(documents, company, "plain user")
         found = {role: await documents.find_one("users", {"company": company, "role": role}) for role in ROLES}
         yield World(api, {role: user for role, user in found.items() if user is not None})
@@ -167,7 +167,7 @@ async def ended(world: World) -> dict[str, dict[str, str]]:
     api, documents = world.api, world.api.backend.documents
     grant = Grant(("all",), expires=time.time() + 3600)
     expired, revoked, logged_out, ended_elsewhere = [await world.key("admin", grant) for _ in range(4)]
-    user, made = await credentials.create_user(documents, api.backend.settings.company, uuid4().hex, "admin")
+    user, made = await credentials.create_user(documents, api.company, uuid4().hex, "admin")
     of_deleted = made.key, made.secret
     keys = (expired, revoked, logged_out, ended_elsewhere, of_deleted)
     tokens = [await world.token(key) for key in keys]
@@ -184,7 +184,7 @@ async def ended(world: World) -> dict[str, dict[str, str]]:
     listed = (await api.call("users.get_sessions", auth=None, headers=bearer(tokens[3])))["sessions"]
     [session] = [one["id"] for one in listed if one["current"]]
     await api.call("users.end_sessions", {"sessions": [session]})
-    await credentials.delete_user(documents, api.backend.settings.company, user["id"])
+    await credentials.delete_user(documents, api.company, user["id"])
     ends = ("an expired key", "a revoked key", "a sign-out", "a session that was ended elsewhere", "a deleted user")
     found = {
         f"{ends[n]}: its key": {"authorization": basic(*keys[n])}
@@ -304,7 +304,7 @@ async def test_every_address_by_an_admin_of_another_company(world: World) -> Non
 async def test_a_key_whose_user_is_of_another_company_opens_nothing(world: World) -> None:
     """As when a key was made while its user was deleted, and another company then took the id."""
     documents, id = world.api.backend.documents, uuid4().hex
-    user = await credentials.add_user(documents, world.api.backend.settings.company, "leaves", id=id)
+    user = await credentials.add_user(documents, world.api.company, "leaves", id=id)
     made = await credentials.create_credential(documents, user)
     await documents.delete("users", {"id": id})
     await credentials.add_user(documents, "another company", "comes", "admin", id=id)
@@ -349,7 +349,7 @@ async def test_new_fields_of_keys_are_answered_and_kept(world: World) -> None:
     refused_keys: list[dict[str, Any]] = [{"scopes": []}, {"scopes": ["everything"]}, {"expiration_sec": 0}]
     for wrong in refused_keys:
         await api.call("auth.create_credentials", wrong, expect=400)
-    rotated = await credentials.rotate(api.backend.documents, api.backend.settings.company, made["access_key"])
+    rotated = await credentials.rotate(api.backend.documents, api.company, made["access_key"])
     kept = await api.backend.documents.find_one("credentials", {"key": rotated.key})
     assert kept is not None
     assert (kept["scopes"], kept["expires"]) == (["read", "events"], made["expires"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import jwt
 import pytest
 
-from tests.harness import ADMIN_KEY, ADMIN_SECRET, Api, bearer, new_user
+from tests.harness import Api, bearer, new_user
 
 pytestmark = pytest.mark.anyio
 
@@ -61,13 +61,13 @@ async def test_login_sets_the_cookie_of_the_web_ui(api: Api) -> None:
 async def test_login_needs_credentials(api: Api) -> None:
     answer = await api.call("auth.login", auth=None, expect=401)
     assert answer["meta"]["result_subcode"] == 20
-    answer = await api.call("auth.login", auth=(ADMIN_KEY, "wrong"), expect=401)
+    answer = await api.call("auth.login", auth=(api.auth[0], "wrong"), expect=401)
     assert answer["meta"]["result_subcode"] == 22
 
 
 async def test_login_is_noted_on_the_key(api: Api) -> None:
     [before] = (await api.call("auth.get_credentials"))["credentials"]
-    assert (before["access_key"], before["last_used"]) == (ADMIN_KEY, None)
+    assert (before["access_key"], before["last_used"]) == (api.auth[0], None)
 
     await api.call("auth.login", headers={"x-clearml-worker": "laptop"})
 
@@ -130,8 +130,8 @@ async def test_users_have_their_own_keys_only(api: Api) -> None:
     shown = (await api.call("auth.get_credentials", auth=eve))["credentials"]
     assert [key["access_key"] for key in shown] == [eve[0]]
     for action in ("edit_credentials", "revoke_credentials"):
-        await api.call(f"auth.{action}", {"access_key": ADMIN_KEY, "label": "mine"}, auth=eve, expect=400)
-    await api.call("auth.login", auth=(ADMIN_KEY, ADMIN_SECRET))
+        await api.call(f"auth.{action}", {"access_key": api.auth[0], "label": "mine"}, auth=eve, expect=400)
+    await api.call("auth.login", auth=api.auth)
 
 
 async def test_admins_add_users(api: Api) -> None:
@@ -174,6 +174,7 @@ async def test_a_token_ends_with_the_access_key_it_came_from(api: Api) -> None:
         assert answer["meta"]["result_subcode"] == 30
 
 
+@pytest.mark.own_api
 async def test_an_admin_acts_for_others_on_any_call(api: Api) -> None:
     eve, key = await new_user(api, "eve")
     as_eve = {"x-clearml-impersonate-as": eve}
@@ -189,8 +190,8 @@ async def test_an_admin_acts_for_others_on_any_call(api: Api) -> None:
 
     foreign, _ = await credentials.create_user(api.backend.documents, "another company", "mallory")
     for headers, auth in (
-        ({"x-clearml-impersonate-as": foreign["id"]}, (ADMIN_KEY, ADMIN_SECRET)),
-        ({"x-clearml-impersonate-as": "nobody"}, (ADMIN_KEY, ADMIN_SECRET)),
+        ({"x-clearml-impersonate-as": foreign["id"]}, api.auth),
+        ({"x-clearml-impersonate-as": "nobody"}, api.auth),
         ({"x-clearml-impersonate-as": "nobody"}, key),
     ):
         answer = await api.call("tasks.get_all", headers=headers, auth=auth, expect=400)
@@ -201,7 +202,7 @@ async def test_an_admin_acts_for_others_on_any_call(api: Api) -> None:
 async def test_tokens_for_others_are_got_by_admins(api: Api) -> None:
     eve, key = await new_user(api, "eve")
     admin = (await api.call("users.get_current_user"))["user"]["id"]
-    company = api.backend.settings.company
+    company = api.company
     token = (await api.call("auth.get_token_for_user", {"user": eve, "company": company, "expiration_sec": 7200}))[
         "token"
     ]
@@ -221,12 +222,13 @@ async def test_a_token_got_by_another_ends_with_that_ones_login(api: Api) -> Non
     await api.call("users.get_current_user", auth=None, headers=bearer(got["token"]), expect=401)
 
 
+@pytest.mark.own_api
 async def test_tokens_are_validated(api: Api) -> None:
     from apiserver.services.access import credentials
 
     eve, key = await new_user(api, "eve")
     token = (await api.call("auth.login", auth=key))["token"]
-    company = api.backend.settings.company
+    company = api.company
     assert await api.call("auth.validate_token", {"token": token}) == {"valid": True, "user": eve, "company": company}
     for bad in ("x", token + "x"):
         assert (await api.call("auth.validate_token", {"token": bad}))["valid"] is False

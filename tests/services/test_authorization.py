@@ -87,7 +87,7 @@ async def populated(api: Api) -> dict[str, str]:
         await api.call("events.add", {"task": task, "iter": 1, "timestamp": at, "worker": f"{MARK} worker", **event})
     container = {"endpoint_name": MARK, "model_name": MARK, "container_id": f"{MARK} container"}
     await api.call("serving.register_container", {**container, "endpoint_url": f"http://{MARK}"})
-    company = api.backend.settings.company
+    company = api.company
     return {
         **{
             "project": project,
@@ -131,7 +131,7 @@ def forged(header: Mapping[str, Any], claims: Mapping[str, Any], signature: str)
 
 async def bad_credentials(api: Api) -> dict[str, str | None]:
     """Authorization headers, by what is wrong with them; None is none."""
-    documents, company = api.backend.documents, api.backend.settings.company
+    documents, company = api.backend.documents, api.company
     good = (await api.call("auth.login"))["token"]
     claims = jwt.decode(good, options={"verify_signature": False})
     signature = good.rpartition(".")[2]

@@ -100,7 +100,7 @@ async def known_ids(api: Api, endpoint: EndpointVersion) -> dict[str, Any]:
 
 async def check(api: Api, endpoint: EndpointVersion, request: dict[str, Any]) -> None:
     """The answer to any request is 200, or an error with a message; its envelope is whole."""
-    status, text = await generated.ask(api, endpoint, request, basic())
+    status, text = await generated.ask(api, endpoint, request, basic(*api.auth))
     assert status in (200, 400, 403), (endpoint.name, request, text)
     meta = json.loads(text)["meta"]
     assert meta["result_code"] == status

@@ -119,7 +119,7 @@ async def test_a_scroll_id_that_one_was_not_given_is_a_page_or_a_400(walks: Walk
     for endpoint in SCROLLING:
         request, ours = walks.requests[endpoint.name], walks.scroll_ids[endpoint.name]
         for scroll_id in {*forged(ours), *walks.scroll_ids.values()}:
-            status, text = await ask(walks.api, endpoint, {**request, "scroll_id": scroll_id}, basic())
+            status, text = await ask(walks.api, endpoint, {**request, "scroll_id": scroll_id}, basic(*walks.api.auth))
             assert status in {200, 400}, (endpoint.name, scroll_id[:100], text[:500])
             assert len(scroll_id) <= 2**16 or status == 400
         for asked in ({**request, "scroll_id": ours}, {"scroll_id": ours, "size": 1}):

@@ -55,6 +55,7 @@ async def test_logout_ends_the_login(api: Api, action: str) -> None:
     await api.call("users.get_current_user")
 
 
+@pytest.mark.own_api
 async def test_the_logins_of_long_ago_are_forgotten(api: Api) -> None:
     documents = api.backend.documents
     await documents.insert("ended_sessions", [{"id": "old", "company": "c", "expires": "2020"}])

@@ -31,6 +31,7 @@ async def test_a_call_for_many_things_lets_others_have_their_turn(api: Api) -> N
     assert turns > 100
 
 
+@pytest.mark.own_api
 async def test_what_is_not_there_is_not_looked_for_one_by_one(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     looks: list[str] = []
     find_one = api.backend.documents.find_one
@@ -49,6 +50,7 @@ async def test_what_is_not_there_is_not_looked_for_one_by_one(api: Api, monkeypa
         assert looks.count("tasks") < 50
 
 
+@pytest.mark.own_api
 async def test_unknown_ids_are_named_but_not_all_of_many(api: Api) -> None:
     ids = [f"unknown {n}" for n in range(100)]
     answer = await api.call("tasks.make_public", {"ids": ids}, expect=400)

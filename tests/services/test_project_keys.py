@@ -55,7 +55,7 @@ async def world(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[World
     async with running_api(data) as api:
         mine = (await api.call("projects.create", {"name": "mine", "description": ""}))["id"]
         below = (await api.call("projects.create", {"name": "mine/below", "description": ""}))["id"]
-        documents, company = api.backend.documents, api.backend.settings.company
+        documents, company = api.backend.documents, api.company
         grant = Grant(project=mine)
         _, made = await credentials.create_user(documents, company, "limited", "admin", grant=grant)
         key = (made.key, made.secret)

@@ -38,7 +38,7 @@ async def new_task(api: Api) -> str:
 
 async def held(api: Api, queue: str, at: int, waiting: float, length: int) -> None:
     """Have a queue held so much at START + `at` seconds."""
-    subject = Subject(api.backend.settings.company, "queue", queue)
+    subject = Subject(api.company, "queue", queue)
     added = {ADDED: START + at - waiting} if length else {}
     await api.backend.history.record(subject, (START + at) * 1000, {WAITING: waiting, LENGTH: length, **added})
 
@@ -130,7 +130,7 @@ def now_until(seconds: float = 0) -> dict[str, Any]:
 
 async def test_each_change_is_noted(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     queue, other = await new_queue(api, "a"), await new_queue(api, "b")
-    subject = Subject(api.backend.settings.company, "queue", queue)
+    subject = Subject(api.company, "queue", queue)
     clock = Clock(monkeypatch)
     tasks = [await new_task(api) for _ in range(4)]
     for clock.at, task in enumerate(tasks):
@@ -153,7 +153,7 @@ async def test_each_change_is_noted(api: Api, monkeypatch: pytest.MonkeyPatch) -
 
 async def test_of_two_changes_in_one_millisecond_the_later_is_noted(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     queue = await new_queue(api, "a")
-    subject = Subject(api.backend.settings.company, "queue", queue)
+    subject = Subject(api.company, "queue", queue)
     Clock(monkeypatch)
     for _ in range(3):
         await api.call("tasks.enqueue", {"task": await new_task(api), "queue": queue})
@@ -191,7 +191,7 @@ async def test_a_chart_of_now_has_what_a_queue_holds_now(api: Api) -> None:
 
 async def test_refreshing_notes_what_queues_hold(api: Api) -> None:
     queue = await new_queue(api, "a")
-    subject = Subject(api.backend.settings.company, "queue", queue)
+    subject = Subject(api.company, "queue", queue)
     await charts(api, queue)
     assert await _values(api, subject) == []
     await charts(api, queue, refresh=True)
@@ -217,6 +217,7 @@ async def test_a_task_may_be_added_without_leaving_its_queue(api: Api) -> None:
 
 
 @pytest.mark.parametrize("error", [EventStoreError, DocumentStoreError])
+@pytest.mark.own_api
 async def test_what_was_taken_is_answered_also_when_it_cannot_be_noted(
     api: Api, monkeypatch: pytest.MonkeyPatch, error: type[Exception]
 ) -> None:

@@ -61,6 +61,7 @@ async def test_so_does_one_of_another_query(api: Api) -> None:
     assert found == ["2", "1"]
 
 
+@pytest.mark.own_api
 async def test_so_does_one_that_is_too_old(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     await make(api, 3)
     monkeypatch.setattr(scrolls, "KEPT_SECONDS", -1)
@@ -71,6 +72,7 @@ async def test_so_does_one_that_is_too_old(api: Api, monkeypatch: pytest.MonkeyP
     assert found == first == ["0", "1"]
 
 
+@pytest.mark.own_api
 async def test_lists_are_answered_while_nothing_can_be_written(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     await make(api, 3)
 

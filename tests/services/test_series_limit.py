@@ -85,6 +85,7 @@ async def test_batches_that_come_at_once_are_counted_one_after_the_other(api: Ap
     assert len(await variants(api, task)) == MOST
 
 
+@pytest.mark.own_api
 async def test_deleted_owners_are_forgotten(api: Api) -> None:
     """Tasks and models, by whatever they are deleted."""
     budgets = api.backend.series_limit._budget
@@ -101,6 +102,7 @@ async def test_deleted_owners_are_forgotten(api: Api) -> None:
     assert budgets == {}
 
 
+@pytest.mark.own_api
 async def test_an_owner_that_is_deleted_while_its_events_come_is_forgotten(
     api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:

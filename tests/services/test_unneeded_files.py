@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.harness import ADMIN_KEY, ADMIN_SECRET, Api
+from tests.harness import Api
 from tests.services.tasks.calls import make
 
 pytestmark = pytest.mark.anyio
@@ -126,7 +126,7 @@ async def test_the_sdk_deletes_artifacts_and_models_itself(api: Api, task: str) 
     await api.call("tasks.delete", {"task": task}, headers=SDK)
     assert await kept(api) == ["/p/artifact", "/p/input", "/p/model"]
     for name in ("/p/i 1.png", "/p/artifact"):
-        assert (await api.raw("DELETE", f"/files{name}", auth=(ADMIN_KEY, ADMIN_SECRET))).status_code == 200
+        assert (await api.raw("DELETE", f"/files{name}", auth=api.auth)).status_code == 200
     assert (await api.raw("DELETE", "/files/p/none")).status_code == 404
 
 

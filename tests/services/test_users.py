@@ -17,7 +17,7 @@ async def test_current_user_has_the_shape_that_the_web_ui_reads(api: Api) -> Non
 
     user = answer["user"]
     assert set(user) >= {"id", "name", "role", "created", "company"}
-    assert user["company"] == {"id": api.backend.settings.company, "name": "default"}
+    assert user["company"] == {"id": api.company, "name": "default"}
     assert answer["settings"] == {"max_download_items": 50000}
     assert answer["getting_started"]["install"] == "pip install clearml"
 
@@ -130,7 +130,7 @@ async def test_preferences_are_each_users_own(api: Api) -> None:
 
 
 async def test_admins_add_users_with_an_id(api: Api) -> None:
-    company = api.backend.settings.company
+    company = api.company
     request = {"id": "user-1", "company": company, "name": "Eve Adams", "given_name": "Eve", "avatar": "http://a/b.png"}
     assert await api.call("users.create", request) == {}
     user = (await api.call("users.get_by_id", {"user": "user-1"}))["user"]

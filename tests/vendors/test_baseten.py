@@ -359,6 +359,7 @@ async def test_newer_clients_ask_by_get(job: Reported) -> None:
         assert (by_get.status_code, by_get.json()) == (200, by_post.json())
 
 
+@pytest.mark.own_api
 async def test_of_many_curves_each_has_fewer_points(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(baseten_curves, "ALL_POINTS", 1000)
     job = await reported(api)

@@ -184,6 +184,7 @@ async def test_projects_that_are_not_there(job: Reported, vendor: Vendor) -> Non
 
 
 @vendors
+@pytest.mark.own_api
 async def test_another_companys_jobs_are_not_there(job: Reported, vendor: Vendor) -> None:
     _, made = await create_user(job.api.backend.documents, "another company", "eve")
     headers = {"authorization": basic(made.key, made.secret)}
@@ -335,7 +336,7 @@ async def test_who_may_call(job: Reported, vendor: Vendor) -> None:
     own = await own_token(job.api)
     accepted = [
         (vendor.url(job), bearer(own)),
-        (vendor.url(job), {"authorization": basic()}),
+        (vendor.url(job), {"authorization": basic(*job.api.auth)}),
         *_with_token(vendor, job, own),
         *_with_token(vendor, job, f"{ADMIN_KEY}:{ADMIN_SECRET}"),
     ]

@@ -136,6 +136,7 @@ async def test_reports_after_the_end_still_count(api: Api) -> None:
     assert (await metrics(job))["cpuUsage"] == [-1, -1, -1, 5]
 
 
+@pytest.mark.own_api
 async def test_of_a_long_job_the_last_minutes_are_answered(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(modelarts, "MOST_MINUTES", 5)
     job = await reported(api)

@@ -83,6 +83,7 @@ async def test_lines_that_come_late_are_where_they_belong(job: Reported) -> None
         assert await preview(job, "worker-1") == whole(by_hand(job.lines, "host-b"))
 
 
+@pytest.mark.own_api
 async def test_the_latest_lines_that_have_room(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     job = await reported(api)
     await job.send([], [Line("w", BEGIN + n, text) for n, text in enumerate(("one", "zwei — 行", "three"))])
@@ -93,6 +94,7 @@ async def test_the_latest_lines_that_have_room(api: Api, monkeypatch: pytest.Mon
         assert await preview(job) == expected, limit
 
 
+@pytest.mark.own_api
 async def test_a_line_without_room_is_cut_at_a_whole_character(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     job = await reported(api)
     await job.send([], [Line("w", BEGIN, "行" * 20)])

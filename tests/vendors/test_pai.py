@@ -105,6 +105,7 @@ async def test_steps(job: Reported) -> None:
         await check(job, "MemoryUsage", BEGIN - 1, BEGIN + HOUR, step, TimeStep=form)
 
 
+@pytest.mark.own_api
 async def test_the_last_hour_by_five_minutes_is_asked_for_by_default(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     now = BEGIN + 10 * HOUR
     monkeypatch.setattr(pai, "now_ms", lambda: now)
@@ -140,6 +141,7 @@ async def test_times_are_utc(api: Api) -> None:
         assert await pods(job, StartTime=start, EndTime=stop) == [[(BEGIN - 3_250, 0)]], start
 
 
+@pytest.mark.own_api
 async def test_pods_share_the_most_steps(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pai, "MOST_STEPS", 100)
     job = await reported(api)

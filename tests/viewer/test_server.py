@@ -87,6 +87,7 @@ async def test_programs_get_what_they_would_get_without_pages(api: Api, tmp_path
 
 
 @pytest.mark.usefixtures("built")
+@pytest.mark.own_api
 async def test_no_page_is_where_an_endpoint_a_table_a_file_or_a_vendor_is(api: Api) -> None:
     endpoints = (await api.raw("GET", "/openapi.json", auth=None)).json()["paths"]
     routes = [route.path for route in ROUTES if isinstance(route, Route)]
@@ -142,6 +143,7 @@ async def test_another_build_is_served_at_once(api: Api, built: Path) -> None:
 
 
 @pytest.mark.parametrize("there", [True, False])
+@pytest.mark.own_api
 async def test_without_a_build_pages_say_how_to_get_one(
     api: Api, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, there: bool
 ) -> None:

@@ -15,6 +15,7 @@ from apiserver.stores.documents.query import Document, Unequal, Update
 from apiserver.times import utc_now
 
 ADMIN_NAME = "admin"
+COMPANY_NAME = "default"
 
 
 async def ensure_defaults(documents: DocumentStore, settings: Settings) -> None:
@@ -22,12 +23,13 @@ async def ensure_defaults(documents: DocumentStore, settings: Settings) -> None:
 
     If they do, nothing is written.
     """
-    await _ensure_company(documents, settings.company, "default")
+    await ensure_company(documents, settings.company, COMPANY_NAME)
     for company in {rule.company for rule in settings.oidc_groups} - {"", settings.company}:
-        await _ensure_company(documents, company, company)
+        await ensure_company(documents, company, company)
 
 
-async def _ensure_company(documents: DocumentStore, id: str, name: str) -> None:
+async def ensure_company(documents: DocumentStore, id: str, name: str) -> None:
+    """Make a company and its default queue, if they do not exist."""
     if await documents.find_one("companies", {"id": id}) is None:
         company = {"id": id, "company": id, "name": name, "created": utc_now()}
         await insert_if_new(documents, "companies", {**company, "server_uid": uuid4().hex})

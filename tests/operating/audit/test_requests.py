@@ -29,7 +29,7 @@ from apiserver.times import utc_now
 from tests.harness import ADMIN_KEY, ADMIN_SECRET, Api, bearer, new_user, running_api, wait_until
 from tests.services.generated import ENDPOINTS
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.own_api]
 
 Line = dict[str, Any]
 
@@ -84,7 +84,7 @@ async def test_who_did_what_from_where_and_how_it_was_answered(api: Api, folder:
     done, failed = lines(folder, 2, "tasks.delete")
     assert (done["name"], done["key"], done["address"]) == ("admin", ADMIN_KEY, "127.0.0.1")
     assert (done["what"], done["code"], failed["code"]) == ({"task": task}, 200, 400)
-    assert done["company"] == api.backend.settings.company
+    assert done["company"] == api.company
     assert check(folder).well
 
 
@@ -99,7 +99,7 @@ async def test_sign_ins_and_those_that_failed(
     api: Api, folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(passwords, "COST", 16)
-    user = await credentials.add_user(api.backend.documents, api.backend.settings.company, "alice")
+    user = await credentials.add_user(api.backend.documents, api.company, "alice")
     await set_password(api.backend.documents, user, hash_password("correct horse"))
     token = (await api.call("auth.login", auth=("alice", "correct horse")))["token"]
     api.client.cookies.clear()

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from apiserver.stores.documents.base import DocumentStoreBusy
-from tests.harness import ADMIN_KEY, Api, basic, bearer, new_user
+from tests.harness import Api, basic, bearer, new_user
 
 pytestmark = pytest.mark.anyio
 
@@ -18,6 +18,7 @@ async def last_use(api: Api, key: str) -> tuple[str | None, str | None]:
     return found["last_used"], found["last_used_from"]
 
 
+@pytest.mark.own_api
 async def test_calls_with_keys_and_tokens_are_noted_and_written_together(
     api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -46,13 +47,14 @@ async def test_calls_with_keys_and_tokens_are_noted_and_written_together(
     assert login is not None
     assert again > login
     assert place == "laptop"
-    used, place = await last_use(api, ADMIN_KEY)
+    used, place = await last_use(api, api.auth[0])
     assert used is not None
     assert place == "127.0.0.1"
     await api.backend.key_uses.write()
     assert len(written) == 1
 
 
+@pytest.mark.own_api
 async def test_what_could_not_be_written_is_written_later(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     async def refuse(collection: str, updates: Any) -> list[int]:
         raise DocumentStoreBusy("the disk is full")
@@ -62,13 +64,13 @@ async def test_what_could_not_be_written_is_written_later(api: Api, monkeypatch:
         patched.setattr(api.backend.documents, "update_each", refuse)
         with pytest.raises(DocumentStoreBusy):
             await api.backend.key_uses.write()
-    assert (await last_use(api, ADMIN_KEY))[0] is None
+    assert (await last_use(api, api.auth[0]))[0] is None
     await api.backend.key_uses.write()
-    assert (await last_use(api, ADMIN_KEY))[0] is not None
+    assert (await last_use(api, api.auth[0]))[0] is not None
 
 
 async def test_wrong_secrets_are_no_use(api: Api) -> None:
     for _ in range(2):
-        await api.raw("POST", "/users.get_current_user", auth=None, headers={"authorization": basic(ADMIN_KEY, "x")})
+        await api.raw("POST", "/users.get_current_user", auth=None, headers={"authorization": basic(api.auth[0], "x")})
     await api.backend.key_uses.write()
-    assert (await last_use(api, ADMIN_KEY))[0] is None
+    assert (await last_use(api, api.auth[0]))[0] is None

@@ -19,7 +19,7 @@ from apiserver.setting_values import FixedUser
 from apiserver.settings import SettingsError
 from tests.harness import ADMIN_KEY, Api, bearer, running_api
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.own_api]
 
 PASSWORD = "correct horse"
 OTHER = "battery staple"
@@ -37,7 +37,7 @@ async def alice(api: Api) -> str:
 
 
 async def with_password(api: Api, name: str) -> str:
-    user = await credentials.add_user(api.backend.documents, api.backend.settings.company, name)
+    user = await credentials.add_user(api.backend.documents, api.company, name)
     await set_password(api.backend.documents, user, hash_password(PASSWORD))
     return str(user["id"])
 
@@ -75,7 +75,7 @@ async def test_a_password_is_good_for_nothing_else(api: Api, alice: str) -> None
 
 
 async def test_whatever_is_wrong_the_answer_is_the_same(api: Api, alice: str) -> None:
-    await credentials.add_user(api.backend.documents, api.backend.settings.company, "without")
+    await credentials.add_user(api.backend.documents, api.company, "without")
     await credentials.add_user(api.backend.documents, "another company", "foreign")
     pairs = [
         ("alice", OTHER),
@@ -237,7 +237,7 @@ async def test_who_the_settings_name_keeps_the_name(tmp_path: Path) -> None:
         alice = (await api.call("users.get_current_user", auth=None, headers=headers))["user"]["id"]
         await api.call("users.update", {"user": alice, "name": "eve"}, auth=None, headers=headers, expect=403)
         await api.call("users.update", {"user": alice, "name": "alice", "given_name": "A."}, auth=None, headers=headers)
-        await credentials.update_user(api.backend.documents, api.backend.settings.company, alice, {"name": "eve"})
+        await credentials.update_user(api.backend.documents, api.company, alice, {"name": "eve"})
     async with running_api(tmp_path, users=users) as api:
         assert (await who(api, (await log_in(api, "alice", PASSWORD))["token"]))["id"] == alice
 

@@ -92,11 +92,12 @@ async def test_no_session_begins(api: Api) -> None:
     asked = {"address": f"/data/tasks/{task}/log"}
     made = (await api.raw("POST", "/data/links", json=asked, auth=None, headers={HEADER: "ada", **OWN})).json()
     assert (await api.raw("GET", made["address"], auth=None)).status_code == 200
-    await unlink_user(api.backend.documents, api.backend.settings.company, ada)
+    await unlink_user(api.backend.documents, api.company, ada)
     assert (await api.raw("GET", made["address"], auth=None)).status_code == 401
 
 
 @pytest.mark.parametrize("settings", [{"sign_up": False}])
+@pytest.mark.own_api
 async def test_a_live_stream_goes_on_as_long_as_who_is_named_may_come_in(
     api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -131,6 +132,7 @@ async def test_pages_of_other_sites_do_not_act_for_people_at_the_proxy(api: Api)
 
 
 @pytest.mark.parametrize("settings", [{"sign_up": False, "proxy_sign_out": "/oauth2/sign_out"}])
+@pytest.mark.own_api
 async def test_where_nobody_is_added_people_are_linked(api: Api, settings: dict[str, Any]) -> None:
     assert "no user here yet" in (await user(api, "ada", 403))["result_msg"]
     id, _ = await new_user(api, "Ada L.", "admin")

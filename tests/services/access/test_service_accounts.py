@@ -35,6 +35,7 @@ async def test_a_service_account_is_shown_and_has_keys(api: Api) -> None:
     await api.call("auth.login", auth=(made.key, made.secret))
 
 
+@pytest.mark.own_api
 async def test_no_password_opens_a_service_account(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(passwords, "COST", 16)
     documents, id = api.backend.documents, await service(api)
@@ -52,7 +53,7 @@ async def test_no_link_and_no_name_alone_sign_in_as_one(tmp_path: Path) -> None:
         await api.call("auth.login", auth=page, headers={"x-clearml-impersonate-as": id}, expect=400)
         eve, _ = await new_user(api, "eve")
         await api.call("auth.login", auth=page, headers={"x-clearml-impersonate-as": eve})
-        company = api.backend.settings.company
+        company = api.company
         user, _ = await credentials.create_user(api.backend.documents, "another", "robot", "admin", service=True)
         with pytest.raises(LookupError):
             await new_path(api.backend.documents, "another")

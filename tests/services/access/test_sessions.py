@@ -81,6 +81,7 @@ async def test_admins_see_and_end_the_logins_of_others(api: Api) -> None:
     await api.call("users.get_current_user", auth=None, headers=bearer(token), expect=401)
 
 
+@pytest.mark.own_api
 async def test_many_logins_are_ended_at_once(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sessions_module, "ENDED_AT_ONCE", 2)
     _, key = await new_user(api, "eve")
@@ -101,6 +102,7 @@ async def test_guests_see_their_own_login_alone(tmp_path: Path) -> None:
         await api.call("users.end_sessions", auth=None, headers=bearer(one), expect=403)
 
 
+@pytest.mark.own_api
 async def test_what_has_ended_is_not_kept(api: Api) -> None:
     eve, key = await new_user(api, "eve")
     documents = api.backend.documents
@@ -115,6 +117,7 @@ async def test_what_has_ended_is_not_kept(api: Api) -> None:
     assert await documents.count("sessions", {}) == 0
 
 
+@pytest.mark.own_api
 async def test_that_a_login_is_used_is_noted_once_in_a_while(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     eve, key = await new_user(api, "eve")
     token, documents = await log_in(api, key), api.backend.documents

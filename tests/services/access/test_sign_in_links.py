@@ -19,14 +19,14 @@ from apiserver.stores.documents.query import Update
 from apiserver.times import from_now
 from tests.harness import Api, Served, free_ports, new_user, running_api
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.own_api]
 
 #: What a browser says of a script of the server's own page.
 OWN = {"origin": "http://testserver"}
 
 
 async def new_link(api: Api) -> str:
-    path = await new_path(api.backend.documents, api.backend.settings.company)
+    path = await new_path(api.backend.documents, api.company)
     assert path.startswith("/sign-in#link=")
     return path.partition("=")[2]
 

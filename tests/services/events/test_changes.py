@@ -109,6 +109,7 @@ async def test_tasks_that_do_not_exist_are_named(api: Api, task: str, other: str
     assert (answer["changes"], answer["missing"]) == ([], [other])
 
 
+@pytest.mark.own_api
 async def test_what_is_public_is_told_to_all(api: Api, add: Add, task: str, other: str) -> None:
     _, made = await credentials.create_user(api.backend.documents, "another company", "eve", "admin")
     theirs = (made.key, made.secret)
@@ -123,6 +124,7 @@ async def test_what_is_public_is_told_to_all(api: Api, add: Add, task: str, othe
     assert answer["changes"] == [change(task, ends("training_stats_scalar", "m", "v", 1, 1))]
 
 
+@pytest.mark.own_api
 async def test_nothing_is_told_to_another_company(api: Api, add: Add, task: str) -> None:
     cursor = await begun(api, task)
     _, made = await credentials.create_user(api.backend.documents, "another company", "eve", "admin")

@@ -105,6 +105,7 @@ async def test_what_is_asked_has_bounds(api: Api, fields: dict[str, Any], field:
     assert (meta["result_subcode"], meta["error_data"]["field"]) == (12, field)
 
 
+@pytest.mark.own_api
 async def test_the_largest_call(api: Api, add: Add, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(groups, "MOST_CURVES", 6)
     tasks = [(await api.call("tasks.create", {"name": str(n), "type": "training"}))["id"] for n in range(3)]

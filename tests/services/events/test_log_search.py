@@ -80,6 +80,7 @@ async def test_empty_filters_are_none(api: Api, add: Add, task: str) -> None:
     assert "scroll_id" not in page
 
 
+@pytest.mark.own_api
 async def test_a_search_goes_on_by_its_scroll_id(
     api: Api, add: Add, task: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

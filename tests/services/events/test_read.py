@@ -73,6 +73,7 @@ async def test_tasks_are_compared(api: Api, add: Add, task: str) -> None:
     }
 
 
+@pytest.mark.own_api
 async def test_many_log_lines_of_one_moment_keep_nobody_waiting(
     api: Api, add: Add, task: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -190,6 +191,7 @@ async def test_the_newest_plots_of_each_series(api: Api, add: Add, task: str) ->
 
 
 @pytest.mark.parametrize("model", [False, True])
+@pytest.mark.own_api
 async def test_many_megabytes_of_plots_come_in_pages(
     api: Api, add: Add, task: str, monkeypatch: pytest.MonkeyPatch, model: bool
 ) -> None:

@@ -60,6 +60,7 @@ async def test_the_events_of_a_metric_come_newest_first(api: Api, add: Add, task
     assert (await api.call("events.get_scalar_metric_data", {**request, "no_scroll": True}))["scroll_id"] is None
 
 
+@pytest.mark.own_api
 async def test_events_of_a_metric_are_paged_while_others_arrive(
     api: Api, add: Add, task: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

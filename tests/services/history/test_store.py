@@ -21,7 +21,7 @@ BORDER = now_ms() // WEEK * WEEK
 
 
 async def record(api: Api, name: str, at: int, **values: float) -> None:
-    subject = Subject(api.backend.settings.company, "worker", name)
+    subject = Subject(api.company, "worker", name)
     await api.backend.history.record(subject, at, {(metric, "total"): value for metric, value in values.items()})
 
 
@@ -40,7 +40,7 @@ async def test_curves_are_those_of_all_values_also_across_weeks(api: Api) -> Non
         await record(api, "w", at, cpu=cpu, memory=memory)
     await record(api, "v", BORDER, cpu=1)
 
-    subject = Subject(api.backend.settings.company, "worker", "w")
+    subject = Subject(api.company, "worker", "w")
     curves = (await api.backend.history.curves([subject, subject], ["cpu"], steps))[subject]
     assert list(curves) == [("cpu", "total")]
     for n, date in enumerate(steps.dates.tolist()):
@@ -54,14 +54,14 @@ async def test_curves_are_those_of_all_values_also_across_weeks(api: Api) -> Non
 async def test_the_same_time_again_replaces_the_value(api: Api) -> None:
     for value in (1, 5):
         await record(api, "w", BORDER, cpu=value)
-    subject = Subject(api.backend.settings.company, "worker", "w")
+    subject = Subject(api.company, "worker", "w")
     curves = await api.backend.history.curves([subject], ["cpu"], around(BORDER, 100))
     assert curves[subject]["cpu", "total"].count.sum() == 1
     assert curves[subject]["cpu", "total"].max.max() == 5
 
 
 async def test_sources_of_other_kinds_groups_and_companies_are_apart(api: Api) -> None:
-    company, steps = api.backend.settings.company, around(BORDER, 100)
+    company, steps = api.company, around(BORDER, 100)
     subjects = [
         Subject(company, "worker", "w"),
         Subject(company, "queue", "w"),
@@ -81,7 +81,7 @@ async def test_sources_of_other_kinds_groups_and_companies_are_apart(api: Api) -
 
 
 async def test_charts_over_all_of_time_look_at_what_is_kept_only(api: Api) -> None:
-    subject, looked_at = Subject(api.backend.settings.company, "worker", "w"), []
+    subject, looked_at = Subject(api.company, "worker", "w"), []
     read = api.backend.events.scalar_buckets
 
     async def counted(*arguments: Any, **options: Any) -> Any:
@@ -97,7 +97,7 @@ async def test_charts_over_all_of_time_look_at_what_is_kept_only(api: Api) -> No
 
 
 async def test_charts_that_fit_no_memory_are_refused(api: Api) -> None:
-    subjects = [Subject(api.backend.settings.company, "worker", str(n)) for n in range(100)]
+    subjects = [Subject(api.company, "worker", str(n)) for n in range(100)]
     steps = Steps.whole({"from_date": 0, "to_date": 60_000 * 40, "interval": 40})
     with pytest.raises(ApiError) as refused:
         await api.backend.history.curves(subjects, ["cpu"], steps)
@@ -108,7 +108,7 @@ async def test_history_outlives_a_restart(tmp_path: Path) -> None:
     for number in range(2):
         async with running_api(tmp_path / "data") as api:
             await record(api, "w", BORDER + number, cpu=number)
-            subject = Subject(api.backend.settings.company, "worker", "w")
+            subject = Subject(api.company, "worker", "w")
             found = await api.backend.history.curves([subject], ["cpu"], around(BORDER, 100))
             assert found[subject]["cpu", "total"].count.sum() == number + 1
 

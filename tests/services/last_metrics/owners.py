@@ -14,7 +14,7 @@ from tests.harness import Api
 
 async def new_task(api: Api) -> Owner:
     created = await api.call("tasks.create", {"name": "a task", "type": "training"})
-    return Owner(api.backend.settings.company, created["id"])
+    return Owner(api.company, created["id"])
 
 
 async def add(api: Api, owner: Owner, *points: tuple[int, float], variant: str = "v") -> None:

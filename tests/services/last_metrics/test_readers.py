@@ -33,6 +33,7 @@ async def test_a_document_may_be_asked_for_twice(api: Api) -> None:
     assert [one["last_iteration"] for one in found] == [7, 7]
 
 
+@pytest.mark.own_api
 async def test_asking_for_some_documents_leaves_the_others_coalesced(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     written: list[str] = []
 
@@ -55,6 +56,7 @@ async def test_asking_for_some_documents_leaves_the_others_coalesced(api: Api, m
     assert written == [one.id] * 3 + [other.id]
 
 
+@pytest.mark.own_api
 async def test_who_asks_only_for_a_status_has_no_document_written(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     written: list[str] = []
 
@@ -81,6 +83,7 @@ async def test_who_asks_only_for_a_status_has_no_document_written(api: Api, monk
         written.clear()
 
 
+@pytest.mark.own_api
 async def test_a_reader_waits_for_the_document_it_asks_for_alone(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     slow, quick = await new_task(api), await new_task(api)
     begun, go_on = asyncio.Event(), asyncio.Event()
@@ -103,6 +106,7 @@ async def test_a_reader_waits_for_the_document_it_asks_for_alone(api: Api, monke
     assert await reader == (1, {"v": 1.0})
 
 
+@pytest.mark.own_api
 async def test_readers_wait_for_an_engine_that_does_not_answer_only_so_long(
     api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:

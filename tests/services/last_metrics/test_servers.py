@@ -18,6 +18,7 @@ from tests.services.last_metrics.owners import add, new_task, seen, unstated
 pytestmark = pytest.mark.anyio
 
 
+@pytest.mark.own_api
 async def test_events_that_arrive_after_their_task_was_deleted_are_deleted_too(api: Api) -> None:
     owner = await new_task(api)
     await api.call("tasks.delete", {"task": owner.id, "force": True})
@@ -26,6 +27,7 @@ async def test_events_that_arrive_after_their_task_was_deleted_are_deleted_too(a
     assert await api.backend.events.events_count(owner) == 0
 
 
+@pytest.mark.own_api
 async def test_a_reset_keeps_what_arrives_during_it_and_nothing_else(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     owner = await new_task(api)
     await add(api, owner, (100, 1.0), variant="old")
@@ -42,6 +44,7 @@ async def test_a_reset_keeps_what_arrives_during_it_and_nothing_else(api: Api, m
     assert await seen(api, owner) == (3, {"new": 7.0})
 
 
+@pytest.mark.own_api
 async def test_a_restart_makes_documents_anew(api: Api) -> None:
     owner = await new_task(api)
     await add(api, owner, (4, 0.5))
@@ -54,14 +57,16 @@ async def test_a_restart_makes_documents_anew(api: Api) -> None:
     assert await seen(api, owner) == (9, {"v": 0.5, "w": 0.25})
 
 
+@pytest.mark.own_api
 async def test_a_restart_leaves_events_whose_task_is_not_there(api: Api) -> None:
-    owner = Owner(api.backend.settings.company, "lost")
+    owner = Owner(api.company, "lost")
     await api.backend.events.add(scalars([(9, 0.25)], owner=owner))
     await api.backend.last_metrics.restate()
     assert await api.backend.events.events_count(owner) == 1
     assert await unstated(api) == set()
 
 
+@pytest.mark.own_api
 async def test_stats_that_another_server_overtook_are_read_again(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     owner = await new_task(api)
     read = api.backend.events.scalar_stats
@@ -83,6 +88,7 @@ async def test_stats_that_another_server_overtook_are_read_again(api: Api, monke
     assert reads == 4  # the other's two, and again
 
 
+@pytest.mark.own_api
 async def test_a_reset_is_not_undone_by_stats_that_were_read_before_it(
     api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -104,6 +110,7 @@ async def test_a_reset_is_not_undone_by_stats_that_were_read_before_it(
     assert await seen(api, owner) == (0, {})
 
 
+@pytest.mark.own_api
 async def test_what_other_servers_left_is_looked_for(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     restating = api.backend.last_metrics.restating
     restating.seconds = 0
@@ -122,6 +129,7 @@ async def test_what_other_servers_left_is_looked_for(api: Api, monkeypatch: pyte
     assert await seen(api, owner) == (9, {"w": 0.25})
 
 
+@pytest.mark.own_api
 async def test_what_was_left_is_not_taken_for_written_with_what_came_later(
     api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -166,6 +174,7 @@ async def test_what_another_server_knows_of_events_before_a_reset_is_not_told_af
 
 
 @pytest.mark.parametrize("is_killed", [False, True])
+@pytest.mark.own_api
 async def test_what_another_server_knows_of_deleted_events_is_not_told(
     api: Api, monkeypatch: pytest.MonkeyPatch, is_killed: bool
 ) -> None:

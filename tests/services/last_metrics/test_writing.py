@@ -25,6 +25,7 @@ from tests.services.last_metrics.owners import add, before, new_task, seen, unst
 pytestmark = pytest.mark.anyio
 
 
+@pytest.mark.own_api
 async def test_an_owner_that_cannot_be_written_hinders_no_other(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     bad, good = await new_task(api), await new_task(api)
     broken = True
@@ -44,6 +45,7 @@ async def test_an_owner_that_cannot_be_written_hinders_no_other(api: Api, monkey
     assert await unstated(api) == set()
 
 
+@pytest.mark.own_api
 async def test_many_documents_are_written_with_one_transaction(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(last_metrics, "INTERVAL", 3600)
     tasks = [await new_task(api) for _ in range(5)]
@@ -68,6 +70,7 @@ async def test_many_documents_are_written_with_one_transaction(api: Api, monkeyp
     assert await unstated(api) == set()
 
 
+@pytest.mark.own_api
 async def test_between_groups_of_documents_requests_have_their_turn(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(last_metrics, "INTERVAL", 3600)
     monkeypatch.setattr(last_metrics, "LONGEST_INTERVAL", 3600)
@@ -86,6 +89,7 @@ async def test_between_groups_of_documents_requests_have_their_turn(api: Api, mo
     writing.cancel()
 
 
+@pytest.mark.own_api
 async def test_an_owner_that_cannot_be_written_with_others_hinders_none(
     api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -108,6 +112,7 @@ async def test_an_owner_that_cannot_be_written_with_others_hinders_none(
     assert await unstated(api) == set()
 
 
+@pytest.mark.own_api
 async def test_a_batch_that_was_refused_is_not_told_of(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     async def busy(batch: EventBatch) -> None:
         raise EventStoreBusy("full")
@@ -122,6 +127,7 @@ async def test_a_batch_that_was_refused_is_not_told_of(api: Api, monkeypatch: py
     assert await unstated(api) == set()
 
 
+@pytest.mark.own_api
 async def test_what_is_added_while_a_document_is_written_is_not_taken_for_written(
     api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -166,6 +172,7 @@ reported = st.tuples(
 
 @given(batches=st.lists(st.lists(reported, min_size=1, max_size=6), min_size=1, max_size=4))
 @looked_at
+@pytest.mark.own_api
 async def test_what_monitors_report_does_not_move_the_last_iteration(
     api: Api, batches: list[list[tuple[str, tuple[str, str], int]]]
 ) -> None:
@@ -188,6 +195,7 @@ async def test_what_monitors_report_does_not_move_the_last_iteration(
     assert (await seen(api, owner))[0] == expected
 
 
+@pytest.mark.own_api
 async def test_log_lines_bump_the_last_change(api: Api) -> None:
     owner = await new_task(api)
     earlier = (await api.call("tasks.get_by_id", {"task": owner.id}))["task"]["last_change"]
@@ -197,6 +205,7 @@ async def test_log_lines_bump_the_last_change(api: Api) -> None:
     assert (await api.call("tasks.get_by_id", {"task": owner.id}))["task"]["last_change"] > earlier
 
 
+@pytest.mark.own_api
 async def test_an_engine_that_cannot_note_what_is_written_hinders_nobody(
     api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -209,12 +218,13 @@ async def test_an_engine_that_cannot_note_what_is_written_hinders_nobody(
         patch.setattr(api.backend.events, "restated", busy)
         for owner in owners:
             await add(api, owner, (1, 0.5))
-        await api.backend.last_metrics.settle(api.backend.settings.company)
+        await api.backend.last_metrics.settle(api.company)
         for owner in owners:
             assert await seen(api, owner) == (1, {"v": 0.5})
     assert await unstated(api) == owners  # and so will be made anew
 
 
+@pytest.mark.own_api
 async def test_several_groups_are_written_at_once_where_engines_take_the_time(
     api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -230,10 +240,11 @@ async def test_several_groups_are_written_at_once_where_engines_take_the_time(
     monkeypatch.setattr(api.backend.events, "scalar_stats_of_each", read_together)
     for owner in owners:
         await add(api, owner, (1, 0.5))
-    await api.backend.last_metrics.settle(api.backend.settings.company)
+    await api.backend.last_metrics.settle(api.company)
     assert [await seen(api, owner) for owner in owners] == [(1, {"v": 0.5})] * 3
 
 
+@pytest.mark.own_api
 async def test_a_document_that_cannot_grow_is_given_up(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     owner = await new_task(api)
 
@@ -250,6 +261,7 @@ async def test_a_document_that_cannot_grow_is_given_up(api: Api, monkeypatch: py
     assert await seen(api, owner) == (2, {"v": 2.0})
 
 
+@pytest.mark.own_api
 async def test_many_series_are_written_part_by_part(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(last_metrics, "SERIES_AN_UPDATE", 3)
     owner = await new_task(api)

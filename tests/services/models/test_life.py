@@ -194,7 +194,7 @@ async def test_what_was_reported_for_a_model_is_deleted_with_it(api: Api, model:
 
     await api.call("models.delete", {"model": id})
 
-    company = api.backend.settings.company
+    company = api.company
     from apiserver.events.model import Owner
 
     assert await api.backend.events.series(Owner(company, id, is_model=True)) == []

@@ -69,7 +69,7 @@ async def test_ex_answers_what_references_lead_to(api: Api, model: Create, task:
     assert found["project"] == {"id": project, "name": "p"}
     assert found["parent"] == {"id": parent, "name": "parent"}
     assert found["user"]["name"] == "admin"
-    assert found["company"]["id"] == api.backend.settings.company
+    assert found["company"]["id"] == api.company
 
     [same] = (await api.call("models.get_by_id_ex", {"id": [id]}))["models"]
     assert same == found
@@ -118,6 +118,7 @@ async def test_frameworks_are_those_of_the_models(api: Api, model: Create) -> No
     assert await api.call("models.get_frameworks", {"projects": [project]}) == {"frameworks": ["ONNX"]}
 
 
+@pytest.mark.own_api
 async def test_models_of_another_company_are_not_there(api: Api, model: Create) -> None:
     from apiserver.services.access import credentials
 

@@ -29,7 +29,7 @@ async def test_there_is_one_company_with_all_its_users(api: Api) -> None:
 
     [company] = (await api.call("organization.get_user_companies"))["companies"]
 
-    assert (company["id"], company["name"]) == (api.backend.settings.company, "default")
+    assert (company["id"], company["name"]) == (api.company, "default")
     named = [(adam, "adam"), (admin, "admin"), (eve, "eve")]
     assert company["owners"] == [{"id": id, "name": name, "avatar": None} for id, name in named]
     assert company["allocated"] == 3

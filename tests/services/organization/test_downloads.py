@@ -55,6 +55,7 @@ async def test_a_table_of_tasks_is_a_file(api: Api) -> None:
     assert text.splitlines() == ["NAME", '"sec""ond"', "elsewhere", "'=first"]
 
 
+@pytest.mark.own_api
 async def test_a_table_has_all_its_pages(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("apiserver.services.organization.downloads.PAGE", 2)
     for number in range(5):
@@ -69,6 +70,7 @@ async def test_a_table_has_all_its_pages(api: Api, monkeypatch: pytest.MonkeyPat
     assert (await downloaded(api, nothing))[1] == "name,k\r\n"
 
 
+@pytest.mark.own_api
 async def test_pages_of_large_tasks_are_halved(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(7):
         task = {"name": f"t{number}", "type": "training", "comment": "x" * (300_000 if number < 5 else 1)}
@@ -81,6 +83,7 @@ async def test_pages_of_large_tasks_are_halved(api: Api, monkeypatch: pytest.Mon
     assert [len(row) for row in rows] == [len("name,comment"), *[300_003] * 5, 4, 4]
 
 
+@pytest.mark.own_api
 async def test_what_cannot_be_downloaded_is_refused(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     columns = [{"field": "name"}]
     query = {"entity_type": "task", "field_mappings": columns}

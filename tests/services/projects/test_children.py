@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.harness import ADMIN_KEY, ADMIN_SECRET, Api, new_user
+from tests.harness import Api, new_user
 
 pytestmark = pytest.mark.anyio
 
@@ -16,9 +16,9 @@ async def project(api: Api, name: str, **fields: Any) -> str:
     return made
 
 
-async def task(api: Api, project: str, auth: tuple[str, str] = (ADMIN_KEY, ADMIN_SECRET), **fields: Any) -> str:
+async def task(api: Api, project: str, auth: tuple[str, str] | None = None, **fields: Any) -> str:
     request = {"name": "t", "type": "training", "project": project, **fields}
-    made: str = (await api.call("tasks.create", request, auth=auth))["id"]
+    made: str = (await api.call("tasks.create", request, auth=auth or api.auth))["id"]
     return made
 
 

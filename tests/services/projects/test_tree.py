@@ -49,7 +49,7 @@ async def test_a_new_project(api: Api) -> None:
     assert project == {**project, **fields}
     assert (project["name"], project["basename"], project["path"]) == ("a project", "a project", [])
     assert "parent" not in project
-    assert project["company"] == api.backend.settings.company
+    assert project["company"] == api.company
     assert project["user"] == (await api.call("users.get_current_user"))["user"]["id"]
     assert project["created"] == project["last_update"]
 
@@ -91,7 +91,7 @@ async def test_a_name_taken_at_the_same_time_is_in_use_and_not_public(api: Api) 
 
 async def test_a_move_leaves_alone_what_another_call_is_moving(api: Api) -> None:
     a, b, below, x = [await make(api, name) for name in ("a", "a/b", "a/b/c", "x")]
-    documents = api.backend.documents_of(Identity("", api.backend.settings.company))
+    documents = api.backend.documents_of(Identity("", api.company))
     # Another call has moved b, and not yet what is below.
     place = {"name": "x/b", "parent": x, "path": [x]}
     await documents.update("projects", {"id": b}, Update(set=place))
@@ -102,7 +102,7 @@ async def test_a_move_leaves_alone_what_another_call_is_moving(api: Api) -> None
 
 async def test_a_name_that_something_below_cannot_have_is_in_use(api: Api) -> None:
     a, _, taken = [await make(api, name) for name in ("a", "a/b", "taken")]
-    documents = api.backend.documents_of(Identity("", api.backend.settings.company))
+    documents = api.backend.documents_of(Identity("", api.company))
     await documents.update("projects", {"id": taken}, Update(set={"name": "y/a/b"}))
     assert await refused(api, "move", {"project": a, "new_location": "y"}) == (400, 801)
 

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.anyio
 async def with_quotas(data: Path, *quotas: Quota) -> AsyncIterator[Api]:
     async with running_api(data, quotas=quotas) as api:
         assert api.backend.quotas is not None
-        await api.backend.quotas.amounts.measure(api.backend.settings.company)
+        await api.backend.quotas.amounts.measure(api.company)
         yield api
 
 
@@ -137,5 +137,5 @@ async def test_tasks_that_were_deleted_or_published_meanwhile_get_no_line(
         writing.wake()
         assert len(await told(api, there)) == 1
         assert await warnings(api, published) == []
-        kept = await api.backend.events.usage(api.backend.settings.company)
+        kept = await api.backend.events.usage(api.company)
         assert {owner.id for owner in kept.owners} == {published, there}

@@ -316,6 +316,7 @@ async def test_health_does_not_look_at_each_who_is_near(tmp_path: Path, monkeypa
         assert (await api.raw("GET", "/health")).json()["quotas"] == {"near": 2, "used_up": 1}
 
 
+@pytest.mark.own_api
 async def test_without_quotas_nothing_is_counted(api: Api) -> None:
     assert api.backend.quotas is None
     assert await usage(api) == []

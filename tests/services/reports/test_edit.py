@@ -109,6 +109,7 @@ async def test_no_report_loses_its_home_to_one_that_leaves(api: Api) -> None:
         assert await homes(api) == [".reports"]
 
 
+@pytest.mark.own_api
 async def test_a_home_that_goes_while_a_report_comes_is_made_again(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     find = stored.home_for
 

@@ -91,10 +91,12 @@ async def test_containers_without_a_url_are_loading(api: Api) -> None:
 async def test_containers_are_forgotten(api: Api) -> None:
     for container in ("a", "b"):
         await register(api, container, endpoint_url=URL, timeout=100)
-    await api.backend.documents.update("containers", {"name": "a"}, Update(set={"expires": "2020"}))
+    await api.backend.documents.update(
+        "containers", {"company": api.company, "name": "a"}, Update(set={"expires": "2020"})
+    )
     assert [one["id"] for one in (await details(api))["instances"]] == ["b"]
     await register(api, "c")
-    assert await api.backend.documents.count("containers", {"name": "a"}) == 0
+    assert await api.backend.documents.count("containers", {"company": api.company, "name": "a"}) == 0
     for _ in range(2):
         await api.call("serving.unregister_container", {"container_id": "b"})
     assert await endpoints(api) == []
@@ -113,7 +115,7 @@ async def test_containers_belong_to_a_company(api: Api) -> None:
 
 async def was(api: Api, container: str, at: int, **report: Any) -> None:
     """Have a container reported at START + `at` seconds."""
-    subject = Subject(api.backend.settings.company, "container", container, URL)
+    subject = Subject(api.company, "container", container, URL)
     await api.backend.history.record(subject, (START + at) * 1000, values_of(report))
 
 

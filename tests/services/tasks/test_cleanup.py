@@ -105,6 +105,7 @@ async def test_a_reset_task_reports_from_the_beginning(api: Api, task: str) -> N
     assert last["count"] == 1
 
 
+@pytest.mark.own_api
 async def test_what_is_reported_during_a_reset_does_not_come_back(
     api: Api, task: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -228,6 +229,7 @@ CHANGES: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("endpoint", CHANGES)
+@pytest.mark.own_api
 async def test_nobody_changes_the_status_while_a_task_is_reset(
     api: Api, monkeypatch: pytest.MonkeyPatch, endpoint: str
 ) -> None:
@@ -253,6 +255,7 @@ async def test_nobody_changes_the_status_while_a_task_is_reset(
     await api.call("tasks.started", {"task": task})
 
 
+@pytest.mark.own_api
 async def test_a_reset_that_fails_changes_nothing_and_holds_nobody_up(
     api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:

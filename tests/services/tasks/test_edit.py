@@ -67,7 +67,7 @@ async def test_a_new_task_has_no_null_where_clients_expect_something(api: Api) -
     assert task["models"] == {"input": [], "output": []}
     assert task["script"]["requirements"] == {}
     assert task["last_iteration"] == 0
-    assert task["company"] == api.backend.settings.company
+    assert task["company"] == api.company
     assert task["user"] == (await api.call("users.get_current_user"))["user"]["id"]
     assert task["created"] == task["last_update"] == task["last_change"]
     assert None not in task.values()

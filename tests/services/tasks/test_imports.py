@@ -41,13 +41,14 @@ async def test_a_run_is_made_once_and_then_brought_up_to_date(api: Api) -> None:
     assert runs == [{"source": SOURCE, "task": id, "position": "17"}]
 
 
+@pytest.mark.own_api
 async def test_a_task_belongs_to_the_user_of_that_name(api: Api) -> None:
     async def owner_of(name: str, **caller: Any) -> str:
         run = {**RUN, "source": f"{name} {caller}", "user_name": name}
         owner: str = (await get(api, (await api.call("tasks.import_run", run, **caller))["id"]))["user"]
         return owner
 
-    company = api.backend.settings.company
+    company = api.company
     users = [(company, "ann"), (company, "bob"), ("another company", "eve")]
     (ann, _), (bob, key), *_ = [await credentials.create_user(api.backend.documents, *user) for user in users]
     admin = await owner_of("nobody")
@@ -64,6 +65,7 @@ async def test_the_output_comes_along(api: Api) -> None:
     assert (await get(api, id))["output"] == {"destination": "s3://b", "result": "better", "error": "none"}
 
 
+@pytest.mark.own_api
 async def test_each_company_has_a_task_of_its_own(api: Api) -> None:
     ours = (await api.call("tasks.import_run", RUN))["id"]
     _, eve = await credentials.create_user(api.backend.documents, "another company", "eve", "admin")

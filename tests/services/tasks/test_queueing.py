@@ -76,6 +76,7 @@ async def test_an_agent_takes_out_what_it_has_started(api: Api, queue: str) -> N
 
 
 @pytest.mark.parametrize("by", ["tasks.dequeue", "tasks.archive"])
+@pytest.mark.own_api
 async def test_a_status_that_changes_while_a_task_is_taken_out_stays(
     api: Api, queue: str, by: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -93,6 +94,7 @@ async def test_a_status_that_changes_while_a_task_is_taken_out_stays(
     assert (await get(api, task))["status"] == "published"
 
 
+@pytest.mark.own_api
 async def test_a_task_that_starts_while_it_is_taken_out_goes_back(
     api: Api, queue: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -211,6 +213,7 @@ async def test_many(api: Api, queue: str) -> None:
     assert await refused(api, "tasks.enqueue_many", {"ids": tasks, "queue": "none"}) == (400, 701)
 
 
+@pytest.mark.own_api
 async def test_a_long_queue_is_changed_a_few_times_for_many(
     api: Api, queue: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

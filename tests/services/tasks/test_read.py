@@ -169,7 +169,7 @@ async def test_ex_calls_say_more_of_what_tasks_refer_to(api: Api) -> None:
             "parent": {"id": parent, "name": "the parent"},
             "user": {"id": user["id"], "name": user["name"]},
             "models": {"input": [{"model": {"id": model, "name": "m"}}]},
-            "company": {"id": api.backend.settings.company},
+            "company": {"id": api.company},
             "status": "created",
         }
     [whole] = (await api.call("tasks.get_all_ex", {"id": [task]}))["tasks"]
@@ -206,4 +206,4 @@ async def test_a_scroll_or_page_does_not_see_other_companies(api: Api) -> None:
     assert await refused(api, "tasks.get_by_id", {"task": "theirs"}) == (400, 101)
     assert await refused(api, "tasks.edit", {"task": "theirs", "name": "ours", "force": True}) == (400, 101)
     assert await refused(api, "tasks.delete", {"task": "theirs", "force": True}) == (400, 101)
-    assert (await get(api, task))["company"] == api.backend.settings.company
+    assert (await get(api, task))["company"] == api.company

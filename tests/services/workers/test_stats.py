@@ -149,8 +149,10 @@ async def test_workers_are_counted_while_they_report(api: Api) -> None:
 
 async def test_workers_that_timed_out_stay_in_the_past(api: Api) -> None:
     await report(api, "a", START)
-    await api.backend.documents.update("workers", {"name": "a"}, Update(set={"expires": "2020"}))
+    await api.backend.documents.update(
+        "workers", {"company": api.company, "name": "a"}, Update(set={"expires": "2020"})
+    )
     for _ in range(2):
         assert (await activity(api))[0] == [0, 1, *[0] * 9]
         await api.call("workers.register", {"worker": "b"})
-        assert await api.backend.documents.count("workers", {"name": "a"}) == 0
+        assert await api.backend.documents.count("workers", {"company": api.company, "name": "a"}) == 0

@@ -27,12 +27,12 @@ async def names(api: Api, **request: Any) -> list[str]:
 
 async def age(api: Api, worker: str, seconds: int) -> None:
     """Have the worker's last call be so long ago."""
-    [found] = await api.backend.documents.find("workers", {"name": worker})
+    [found] = await api.backend.documents.find("workers", {"company": api.company, "name": worker})
     earlier = {
         field: (datetime.fromisoformat(found[field]) - timedelta(seconds=seconds)).isoformat(timespec="microseconds")
         for field in ("last_activity_time", "expires")
     }
-    await api.backend.documents.update("workers", {"name": worker}, Update(set=earlier))
+    await api.backend.documents.update("workers", {"company": api.company, "name": worker}, Update(set=earlier))
 
 
 def report(worker: str, **fields: Any) -> dict[str, Any]:
@@ -51,11 +51,11 @@ async def test_registered_workers_are_seen(api: Api) -> None:
     assert worker["id"] == "host:gpu0"
     described = {"id": queue, "name": "default", "display_name": "default"}
     assert worker["queues"] == [{**described, "num_tasks": 0, "next_task": None}]
-    assert worker["key"] == f"worker_{api.backend.settings.company}_{worker['user']['id']}_host:gpu0"
+    assert worker["key"] == f"worker_{api.company}_{worker['user']['id']}_host:gpu0"
     assert worker["ip"] == "127.0.0.1"
     assert (worker["tags"], worker["system_tags"], worker["task"]) == (["a"], [], None)
     assert worker["user"]["name"] == "admin"
-    assert worker["company"] == {"id": api.backend.settings.company, "name": "default"}
+    assert worker["company"] == {"id": api.company, "name": "default"}
     assert "2020" < worker["register_time"] <= worker["last_activity_time"]
     assert await api.call("workers.get_count") == {"count": 1}
 
@@ -134,7 +134,7 @@ async def test_workers_time_out(api: Api) -> None:
     await age(api, "short", 61)
     assert await names(api) == ["long"]  # its own timeout still holds
     await api.call("workers.register", {"worker": "new"})
-    assert await api.backend.documents.count("workers", {}) == 2
+    assert await api.backend.documents.count("workers", {"company": api.company}) == 2
 
 
 async def test_workers_are_found_by_when_they_were_seen(api: Api) -> None:
@@ -180,7 +180,7 @@ async def test_runtime_properties_expire(api: Api) -> None:
     items = [{"key": "force", "value": "on", "expiry": 60}]
     await api.call("workers.set_runtime_properties", {"worker": "w", "runtime_properties": items})
     past = Update(set={"properties.force.expires": "2020-01-01T00:00:00.000000+00:00"})
-    await api.backend.documents.update("worker_properties", {"name": "w"}, past)
+    await api.backend.documents.update("worker_properties", {"company": api.company, "name": "w"}, past)
 
     assert await api.call("workers.get_runtime_properties", {"worker": "w"}) == {"runtime_properties": []}
     answer = await api.call("workers.set_runtime_properties", {"worker": "w", "runtime_properties": items})

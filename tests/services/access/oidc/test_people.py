@@ -202,7 +202,7 @@ async def test_whose_link_leads_to_another_user_is_signed_out(browser: Browser, 
 
 
 async def test_nobody_signs_in_as_a_service_account(browser: Browser, api: Api) -> None:
-    documents, company = api.backend.documents, api.backend.settings.company
+    documents, company = api.backend.documents, api.company
     robot = await add_user(documents, company, "robot", service=True)
     await link_user(documents, robot, browser.liar.issuer, "8f2a")
     assert "account for programs" in await refused(browser)
