@@ -124,20 +124,29 @@ async function licences(inputs) {
   return texts.join(`\n${"-".repeat(100)}\n\n`);
 }
 
+/** All tests as one script, since each one that node runs takes a process of its own; and the pages for those of pages. */
 async function buildTests() {
   const folder = join(HERE, "build", "tests");
   await rm(folder, { recursive: true, force: true });
   await mkdir(folder, { recursive: true });
   const files = await readdir(join(HERE, "test"), { recursive: true });
+  const tests = files.filter((name) => /\.test\.tsx?$/.test(name)).sort();
   await build({
     ...common,
-    entryPoints: files.filter((name) => /\.test\.tsx?$/.test(name)).map((name) => join("test", name)),
-    outdir: folder,
-    outbase: "test",
+    stdin: { contents: tests.map((name) => `import "./${name}";`).join("\n"), resolveDir: join(HERE, "test") },
+    outfile: join(folder, "all.test.mjs"),
     platform: "node",
     format: "esm",
-    outExtension: { ".js": ".mjs" },
+    packages: "external",
+    sourcemap: "inline",
     loader: { ".css": "empty" },
+  });
+  await build({
+    ...common,
+    entryPoints: { page: "src/main.tsx" },
+    outdir: folder,
+    format: "iife",
+    loader: { ".css": "empty", ".svg": "empty" },
   });
 }
 
