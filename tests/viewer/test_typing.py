@@ -25,6 +25,7 @@ ONE_MORE = """field => {
 }"""
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(
     ("run", "label"), [("", "Search runs by name, comment or id"), ("resnet-50", "Search in the log")]
 )
@@ -51,19 +52,11 @@ def type_and(field: Locator, text: str, then: str) -> str:
     return str(field.evaluate(script.replace("THEN", then), text))
 
 
-HIDDEN, LEFT = 'document.dispatchEvent(new Event("visibilitychange"))', 'dispatchEvent(new Event("pagehide"))'
-
-
-@pytest.mark.parametrize("event", [HIDDEN, LEFT])
-def test_the_address_is_written_at_once_when_the_page_is_hidden_or_left(page: Page, lab: Lab, event: str) -> None:
-    page.goto("/")
-    assert type_and(page.get_by_label("Search projects"), "abc", event) == "?q=abc"
-
-
 #: A link of a page, which shows another page, and an address that the browser loads.
 BY_LINK, BY_ADDRESS = """document.querySelector("a[href='/models']").click()""", 'location.assign("/models")'
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("leave", [BY_LINK, BY_ADDRESS])
 def test_what_is_typed_just_before_one_leaves_is_there_when_one_goes_back(page: Page, lab: Lab, leave: str) -> None:
     page.goto("/")
@@ -72,20 +65,4 @@ def test_what_is_typed_just_before_one_leaves_is_there_when_one_goes_back(page: 
     expect(page).to_have_url(re.compile("/models$"))
     go_back(page)
     expect(page).to_have_url(re.compile(r"/\?q=abc$"))
-    expect(field).to_have_value("abc")
-
-
-#: Somebody else has signed in by another window, so the page loads itself anew.
-OTHER_USER = """
-    localStorage.setItem("viewer.user", JSON.stringify("other"));
-    dispatchEvent(new StorageEvent("storage", { key: "viewer.user" }))
-"""
-
-
-def test_what_is_typed_just_before_the_page_loads_itself_anew_stays(page: Page, lab: Lab) -> None:
-    page.goto("/")
-    field = page.get_by_label("Search projects")
-    expect(field).to_be_visible()
-    with page.expect_event("load"):
-        type_and(field, "abc", OTHER_USER)
     expect(field).to_have_value("abc")

@@ -13,7 +13,7 @@ import { join } from "node:path";
 import { Window } from "happy-dom";
 
 import { Clock } from "./clock";
-import { allOf, click, fill, nameOf, press, textOf } from "./screen";
+import { allOf, click, fill, FOCUSABLE, nameOf, press, textOf } from "./screen";
 import type { FakeServer, Held } from "./server";
 
 const ORIGIN = "http://server";
@@ -133,6 +133,7 @@ export class Page {
   }
 
   async press(...keys: string[]): Promise<void> {
+    await this.#drawn(); // what has just come listens after it was drawn
     for (const key of keys) {
       press(this.document, key);
       await this.#drawn();
@@ -356,6 +357,12 @@ function layOut(window: Window, later: (run: () => void) => void): void {
     },
     hidePopover(this: HTMLElement) {
       toggle.call(this, false);
+    },
+  });
+  Object.assign(window.HTMLDialogElement.prototype, {
+    showModal(this: HTMLDialogElement) {
+      this.setAttribute("open", "");
+      (this.querySelector<HTMLElement>("[autofocus]") ?? this.querySelector<HTMLElement>(FOCUSABLE))?.focus();
     },
   });
 }

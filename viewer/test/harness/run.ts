@@ -1,6 +1,7 @@
 /** A server with one run, which its pages show and change. */
 
-import { FakeServer, Refusal } from "./server";
+import type { Page } from "./page";
+import { FakeServer } from "./server";
 
 export interface Run {
   id: string;
@@ -12,13 +13,15 @@ export interface Run {
 }
 
 export const RUN = "/projects/p/tasks/t";
+/** What a run has that has a parent. */
+export const PARENT = { parent: { id: "parent", name: "the parent", project: "p" } };
 
 /** Parameters of the section Args. */
 export function parameters(values: Readonly<Record<string, string>>): Record<string, any> {
   return { Args: Object.fromEntries(Object.entries(values).map(([name, value]) => [name, { section: "Args", name, value }])) };
 }
 
-/** A server with the run `t` in the project `p`, a draft if nothing else is said. */
+/** A server with the run `t` in the project `p`, a draft if nothing else is said, and one that may be its parent. */
 export function serverOf(fields: Partial<Run> = {}): { server: FakeServer; run: Run } {
   const run: Run = { id: "t", name: "mine", type: "training", status: "created", project: { id: "p", name: "P" }, tags: [], ...fields };
   const edited = ({ body }: { body: Record<string, any> }): object => {
@@ -32,8 +35,9 @@ export function serverOf(fields: Partial<Run> = {}): { server: FakeServer; run: 
   };
   const server: FakeServer = new FakeServer({
     "tasks.get_all_ex": ({ body }) => {
-      if (!body["id"]?.includes("t")) return { tasks: [] };
-      return { tasks: [structuredClone(run)] };
+      const [id] = body["id"] ?? [];
+      if (id === "t") return { tasks: [structuredClone(run)] };
+      return { tasks: id === "parent" ? [{ ...run, id, name: "the parent", parent: null }] : [] };
     },
     "tasks.update": edited,
     "tasks.update_tags": ({ body }) => {
@@ -77,9 +81,15 @@ export function serverOf(fields: Partial<Run> = {}): { server: FakeServer; run: 
     "projects.get_all_ex": () => ({ projects: [] }),
     "organization.get_tags": () => ({ tags: [] }),
     "models.get_all": () => ({ models: [] }),
+    "models.get_all_ex": () => ({ models: [] }),
+    "reports.get_all_ex": () => ({ tasks: [] }),
     "events.get_multi_task_metrics": () => ({ metrics: [] }),
   });
   return { server, run };
 }
 
-export { Refusal };
+/** Choose an action from the menu of the run. */
+export async function choose(page: Page, action: string): Promise<void> {
+  await page.click("button", "Actions");
+  await page.click("menuitem", action);
+}

@@ -25,7 +25,8 @@ const ROLES: Readonly<Record<string, string>> = {
   status: "[role=status]",
   textbox: "input:not([type]):not([list]), input[type=text]:not([list]), input[type=password], textarea",
 };
-const FOCUSABLE = "a[href], button, input, select, textarea, [tabindex]";
+/** What the focus may be on. */
+export const FOCUSABLE = "a[href], button, input, select, textarea, [tabindex]";
 
 /** The name of an element, as a screen reader says it. */
 export function nameOf(element: Element): string {

@@ -26,20 +26,39 @@ export class Refusal extends Error {
 
 /** A question that waits for its answer. */
 export class Held {
+  /** Whether the page has given the question up before it was answered. */
+  isGivenUp = false;
+  #isOver = false;
+
   constructor(
     readonly question: Question,
-    readonly given: AbortSignal | null,
-    /** Answer as the server does, as things are now. */
-    readonly answer: () => void,
-    /** Answer as the server does that refuses a change. */
-    readonly refuse: (reason: string) => void,
-    /** There is no answer, as if there was no network. */
-    readonly fail: () => void,
-  ) {}
+    signal: AbortSignal | null,
+    private readonly said: () => Response,
+    private readonly resolve: (response: Response) => void,
+    private readonly reject: (error: Error) => void,
+  ) {
+    signal?.addEventListener("abort", () => {
+      this.isGivenUp ||= !this.#isOver;
+      reject(signal.reason as Error);
+    });
+  }
 
-  /** Whether the page has given the question up. */
-  get isGivenUp(): boolean {
-    return this.given?.aborted ?? false;
+  /** Answer as the server does, as things are now. */
+  answer(): void {
+    this.#isOver = true;
+    this.resolve(this.said());
+  }
+
+  /** Answer as the server does that refuses a change. */
+  refuse(reason: string): void {
+    this.#isOver = true;
+    this.resolve(refusal(new Refusal(400, reason)));
+  }
+
+  /** There is no answer, as if there was no network. */
+  fail(): void {
+    this.#isOver = true;
+    this.reject(new TypeError("no network"));
   }
 }
 
@@ -129,14 +148,10 @@ export class FakeServer {
     const question: Question = { name, body, query };
     this.asked.push(question);
     const held = this.#held.get(name);
-    const given = options.signal ?? null;
     return new Promise((resolve, reject) => {
-      const fail = (): void => reject(new TypeError("no network"));
-      given?.addEventListener("abort", () => reject(given.reason as Error));
-      const answer = (): void => resolve(this.#answerTo(question));
-      const refuse = (reason: string): void => resolve(refusal(new Refusal(400, reason)));
-      if (held) held.push(new Held(question, given, answer, refuse, fail));
-      else answer();
+      const one = new Held(question, options.signal ?? null, () => this.#answerTo(question), resolve, reject);
+      if (held) held.push(one);
+      else one.answer();
     });
   }
 
