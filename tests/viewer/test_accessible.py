@@ -14,6 +14,8 @@ from tests.longer import beyond
 from tests.viewer.browser import frames_pass
 from tests.viewer.lab import Lab
 
+pytestmark = pytest.mark.check
+
 _RUN = """
 ([rules]) => axe.run(document, {
   resultTypes: ["violations"],

@@ -8,6 +8,7 @@ from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import httpx
+import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
 from tests.harness import Served
@@ -58,11 +59,13 @@ def test_the_log_is_shown_narrowed_and_downloaded(page: Page, server: Served, tm
     expect(page.get_by_label("User, by name or id")).to_have_value("nobody")
 
 
+@pytest.mark.check
 def test_what_the_server_does_by_itself_is_said_to_be_done_by_it(page: Page) -> None:
     page.goto("/settings/audit?action=server.start")
     expect(page.locator("tbody tr").first.get_by_role("rowheader")).to_have_text("the server")
 
 
+@pytest.mark.check
 def test_a_name_of_two_words_can_be_typed_at_any_pace(page: Page) -> None:
     page.goto("/settings/audit")
     field = page.get_by_label("User, by name or id")
@@ -73,6 +76,7 @@ def test_a_name_of_two_words_can_be_typed_at_any_pace(page: Page) -> None:
     expect(field).to_have_value("Ada Lovelace")
 
 
+@pytest.mark.check
 def test_lines_that_are_older_than_those_of_one_answer_are_reached(page: Page, server: Served) -> None:
     server.call("tasks.delete", {"task": server.call("tasks.create", {"name": "run", "type": "training"})["id"]})
     newest = {"time": "2026-11-24T15:02:11.484Z", "action": "tasks.edit", "code": 200, "times": 1}
@@ -97,12 +101,14 @@ def test_lines_that_are_older_than_those_of_one_answer_are_reached(page: Page, s
     expect(page).to_have_url(re.compile(r"action=tasks\.e$"))
 
 
+@pytest.mark.check
 def test_a_time_that_is_none_is_said(page: Page, faults: Faults) -> None:
     faults.allow(r"status of 400 .*since=yesterday")
     page.goto("/settings/audit?since=yesterday")
     expect(page.get_by_role("main")).to_contain_text("since: ")
 
 
+@pytest.mark.check
 def test_who_is_no_admin_sees_nothing_of_it(browser: Browser, server: Served, faults: Faults) -> None:
     user = server.call("auth.create_user", {"name": "plain", "email": "plain", "company": "", "role": "user"})["id"]
     faults.allow(r"status of 403 .*/data/audit\.json")

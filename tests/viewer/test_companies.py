@@ -19,6 +19,8 @@ from tests.longer import beyond
 from tests.viewer.browser import DESKTOP, Faults, opened_page, require_pages
 from tests.viewer.lab import Lab
 
+pytestmark = pytest.mark.check
+
 #: What only the company of the lab may read.
 OURS = re.compile("resnet|vit-|Vision|Detection|Language|coco|nightly|Which model|Our view|tokenizer|adamw")
 NOTHING = "0" * 32

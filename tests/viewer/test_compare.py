@@ -43,6 +43,7 @@ def test_curves_of_all_runs_lie_over_each_other(page: Page, lab: Lab) -> None:
     expect(chart).not_to_have_attribute("aria-label", re.compile("vit-large"))
 
 
+@pytest.mark.check
 def test_a_group_is_one_curve(page: Page, lab: Lab) -> None:
     page.goto(compare(lab))
     page.get_by_label("Group").select_option(label="optimizer")
@@ -72,6 +73,7 @@ def test_a_group_is_a_range_of_a_parameter(page: Page, server: Served) -> None:
     expect(page.get_by_label("Ranges")).to_have_count(0)
 
 
+@pytest.mark.check
 def test_a_spike_of_one_run_is_seen_in_its_group_and_zoomed_to(page: Page, server: Served) -> None:
     project = server.call("projects.create", {"name": "Spikes", "description": ""})["id"]
     ids = []
@@ -110,6 +112,7 @@ def test_results_are_a_table_with_the_best_marked(page: Page, lab: Lab) -> None:
     expect(table.locator("thead")).to_contain_text("epochs")
 
 
+@pytest.mark.check
 def test_what_is_best_is_turned_round(page: Page, lab: Lab) -> None:
     page.goto(compare(lab, tab="table", number="min", sort="min:loss/train"))
     best = page.get_by_role("grid").locator("tbody tr")
@@ -122,6 +125,7 @@ def test_what_is_best_is_turned_round(page: Page, lab: Lab) -> None:
     expect(best.last.locator("[data-best]").filter(has_text="Best:")).to_have_count(1)
 
 
+@pytest.mark.check
 def test_what_has_no_known_direction_has_no_best(page: Page, lab: Lab) -> None:
     page.goto(compare(lab, tab="table", only="gpu_0"))
     grid = page.get_by_role("grid")
@@ -145,6 +149,7 @@ def test_only_what_differs_is_shown(page: Page, lab: Lab) -> None:
     expect(table).not_to_contain_text("Commit")
 
 
+@pytest.mark.check
 def test_texts_are_compared_line_by_line(page: Page, lab: Lab) -> None:
     page.goto(compare(lab, ["resnet-50", "vit-base"], tab="differences"))
     page.locator('[data-row="Configuration/model"]').get_by_role("button", name="Compare lines").first.click()
@@ -159,6 +164,7 @@ def test_texts_are_compared_line_by_line(page: Page, lab: Lab) -> None:
     expect(lines).to_have_count(0)
 
 
+@pytest.mark.check
 def test_a_brush_chooses_runs_on_all_tabs(page: Page, lab: Lab) -> None:
     page.goto(compare(lab, tab="parallel"))
     zone = page.locator('[data-axis="hyperparams.Args/lr"]')
@@ -196,6 +202,7 @@ def test_brushes_and_runs_are_reached_by_keys(page: Page, lab: Lab) -> None:
     expect(page.get_by_role("heading", level=1)).to_have_text(name)
 
 
+@pytest.mark.check
 def test_a_rectangle_in_the_scatter_chooses_runs(page: Page, lab: Lab) -> None:
     page.goto(compare(lab, tab="scatter", across="hyperparams.Args/lr", up="max:accuracy/top 1"))
     plot = page.get_by_role("group", name="accuracy/top 1 over lr")
@@ -227,6 +234,7 @@ def test_the_base_run_is_chosen_and_runs_come_and_go(page: Page, lab: Lab) -> No
     expect(head).to_have_count(4)
 
 
+@pytest.mark.check
 def test_addresses_of_clearml_lead_here(page: Page, lab: Lab) -> None:
     ids = f"{lab.tasks['resnet-50']},{lab.tasks['vit-base']}"
     page.goto(f"/projects/{lab.project}/compare-experiments;ids={ids}/hyper-params/graph")
@@ -234,6 +242,7 @@ def test_addresses_of_clearml_lead_here(page: Page, lab: Lab) -> None:
     expect(page).to_have_url(re.compile(f"/compare\\?tasks={ids}&tab=parallel"))
 
 
+@pytest.mark.check
 def test_a_filter_takes_the_place_of_ids_and_stays_live(page: Page, server: Served) -> None:
     project = server.call("projects.create", {"name": "Filtered", "description": ""})["id"]
     make = {"project": project, "type": "training"}
@@ -251,6 +260,7 @@ def test_a_filter_takes_the_place_of_ids_and_stays_live(page: Page, server: Serv
     expect(page.get_by_text("Live", exact=True)).to_be_visible()
 
 
+@pytest.mark.check
 def test_a_running_run_moves(page: Page, server: Served, lab: Lab) -> None:
     task = server.call("tasks.create", {"name": "moving", "project": lab.projects["Language"], "type": "training"})[
         "id"
@@ -281,6 +291,7 @@ def many(request: pytest.FixtureRequest, server: Served) -> list[str]:
     return ids
 
 
+@pytest.mark.check
 def test_many_runs(page: Page, many: list[str]) -> None:
     page.goto(f"/projects/*/compare?tasks={','.join(many)}")
     expect(page.get_by_role("heading", level=1)).to_have_text(f"Compare {len(many):,} runs")
@@ -330,6 +341,7 @@ def test_plots_are_side_by_side_at_one_iteration(page: Page, lab: Lab, twin: str
     expect(page.get_by_role("region", name="confusion")).to_contain_text("Without: twin")
 
 
+@pytest.mark.check
 def test_images_are_side_by_side_at_one_iteration(page: Page, lab: Lab, twin: str) -> None:
     page.goto(f"/projects/*/compare?tasks={lab.run},{twin}&tab=images&iter=220")
     first = page.get_by_role("figure", name="samples / input of resnet-50")
@@ -345,6 +357,7 @@ def test_images_are_side_by_side_at_one_iteration(page: Page, lab: Lab, twin: st
     expect(page.get_by_role("dialog")).to_have_count(0)
 
 
+@pytest.mark.check
 def test_without_runs_the_page_says_what_to_do(page: Page, lab: Lab) -> None:
     page.goto(f"/projects/{lab.project}/compare")
     expect(page.get_by_role("heading", name="No runs are selected")).to_be_visible()
@@ -352,6 +365,7 @@ def test_without_runs_the_page_says_what_to_do(page: Page, lab: Lab) -> None:
     expect(page.get_by_role("heading", name="None of these runs is there any more")).to_be_visible()
 
 
+@pytest.mark.check
 def test_names_of_users_are_text(page: Page, server: Served, lab: Lab) -> None:
     name = "<img src=x onerror=alert(1)>"
     lr = {"section": "Args", "name": name, "value": name, "type": "str"}

@@ -110,6 +110,7 @@ TABS = {
 }
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("tab", beyond(["Scalars", "Console"], TABS))
 def test_a_tab_that_could_not_be_asked_for_comes_when_the_server_is_back(
     page: Page, server: Served, lab: Lab, faults: Faults, tab: str
@@ -124,6 +125,7 @@ def test_a_tab_that_could_not_be_asked_for_comes_when_the_server_is_back(
     expect(page.get_by_role("alert")).to_have_count(0)
 
 
+@pytest.mark.check
 def test_a_stream_that_falls_silent_is_lost(told: Page, talkative: tuple[Served, Lab]) -> None:
     (server, lab), page = talkative, told
     said = heard_by(page)
@@ -144,6 +146,7 @@ def test_a_stream_that_falls_silent_is_lost(told: Page, talkative: tuple[Served,
     live(page)
 
 
+@pytest.mark.check
 def test_the_projects_wait_for_their_answer_however_long_it_takes(told: Page, talkative: tuple[Served, Lab]) -> None:
     (server, _), page = talkative, told
     said = heard_by(page)
@@ -187,6 +190,7 @@ def test_a_page_that_follows_nothing_comes_when_the_server_is_back(
     expect(page.get_by_role("link", name="resnet-50 weights")).to_be_visible()
 
 
+@pytest.mark.check
 def test_a_page_whose_script_could_not_be_loaded_comes_when_the_server_is_back(
     page: Page, server: Served, lab: Lab, faults: Faults
 ) -> None:
@@ -201,6 +205,7 @@ def test_a_page_whose_script_could_not_be_loaded_comes_when_the_server_is_back(
     expect(page.get_by_role("link", name="resnet-50 weights")).to_be_visible(timeout=PATIENCE)
 
 
+@pytest.mark.check
 def test_what_changed_while_the_server_was_away_is_shown(page: Page, server: Served, lab: Lab, faults: Faults) -> None:
     task = made(server, lab)
     show(page, lab, task)
@@ -210,6 +215,7 @@ def test_what_changed_while_the_server_was_away_is_shown(page: Page, server: Ser
     expect(page.get_by_role("region", name="Comment")).to_contain_text("It is back.", timeout=PATIENCE)
 
 
+@pytest.mark.check
 def test_one_question_that_finds_no_server_is_asked_again(page: Page, lab: Lab, faults: Faults) -> None:
     faults.allow("ERR_FAILED")
     page.route("**/models.get_all_ex", lambda route: route.abort(), times=1)
@@ -217,6 +223,7 @@ def test_one_question_that_finds_no_server_is_asked_again(page: Page, lab: Lab, 
     expect(page.get_by_role("link", name="resnet-50 weights")).to_be_visible()
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(
     "tab", beyond(["overview", "scalars"], ["overview", "scalars", "system", "plots", "images", "console"])
 )
@@ -233,6 +240,7 @@ def test_a_run_that_is_deleted_while_it_is_looked_at(
     expect(page.get_by_text("Connection lost")).to_have_count(0)
 
 
+@pytest.mark.check
 def test_a_run_that_is_deleted_while_the_server_is_lost(page: Page, server: Served, lab: Lab, faults: Faults) -> None:
     faults.allow("status of 40[04]|ERR_FAILED|ERR_INTERNET_DISCONNECTED")
     task = made(server, lab, "")
@@ -245,6 +253,7 @@ def test_a_run_that_is_deleted_while_the_server_is_lost(page: Page, server: Serv
     expect(page.get_by_text("Connection lost")).to_have_count(0)
 
 
+@pytest.mark.check
 def test_a_run_that_there_is_not(page: Page, lab: Lab) -> None:
     page.goto("/projects/*/tasks/0815/scalars")
     expect(page.get_by_role("heading", name="There is no run 0815")).to_be_visible()
@@ -253,6 +262,7 @@ def test_a_run_that_there_is_not(page: Page, lab: Lab) -> None:
     expect(page.get_by_text("Connection lost")).to_have_count(0)
 
 
+@pytest.mark.check
 def test_a_server_that_stops_in_order_is_come_back_to(page: Page, server: Served, lab: Lab, faults: Faults) -> None:
     faults.allow(NO_SERVER + "|answer: 503|status of 503")
     show(page, lab, lab.run)
@@ -262,6 +272,7 @@ def test_a_server_that_stops_in_order_is_come_back_to(page: Page, server: Served
     live(page)
 
 
+@pytest.mark.check
 def test_a_page_whose_login_has_ended_asks_for_another(
     told: Page, talkative: tuple[Served, Lab], faults: Faults
 ) -> None:
@@ -274,6 +285,7 @@ def test_a_page_whose_login_has_ended_asks_for_another(
     assert "/sign-in?next=" in told.url
 
 
+@pytest.mark.check
 def test_a_computer_that_slept_asks_again(page: Page, lab: Lab) -> None:
     page.clock.install()
     show(page, lab, lab.run)
@@ -291,6 +303,7 @@ HIDE = """hidden => {
 }"""
 
 
+@pytest.mark.check
 def test_a_hidden_tab_asks_for_nothing_and_is_up_to_date_when_it_is_seen(
     browser: Browser, page: Page, server: Served, lab: Lab, faults: Faults
 ) -> None:

@@ -86,6 +86,7 @@ def opened(page: Page, address: str) -> Locator:
     return log
 
 
+@pytest.mark.check
 def test_a_long_log_begins_at_its_end_and_is_scrolled_freely(page: Page, long_log: Log) -> None:
     log = opened(page, long_log.address)
     expect(line(page, LINES)).to_be_in_viewport()
@@ -106,6 +107,7 @@ def test_a_long_log_begins_at_its_end_and_is_scrolled_freely(page: Page, long_lo
     assert log.locator("[data-line]").count() < 150
 
 
+@pytest.mark.check
 def test_the_address_leads_back_to_the_line_at_the_top(page: Page, long_log: Log) -> None:
     opened(page, f"{long_log.address}?line=200001")
     assert first_line(page) == 200_001
@@ -113,6 +115,7 @@ def test_the_address_leads_back_to_the_line_at_the_top(page: Page, long_log: Log
     assert first_line(page) == 200_001
 
 
+@pytest.mark.check
 def test_a_search_looks_through_the_whole_log(page: Page, long_log: Log) -> None:
     opened(page, long_log.address)
     page.get_by_label("Search in the log").fill("99999 done")
@@ -145,6 +148,7 @@ def test_a_wrong_expression_is_explained(page: Page, long_log: Log, faults: Any)
     page.get_by_text("1,000 hits", exact=True).wait_for(timeout=SEARCH_PATIENCE)
 
 
+@pytest.mark.check
 def test_a_time_leads_to_its_line_and_a_line_to_the_curves(page: Page, long_log: Log) -> None:
     opened(page, f"{long_log.address}?time={START + 10 * 123_456 - 3}")
     expect(line(page, 123_457)).to_be_in_viewport()
@@ -173,6 +177,7 @@ def test_new_lines_are_followed_only_at_the_end(page: Page, server: Served) -> N
     expect(page.get_by_role("button", name="new lines")).to_have_count(0)
 
 
+@pytest.mark.check
 def test_late_lines_do_not_move_what_is_read(page: Page, server: Served) -> None:
     log = Log(server, "late lines")
     log.add([f"step {n} done" for n in range(500)])
@@ -208,6 +213,7 @@ def test_levels_and_workers_are_filtered_on_the_server(page: Page, server: Serve
     expect(line(page, 31)).to_contain_text("one more")
 
 
+@pytest.mark.check
 def test_a_line_with_breaks_shows_all_its_rows(page: Page, server: Served) -> None:
     log = Log(server, "breaks")
     log.add(
@@ -229,6 +235,7 @@ def test_a_line_with_breaks_shows_all_its_rows(page: Page, server: Served) -> No
     expect(whole.locator("span")).to_have_text("  file\n  red", use_inner_text=True)
 
 
+@pytest.mark.check
 def test_a_line_of_many_rows_is_unfolded_and_folded(page: Page, server: Served) -> None:
     log = Log(server, "many rows")
     log.add(["before", "\n".join(f"row {n} of many" for n in range(1, 5001)), "0%\r50%\r100%", "after"])
@@ -263,6 +270,7 @@ def test_a_hit_leads_to_its_row_in_a_long_line(page: Page, server: Served) -> No
     expect(mark).to_be_in_viewport()
 
 
+@pytest.mark.check
 def test_who_scrolls_on_is_not_led_back_to_a_hit_that_is_found_late(page: Page, server: Served) -> None:
     log = Log(server, "late hit")
     rows = [f"row {n}" for n in range(3000)]
@@ -283,6 +291,7 @@ def test_who_scrolls_on_is_not_led_back_to_a_hit_that_is_found_late(page: Page, 
     expect(line(page, 301).get_by_role("button", name="Fewer rows")).to_be_visible()
 
 
+@pytest.mark.check
 def test_what_is_not_answered_is_said(page: Page, server: Served, faults: Faults) -> None:
     faults.allow("ERR_FAILED")
     log = Log(server, "not answered")
@@ -299,6 +308,7 @@ def test_what_is_not_answered_is_said(page: Page, server: Served, faults: Faults
     expect(failures).to_have_count(2)
 
 
+@pytest.mark.check
 def test_more_than_a_thousand_hits_are_copied(page: Page, server: Served) -> None:
     log = Log(server, "many hits")
     log.add([f"step {n} done" for n in range(1200)])
@@ -313,6 +323,7 @@ def test_more_than_a_thousand_hits_are_copied(page: Page, server: Served) -> Non
     assert str(page.evaluate("navigator.clipboard.readText()")).count("\n") == 1200
 
 
+@pytest.mark.check
 def test_chosen_lines_are_copied_whole(page: Page, server: Served) -> None:
     log = Log(server, "copied")
     long = "word " * 10_000 + "end"
@@ -329,6 +340,7 @@ def test_chosen_lines_are_copied_whole(page: Page, server: Served) -> None:
     expect(page.get_by_text("Copied 3 lines; of long ones the first 200,000 characters")).to_be_visible()
 
 
+@pytest.mark.check
 def test_a_slow_expression_does_not_stop_the_page(page: Page, server: Served) -> None:
     log = Log(server, "slow expression")
     log.add(["a" * 200_000, "loss=3 " + "c" * 50_000 + " loss=4", *("a" * 2000 for _ in range(200))])
@@ -344,6 +356,7 @@ def test_a_slow_expression_does_not_stop_the_page(page: Page, server: Served) ->
     expect(page.get_by_text("0 hits · not marked in their rows")).to_be_visible()
 
 
+@pytest.mark.check
 def test_progress_bars_are_folded(page: Page, server: Served) -> None:
     log = Log(server, "bars")
     bars = [f"train: {n}%|{'█' * (n // 10)}| {n}/100 [00:01<00:09, 9.9it/s]" for n in range(101)]
@@ -389,6 +402,7 @@ def test_progress_bars_are_no_errors(page: Page, server: Served) -> None:
     expect(page.locator("[data-line]")).to_have_count(3)
 
 
+@pytest.mark.check
 def test_long_lines_are_read_sideways_or_wrapped(page: Page, server: Served) -> None:
     log = Log(server, "long lines")
     end = "the end of a long line"
@@ -413,6 +427,7 @@ def test_long_lines_are_read_sideways_or_wrapped(page: Page, server: Served) -> 
     expect(line(page, 102)).to_be_in_viewport()
 
 
+@pytest.mark.check
 def test_colours_of_terminals(page: Page, server: Served) -> None:
     log = Log(server, "colours")
     log.add(["\x1b[31mred\x1b[0m plain \x1b[38;2;1;2;3mown\x1b[0m", "\x1b[1mgoes on", "here\x1b[0m not here"])
@@ -423,6 +438,7 @@ def test_colours_of_terminals(page: Page, server: Served) -> None:
     expect(line(page, 3).locator("bdi span")).to_have_css("font-weight", "700")
 
 
+@pytest.mark.check
 def test_hostile_lines_run_and_change_nothing(page: Page, server: Served) -> None:
     log = Log(server, "hostile")
     hostile = [
@@ -461,6 +477,7 @@ def test_hostile_lines_run_and_change_nothing(page: Page, server: Served) -> Non
     assert page.title().startswith("hostile")
 
 
+@pytest.mark.check
 def test_a_run_without_a_log_says_so(page: Page, server: Served) -> None:
     log = Log(server, "no log")
     page.goto(log.address)

@@ -15,6 +15,8 @@ from tests.harness import Served, served
 from tests.viewer.browser import DESKTOP, Faults, opened_page, require_pages
 from tests.viewer.lab import Lab, fill
 
+pytestmark = pytest.mark.check
+
 
 @pytest.fixture(scope="module")
 def on_engines(

@@ -19,6 +19,8 @@ from tests.viewer.ears import Ears, listening
 from tests.viewer.lab import Lab, upload
 from tests.viewer.media import image, run_with
 
+pytestmark = pytest.mark.check
+
 #: What a report runs to reach `{host}`: they leave its document where it is.
 QUIET = {
     "fetch": "fetch('http://{host}/', {mode: 'no-cors', keepalive: true})",

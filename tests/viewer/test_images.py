@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from tests.harness import Served
@@ -66,6 +67,7 @@ def test_the_viewer_is_driven_by_keys_and_has_an_address(page: Page, lab: Lab) -
     expect(page).not_to_have_url(re.compile("view="))
 
 
+@pytest.mark.check
 def test_iterations_are_shown_side_by_side(page: Page, lab: Lab) -> None:
     page.goto(lab.at("resnet-50", "images"))
     page.get_by_role("checkbox", name="Iterations side by side").check()
@@ -73,6 +75,7 @@ def test_iterations_are_shown_side_by_side(page: Page, lab: Lab) -> None:
     expect(strip.get_by_role("figure")).to_have_text(["300", "200", "100"])
 
 
+@pytest.mark.check
 def test_pictures_that_come_while_one_looks_are_shown(page: Page, server: Served, lab: Lab) -> None:
     url = upload(server, "live/1.png", png(20, 20, (1, 2, 3)))
     task, address = run_with(server, lab, image("live", "a", url, 1))
@@ -84,6 +87,7 @@ def test_pictures_that_come_while_one_looks_are_shown(page: Page, server: Served
     loaded(page, "live/a@2", 30)
 
 
+@pytest.mark.check
 def test_files_that_were_written_over_are_shown_at_their_last_iteration_only(
     page: Page, server: Served, lab: Lab
 ) -> None:
@@ -94,6 +98,7 @@ def test_files_that_were_written_over_are_shown_at_their_last_iteration_only(
     expect(strip.get_by_role("figure")).to_have_text(["4", "3"])
 
 
+@pytest.mark.check
 def test_what_cannot_be_shown_is_explained(page: Page, server: Served, lab: Lab, faults: Faults) -> None:
     faults.allow(r"status of 404")
     _, address = run_with(
@@ -112,6 +117,7 @@ def test_what_cannot_be_shown_is_explained(page: Page, server: Served, lab: Lab,
     expect(page.get_by_role("figure", name="far/gone@0")).to_contain_text("It is not on this server, or was deleted")
 
 
+@pytest.mark.check
 def test_html_runs_only_in_a_frame_that_reaches_nothing(page: Page, server: Served, lab: Lab, faults: Faults) -> None:
     faults.allow(r"policy|Content Security Policy|Unsafe attempt|Blocked opening|sandboxed")
     url = upload(server, "reports/page.html", HTML.encode())
@@ -129,6 +135,7 @@ def test_html_runs_only_in_a_frame_that_reaches_nothing(page: Page, server: Serv
     expect(page.get_by_role("dialog")).to_have_count(0)
 
 
+@pytest.mark.check
 def test_names_with_markup_are_text(page: Page, server: Served, lab: Lab) -> None:
     name = "<img src=x onerror=\"document.title='hacked'\">"
     url = upload(server, "names/a.png", png(20, 20, (1, 2, 3)))
@@ -141,6 +148,7 @@ def test_names_with_markup_are_text(page: Page, server: Served, lab: Lab) -> Non
     expect(page).to_have_title("made – Images")
 
 
+@pytest.mark.check
 def test_it_works_on_a_phone(phone: Page, lab: Lab) -> None:
     phone.goto(lab.at("resnet-50", "images"))
     loaded(phone, "samples/input@300", 64)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from tests.harness import Served
@@ -35,6 +36,7 @@ def test_all_of_a_run_is_shown(page: Page, lab: Lab) -> None:
     expect(page).to_have_title("resnet-50 – Overview")
 
 
+@pytest.mark.check
 def test_parameters_are_searched(page: Page, lab: Lab) -> None:
     page.goto(lab.at("resnet-50"))
     region = page.get_by_role("region", name="Parameters")
@@ -49,12 +51,14 @@ def test_an_artifact_of_our_file_server_is_downloaded(page: Page, lab: Lab) -> N
     assert download.value.path().read_bytes() == b'{"recall": 0.85}'
 
 
+@pytest.mark.check
 def test_a_file_in_an_object_store_is_explained(page: Page, server: Served, lab: Lab) -> None:
     artifact = {"key": "index", "type": "custom", "mode": "output", "uri": "s3://data/index.parquet"}
     page.goto(made(server, lab, execution={"artifacts": [artifact]}))
     expect(page.get_by_title("It lies in Amazon S3")).to_contain_text("s3://data/index.parquet")
 
 
+@pytest.mark.check
 def test_a_diff_of_megabytes_is_folded_and_bounded(page: Page, server: Served, lab: Lab) -> None:
     diff = "diff --git a/x b/x\n@@ -1 +1 @@\n" + "".join(f"+line {n} {'x' * 60}\n" for n in range(40_000))
     page.goto(made(server, lab, script={"diff": diff}))
@@ -65,6 +69,7 @@ def test_a_diff_of_megabytes_is_folded_and_bounded(page: Page, server: Served, l
     expect(region).to_contain_text("The first 4,000 of 40,002 lines")
 
 
+@pytest.mark.check
 def test_hostile_texts_are_only_text(page: Page, server: Served, lab: Lab) -> None:
     bad = '<img src=x onerror="alert(1)"><script>alert(2)</script>'
     parameters = {"Args": {"x": {"section": "Args", "name": "x", "value": bad}}}
@@ -85,6 +90,7 @@ def test_hostile_texts_are_only_text(page: Page, server: Served, lab: Lab) -> No
     assert page.locator("a[href^='javascript:']").count() == 0
 
 
+@pytest.mark.check
 def test_the_metrics_follow_a_run(page: Page, server: Served, lab: Lab) -> None:
     task = server.call("tasks.create", {"name": "live", "type": "training", "project": lab.project})["id"]
     server.call("tasks.started", {"task": task})
@@ -115,6 +121,7 @@ def test_the_page_of_a_run_follows_what_others_change(page: Page, server: Served
     expect(page.get_by_role("region", name="Times")).to_contain_text("Ended")
 
 
+@pytest.mark.check
 def test_what_others_change_leaves_alone_what_is_being_written(page: Page, server: Served, lab: Lab) -> None:
     parameters = {"Args": {name: {"section": "Args", "name": name, "value": "1"} for name in ("lr", "seed")}}
     fields = {"name": "mine", "type": "training", "project": lab.project, "hyperparams": parameters}
@@ -138,6 +145,7 @@ def test_what_others_change_leaves_alone_what_is_being_written(page: Page, serve
     expect(region.get_by_role("rowheader")).to_have_text(["clip", "lr", "seed"])
 
 
+@pytest.mark.check
 def test_parent_and_children_lead_to_each_other(page: Page, lab: Lab) -> None:
     page.goto(f"/projects/*/tasks/{lab.tasks['step']}/overview")
     page.get_by_role("link", name="train nightly", exact=True).click()
@@ -146,6 +154,7 @@ def test_parent_and_children_lead_to_each_other(page: Page, lab: Lab) -> None:
     page.get_by_role("heading", name="step", exact=True).wait_for()
 
 
+@pytest.mark.check
 def test_the_overview_on_a_phone_does_not_scroll_sideways(phone: Page, lab: Lab) -> None:
     phone.goto(lab.at("resnet-50"))
     phone.get_by_role("region", name="Packages").wait_for()

@@ -15,6 +15,7 @@ def test_a_run_is_shown_at_the_address_that_the_sdk_prints(page: Page, lab: Lab)
     page.get_by_role("heading", name="resnet-50").wait_for()
 
 
+@pytest.mark.check
 def test_the_page_that_the_sdk_prints_shows_its_run(page: Page, sdk_run: dict[str, str]) -> None:
     page.goto(sdk_run["page"])
     assert page.url.endswith(f"/projects/{sdk_run['project']}/tasks/{sdk_run['task']}/output/log")
@@ -30,6 +31,7 @@ def said(faults: Faults) -> str:
     return ""
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(
     ("script", "fault"),
     [
@@ -56,6 +58,7 @@ def test_what_no_page_may_do_fails_its_test(browser: Browser, server: Served, sc
         faults.check()
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("address", ["/nothing", "/settings/nothing", "/projects/p/nothing"])
 def test_an_address_without_a_page_says_so(page: Page, faults: Faults, address: str) -> None:
     faults.allow(r"status of 404 .*/nothing\)")
@@ -63,6 +66,7 @@ def test_an_address_without_a_page_says_so(page: Page, faults: Faults, address: 
     expect(page.get_by_role("main")).to_contain_text("There is no page at this address")
 
 
+@pytest.mark.check
 def test_the_chosen_tab_is_in_sight_on_a_phone(phone: Page, lab: Lab) -> None:
     for tab in ("Console", "Overview"):
         phone.goto(f"{lab.at('resnet-50')}/{tab.lower()}")
@@ -107,6 +111,7 @@ def giants(server: Served) -> list[str]:
     ]
 
 
+@pytest.mark.check
 def test_names_of_any_length_leave_the_layout_as_it_is(page: Page, phone: Page, giants: list[str]) -> None:
     for one in (page, phone):
         width = one.evaluate("innerWidth")
@@ -120,6 +125,7 @@ def test_names_of_any_length_leave_the_layout_as_it_is(page: Page, phone: Page, 
                 assert box is None or box["height"] < 100, address
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("address", ["/models", "/settings"])
 def test_the_rows_of_a_table_fit_on_a_phone(phone: Page, lab: Lab, address: str) -> None:
     phone.goto(address)

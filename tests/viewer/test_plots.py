@@ -81,6 +81,7 @@ def test_the_slider_goes_over_the_iterations_and_the_address_keeps_it(page: Page
     drawn(page, "confusion / validation")
 
 
+@pytest.mark.check
 def test_one_iteration_of_all_metrics_is_in_the_address(page: Page, server: Served, lab: Lab) -> None:
     _, address = run_with(
         server, lab, *(plot("a", "x", bars(1), n) for n in (10, 20)), *(plot("b", v, bars(2), 20) for v in "xy")
@@ -102,6 +103,7 @@ def test_variants_that_are_older_than_others_are_shown_too(page: Page, server: S
     expect(page.get_by_text("No plot at this iteration: final")).to_be_visible()
 
 
+@pytest.mark.check
 def test_the_large_bundle_is_loaded_for_a_figure_that_needs_it(page: Page, server: Served, lab: Lab) -> None:
     loaded: list[str] = []
     page.on("request", lambda request: loaded.append(request.url))
@@ -148,6 +150,7 @@ def test_figures_off_the_screen_are_given_up(page: Page, server: Served, lab: La
     assert page.locator("iframe[title=Figures]").count() == 1
 
 
+@pytest.mark.check
 def test_a_figure_can_be_used_with_the_mouse(page: Page, lab: Lab) -> None:
     page.goto(lab.at("resnet-50", "plots") + "?q=weights")
     box = drawn(page, "weights / layer 1").bounding_box()
@@ -156,6 +159,7 @@ def test_a_figure_can_be_used_with_the_mouse(page: Page, lab: Lab) -> None:
     expect(frame(page).locator(".hovertext").first).to_be_visible()
 
 
+@pytest.mark.check
 def test_escape_gives_the_keyboard_back_to_the_page(page: Page, lab: Lab) -> None:
     page.goto(lab.at("resnet-50", "plots") + "?q=weights")
     box = drawn(page, "weights / layer 1").bounding_box()
@@ -168,6 +172,7 @@ def test_escape_gives_the_keyboard_back_to_the_page(page: Page, lab: Lab) -> Non
     expect(page.get_by_role("tab", name="Overview")).to_have_attribute("aria-selected", "true")
 
 
+@pytest.mark.check
 def test_a_figure_is_saved_as_picture_and_as_json(page: Page, lab: Lab) -> None:
     page.goto(lab.at("resnet-50", "plots") + "?q=weights")
     drawn(page, "weights / layer 1")
@@ -181,6 +186,7 @@ def test_a_figure_is_saved_as_picture_and_as_json(page: Page, lab: Lab) -> None:
     assert json.loads(download.value.path().read_text())["data"][0]["y"] == [5, 9, 4]
 
 
+@pytest.mark.check
 def test_pictures_of_the_file_server_are_shown_alone_and_in_figures(page: Page, server: Served, lab: Lab) -> None:
     url = upload(server, "plots/orange.png", png(64, 48, (230, 120, 40)))
     source = {"source": url, "xref": "x", "yref": "y", "sizex": 64, "sizey": 48, "x": 0, "y": 48, "layer": "below"}
@@ -198,6 +204,7 @@ def test_pictures_of_the_file_server_are_shown_alone_and_in_figures(page: Page, 
     expect(frame(page).locator("image")).to_have_attribute("href", re.compile("^(data:image/png|blob:)"))
 
 
+@pytest.mark.check
 def test_plots_that_come_while_one_looks_are_shown(page: Page, server: Served, lab: Lab) -> None:
     task, address = run_with(server, lab, plot("live", "bars", bars(1), 1))
     page.goto(f"{address}/plots")
@@ -211,6 +218,7 @@ def test_plots_that_come_while_one_looks_are_shown(page: Page, server: Served, l
     drawn(page, "new / bars")
 
 
+@pytest.mark.check
 def test_hostile_plots_change_nothing_and_run_nothing(page: Page, server: Served, lab: Lab, faults: Faults) -> None:
     faults.allow(r"policy|Content Security Policy|javascript:")  # in the frame: what it forbids
     script = "<img src=x onerror=\"parent.document.title='hacked'\"><script>top.location='http://evil.example'</script>"
@@ -252,6 +260,7 @@ def test_hostile_plots_change_nothing_and_run_nothing(page: Page, server: Served
     assert open_pages(page) == [page]
 
 
+@pytest.mark.check
 def test_the_frame_reaches_nothing_but_its_figures(page: Page, lab: Lab, faults: Faults) -> None:
     faults.allow(r"policy|Content Security Policy|Unsafe attempt|sandboxed|Blocked")
     page.goto(lab.at("resnet-50", "plots") + "?q=weights")
@@ -290,11 +299,13 @@ def test_a_frame_that_was_left_is_replaced(page: Page, lab: Lab, faults: Faults)
     drawn(page, "weights / layer 1")
 
 
+@pytest.mark.check
 def test_a_run_without_plots_says_what_would_be_here(page: Page, lab: Lab) -> None:
     page.goto(lab.at("vit-base", "plots"))
     expect(page.get_by_text("This run has reported no plots")).to_be_visible()
 
 
+@pytest.mark.check
 def test_all_kinds_of_the_sdk_are_shown(page: Page, server: Served, tmp_path: Path) -> None:
     home = tmp_path / "home"
     home.mkdir()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.harness import Served, served
@@ -26,6 +27,7 @@ def test_projects_are_a_tree_with_counts(page: Page, lab: Lab) -> None:
     expect(tree.get_by_role("row", name="Language")).to_have_count(0)
 
 
+@pytest.mark.check
 def test_a_project_is_chosen_by_keys(page: Page, lab: Lab) -> None:
     page.goto("/")
     page.get_by_role("treegrid", name="Projects").get_by_role("link", name="Language", exact=True).wait_for()
@@ -35,6 +37,7 @@ def test_a_project_is_chosen_by_keys(page: Page, lab: Lab) -> None:
     expect(page.get_by_role("grid", name="Runs")).to_be_visible()
 
 
+@pytest.mark.check
 def test_latest_runs_lead_to_their_pages(page: Page, lab: Lab) -> None:
     page.goto("/projects")
     latest = page.get_by_role("complementary", name="Latest runs")
@@ -42,6 +45,7 @@ def test_latest_runs_lead_to_their_pages(page: Page, lab: Lab) -> None:
     page.wait_for_url("**/tasks/**")
 
 
+@pytest.mark.check
 def test_data_sets_and_pipelines_have_pages(page: Page, server: Served, lab: Lab) -> None:
     hidden = {"name": "Vision/.datasets/cats", "system_tags": ["hidden", "dataset"]}
     project = server.call("projects.create", hidden)["id"]
@@ -78,6 +82,7 @@ def test_a_short_address_opens_what_it_stands_for(page: Page, server: Served, la
     expect(page.get_by_role("row", name="Status: completed")).to_be_visible()
 
 
+@pytest.mark.check
 def test_a_short_address_that_is_not_kept(page: Page, lab: Lab, faults: Faults) -> None:
     faults.allow(r"status of 404")
     page.goto("/s/nothing")

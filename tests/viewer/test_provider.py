@@ -18,6 +18,8 @@ from tests.harness import ADMIN_KEY, ADMIN_SECRET, Served, free_ports, served
 from tests.provider.running import CLIENT, SECRET, running_provider
 from tests.viewer.browser import DESKTOP, Faults, opened_page, require_pages
 
+pytestmark = pytest.mark.check
+
 PEOPLE: dict[str, dict[str, Any]] = {
     "ada": {"preferred_username": "ada", "groups": ["people", "bosses"]},
     "grace": {"preferred_username": "Grace", "groups": ["people"]},

@@ -95,6 +95,7 @@ def test_reports_are_listed_and_searched(page: Page, server: Served, lab: Lab) -
     expect(page).to_have_url(f"/reports/{lab.tasks['report']}")
 
 
+@pytest.mark.check
 def test_hostile_markdown_is_text(page: Page, server: Served, faults: Faults) -> None:
     page.goto(f"/reports/{made(server, HOSTILE)}")
     expect(page.get_by_text("<script>document.title")).to_be_visible()
@@ -106,6 +107,7 @@ def test_hostile_markdown_is_text(page: Page, server: Served, faults: Faults) ->
     expect(page).to_have_title("Findings – Report")
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("what", ["report", "model"])
 def test_a_page_of_nothing_says_so_and_leads_on(page: Page, what: str) -> None:
     page.goto(f"/{what}s/nothing")

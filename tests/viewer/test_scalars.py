@@ -123,6 +123,7 @@ def _query(page: Page) -> dict[str, list[str]]:
     return parse_qs(urlsplit(page.url).query)
 
 
+@pytest.mark.check
 def test_a_spike_of_one_point_in_300_000_is_seen_at_once(page: Page, runs: Runs) -> None:
     page.goto(runs.at("spike"))
     page.get_by_text("300,000 points, all extremes shown").wait_for()
@@ -132,6 +133,7 @@ def test_a_spike_of_one_point_in_300_000_is_seen_at_once(page: Page, runs: Runs)
     assert abs((lines["at"] - lines["left"]) / (lines["right"] - lines["left"]) - SPIKE_AT / 300_000) < 0.01
 
 
+@pytest.mark.check
 def test_the_first_and_the_last_point_have_whole_dots(page: Page, server: Served) -> None:
     task = server.call("tasks.create", {"name": "three points", "type": "training"})["id"]
     add(server, scalars(task, "loss", "train", [1.0, 1.0, 1.0], 1_760_000_000_000))
@@ -160,6 +162,7 @@ def test_the_first_and_the_last_point_have_whole_dots(page: Page, server: Served
     assert min(widths) >= max(widths) - 1, widths
 
 
+@pytest.mark.check
 def test_each_chart_is_drawn_once(page: Page, runs: Runs) -> None:
     page.add_init_script(
         """window.drawings = new Map();
@@ -195,6 +198,7 @@ def test_zooming_leads_down_to_single_points_and_back(page: Page, runs: Runs) ->
     expect(page.get_by_role("status").filter(has_text=f"iteration {SPIKE_AT:,}")).to_contain_text("9")
 
 
+@pytest.mark.check
 def test_the_chart_that_is_zoomed_asks_first_and_the_others_follow(page: Page, runs: Runs) -> None:
     asked: list[list[str]] = []
 
@@ -228,6 +232,7 @@ def test_after_all_of_x_was_shown_no_chart_is_first(page: Page, runs: Runs) -> N
     assert {"train/loss", "val/loss"} <= set(_metrics(asked.value.url))
 
 
+@pytest.mark.check
 def test_keys_and_the_wheel_zoom_too(page: Page, runs: Runs) -> None:
     page.goto(runs.at("spike"))
     figure = _figure(page, "loss")
@@ -244,6 +249,7 @@ def test_keys_and_the_wheel_zoom_too(page: Page, runs: Runs) -> None:
     expect(page.get_by_role("status").filter(has_text="iteration")).to_contain_text("train")
 
 
+@pytest.mark.check
 def test_a_click_on_a_spike_leads_to_what_else_happened(page: Page, runs: Runs) -> None:
     page.goto(runs.at("spike", f"?x={SPIKE_AT - 3000}..{SPIKE_AT + 3000}"))
     figure = _figure(page, "loss")
@@ -289,6 +295,7 @@ def test_smoothing_and_the_axis_are_asked_from_the_server(page: Page, runs: Runs
     expect(page).to_have_url(re.compile("axis=curve:"))
 
 
+@pytest.mark.check
 def test_the_address_brings_the_view_back(page: Page, runs: Runs) -> None:
     page.goto(runs.at("several", "?find=loss&smooth=ema:0.9&log=y&axis=relative&trim=1&x=1000..90000"))
     expect(page.get_by_role("figure")).to_have_count(2)
@@ -299,6 +306,7 @@ def test_the_address_brings_the_view_back(page: Page, runs: Runs) -> None:
     page.get_by_text("180 points, all extremes shown").first.wait_for()
 
 
+@pytest.mark.check
 def test_a_loss_that_explodes_is_drawn_on_a_log_axis(page: Page, server: Served, runs: Runs) -> None:
     task = _task(server, runs.project, "exploded")
     # This axis begins at 0.0099, where uPlot's own numbers never end.
@@ -311,6 +319,7 @@ def test_a_loss_that_explodes_is_drawn_on_a_log_axis(page: Page, server: Served,
     expect(page.get_by_role("button", name="log y")).to_have_attribute("aria-pressed", "false")
 
 
+@pytest.mark.check
 def test_names_are_found_by_a_regular_expression(page: Page, runs: Runs) -> None:
     page.goto(runs.at("several"))
     page.get_by_label("Find charts by name").fill("^val|accuracy/b$")
@@ -320,6 +329,7 @@ def test_names_are_found_by_a_regular_expression(page: Page, runs: Runs) -> None
     expect(page).to_have_url(re.compile("find="))
 
 
+@pytest.mark.check
 def test_a_pin_survives(page: Page, runs: Runs) -> None:
     page.goto(runs.at("several"))
     page.get_by_role("button", name="Menu of val/loss").click()
@@ -331,6 +341,7 @@ def test_a_pin_survives(page: Page, runs: Runs) -> None:
     expect(page).to_have_url(re.compile("pin=val/loss"))
 
 
+@pytest.mark.check
 def test_the_crosshair_is_shared(page: Page, runs: Runs) -> None:
     page.goto(runs.at("several", "?find=loss"))
     expect(page.get_by_role("figure")).to_have_count(2)
@@ -359,6 +370,7 @@ def test_charts_appear_and_grow_while_the_run_reports(page: Page, server: Served
     page.get_by_text("7 points, all extremes shown", exact=True).wait_for()
 
 
+@pytest.mark.check
 def test_of_5000_series_only_those_on_screen_exist(page: Page, runs: Runs) -> None:
     page.goto(runs.at("many"))
     page.get_by_role("figure").first.wait_for()
@@ -368,6 +380,7 @@ def test_of_5000_series_only_those_on_screen_exist(page: Page, runs: Runs) -> No
     expect(page.get_by_role("figure")).to_have_count(1)
 
 
+@pytest.mark.check
 def test_a_chart_of_many_variants_shows_some_and_says_so(page: Page, runs: Runs) -> None:
     page.goto(runs.at("wide"))
     page.get_by_text("40 points, all extremes shown").wait_for()
@@ -377,6 +390,7 @@ def test_a_chart_of_many_variants_shows_some_and_says_so(page: Page, runs: Runs)
     page.get_by_text("80 points, all extremes shown").wait_for()
 
 
+@pytest.mark.check
 def test_nan_and_infinities_leave_gaps_and_are_counted(page: Page, runs: Runs) -> None:
     page.goto(runs.at("several", "?find=gaps"))
     page.get_by_text("8 points, all extremes shown, 3 are NaN or infinite").wait_for()
@@ -385,6 +399,7 @@ def test_nan_and_infinities_leave_gaps_and_are_counted(page: Page, runs: Runs) -
     assert "least 1, greatest 5" in label
 
 
+@pytest.mark.check
 def test_hostile_names_are_text(page: Page, runs: Runs) -> None:
     page.goto(runs.at("several"))
     page.get_by_role("heading", name=HOSTILE).wait_for()
@@ -394,6 +409,7 @@ def test_hostile_names_are_text(page: Page, runs: Runs) -> None:
     assert page.title() != "run"
 
 
+@pytest.mark.check
 def test_single_values_are_shown(page: Page, runs: Runs) -> None:
     page.goto(runs.at("several"))
     expect(page.get_by_label("Single values")).to_contain_text("0.93")
@@ -408,6 +424,7 @@ def test_machines_have_a_tab_of_their_own_with_a_moment_marked(page: Page, runs:
     expect(page.get_by_role("figure")).to_have_count(2)
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(("item", "ending"), [("Picture (PNG)", "png"), ("Picture (SVG)", "svg")])
 def test_a_chart_is_saved_as_a_picture(page: Page, runs: Runs, item: str, ending: str) -> None:
     page.goto(runs.at("spike"))
@@ -421,6 +438,7 @@ def test_a_chart_is_saved_as_a_picture(page: Page, runs: Runs, item: str, ending
     assert ending == "png" or b">train</text>" in content
 
 
+@pytest.mark.check
 def test_one_chart_fills_the_page(page: Page, runs: Runs) -> None:
     page.goto(runs.at("several", "?full=val/loss"))
     whole = page.get_by_role("dialog", name="One chart")
@@ -432,6 +450,7 @@ def test_one_chart_fills_the_page(page: Page, runs: Runs) -> None:
     expect(page).not_to_have_url(re.compile(r"[?&]full="))
 
 
+@pytest.mark.check
 def test_leaving_the_page_leaves_nothing_behind(page: Page, runs: Runs) -> None:
     def nodes() -> Any:
         session.send("HeapProfiler.collectGarbage")
@@ -451,6 +470,7 @@ def test_leaving_the_page_leaves_nothing_behind(page: Page, runs: Runs) -> None:
     wait_until(lambda: nodes() <= counts[1] + 50)  # what a page has just left may be in use for a moment
 
 
+@pytest.mark.check
 def test_a_file_that_the_server_cannot_make_says_why(page: Page, runs: Runs, faults: Faults) -> None:
     faults.allow("status of 406")
     words = "This server cannot make .parquet"
@@ -462,6 +482,7 @@ def test_a_file_that_the_server_cannot_make_says_why(page: Page, runs: Runs, fau
     expect(page.get_by_text(words)).to_be_visible()
 
 
+@pytest.mark.check
 def test_an_invalid_expression_is_called_so(page: Page, runs: Runs) -> None:
     page.goto(runs.at("spike", "?find=(a"))
     expect(page.get_by_text("(a is not a valid expression")).to_be_visible()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from playwright.sync_api import Page, Route, expect
 
 from tests.harness import Served
@@ -30,6 +31,7 @@ def test_the_palette_finds_and_opens_by_keys_alone(page: Page, lab: Lab) -> None
     expect(dialog).to_have_count(0)
 
 
+@pytest.mark.check
 def test_the_search_is_in_the_address(page: Page, lab: Lab) -> None:
     page.goto("/search?q=coco")
     expect(page.get_by_role("group", name="Data sets").get_by_role("option")).to_contain_text(["coco"])
@@ -40,6 +42,7 @@ def test_the_search_is_in_the_address(page: Page, lab: Lab) -> None:
     expect(page.get_by_text("Nothing has all words of")).to_be_visible()
 
 
+@pytest.mark.check
 def test_parameters_and_metrics_lead_to_tables_of_runs(page: Page, lab: Lab) -> None:
     page.goto("/search?q=optimizer%3Dsgd")
     found = page.get_by_role("group", name="Parameters and metrics").get_by_role("option")
@@ -56,6 +59,7 @@ def test_parameters_and_metrics_lead_to_tables_of_runs(page: Page, lab: Lab) -> 
     expect(grid.get_by_role("columnheader", name="loss/train")).to_have_attribute("aria-sort", "descending")
 
 
+@pytest.mark.check
 def test_columns_of_all_projects_are_offered(page: Page, lab: Lab) -> None:
     page.goto("/projects/*")
     page.get_by_role("button", name="Columns", exact=True).click()
@@ -64,6 +68,7 @@ def test_columns_of_all_projects_are_offered(page: Page, lab: Lab) -> None:
     expect(dialog.get_by_role("checkbox", name="optimizer")).to_be_visible()
 
 
+@pytest.mark.check
 def test_there_are_ten_of_each_and_more_when_asked(page: Page, server: Served, lab: Lab) -> None:
     for number in range(12):
         server.call("tasks.create", {"name": f"manifold {number}", "type": "training", "project": lab.project})
@@ -75,6 +80,7 @@ def test_there_are_ten_of_each_and_more_when_asked(page: Page, server: Served, l
     page.wait_for_url("**kind=runs**")
 
 
+@pytest.mark.check
 def test_an_older_answer_never_replaces_a_newer_one(page: Page, server: Served, lab: Lab) -> None:
     held: list[Route] = []
 
@@ -105,6 +111,7 @@ def test_the_models_of_a_project(page: Page, lab: Lab) -> None:
     page.get_by_role("heading", name="resnet-50", exact=True).wait_for()
 
 
+@pytest.mark.check
 def test_a_model_is_renamed_and_published(page: Page, server: Served, lab: Lab) -> None:
     made = server.call("models.create", {"name": "m", "uri": "s3://b/m", "project": lab.project, "ready": False})["id"]
     page.goto(f"/projects/{lab.project}/models/{made}")

@@ -58,6 +58,7 @@ def test_a_name_and_a_password_sign_in_and_no_script_reads_the_cookie(visitor: P
     assert (cookie["httpOnly"], cookie["sameSite"], cookie["path"]) == (True, "Lax", "/")
 
 
+@pytest.mark.check
 def test_a_wrong_password_is_said_in_words(visitor: Page) -> None:
     visitor.goto("/sign-in")
     sign_in(visitor, "Zoë", "wrong")
@@ -66,6 +67,7 @@ def test_a_wrong_password_is_said_in_words(visitor: Page) -> None:
     expect(visitor.get_by_label("Password")).to_have_value("")
 
 
+@pytest.mark.check
 def test_what_is_typed_stays_if_the_server_does_not_answer(visitor: Page, faults: Faults) -> None:
     faults.allow("ERR_FAILED")
     for endpoint in ("login.supported_modes", "auth.login"):
@@ -78,6 +80,7 @@ def test_what_is_typed_stays_if_the_server_does_not_answer(visitor: Page, faults
     expect(visitor.get_by_role("button", name="Menu")).to_contain_text("Zoë")
 
 
+@pytest.mark.check
 def test_a_link_signs_in_once_and_leaves_no_secret_in_the_address(visitor: Page, people: Served) -> None:
     link = _link(people)
     visitor.goto(f"/sign-in?next=/search#link={link}")
@@ -89,6 +92,7 @@ def test_a_link_signs_in_once_and_leaves_no_secret_in_the_address(visitor: Page,
     assert "#" not in visitor.url
 
 
+@pytest.mark.check
 def test_too_many_attempts_say_when_to_try_again(visitor: Page, people: Served) -> None:
     own = {"origin": people.api_url}
     for _ in range(10):
@@ -99,6 +103,7 @@ def test_too_many_attempts_say_when_to_try_again(visitor: Page, people: Served) 
     expect(visitor.get_by_role("button", name="Sign in", exact=True)).to_be_disabled()
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("next", ["//evil.example/x", "http://evil.example/", "javascript:alert(1)", "/\\evil.example"])
 def test_after_signing_in_nobody_is_on_another_server(visitor: Page, people: Served, next: str) -> None:
     visitor.goto("/sign-in")
@@ -109,6 +114,7 @@ def test_after_signing_in_nobody_is_on_another_server(visitor: Page, people: Ser
     assert visitor.url == f"{people.api_url}/"
 
 
+@pytest.mark.check
 def test_guests_look_around_without_a_name(visitor: Page) -> None:
     visitor.goto("/sign-in")
     visitor.get_by_role("button", name="Look around as a guest").click()
@@ -133,6 +139,7 @@ def test_signing_out_ends_the_sign_in_and_not_only_the_cookie(visitor: Page, peo
 NOTE_HEARD = 'addEventListener("storage", event => (window.heard = event.newValue ?? "nobody"))'
 
 
+@pytest.mark.check
 def test_signing_out_ends_the_pages_in_other_tabs(visitor: Page, people: Served) -> None:
     visitor.goto("/sign-in")
     sign_in(visitor, ADMIN_KEY, ADMIN_SECRET)
@@ -154,6 +161,7 @@ def test_signing_out_ends_the_pages_in_other_tabs(visitor: Page, people: Served)
     loaded(visitor, "Zoë menu")  # this tab goes on by itself
 
 
+@pytest.mark.check
 def test_pages_in_other_tabs_become_those_of_who_signs_in(visitor: Page, people: Served) -> None:
     visitor.goto("/sign-in")
     sign_in(visitor, ADMIN_KEY, ADMIN_SECRET)
@@ -170,6 +178,7 @@ def test_pages_in_other_tabs_become_those_of_who_signs_in(visitor: Page, people:
     loaded(visitor, "guest menu")
 
 
+@pytest.mark.check
 def test_a_sign_out_that_is_heard_late_ends_nothing(visitor: Page, people: Served) -> None:
     visitor.goto("/sign-in")
     sign_in(visitor, "Zoë", "pässwörd")
@@ -192,6 +201,7 @@ def loaded(page: Page, menu: str) -> None:
     page.wait_for_load_state()
 
 
+@pytest.mark.check
 def test_a_page_that_the_browser_kept_is_not_shown_after_signing_out(
     browser: Browser, people: Served, faults: Faults
 ) -> None:
@@ -210,6 +220,7 @@ def test_a_page_that_the_browser_kept_is_not_shown_after_signing_out(
         expect(page.get_by_role("button", name="admin menu")).to_have_count(0)
 
 
+@pytest.mark.check
 def test_asking_for_the_address_of_a_link_does_not_use_it_up(visitor: Page, people: Served) -> None:
     link = _link(people)
     for method in ("HEAD", "GET"):  # as a chat program does, which also sends what is behind the "#"
@@ -219,6 +230,7 @@ def test_asking_for_the_address_of_a_link_does_not_use_it_up(visitor: Page, peop
     expect(visitor.get_by_role("button", name="Menu")).to_contain_text("admin")
 
 
+@pytest.mark.check
 def test_guests_are_offered_nothing_that_they_may_not_do(visitor: Page, people: Served) -> None:
     project = people.call("projects.create", {"name": "Seen by guests", "description": ""})["id"]
     task = people.call("tasks.create", {"name": "seen", "type": "training", "project": project})["id"]
@@ -235,6 +247,7 @@ def test_guests_are_offered_nothing_that_they_may_not_do(visitor: Page, people: 
     expect(visitor.get_by_role("menuitem")).to_have_count(0)
 
 
+@pytest.mark.check
 def test_data_and_live_changes_are_there_with_the_cookie_alone(page: Page, lab: Lab) -> None:
     page.goto("/search")
     page.get_by_role("button", name="Menu").wait_for()
@@ -247,6 +260,7 @@ def test_data_and_live_changes_are_there_with_the_cookie_alone(page: Page, lab: 
     assert page.evaluate(opened, lab.run) == "open"
 
 
+@pytest.mark.check
 def test_where_a_name_is_enough_no_password_is_asked_for(
     browser: Browser, faults: Faults, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
@@ -265,6 +279,7 @@ def test_where_a_name_is_enough_no_password_is_asked_for(
         assert [user["name"] for user in server.call("users.get_all")["users"]].count("Grace") == 1
 
 
+@pytest.mark.check
 def test_whom_a_proxy_has_signed_in_sees_no_sign_in_page(
     browser: Browser, faults: Faults, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

@@ -11,6 +11,8 @@ from playwright.sync_api import Page
 from apiserver.resources import path
 from tests.viewer.lab import Lab
 
+pytestmark = pytest.mark.check
+
 #: Bytes of the scripts and styles that one page loads, gzipped.
 MOST = 121 * 1024
 

@@ -48,6 +48,7 @@ def shown(page: Page, count: int = 3) -> list[str]:
     return [text.strip() for text in links.all_inner_texts()[:count]]
 
 
+@pytest.mark.check
 def test_any_row_is_scrolled_to(page: Page, many: str) -> None:
     page.goto(f"/projects/{many}?sort=name")
     grid = page.get_by_role("grid", name="Runs")
@@ -63,6 +64,7 @@ def test_any_row_is_scrolled_to(page: Page, many: str) -> None:
     assert grid.get_by_role("row").count() < 150
 
 
+@pytest.mark.check
 def test_only_rows_that_come_into_sight_or_change_are_drawn(page: Page, many: str) -> None:
     page.goto(f"/projects/{many}?sort=name&cols=name,status")
     grid = page.get_by_role("grid", name="Runs")
@@ -86,6 +88,7 @@ def test_only_rows_that_come_into_sight_or_change_are_drawn(page: Page, many: st
     assert row.evaluate("row => row.drawn") > 0
 
 
+@pytest.mark.check
 def test_names_stay_in_sight_while_columns_are_scrolled(page: Page, many: str) -> None:
     page.set_viewport_size({"width": 800, "height": 600})
     page.goto(f"/projects/{many}?sort=name")
@@ -144,6 +147,7 @@ def test_typed_filters(page: Page, lab: Lab) -> None:
     expect(grid.get_by_role("link", name="running now")).to_be_visible()
 
 
+@pytest.mark.check
 def test_search_finds_nothing_and_says_so(page: Page, lab: Lab) -> None:
     page.goto(f"/projects/{lab.project}")
     page.get_by_role("searchbox", name="Search runs").fill("vit")
@@ -153,6 +157,7 @@ def test_search_finds_nothing_and_says_so(page: Page, lab: Lab) -> None:
     expect(page.get_by_role("link", name="broken")).to_be_visible()
 
 
+@pytest.mark.check
 def test_groups_open_and_close(page: Page, many: str) -> None:
     page.goto(f"/projects/{many}?group=tags&sort=name")
     table = page.get_by_role("treegrid", name="Runs")
@@ -183,6 +188,7 @@ def test_columns_are_chosen_and_a_curve_is_drawn(page: Page, lab: Lab) -> None:
     assert curve.evaluate(pixels)
 
 
+@pytest.mark.check
 def test_metrics_and_variants_may_have_slashes(page: Page, server: Served, few: tuple[str, list[str]]) -> None:
     project, (one, two, _) = few
     add(server, scalars(one, "loss/train", "top1", [5.0, 7.0], 1_700_000_000_000))
@@ -226,6 +232,7 @@ def test_usual_columns_have_metrics_and_parameters(page: Page, lab: Lab) -> None
     assert heads.count() == 3
 
 
+@pytest.mark.check
 def test_rows_are_marked_and_the_address_keeps_it(page: Page, lab: Lab) -> None:
     page.goto(f"/projects/{lab.project}?sub=0&sort=name")
     page.get_by_role("checkbox", name="Select vit-large").click()
@@ -247,6 +254,7 @@ def test_rows_are_marked_and_the_address_keeps_it(page: Page, lab: Lab) -> None:
     expect(table.get_by_role("link", name="broken")).to_be_visible()
 
 
+@pytest.mark.check
 def test_a_row_is_marked_from_its_own_menu(page: Page, lab: Lab) -> None:
     page.goto(f"/projects/{lab.project}?sub=0&sort=name")
     row = page.get_by_role("row", name="vit-large")
@@ -260,6 +268,7 @@ def test_a_row_is_marked_from_its_own_menu(page: Page, lab: Lab) -> None:
     page.wait_for_url("**hide=**")
 
 
+@pytest.mark.check
 def test_keys_move_and_select(page: Page, lab: Lab) -> None:
     page.goto(f"/projects/{lab.project}?sub=0&sort=name")
     expect(page.get_by_role("link", name="broken")).to_be_visible()
@@ -276,6 +285,7 @@ def test_keys_move_and_select(page: Page, lab: Lab) -> None:
     page.wait_for_url("**/tasks/**")
 
 
+@pytest.mark.check
 def test_the_active_row_stays_the_same_run_while_others_come(
     page: Page, server: Served, few: tuple[str, list[str]]
 ) -> None:
@@ -300,6 +310,7 @@ def test_the_active_row_stays_the_same_run_while_others_come(
     expect(active).to_contain_text("two")
 
 
+@pytest.mark.check
 def test_all_that_match_are_selected(page: Page, many: str) -> None:
     conditions = quote(json.dumps([["hyperparams.Args/lr", "<", 2]]))
     page.goto(f"/projects/{many}?where={conditions}")
@@ -335,6 +346,7 @@ def test_many_runs_are_tagged_and_archived(page: Page, few: tuple[str, list[str]
     expect(page.get_by_text("Archived 1 run")).to_be_visible()
 
 
+@pytest.mark.check
 def test_only_runs_that_can_be_deleted_are_deleted(page: Page, server: Served, few: tuple[str, list[str]]) -> None:
     project, ids = few
     server.call("tasks.started", {"task": ids[2]})
@@ -355,6 +367,7 @@ def test_only_runs_that_can_be_deleted_are_deleted(page: Page, server: Served, f
     assert [one["id"] for one in server.call("tasks.get_all", {"project": [project]})["tasks"]] == [ids[2]]
 
 
+@pytest.mark.check
 def test_runs_are_archived_instead_of_deleted(page: Page, server: Served, few: tuple[str, list[str]]) -> None:
     project, ids = few
     for task in ids:
@@ -373,6 +386,7 @@ def test_runs_are_archived_instead_of_deleted(page: Page, server: Served, few: t
     assert {(one["id"], one["status"]) for one in found} == {(ids[0], "stopped"), (ids[1], "stopped")}
 
 
+@pytest.mark.check
 def test_what_the_server_refuses_to_delete_is_named(page: Page, server: Served, few: tuple[str, list[str]]) -> None:
     project, ids = few
     model = server.call("models.create", {"name": "kept", "uri": "s3://a/b", "task": ids[1], "ready": True})["id"]
@@ -412,6 +426,7 @@ def test_many_runs_are_counted_and_a_group_that_is_deleted_goes(page: Page, serv
     expect(table.get_by_role("row", name="Tags: new")).to_contain_text("5 runs")
 
 
+@pytest.mark.check
 def test_only_drafts_are_enqueued_and_only_active_runs_aborted(
     page: Page, server: Served, few: tuple[str, list[str]]
 ) -> None:
@@ -446,6 +461,7 @@ def test_runs_are_compared(page: Page, lab: Lab) -> None:
     expect(page.get_by_text("vit-large").first).to_be_visible()
 
 
+@pytest.mark.check
 def test_all_runs_that_match_are_compared(page: Page, lab: Lab) -> None:
     conditions = quote(json.dumps([["hyperparams.Args/optimizer", "is", "adamw"]]))
     page.goto(f"/projects/{lab.project}?sub=0&where={conditions}&group=hyperparams.Args/lr")
@@ -454,6 +470,7 @@ def test_all_runs_that_match_are_compared(page: Page, lab: Lab) -> None:
     expect(page.get_by_label("Group")).to_have_value("hyperparams.Args/lr")
 
 
+@pytest.mark.check
 def test_a_group_is_compared(page: Page, lab: Lab) -> None:
     page.goto(f"/projects/{lab.project}?sub=0&group=hyperparams.Args/optimizer")
     group = page.get_by_role("row", name="optimizer: sgd")
@@ -475,6 +492,7 @@ def test_a_view_is_saved_and_opened(page: Page, lab: Lab) -> None:
     expect(page.get_by_role("row", name="Status: completed")).to_be_visible()
 
 
+@pytest.mark.check
 def test_a_view_is_saved_once_and_its_late_answer_closes_no_other_dialog(page: Page, lab: Lab) -> None:
     page.goto(f"/projects/{lab.project}")
     held = hold(page, "**/data/views")
@@ -495,6 +513,7 @@ def test_a_view_is_saved_once_and_its_late_answer_closes_no_other_dialog(page: P
     assert len(held) == 1
 
 
+@pytest.mark.check
 def test_a_double_click_clones_chosen_runs_once(page: Page, few: tuple[str, list[str]]) -> None:
     project, _ = few
     page.goto(f"/projects/{project}?sort=name")

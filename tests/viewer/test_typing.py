@@ -10,6 +10,8 @@ from playwright.sync_api import Locator, Page, expect
 from tests.viewer.browser import go_back
 from tests.viewer.lab import Lab
 
+pytestmark = pytest.mark.check
+
 #: One letter more comes when the page draws what it does for those before: the next frame after some rest is that one.
 ONE_MORE = """field => {
     let typed = Infinity;
@@ -25,7 +27,6 @@ ONE_MORE = """field => {
 }"""
 
 
-@pytest.mark.check
 @pytest.mark.parametrize(
     ("run", "label"), [("", "Search runs by name, comment or id"), ("resnet-50", "Search in the log")]
 )
@@ -56,7 +57,6 @@ def type_and(field: Locator, text: str, then: str) -> str:
 BY_LINK, BY_ADDRESS = """document.querySelector("a[href='/models']").click()""", 'location.assign("/models")'
 
 
-@pytest.mark.check
 @pytest.mark.parametrize("leave", [BY_LINK, BY_ADDRESS])
 def test_what_is_typed_just_before_one_leaves_is_there_when_one_goes_back(page: Page, lab: Lab, leave: str) -> None:
     page.goto("/")

@@ -82,6 +82,7 @@ def test_usage_is_shown_from_projects_down_to_runs(page: Page, server: Served) -
     assert whole["x"] + whole["width"] <= 390
 
 
+@pytest.mark.check
 def test_a_project_that_is_not_there_is_said_and_breaks_nothing(page: Page, server: Served, faults: Faults) -> None:
     faults.allow(r"status of 404 .*project=nope")
     page.goto("/settings/usage?project=nope")
