@@ -6,7 +6,7 @@ share server and runs, so a test that changes runs makes its own. All modules sh
 are one, as they have the same ports one after another: it has compiled the pages' scripts.
 
 Some forty tests show that the pages work as they come, each a path of its users: signing in, the table of runs, a run
-with each of its tabs, comparisons, reports, settings, search, a phone, the dark, a lost server. All others have the mark
+with each of its tabs, comparisons, reports, settings, search, a phone, a lost server. All others have the mark
 `check`: what only a real browser has (layout, canvas, frames, policies, the focus, its history, several tabs), and what
 the server does with all that pages ask. What a page does with answers that are late, refused or missing, and with keys,
 drafts and dialogs, is tested without a browser (`viewer/test/pages`), in a hundredth of the time.

@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.harness import Served
-from tests.viewer.browser import arrived, go_back, hold
+from tests.viewer.browser import go_back
 from tests.viewer.lab import Lab, add, scalars
 
 MANY = 400
@@ -147,30 +147,6 @@ def test_typed_filters(page: Page, lab: Lab) -> None:
     expect(grid.get_by_role("link", name="running now")).to_be_visible()
 
 
-@pytest.mark.check
-def test_search_finds_nothing_and_says_so(page: Page, lab: Lab) -> None:
-    page.goto(f"/projects/{lab.project}")
-    page.get_by_role("searchbox", name="Search runs").fill("vit")
-    expect(page.get_by_role("link", name="broken")).to_have_count(0)
-    page.get_by_role("searchbox", name="Search runs").fill("no such run")
-    page.get_by_role("button", name="Show all runs").click()
-    expect(page.get_by_role("link", name="broken")).to_be_visible()
-
-
-@pytest.mark.check
-def test_groups_open_and_close(page: Page, many: str) -> None:
-    page.goto(f"/projects/{many}?group=tags&sort=name")
-    table = page.get_by_role("treegrid", name="Runs")
-    group = table.get_by_role("row", name="Tags: even")
-    expect(group).to_contain_text("200 runs")
-    expect(table.get_by_role("row", name="Tags: none")).to_contain_text("200 runs")
-    group.get_by_role("button").click()
-    expect(table.get_by_role("link", name="run 0002")).to_be_visible()
-    expect(table.get_by_role("link", name="run 0001")).to_have_count(0)
-    group.get_by_role("button").click()
-    expect(table.get_by_role("link", name="run 0002")).to_have_count(0)
-
-
 def test_columns_are_chosen_and_a_curve_is_drawn(page: Page, lab: Lab) -> None:
     page.goto(f"/projects/{lab.project}")
     page.get_by_role("button", name="Columns", exact=True).click()
@@ -232,100 +208,6 @@ def test_usual_columns_have_metrics_and_parameters(page: Page, lab: Lab) -> None
     assert heads.count() == 3
 
 
-@pytest.mark.check
-def test_rows_are_marked_and_the_address_keeps_it(page: Page, lab: Lab) -> None:
-    page.goto(f"/projects/{lab.project}?sub=0&sort=name")
-    page.get_by_role("checkbox", name="Select vit-large").click()
-    page.get_by_role("button", name="Mark the selected runs").click()
-    page.get_by_role("menuitem", name="Pin to the top").click()
-    page.get_by_role("button", name="Mark the selected runs").click()
-    page.get_by_role("menuitem", name="Orange").click()
-    table = page.get_by_role("treegrid", name="Runs")
-    expect(table.get_by_role("row").nth(2)).to_contain_text("vit-large")
-    page.get_by_role("button", name="Select none").click()
-    page.get_by_role("checkbox", name="Select broken").click()
-    page.get_by_role("button", name="Mark the selected runs").click()
-    page.get_by_role("menuitem", name="Hide", exact=True).click()
-    expect(table.get_by_role("link", name="broken")).to_have_count(0)
-    page.reload()
-    expect(table.get_by_role("row").nth(2)).to_contain_text("vit-large")
-    expect(table.locator("[data-colour='1']")).to_have_count(1)
-    page.get_by_role("button", name="Show 1 hidden").click()
-    expect(table.get_by_role("link", name="broken")).to_be_visible()
-
-
-@pytest.mark.check
-def test_a_row_is_marked_from_its_own_menu(page: Page, lab: Lab) -> None:
-    page.goto(f"/projects/{lab.project}?sub=0&sort=name")
-    row = page.get_by_role("row", name="vit-large")
-    row.hover()
-    row.get_by_role("button", name="Mark vit-large").click()
-    page.get_by_role("menuitem", name="Orange").click()
-    expect(row.locator("[data-colour='1']")).to_have_count(1)
-    row.get_by_role("button", name="Mark vit-large").click()
-    page.get_by_role("menuitem", name="Hide", exact=True).click()
-    expect(row).to_have_count(0)
-    page.wait_for_url("**hide=**")
-
-
-@pytest.mark.check
-def test_keys_move_and_select(page: Page, lab: Lab) -> None:
-    page.goto(f"/projects/{lab.project}?sub=0&sort=name")
-    expect(page.get_by_role("link", name="broken")).to_be_visible()
-    page.keyboard.press("j")
-    page.keyboard.press("x")
-    page.keyboard.press("j")
-    page.keyboard.press("j")
-    page.keyboard.press("X")
-    actions = page.get_by_role("toolbar", name="What to do with the selected runs")
-    expect(actions).to_contain_text("3 selected")
-    page.keyboard.press("Escape")
-    expect(actions).to_have_count(0)
-    page.keyboard.press("Enter")
-    page.wait_for_url("**/tasks/**")
-
-
-@pytest.mark.check
-def test_the_active_row_stays_the_same_run_while_others_come(
-    page: Page, server: Served, few: tuple[str, list[str]]
-) -> None:
-    project, _ = few
-    page.goto(f"/projects/{project}?cols=name&sort=name")
-    grid = page.get_by_role("grid", name="Runs")
-    expect(page.get_by_text("Live", exact=True)).to_be_visible()
-    page.keyboard.press("j")
-    page.keyboard.press("x")
-    page.keyboard.press("j")
-    active = grid.locator("[data-active]")
-    expect(active).to_contain_text("three")
-    for name in ("above", "also above"):
-        server.call("tasks.create", _draft(name, project=project))
-        expect(grid.get_by_role("link", name=name, exact=True)).to_be_visible()
-        expect(active).to_contain_text("three")
-    assert grid.get_attribute("aria-activedescendant") == active.get_attribute("id")
-    page.keyboard.press("X")
-    for name, is_selected in (("above", False), ("also above", False), ("one", True), ("three", True), ("two", False)):
-        expect(grid.get_by_role("checkbox", name=f"Select {name}", exact=True)).to_be_checked(checked=is_selected)
-    page.keyboard.press("j")
-    expect(active).to_contain_text("two")
-
-
-@pytest.mark.check
-def test_all_that_match_are_selected(page: Page, many: str) -> None:
-    conditions = quote(json.dumps([["hyperparams.Args/lr", "<", 2]]))
-    page.goto(f"/projects/{many}?where={conditions}")
-    expect(page.get_by_role("grid", name="Runs")).to_have_attribute("aria-rowcount", "81")
-    box = page.get_by_role("grid", name="Runs").get_by_role("checkbox").nth(1)
-    box.click()
-    expect(box).to_be_checked()
-    expect(page.get_by_role("checkbox", name="Select none")).to_be_checked(indeterminate=True)
-    page.get_by_role("checkbox", name="Select none").click()
-    expect(box).not_to_be_checked()
-    page.get_by_role("checkbox", name="Select all runs that match").click()
-    expect(page.get_by_role("checkbox", name="Select none")).to_be_checked()
-    expect(page.get_by_role("toolbar", name="What to do with the selected runs")).to_contain_text("80 selected")
-
-
 def test_many_runs_are_tagged_and_archived(page: Page, few: tuple[str, list[str]]) -> None:
     project, _ = few
     page.goto(f"/projects/{project}?sort=name")
@@ -344,46 +226,6 @@ def test_many_runs_are_tagged_and_archived(page: Page, few: tuple[str, list[str]
     page.get_by_role("button", name="Archive", exact=True).click()
     expect(grid.get_by_role("link", name="one")).to_have_count(0)
     expect(page.get_by_text("Archived 1 run")).to_be_visible()
-
-
-@pytest.mark.check
-def test_only_runs_that_can_be_deleted_are_deleted(page: Page, server: Served, few: tuple[str, list[str]]) -> None:
-    project, ids = few
-    server.call("tasks.started", {"task": ids[2]})
-    page.goto(f"/projects/{project}?sort=name")
-    grid = page.get_by_role("grid", name="Runs")
-    page.get_by_role("checkbox", name="Select all runs that match").click()
-    page.get_by_role("button", name="Delete", exact=True).click()
-    dialog = page.get_by_role("dialog", name="Delete 2 of 3 runs?")
-    expect(dialog.get_by_role("listitem").filter(has_text="one")).to_be_visible()
-    expect(dialog.get_by_role("listitem").filter(has_text="three")).to_have_count(0)
-    expect(dialog).to_contain_text("all scalars, plots, images and console lines")
-    expect(dialog.get_by_role("note")).to_contain_text("Left out: 1 run (1 running). Only drafts and archived runs")
-    dialog.get_by_role("button", name="Delete 2 runs").click()
-    expect(page.get_by_text("Deleted 2 runs", exact=True)).to_be_visible()
-    expect(grid).to_have_attribute("aria-rowcount", "2")
-    expect(grid.get_by_role("link", name="three")).to_be_visible()
-    expect(page.get_by_role("status").filter(has_text="1 run")).to_be_visible()
-    assert [one["id"] for one in server.call("tasks.get_all", {"project": [project]})["tasks"]] == [ids[2]]
-
-
-@pytest.mark.check
-def test_runs_are_archived_instead_of_deleted(page: Page, server: Served, few: tuple[str, list[str]]) -> None:
-    project, ids = few
-    for task in ids:
-        server.call("tasks.started", {"task": task})
-    page.goto(f"/projects/{project}?sort=name")
-    page.get_by_role("checkbox", name="Select one", exact=True).click()
-    page.get_by_role("checkbox", name="Select two", exact=True).click()
-    page.get_by_role("button", name="Delete", exact=True).click()
-    dialog = page.get_by_role("dialog")
-    expect(dialog).to_contain_text("Archiving aborts runs that are running or queued.")
-    expect(dialog.get_by_role("button", name="Delete")).to_have_count(0)
-    dialog.get_by_role("button", name="Archive 2 runs instead").click()
-    expect(page.get_by_text("Archived 2 runs", exact=True)).to_be_visible()
-    expect(page.get_by_role("grid", name="Runs")).to_have_attribute("aria-rowcount", "2")
-    found = server.call("tasks.get_all", {"project": [project], "system_tags": ["archived"]})["tasks"]
-    assert {(one["id"], one["status"]) for one in found} == {(ids[0], "stopped"), (ids[1], "stopped")}
 
 
 @pytest.mark.check
@@ -470,14 +312,6 @@ def test_all_runs_that_match_are_compared(page: Page, lab: Lab) -> None:
     expect(page.get_by_label("Group")).to_have_value("hyperparams.Args/lr")
 
 
-@pytest.mark.check
-def test_a_group_is_compared(page: Page, lab: Lab) -> None:
-    page.goto(f"/projects/{lab.project}?sub=0&group=hyperparams.Args/optimizer")
-    group = page.get_by_role("row", name="optimizer: sgd")
-    group.get_by_role("link", name="Compare").click()
-    expect(page.get_by_role("heading", name="Compare 4 runs")).to_be_visible()
-
-
 def test_a_view_is_saved_and_opened(page: Page, lab: Lab) -> None:
     page.goto(f"/projects/{lab.project}?sort=name&group=status")
     page.get_by_role("button", name="Views", exact=True).click()
@@ -490,41 +324,6 @@ def test_a_view_is_saved_and_opened(page: Page, lab: Lab) -> None:
     page.get_by_role("menuitemradio", name="by status").click()
     page.wait_for_url("**group=status**")
     expect(page.get_by_role("row", name="Status: completed")).to_be_visible()
-
-
-@pytest.mark.check
-def test_a_view_is_saved_once_and_its_late_answer_closes_no_other_dialog(page: Page, lab: Lab) -> None:
-    page.goto(f"/projects/{lab.project}")
-    held = hold(page, "**/data/views")
-
-    def save_as(name: str) -> None:
-        page.get_by_role("button", name="Views", exact=True).click()
-        page.get_by_role("menuitem", name="Save this view…").click()
-        page.get_by_label("Name", exact=True).fill(name)
-
-    save_as("late")
-    page.get_by_role("button", name="Save", exact=True).evaluate("button => { button.click(); button.click(); }")
-    answer = arrived(page, held)
-    page.keyboard.press("Escape")
-    save_as("other")
-    answer.continue_()
-    expect(page.get_by_text("Saved late")).to_be_visible()
-    expect(page.get_by_label("Name", exact=True)).to_have_value("other")
-    assert len(held) == 1
-
-
-@pytest.mark.check
-def test_a_double_click_clones_chosen_runs_once(page: Page, few: tuple[str, list[str]]) -> None:
-    project, _ = few
-    page.goto(f"/projects/{project}?sort=name")
-    page.get_by_role("checkbox", name="Select one", exact=True).click()
-    held = hold(page, "**/tasks.get_all")
-    page.get_by_role("button", name="Clone", exact=True).evaluate("button => { button.click(); button.click(); }")
-    arrived(page, held)
-    for one in held:
-        one.continue_()
-    expect(page.get_by_text("Cloned 1 run")).to_be_visible()
-    assert len(held) == 1
 
 
 def test_rows_change_while_the_runs_do(page: Page, server: Served, few: tuple[str, list[str]]) -> None:
