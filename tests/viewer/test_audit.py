@@ -5,11 +5,10 @@ from __future__ import annotations
 import csv
 import re
 from pathlib import Path
-from urllib.parse import parse_qs, urlsplit
 
 import httpx
 import pytest
-from playwright.sync_api import Browser, Page, Route, expect
+from playwright.sync_api import Browser, Page, expect
 
 from tests.harness import Served
 from tests.viewer.browser import DESKTOP, Faults, opened_page
@@ -63,49 +62,6 @@ def test_the_log_is_shown_narrowed_and_downloaded(page: Page, server: Served, tm
 def test_what_the_server_does_by_itself_is_said_to_be_done_by_it(page: Page) -> None:
     page.goto("/settings/audit?action=server.start")
     expect(page.locator("tbody tr").first.get_by_role("rowheader")).to_have_text("the server")
-
-
-@pytest.mark.check
-def test_a_name_of_two_words_can_be_typed_at_any_pace(page: Page) -> None:
-    page.goto("/settings/audit")
-    field = page.get_by_label("User, by name or id")
-    field.press_sequentially("Ada ")
-    expect(page).to_have_url(re.compile(r"user=Ada"))
-    field.press_sequentially("Lovelace")
-    expect(page).to_have_url(re.compile(r"user=Ada\+Lovelace$"))
-    expect(field).to_have_value("Ada Lovelace")
-
-
-@pytest.mark.check
-def test_lines_that_are_older_than_those_of_one_answer_are_reached(page: Page, server: Served) -> None:
-    server.call("tasks.delete", {"task": server.call("tasks.create", {"name": "run", "type": "training"})["id"]})
-    newest = {"time": "2026-11-24T15:02:11.484Z", "action": "tasks.edit", "code": 200, "times": 1}
-    rows = [{**newest, "n": n} for n in range(5000, 3000, -1)]  # the most of one answer
-
-    def answer(route: Route) -> None:
-        if "before=" in route.request.url:
-            route.continue_()
-        else:
-            route.fulfill(json=rows[: int(parse_qs(urlsplit(route.request.url).query)["limit"][0])])
-
-    page.route("**/data/audit.json*", answer)
-    page.goto("/settings/audit?action=tasks.")
-    while not (older := page.get_by_role("link", name="Older lines")).count():
-        shown = page.locator("tbody tr").count()
-        page.get_by_role("button", name="Show more").click()
-        expect(page.locator("tbody tr")).not_to_have_count(shown)
-    older.click()
-    expect(page).to_have_url(re.compile(r"action=tasks\.&before=3001$"))
-    expect(page.locator("tbody tr").first).to_contain_text("tasks.delete")
-    page.get_by_label("Action, or how it begins").fill("tasks.e")
-    expect(page).to_have_url(re.compile(r"action=tasks\.e$"))
-
-
-@pytest.mark.check
-def test_a_time_that_is_none_is_said(page: Page, faults: Faults) -> None:
-    faults.allow(r"status of 400 .*since=yesterday")
-    page.goto("/settings/audit?since=yesterday")
-    expect(page.get_by_role("main")).to_contain_text("since: ")
 
 
 @pytest.mark.check

@@ -8,12 +8,12 @@ from contextlib import contextmanager
 
 import httpx
 import pytest
-from playwright.sync_api import Browser, Page, Request, expect
+from playwright.sync_api import Browser, Page, expect
 
 from apiserver.rpc.auth import TOKEN_COOKIE
-from tests.harness import Served, bearer, served, wait_until
+from tests.harness import Served, bearer, served
 from tests.longer import beyond
-from tests.viewer.browser import DESKTOP, Faults, arrived, hold, opened_page
+from tests.viewer.browser import DESKTOP, Faults, opened_page
 from tests.viewer.lab import Lab, add, fill, scalars
 
 #: What a browser's console says of questions that find no server.
@@ -146,23 +146,6 @@ def test_a_stream_that_falls_silent_is_lost(told: Page, talkative: tuple[Served,
     live(page)
 
 
-@pytest.mark.check
-def test_the_projects_wait_for_their_answer_however_long_it_takes(told: Page, talkative: tuple[Served, Lab]) -> None:
-    (server, _), page = talkative, told
-    said = heard_by(page)
-    page.clock.install()
-    page.goto("/projects")
-    page.get_by_role("treegrid").wait_for()
-    held = hold(page, "**/data/projects.json")
-    page.clock.run_for(16_000)
-    answer = arrived(page, held)
-    server.call("projects.create", {"name": "Newcomer", "description": ""})
-    wait_for_sign(page, said)  # else the connection would seem to be lost, and its questions with it
-    page.clock.run_for(16_000)
-    answer.continue_()
-    expect(page.get_by_role("link", name="Newcomer")).to_be_visible()
-
-
 @pytest.mark.longer
 def test_the_table_comes_when_the_server_is_back(page: Page, server: Served, lab: Lab, faults: Faults) -> None:
     page.goto(f"/projects/{lab.project}")
@@ -206,24 +189,6 @@ def test_a_page_whose_script_could_not_be_loaded_comes_when_the_server_is_back(
 
 
 @pytest.mark.check
-def test_what_changed_while_the_server_was_away_is_shown(page: Page, server: Served, lab: Lab, faults: Faults) -> None:
-    task = made(server, lab)
-    show(page, lab, task)
-    with away(server, faults):
-        expect(page.get_by_text("Connection lost")).to_be_visible()
-    server.call("tasks.update", {"task": task, "comment": "It is back."})
-    expect(page.get_by_role("region", name="Comment")).to_contain_text("It is back.", timeout=PATIENCE)
-
-
-@pytest.mark.check
-def test_one_question_that_finds_no_server_is_asked_again(page: Page, lab: Lab, faults: Faults) -> None:
-    faults.allow("ERR_FAILED")
-    page.route("**/models.get_all_ex", lambda route: route.abort(), times=1)
-    page.goto("/models")
-    expect(page.get_by_role("link", name="resnet-50 weights")).to_be_visible()
-
-
-@pytest.mark.check
 @pytest.mark.parametrize(
     "tab", beyond(["overview", "scalars"], ["overview", "scalars", "system", "plots", "images", "console"])
 )
@@ -254,15 +219,6 @@ def test_a_run_that_is_deleted_while_the_server_is_lost(page: Page, server: Serv
 
 
 @pytest.mark.check
-def test_a_run_that_there_is_not(page: Page, lab: Lab) -> None:
-    page.goto("/projects/*/tasks/0815/scalars")
-    expect(page.get_by_role("heading", name="There is no run 0815")).to_be_visible()
-    page.get_by_role("link", name="All runs").click()
-    page.get_by_role("link", name="vit-large").wait_for()
-    expect(page.get_by_text("Connection lost")).to_have_count(0)
-
-
-@pytest.mark.check
 def test_a_server_that_stops_in_order_is_come_back_to(page: Page, server: Served, lab: Lab, faults: Faults) -> None:
     faults.allow(NO_SERVER + "|answer: 503|status of 503")
     show(page, lab, lab.run)
@@ -283,45 +239,3 @@ def test_a_page_whose_login_has_ended_asks_for_another(
     httpx.post(f"{server.api_url}/auth.logout", headers=bearer(cookie["value"])).raise_for_status()
     expect(told.get_by_role("heading", name="Sign in")).to_be_visible(timeout=PATIENCE)
     assert "/sign-in?next=" in told.url
-
-
-@pytest.mark.check
-def test_a_computer_that_slept_asks_again(page: Page, lab: Lab) -> None:
-    page.clock.install()
-    show(page, lab, lab.run)
-    with (
-        page.expect_request(lambda request: "/data/live?" in request.url),
-        page.expect_request("**/tasks.get_all_ex"),
-    ):
-        page.clock.fast_forward(3_600_000)
-    live(page)
-
-
-HIDE = """hidden => {
-  Object.defineProperty(document, 'hidden', {configurable: true, get: () => hidden});
-  document.dispatchEvent(new Event('visibilitychange'));
-}"""
-
-
-@pytest.mark.check
-def test_a_hidden_tab_asks_for_nothing_and_is_up_to_date_when_it_is_seen(
-    browser: Browser, page: Page, server: Served, lab: Lab, faults: Faults
-) -> None:
-    task = made(server, lab)
-    show(page, lab, task)
-    page.get_by_role("region", name="Last metrics").wait_for()
-    page.evaluate(HIDE, True)
-    expect(page.get_by_text("Live", exact=True)).to_have_count(0)
-    asked: list[Request] = []
-    page.on("request", lambda request: asked.append(request))
-    with opened_page(browser, server, faults, key=(server.key, server.secret), **DESKTOP) as seen:
-        show(seen, lab, task)
-        add(server, scalars(task, "loss", "train", [3.0, 2.0, 1.0, 0.125], 1_700_000_000_000))
-        server.call("tasks.update", {"task": task, "name": "renamed"})
-        expect(seen.get_by_role("heading", name="renamed")).to_be_visible()
-        expect(seen.get_by_role("region", name="Last metrics")).to_contain_text("0.125")
-    assert [request.url for request in asked] == []
-    page.evaluate(HIDE, False)
-    expect(page.get_by_role("heading", name="renamed")).to_be_visible()
-    expect(page.get_by_role("region", name="Last metrics")).to_contain_text("0.125")
-    wait_until(lambda: bool(asked))

@@ -59,14 +59,6 @@ def test_what_no_page_may_do_fails_its_test(browser: Browser, server: Served, sc
 
 
 @pytest.mark.check
-@pytest.mark.parametrize("address", ["/nothing", "/settings/nothing", "/projects/p/nothing"])
-def test_an_address_without_a_page_says_so(page: Page, faults: Faults, address: str) -> None:
-    faults.allow(r"status of 404 .*/nothing\)")
-    page.goto(address)
-    expect(page.get_by_role("main")).to_contain_text("There is no page at this address")
-
-
-@pytest.mark.check
 def test_the_chosen_tab_is_in_sight_on_a_phone(phone: Page, lab: Lab) -> None:
     for tab in ("Console", "Overview"):
         phone.goto(f"{lab.at('resnet-50')}/{tab.lower()}")

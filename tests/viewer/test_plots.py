@@ -300,12 +300,6 @@ def test_a_frame_that_was_left_is_replaced(page: Page, lab: Lab, faults: Faults)
 
 
 @pytest.mark.check
-def test_a_run_without_plots_says_what_would_be_here(page: Page, lab: Lab) -> None:
-    page.goto(lab.at("vit-base", "plots"))
-    expect(page.get_by_text("This run has reported no plots")).to_be_visible()
-
-
-@pytest.mark.check
 def test_all_kinds_of_the_sdk_are_shown(page: Page, server: Served, tmp_path: Path) -> None:
     home = tmp_path / "home"
     home.mkdir()

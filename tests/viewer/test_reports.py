@@ -105,11 +105,3 @@ def test_hostile_markdown_is_text(page: Page, server: Served, faults: Faults) ->
     assert set(article.locator("a").evaluate_all("links => links.map(link => link.origin)")) == {server.api_url}
     expect(article.locator("iframe, script")).to_have_count(0)
     expect(page).to_have_title("Findings – Report")
-
-
-@pytest.mark.check
-@pytest.mark.parametrize("what", ["report", "model"])
-def test_a_page_of_nothing_says_so_and_leads_on(page: Page, what: str) -> None:
-    page.goto(f"/{what}s/nothing")
-    expect(page.get_by_role("heading", name=f"There is no {what} nothing")).to_be_visible()
-    expect(page.get_by_role("link", name=f"All {what}s")).to_be_visible()

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from playwright.sync_api import Page, Route, expect
+from playwright.sync_api import Page, expect
 
 from tests.harness import Served
-from tests.viewer.browser import arrived
 from tests.viewer.lab import Lab
 
 
@@ -29,17 +28,6 @@ def test_the_palette_finds_and_opens_by_keys_alone(page: Page, lab: Lab) -> None
     page.get_by_role("heading", name="resnet-50 weights").wait_for()
     assert page.url.endswith(f"/models/{lab.models['resnet-50']}")
     expect(dialog).to_have_count(0)
-
-
-@pytest.mark.check
-def test_the_search_is_in_the_address(page: Page, lab: Lab) -> None:
-    page.goto("/search?q=coco")
-    expect(page.get_by_role("group", name="Data sets").get_by_role("option")).to_contain_text(["coco"])
-    page.get_by_role("combobox").fill("Which")
-    expect(page.get_by_role("group", name="Reports").get_by_role("option")).to_contain_text(["Which model?"])
-    page.wait_for_url("**/search?q=Which")
-    page.get_by_role("combobox").fill("no such thing at all")
-    expect(page.get_by_text("Nothing has all words of")).to_be_visible()
 
 
 @pytest.mark.check
@@ -66,37 +54,6 @@ def test_columns_of_all_projects_are_offered(page: Page, lab: Lab) -> None:
     dialog = page.get_by_role("dialog", name="Columns")
     expect(dialog.get_by_role("heading", name="Parameters")).to_be_visible()
     expect(dialog.get_by_role("checkbox", name="optimizer")).to_be_visible()
-
-
-@pytest.mark.check
-def test_there_are_ten_of_each_and_more_when_asked(page: Page, server: Served, lab: Lab) -> None:
-    for number in range(12):
-        server.call("tasks.create", {"name": f"manifold {number}", "type": "training", "project": lab.project})
-    page.goto("/search?q=manifold")
-    runs = page.get_by_role("group", name="Runs").get_by_role("option")
-    expect(runs).to_have_count(10)
-    page.get_by_role("button", name="More runs").click()
-    expect(runs).to_have_count(12)
-    page.wait_for_url("**kind=runs**")
-
-
-@pytest.mark.check
-def test_an_older_answer_never_replaces_a_newer_one(page: Page, server: Served, lab: Lab) -> None:
-    held: list[Route] = []
-
-    def hold_older(route: Route) -> None:
-        if '"vit' in (route.request.post_data or ""):
-            held.append(route)
-        else:
-            route.continue_()
-
-    page.route("**/tasks.get_all_ex", hold_older)
-    page.goto("/search?q=vit")
-    older = arrived(page, held)
-    with page.expect_event("requestfailed", lambda request: request == older.request):  # its answer is not waited for
-        page.get_by_role("combobox").fill("broken")
-    expect(page.get_by_role("group", name="Runs").get_by_role("option")).to_have_count(1)
-    expect(page.get_by_role("group", name="Runs").get_by_role("option")).to_contain_text(["broken"])
 
 
 def test_the_models_of_a_project(page: Page, lab: Lab) -> None:

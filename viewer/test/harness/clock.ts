@@ -45,9 +45,9 @@ export class Clock {
     for (const one of this.#timers) if (!first || one[1].due < first[1].due) first = one;
     if (!first || first[1].due > before) return false;
     const [id, timer] = first;
-    if (timer.every === null) this.#timers.delete(id);
-    else this.#timers.set(id, { ...timer, due: timer.due + timer.every });
+    this.#timers.delete(id);
     this.now = Math.max(this.now, timer.due);
+    if (timer.every !== null) this.#timers.set(id, { ...timer, due: this.now + timer.every });
     timer.run();
     return true;
   }

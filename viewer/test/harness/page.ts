@@ -152,6 +152,20 @@ export class Page {
     await this.#drawn();
   }
 
+  /** The browser shows another tab, or this one again. */
+  hide(isHidden: boolean): void {
+    Object.defineProperty(this.document, "hidden", { configurable: true, get: () => isHidden });
+    this.document.dispatchEvent(new this.window.Event("visibilitychange") as unknown as Event);
+  }
+
+  /** Another tab has written down who is signed in. */
+  hear(who: string | null): void {
+    const { localStorage, StorageEvent } = this.window;
+    if (who === null) localStorage.removeItem("viewer.user");
+    else localStorage.setItem("viewer.user", JSON.stringify(who));
+    this.window.dispatchEvent(new StorageEvent("storage", { key: "viewer.user" }));
+  }
+
   /** Draw what has changed. */
   async #drawn(): Promise<void> {
     await drained();
@@ -332,7 +346,7 @@ async function drained(): Promise<void> {
   for (let n = 0; n < 4; n++) await new Promise((done) => setImmediate(done));
 }
 
-/** Give every box the size of the window, and popovers their methods. */
+/** Give every box the size of the window, letters a width, and dialogs and popovers what they do. */
 function layOut(window: Window, later: (run: () => void) => void): void {
   const { HTMLElement, Element, Event } = window;
   const box = { left: 0, top: 0, x: 0, y: 0, right: WIDTH, bottom: HEIGHT, width: WIDTH, height: HEIGHT };
@@ -359,6 +373,8 @@ function layOut(window: Window, later: (run: () => void) => void): void {
       toggle.call(this, false);
     },
   });
+  const pen = new Proxy({}, { get: (_, name) => (name === "measureText" ? (text: string) => ({ width: 7 * text.length }) : () => undefined) });
+  Object.assign(window.HTMLCanvasElement.prototype, { getContext: () => pen });
   Object.assign(window.HTMLDialogElement.prototype, {
     showModal(this: HTMLDialogElement) {
       this.setAttribute("open", "");

@@ -86,6 +86,7 @@ export class FakeServer {
   readonly #answers = new Map<string, Answer>();
   readonly #held = new Map<string, Held[]>();
   #streams: Stream[] = [];
+  #isAway = false;
   #told = 0;
 
   constructor(answers: Record<string, Answer> = {}) {
@@ -124,6 +125,21 @@ export class FakeServer {
     for (const stream of this.#open()) stream.dispatchEvent(new MessageEvent(event, { data: JSON.stringify(data), lastEventId }));
   }
 
+  /** The server is killed: streams break, and no question is answered until it starts again. */
+  stop(): void {
+    this.#isAway = true;
+    for (const stream of this.#open()) stream.onerror?.();
+  }
+
+  /** The server stands still: nothing is answered, but no stream breaks. */
+  freeze(): void {
+    this.#isAway = true;
+  }
+
+  start(): void {
+    this.#isAway = false;
+  }
+
   /** What a page has in the place of a browser's ways to a server. `later` runs things after the page's own. */
   globals(later: (run: () => void) => void): Record<string, unknown> {
     const server = this;
@@ -131,7 +147,9 @@ export class FakeServer {
       constructor(address: string) {
         super(address);
         server.#streams.push(this);
-        later(() => this.readyState !== Stream.CLOSED && this.onopen?.());
+        later(() => {
+          if (this.readyState !== Stream.CLOSED) (server.#isAway ? this.onerror : this.onopen)?.();
+        });
       }
     }
     return { fetch: (address: string, options?: RequestInit) => this.#fetch(address, options), EventSource: PageStream };
@@ -150,7 +168,8 @@ export class FakeServer {
     const held = this.#held.get(name);
     return new Promise((resolve, reject) => {
       const one = new Held(question, options.signal ?? null, () => this.#answerTo(question), resolve, reject);
-      if (held) held.push(one);
+      if (this.#isAway) one.fail();
+      else if (held) held.push(one);
       else one.answer();
     });
   }
