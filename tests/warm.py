@@ -15,10 +15,10 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from importlib import import_module
 from multiprocessing.context import ForkServerProcess
 from multiprocessing.resource_tracker import ensure_running
 from pathlib import Path
+from pkgutil import resolve_name
 from types import ModuleType
 from typing import Any, Protocol
 
@@ -60,7 +60,7 @@ class Forked:
         constants: Mapping[str, Any] | None = None,
     ) -> None:
         """Everything that it writes goes to the end of `log`; open_files: how many files it may open, 0: as many as
-        this process; constants: values that differ from those in the sources, by `module.NAME`.
+        this process; constants: values that differ from those in the sources, by `module.NAME` or `module.Class.name`.
         """
         called = (arguments, dict(environment), log, open_files, dict(constants or {}))
         self._process: ForkServerProcess = _CONTEXT.Process(target=_run, args=called)
@@ -115,9 +115,9 @@ def _run(
 
     for path, value in constants.items():
         place, _, name = path.rpartition(".")
-        module = import_module(place)
-        assert hasattr(module, name), path
-        setattr(module, name, value)
+        of = resolve_name(place)
+        assert hasattr(of, name), path
+        setattr(of, name, value)
     with open(log, "ab") as output:
         for stream in (sys.stdout, sys.stderr):
             os.dup2(output.fileno(), stream.fileno())

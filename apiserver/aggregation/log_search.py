@@ -19,12 +19,20 @@ from apiserver.events.model import JsonObject, LogLine, LogPosition
 from apiserver.events.queries import PageQuery, SeriesQuery
 from apiserver.stores.events.base import PAGE_BYTES, EventStore, bytes_of_all, may_go_on, page_of
 
-#: Lines that are read at once.
-PAGE = 2000
-#: Seconds after which a search answers what it has found, and where to go on.
-SECONDS = 2.0
-#: The same for a search that only numbers its hits: somebody watches how far it got.
-HIT_SECONDS = 0.5
+
+@dataclass(frozen=True, slots=True)
+class SearchBounds:
+    """How much of a log is searched for one answer."""
+
+    page: int = 2000
+    """Lines that are read at once."""
+    seconds: float = 2
+    """After so long, a search answers what it has found, and where to go on."""
+    hit_seconds: float = 0.5
+    """The same for a search that only numbers its hits: somebody watches how far it got."""
+
+
+BOUNDS = SearchBounds()
 
 
 @dataclass(slots=True)
@@ -39,16 +47,20 @@ class SearchPage:
 
 
 async def search(
-    store: EventStore, series: SeriesQuery, wanted: LineFilter, page: PageQuery[LogPosition]
+    store: EventStore,
+    series: SeriesQuery,
+    wanted: LineFilter,
+    page: PageQuery[LogPosition],
+    bounds: SearchBounds = BOUNDS,
 ) -> SearchPage:
-    """The next `limit` matching lines; fewer when SECONDS are over, after PAGE_BYTES, and at the end of the log."""
+    """The next `limit` matching lines; fewer when its time is over, after PAGE_BYTES, and at the end of the log."""
     found: list[LogLine] = []
     size, full, after, limit = 0, False, page.after, page.limit
-    deadline = time.monotonic() + SECONDS
+    deadline = time.monotonic() + bounds.seconds
     while True:
-        lines = await store.log_lines(series, PageQuery(PAGE, after, page.descending))
+        lines = await store.log_lines(series, PageQuery(bounds.page, after, page.descending))
         matching = await asyncio.to_thread(wanted.of, lines)
-        ended = not may_go_on(lines, PAGE)
+        ended = not may_go_on(lines, bounds.page)
         size += bytes_of_all(matching)
         found += matching
         if len(found) > limit or size > PAGE_BYTES:
@@ -75,14 +87,19 @@ class Hits:
 
 
 async def hits(
-    store: EventStore, series: SeriesQuery, wanted: LineFilter, after: LogPosition | None, most: int
+    store: EventStore,
+    series: SeriesQuery,
+    wanted: LineFilter,
+    after: LogPosition | None,
+    most: int,
+    bounds: SearchBounds = BOUNDS,
 ) -> Hits:
-    """The numbers of matching lines behind `after`: what is found within HIT_SECONDS, up to about `most`."""
+    """The numbers of matching lines behind `after`: what is found within `hit_seconds`, up to about `most`."""
     end = 0
     if after is not None:
         end = await store.log_number(series.owner, after._replace(sequence=after.sequence + 1))
     found: list[int] = []
-    deadline = time.monotonic() + HIT_SECONDS
+    deadline = time.monotonic() + bounds.hit_seconds
     while True:
         step = await store.log_hits(series.owner, wanted, after)
         found += [end + place for place in step.places]

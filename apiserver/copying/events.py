@@ -22,15 +22,11 @@ from apiserver.sizes import counted
 from apiserver.stores.events.base import EventStore
 from apiserver.stores.events.columns.points import WholePoints
 
-#: Owners whose events are counted, copied and counted again together: an engine makes new events visible for all of
-#: them at once, which takes time.
-OWNERS_AT_ONCE = 200
 #: How many run at once, because engines make each of them wait: copies of one owner and type, and counts.
 _COPIED_AT_ONCE = 4
 _COUNTS_AT_ONCE = 16
 #: Parts of the points of one owner that are put at once: while one is encoded, the engine takes another.
 _PUT_AT_ONCE = 2
-PAGE_OF_SAMPLES = 50
 _SAY_SECONDS = 10.0
 
 Counts = dict[tuple[Owner, EventType], int]
@@ -48,6 +44,10 @@ class EventCopy:
     counts: dict[EventType, int] = field(default_factory=lambda: dict.fromkeys(EventType, 0))
     unstated: set[Owner] = field(default_factory=set)
     """Owners whose documents in the source may not show all of these events."""
+    owners_at_once: int = 200
+    """Owners whose events are counted, copied and counted again together: an engine makes new events visible for all of
+    them at once, which takes time."""
+    page_of_samples: int = 50
     _sent: int = field(default=0, init=False)
     _say_at: float = field(default_factory=lambda: time.monotonic() + _SAY_SECONDS, init=False)
 
@@ -56,8 +56,8 @@ class EventCopy:
         owners = sorted([owner async for owner in self.source.owners()])
         await self._check_nothing_else(frozenset(owners))
         self.unstated = {owner async for owner in self.source.owners_to_restate(of_all=True)}
-        for start in range(0, len(owners), OWNERS_AT_ONCE):
-            block = owners[start : start + OWNERS_AT_ONCE]
+        for start in range(0, len(owners), self.owners_at_once):
+            block = owners[start : start + self.owners_at_once]
             await self._copy(block)
             await patiently(self.say, self.target.restated, [owner for owner in block if owner not in self.unstated])
             done, total = start + len(block), sum(self.counts.values())
@@ -142,7 +142,7 @@ class EventCopy:
 
     async def _copy_samples(self, series: SeriesQuery) -> None:
         after: SamplePosition | None = None
-        while samples := await patiently(self.say, self.source.samples, series, PageQuery(PAGE_OF_SAMPLES, after)):
+        while samples := await patiently(self.say, self.source.samples, series, PageQuery(self.page_of_samples, after)):
             for reason in await patiently(self.say, self.target.add, EventBatch(0, samples=samples)):
                 raise CopyError(f"the target refuses an event of '{series.owner.id}': {reason}")
             self._count(len(samples))

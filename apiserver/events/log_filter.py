@@ -8,9 +8,6 @@ from typing import NamedTuple
 
 from apiserver.events.model import LogLine, LogPosition
 
-#: Messages that are joined.
-_TOGETHER = 500
-
 
 @dataclass(slots=True, frozen=True)
 class LineFilter:
@@ -28,6 +25,8 @@ class LineFilter:
     For example, a search for "error" need not look at each of 500 messages if their joined text has no "error" in it.
     """
     without: Callable[[str], bool] | None = None
+    together: int = 500
+    """Messages that are joined."""
 
     def of(self, lines: list[LogLine]) -> list[LogLine]:
         """The matching lines among these."""
@@ -49,8 +48,9 @@ class LineFilter:
         if matches is None and without is None:
             return places
         found: list[int] = []
-        for start in range(0, len(places), _TOGETHER):
-            some = messages[start : start + _TOGETHER]
+        together = self.together
+        for start in range(0, len(places), together):
+            some = messages[start : start + together]
             if matches is None or among is None or among("\n".join(some)):
                 found += [
                     place

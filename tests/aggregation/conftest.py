@@ -7,12 +7,19 @@ from pathlib import Path
 
 import pytest
 
+from apiserver.stores.events.embedded.bounds import BOUNDS, EmbeddedBounds
 from apiserver.stores.events.embedded.store import EmbeddedEventStore
 
 
 @pytest.fixture
-async def store(tmp_path: Path) -> AsyncIterator[EmbeddedEventStore]:
-    store = EmbeddedEventStore(tmp_path / "events")
+def bounds() -> EmbeddedBounds:
+    """Those of the store. Modules may have others."""
+    return BOUNDS
+
+
+@pytest.fixture
+async def store(tmp_path: Path, bounds: EmbeddedBounds) -> AsyncIterator[EmbeddedEventStore]:
+    store = EmbeddedEventStore(tmp_path / "events", bounds=bounds)
     await store.open()
     yield store
     await store.close()

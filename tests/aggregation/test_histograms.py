@@ -32,7 +32,7 @@ from apiserver.stores.events.embedded.store import EmbeddedEventStore
 from tests.aggregation.any_events import looked_at
 from tests.aggregation.events import NOW, SCALARS, TASK, scalars
 from tests.chance import examples
-from tests.stores.events.embedded.sizes import make_small
+from tests.stores.events.embedded.sizes import SMALL
 
 pytestmark = pytest.mark.anyio
 
@@ -144,12 +144,13 @@ POINTS = st.lists(
 BOUND = st.none() | st.integers(-25, 65)
 
 
+@pytest.mark.parametrize("bounds", [SMALL])
 @looked_at
 @given(
     batches=st.lists(POINTS, min_size=1, max_size=3),
     samples=st.integers(0, 12),
     key=st.sampled_from([Key.ITER, Key.TIMESTAMP]),
-    bounds=st.tuples(BOUND, BOUND),
+    ends=st.tuples(BOUND, BOUND),
     merged=st.booleans(),
 )
 async def test_buckets_hold_each_point_once(
@@ -157,24 +158,20 @@ async def test_buckets_hold_each_point_once(
     batches: list[list[Point]],
     samples: int,
     key: Key,
-    bounds: tuple[int | None, int | None],
+    ends: tuple[int | None, int | None],
     merged: bool,
 ) -> None:
     await store.delete([TASK])
     latest: dict[int, Point] = {}
-    with pytest.MonkeyPatch.context() as patch:
-        make_small(patch)
-        for points in batches:
-            iters, times, column = (np.array(column) for column in zip(*points, strict=True))
-            group = ScalarColumns(TASK, "m", "v", "w", iters, times, column.astype(np.float64))
-            await store.add(EventBatch(NOW, Scalars.of([group])))
-            if merged:
-                await store.merge()
-            latest |= {point[0]: point for point in points}
-        start, stop = bounds
-        answer = await histogram(
-            store, SCALARS, HistogramQuery(samples, key, envelope=True, range=Range.of(start, stop))
-        )
+    for points in batches:
+        iters, times, column = (np.array(column) for column in zip(*points, strict=True))
+        group = ScalarColumns(TASK, "m", "v", "w", iters, times, column.astype(np.float64))
+        await store.add(EventBatch(NOW, Scalars.of([group])))
+        if merged:
+            await store.merge()
+        latest |= {point[0]: point for point in points}
+    start, stop = ends
+    answer = await histogram(store, SCALARS, HistogramQuery(samples, key, envelope=True, range=Range.of(start, stop)))
     latest.pop(SINGLE_VALUE_ITERATION, None)
     if not latest:
         assert answer == {}

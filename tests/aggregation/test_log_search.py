@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apiserver.aggregation import log_search
-from apiserver.aggregation.log_search import SearchPage, search, text
+from apiserver.aggregation.log_search import SearchBounds, SearchPage, hits, search, text
 from apiserver.data.logs import filter_of
 from apiserver.events.log_filter import LineFilter
 from apiserver.events.model import EventBatch, EventType, LogColumns, LogPosition, MetricSelection, Owner
 from apiserver.events.queries import PageQuery, SeriesQuery
-from apiserver.stores.events.embedded import log_merge
+from apiserver.stores.events.embedded.bounds import EmbeddedBounds
 from apiserver.stores.events.embedded.store import EmbeddedEventStore
 from tests.aggregation import events
 from tests.aggregation.any_events import looked_at
@@ -76,18 +79,16 @@ async def test_a_search_finds_each_line_once_however_often_it_is_interrupted(
     series = SeriesQuery(TASK, EventType.LOG, [] if metric is None else [MetricSelection(metric)])
     walked: list[tuple[int, str]] = []
     after: LogPosition | None = None
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(log_search, "PAGE", page)
-        patch.setattr(log_search, "SECONDS", seconds)
-        while True:
-            found = await search(store, series, wanted, PageQuery(limit, after, descending))
-            assert len(found.events) <= limit
-            walked += [(event["timestamp"], event["msg"]) for event in found.events]
-            if found.ended:
-                break
-            assert found.last != after
-            assert seconds == 0 or len(found.events) == limit
-            after = found.last
+    bounds = SearchBounds(page, seconds)
+    while True:
+        found = await search(store, series, wanted, PageQuery(limit, after, descending), bounds)
+        assert len(found.events) <= limit
+        walked += [(event["timestamp"], event["msg"]) for event in found.events]
+        if found.ended:
+            break
+        assert found.last != after
+        assert seconds == 0 or len(found.events) == limit
+        after = found.last
     assert walked == (expected[::-1] if descending else expected)
 
 
@@ -130,7 +131,7 @@ MESSAGES = ("nothing", "a Needle here", "needle\nin two lines", "NEEDLEß", "", 
 )
 @examples(60)
 async def test_hits_have_the_numbers_of_the_lines_that_match(
-    store: EmbeddedEventStore,
+    tmp_path: Path,
     parts: list[list[Line]],
     merges: int,
     sizes: tuple[int, int, int],
@@ -142,7 +143,8 @@ async def test_hits_have_the_numbers_of_the_lines_that_match(
     without: str | None,
 ) -> None:
     """Among merged lines and hot ones, wherever these belong, and however many lines are searched at once."""
-    wanted = await filter_of(*message, without, list(levels), list(workers))
+    block_lines, searched_lines, together = sizes
+    wanted = replace(await filter_of(*message, without, list(levels), list(workers)), together=together)
     lines = sorted((line for part in parts for line in part), key=lambda line: line[0])
     expected = [
         n
@@ -152,18 +154,16 @@ async def test_hits_have_the_numbers_of_the_lines_that_match(
     ]
     found: list[int] = []
     end, after = 0, None
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(log_merge, "LARGEST", sizes[0])
-        patch.setattr("apiserver.stores.events.embedded.logs.AT_ONCE", sizes[1])
-        patch.setattr("apiserver.events.log_filter._TOGETHER", sizes[2])
-        patch.setattr(log_search, "HIT_SECONDS", seconds)
-        await store.delete([TASK])
+    bounds = EmbeddedBounds(block_lines=block_lines, searched_lines=searched_lines)
+    with tempfile.TemporaryDirectory(dir=tmp_path) as folder:
+        store = EmbeddedEventStore(Path(folder), bounds=bounds)
+        await store.open()
         for n, part in enumerate(parts):
             await store.add(batch(part))
             if n < merges:
                 await store.merge()
         while True:
-            some = await log_search.hits(store, LOGS, wanted, after, most)
+            some = await hits(store, LOGS, wanted, after, most, SearchBounds(hit_seconds=seconds))
             assert some.last != after
             assert all(end <= number < some.end for number in some.numbers)
             found, end, after = found + some.numbers, some.end, some.last
@@ -175,17 +175,16 @@ async def test_hits_have_the_numbers_of_the_lines_that_match(
             assert total == len(lines)
             position = window[-1].position
             assert await store.log_number(TASK, position) == start + len(window) - 1
+        await store.close()
     assert (found, end) == (expected, len(lines))
 
 
-async def test_a_search_answers_when_its_time_is_up(store: EmbeddedEventStore, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_search_answers_when_its_time_is_up(store: EmbeddedEventStore) -> None:
     await store.add(events.lines(range(10)))
-    monkeypatch.setattr(log_search, "PAGE", 4)
-    monkeypatch.setattr(log_search, "SECONDS", 0)
     wanted = LineFilter(message=text("line 7", any_case=False))
 
     async def step(after: LogPosition | None) -> SearchPage:
-        return await search(store, LOGS, wanted, PageQuery(5, after))
+        return await search(store, LOGS, wanted, PageQuery(5, after), SearchBounds(page=4, seconds=0))
 
     first = await step(None)
     assert (first.events, first.ended) == ([], False)

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import orjson
@@ -19,10 +19,11 @@ from apiserver.aggregation.task_events import Position
 from apiserver.events.model import SAMPLE_TYPES, BucketAxis, EventType, LogPosition, MetricSelection
 from apiserver.events.queries import PageQuery, SeriesQuery
 from apiserver.stores.events.base import EventStore
+from apiserver.stores.events.embedded.bounds import EmbeddedBounds
 from apiserver.stores.events.embedded.store import EmbeddedEventStore
 from tests.aggregation.any_events import METRICS, Line, add, body_of, event, identities, looked_at
 from tests.aggregation.events import LOGS, TASK
-from tests.stores.events.embedded.sizes import make_small
+from tests.stores.events.embedded.sizes import SMALL
 
 pytestmark = pytest.mark.anyio
 
@@ -34,11 +35,9 @@ M = SeriesQuery(TASK, EventType.SCALAR, [MetricSelection(METRICS[0])])
 ITERATIONS = {10**12: 2**63 - 1, -(10**12): -(2**63)}
 
 
-@pytest.fixture(autouse=True)
-def _small() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        make_small(patch)
-        yield
+@pytest.fixture
+def bounds() -> EmbeddedBounds:
+    return SMALL
 
 
 def name(line: Line) -> Any:

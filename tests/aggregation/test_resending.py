@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -20,23 +20,21 @@ from apiserver.aggregation.histogram import HistogramQuery, Key, histogram
 from apiserver.events.model import SAMPLE_TYPES, BucketAxis, EventType, MetricSelection
 from apiserver.events.queries import PageQuery, SeriesQuery
 from apiserver.stores.events.base import EventStore
+from apiserver.stores.events.embedded.bounds import EmbeddedBounds
 from apiserver.stores.events.embedded.store import EmbeddedEventStore
 from tests.aggregation.any_events import METRICS, Line, add, body_of, events, looked_at
 from tests.aggregation.events import LOGS, SCALARS, TASK
-from tests.stores.events.embedded.sizes import make_small
+from tests.stores.events.embedded.sizes import SMALL
 
 pytestmark = pytest.mark.anyio
 
 MANY = 10_000
 
 
-@pytest.fixture(autouse=True)
-def _small() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        make_small(patch)
-        # Blocks may widen buckets, and what is merged when decides which blocks there are.
-        patch.setattr("apiserver.stores.events.columns.bucketing.MOST_WIDENING", 0.0)
-        yield
+@pytest.fixture
+def bounds() -> EmbeddedBounds:
+    """Blocks may widen buckets, and what is merged when decides which blocks there are."""
+    return replace(SMALL, most_widening=0)
 
 
 async def answers(store: EventStore) -> dict[str, Any]:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apiserver.copying import events
 from apiserver.copying.events import EventCopy
 from apiserver.copying.retrying import CopyError
 from apiserver.events.model import SAMPLE_TYPES, SINGLE_VALUE_ITERATION, EventBatch, EventType, Owner
@@ -20,32 +19,33 @@ from apiserver.stores.events.base import EventStore, EventStoreBusy
 from apiserver.stores.events.columnar import whole_points as columnar
 from apiserver.stores.events.columns.lines import Lines
 from apiserver.stores.events.columns.points import WholePoints
-from apiserver.stores.events.embedded import log_merge
-from apiserver.stores.events.embedded import whole as embedded
+from apiserver.stores.events.embedded.bounds import EmbeddedBounds
 from apiserver.stores.events.embedded.store import EmbeddedEventStore
 from tests.chance import examples
-from tests.contract.event_stores import OWNER, Case, batch, case, lines, sample, scalars
+from tests.contract.event_stores import OWNER, Case, batch, lines, sample, scalars
+from tests.contract.event_stores import case as any_case
 from tests.contract.plain_event_store import PlainEventStore
 from tests.stores.events.random_events import OWNERS, batches
 
-__all__ = ["case"]
+__all__ = ["any_case"]
 
 pytestmark = pytest.mark.anyio
 
 OTHER = Owner("other company", "task", is_model=True)
 
 
-@pytest.fixture(autouse=True, scope="module")
-def _small_pages() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        for name, size in {"OWNERS_AT_ONCE": 2, "PAGE_OF_SAMPLES": 2}.items():
-            patch.setattr(events, name, size)
-        for module in (embedded, columnar):
-            patch.setattr(module, "POINTS_AT_A_TIME", 7)
-        patch.setattr(columnar, "MANY", 3)
-        patch.setattr(embedded, "LINES_AT_A_TIME", 1000)
-        patch.setattr(log_merge, "LARGEST", 3)
-        yield
+#: Little is much.
+BOUNDS = EmbeddedBounds(points_at_a_time=7, line_bytes_at_a_time=1000, block_lines=3)
+
+
+@pytest.fixture
+def case(any_case: Case, monkeypatch: pytest.MonkeyPatch) -> Case:
+    """Each store, which copies small parts."""
+    if isinstance(any_case.store, EmbeddedEventStore):
+        monkeypatch.setattr(any_case.store, "bounds", BOUNDS)
+    monkeypatch.setattr(columnar, "MANY", 3)
+    monkeypatch.setattr(columnar, "POINTS_AT_A_TIME", 7)
+    return any_case
 
 
 class Interrupted(Exception):
@@ -92,7 +92,7 @@ class Stopping(PlainEventStore):
 
 
 async def copy(source: EventStore, target: EventStore) -> dict[EventType, int]:
-    copied = EventCopy(source, target, lambda line: None)
+    copied = EventCopy(source, target, lambda line: None, owners_at_once=2, page_of_samples=2)
     await copied.run()
     return copied.counts
 
@@ -130,7 +130,7 @@ def test_a_copy_answers_like_the_original_however_it_was_interrupted(
             target.batches = 10**9
             await copy(source, target)
         with tempfile.TemporaryDirectory() as folder:
-            embedded = EmbeddedEventStore(Path(folder))
+            embedded = EmbeddedEventStore(Path(folder), bounds=BOUNDS)
             await embedded.open()
             try:
                 await copy(target, embedded)

@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from apiserver.data.versions import Version
+from apiserver.stores.events.embedded.bounds import EmbeddedBounds
+from apiserver.stores.events.embedded.store import EmbeddedEventStore
 from tests.data.conftest import ON_EACH, Data, scalar
 from tests.data.test_scalars import cells
 
@@ -137,7 +139,8 @@ async def test_windows_of_a_log(data_anywhere: Data) -> None:
 
 
 async def test_hits_of_a_search(data_anywhere: Data, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("apiserver.stores.events.embedded.logs.AT_ONCE", 7)
+    if isinstance(store := data_anywhere.api.backend.events, EmbeddedEventStore):
+        monkeypatch.setattr(store, "bounds", EmbeddedBounds(searched_lines=7))
     monkeypatch.setattr("apiserver.stores.events.columnar.logs.SEARCHED", 7)
     monkeypatch.setattr("apiserver.data.log_hits._MOST", 2)
     data = data_anywhere

@@ -12,11 +12,12 @@ from apiserver.events.model import EventBatch, Owner
 from apiserver.operating.doctor.examination import Examined, examine
 from apiserver.settings import Settings
 from apiserver.stores.documents.sqlite import work
+from apiserver.stores.events.embedded.engine import EmbeddedEngine
 from apiserver.stores.events.embedded.store import EmbeddedEventStore
 from tests.contract.event_stores import batch, lines, sample, scalars
 from tests.harness import Api, running_api
 from tests.stores.events.embedded.merging import copy_as_of_a_crash
-from tests.stores.events.embedded.sizes import make_small
+from tests.stores.events.embedded.sizes import SMALL
 
 COMPANY = Settings().company
 #: Batches that are added, for two tasks. Each has a line and five points of a series of a task; some have a point of
@@ -30,7 +31,7 @@ PLOTS = len(range(0, BATCHES, SELDOM))
 async def filled(data: Path) -> AsyncIterator[tuple[Api, list[Owner]]]:
     """A server with two tasks in a project, with events of three types, and with a model and an artifact."""
     with pytest.MonkeyPatch.context() as patch:
-        make_small(patch)
+        patch.setattr(EmbeddedEngine, "bounds", SMALL)
         patch.setattr(work, "MANY", 0)  # so that lists make side tables
         async with running_api(data) as api:
             project = (await api.call("projects.create", {"name": "a project"}))["id"]

@@ -18,6 +18,7 @@ from apiserver.events.queries import SeriesQuery
 from apiserver.operating.retention import archive, due, thinned
 from apiserver.operating.retention.deleting import Amounts
 from apiserver.retention_rules import RetentionRule
+from apiserver.stores.events.embedded.bounds import EmbeddedBounds
 from apiserver.stores.events.embedded.store import EmbeddedEventStore
 from tests.chance import examples
 from tests.contract.event_stores import OWNER, SCALARS, Case, batch, case, lines, scalars
@@ -256,7 +257,8 @@ async def test_a_long_series_is_thinned_in_parts(stores: Stores, monkeypatch: py
     plain = PlainEventStore()
     await plain.add(batch(scalars(many, timestamps=range(OLD - 30_000, OLD)), curve(metric="other")))
     await merge(stores)
-    monkeypatch.setattr("apiserver.stores.events.embedded.whole.POINTS_AT_A_TIME", 5000)
+    assert isinstance(stores.events, EmbeddedEventStore)
+    monkeypatch.setattr(stores.events, "bounds", EmbeddedBounds(points_at_a_time=5000))
     monkeypatch.setattr(thinned, "POINTS_AT_A_TIME", 5000)
     rule = RetentionRule(("scalars",), "90 d", then="50 points")
     (planned,) = await stores.would_go(rule)

@@ -167,7 +167,7 @@ def _chunk(
     points, workers = _own_workers(points, workers)
     iters, values, *_ = points
     id = _hashed([*owner, *series]) + _text(os.urandom(_DIGEST))
-    shift = pieces.shift_of(int(iters[0]), int(iters[-1]), len(iters), sealed=True)
+    shift = pieces.shift_of(int(iters[0]), int(iters[-1]), len(iters), pieces.POINTS_A_SEALED_BLOCK)
     (sums,) = pieces.blocks_of(iters, values, np.zeros(1, np.intp), [shift])
     spans = [(workers[number], *span) for number, span in reports.spans_of(points.timestamps, points.workers)]
     columns = {

@@ -51,18 +51,21 @@ class InBuckets(NamedTuple):
     values: Aggregates
 
 
-def of_blocks(interval: int, shift: int, wanted: BucketQuery) -> int | None:
+def of_blocks(interval: int, shift: int, wanted: BucketQuery, widening: float = MOST_WIDENING) -> int | None:
     """The interval that is used instead, a multiple of 2^shift; None if that would change it too much."""
     wider = -(-interval >> shift) << shift
-    if wider - interval <= interval * MOST_WIDENING and wider <= GREATEST:
+    if wider - interval <= interval * widening and wider <= GREATEST:
         return wider
     finer = interval >> shift << shift
     return finer if finer and wanted.may_be_finer else None
 
 
-def fitting(interval: int, shifts: Iterable[int], wanted: BucketQuery) -> tuple[int | None, int]:
+def fitting(
+    interval: int, shifts: Iterable[int], wanted: BucketQuery, widening: float = MOST_WIDENING
+) -> tuple[int | None, int]:
     """The greatest of the shifts whose blocks fit into the buckets (None: none do), and the interval used then."""
-    usable = [(shift, width) for shift in shifts if (width := of_blocks(interval, shift, wanted)) is not None]
+    widths = ((shift, of_blocks(interval, shift, wanted, widening)) for shift in shifts)
+    usable = [(shift, width) for shift, width in widths if width is not None]
     return max(usable) if usable and interval > 1 else (None, interval)
 
 
@@ -74,14 +77,14 @@ def of_curves(curves: Iterable[tuple[int, Curve]], wanted: BucketQuery) -> Itera
             yield Source(number, interval, [within(Curve(x, values), wanted.range.least, wanted.range.greatest)])
 
 
-def bucketed(sources: Iterable[Source], wanted: frozenset[Aggregate]) -> list[InBuckets]:
-    """The buckets of each source, in any order. Only short sources are held in memory together."""
+def bucketed(sources: Iterable[Source], wanted: frozenset[Aggregate], short: int = SHORT) -> list[InBuckets]:
+    """The buckets of each source, in any order. Only `short` sources are held in memory together."""
     columns = columns_for(wanted)
     found: list[InBuckets] = []
     points: list[Source] = []
     pieces: list[Source] = []
     for source in sources:
-        if source.length > SHORT:
+        if source.length > short:
             all_of_it = concatenated(
                 [part if isinstance(part, Pieces) else _summed(part, source.interval, columns) for part in source.parts]
             )

@@ -43,20 +43,28 @@ WholeBody = tuple[int, bytes, bytes]
 _Content = tuple[int, memoryview]
 
 
-def encode_curve(iters: Int64Array, values: Float64Array, *, sealed: bool = False) -> bytes:
+def encode_curve(iters: Int64Array, values: Float64Array, *, sealed: bool = False, page: int = pco.PAGE) -> bytes:
     """The curve of a chunk as bytes."""
-    encoded = integers.encode(iters, sealed=sealed)
+    encoded = integers.encode(iters, sealed=sealed, page=page)
     with np.errstate(over="ignore", invalid="ignore"):
         narrow = values.astype("<f4")
     lossless = np.array_equal(narrow.astype("<f8").view("<i8"), values.view("<i8"))
     packed = narrow if lossless else np.ascontiguousarray(values)
     how = packed.itemsize | (_PCODEC if sealed else 0)
-    return b"".join((_CURVE.pack(how, len(encoded)), encoded, pco.encode(packed) if sealed else packed.tobytes()))
+    numbers = pco.encode(packed, page) if sealed else packed.tobytes()
+    return b"".join((_CURVE.pack(how, len(encoded)), encoded, numbers))
 
 
-def encode_details(timestamps: Int64Array, workers: Int64Array, received: Int64Array, *, sealed: bool = False) -> bytes:
+def encode_details(
+    timestamps: Int64Array,
+    workers: Int64Array,
+    received: Int64Array,
+    *,
+    sealed: bool = False,
+    page: int = pco.PAGE,
+) -> bytes:
     """The details of a chunk as bytes."""
-    columns = [integers.encode(column, sealed=sealed) for column in (timestamps, workers, received)]
+    columns = [integers.encode(column, sealed=sealed, page=page) for column in (timestamps, workers, received)]
     return b"".join((_DETAILS.pack(len(columns[0]), len(columns[1])), *columns))
 
 

@@ -26,8 +26,8 @@ _WORTH_COMPRESSING = 64
 _RAMP = np.arange(16384, dtype=np.int64)
 
 
-def encode(column: Int64Array, *, sealed: bool = False) -> bytes:
-    """`column` as bytes, which do not say how long it is. `sealed`: in as few bytes as possible."""
+def encode(column: Int64Array, *, sealed: bool = False, page: int = pco.PAGE) -> bytes:
+    """`column` as bytes, which do not say how long it is. `sealed`: in as few bytes as possible, in such pages."""
     if len(column) == 1:
         return _HEAD.pack(_ARITHMETIC, column[0], 0)
     deltas = column[1:] - column[:-1]
@@ -41,7 +41,7 @@ def encode(column: Int64Array, *, sealed: bool = False) -> bytes:
         smaller = compression.compress(packed)
         if len(smaller) < len(packed) * 0.9:
             how, packed = _COMPRESSED, smaller
-    if sealed and len(smaller := pco.encode(np.ascontiguousarray(column))) < len(packed):
+    if sealed and len(smaller := pco.encode(np.ascontiguousarray(column), page)) < len(packed):
         return _HEAD.pack(_PCODEC, 0, 0) + smaller
     return _HEAD.pack(how | width, column[0], step) + packed
 

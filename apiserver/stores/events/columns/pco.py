@@ -27,16 +27,16 @@ _SIZE = np.dtype("<u4")
 _TYPES = {"<f4": "f32", "<f8": "f64", "<i8": "i64"}
 
 
-def encode(column: npt.NDArray[Any]) -> bytes:
+def encode(column: npt.NDArray[Any], page: int = PAGE) -> bytes:
     """A contiguous column of float32, float64 or int64, at least one long, as bytes."""
     from pcodec import wrapped
 
     file = wrapped.FileCompressor()
-    chunk = file.chunk_compressor(column, _config(column.dtype.kind, len(column), PAGE))
+    chunk = file.chunk_compressor(column, _config(column.dtype.kind, len(column), page))
     header, metadata = file.write_header(), chunk.write_meta()
     pages = [chunk.write_page(n) for n in range(len(chunk.n_per_page()))]
     sizes = np.array([len(page) for page in pages], _SIZE).tobytes()
-    return b"".join((_HEAD.pack(len(header), len(metadata), PAGE, len(column)), sizes, header, metadata, *pages))
+    return b"".join((_HEAD.pack(len(header), len(metadata), page, len(column)), sizes, header, metadata, *pages))
 
 
 def decode_into(encoded: memoryview, out: npt.NDArray[Any], start: int = 0) -> None:

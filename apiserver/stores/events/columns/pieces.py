@@ -49,10 +49,9 @@ class Pieces(NamedTuple):
     sums: Sums
 
 
-def shift_of(first: int, last: int, count: int, *, sealed: bool = False) -> int:
-    """The largest shift with which a chunk's blocks have up to POINTS_A_(SEALED_)BLOCK points on average."""
+def shift_of(first: int, last: int, count: int, points: int) -> int:
+    """The largest shift with which a chunk's blocks have up to so many `points` on average."""
     span = last - first + 1
-    points = POINTS_A_SEALED_BLOCK if sealed else POINTS_A_BLOCK
     return min(max(0, (span * points // count).bit_length() - 1), _LARGEST_SHIFT)
 
 

@@ -72,9 +72,16 @@ def stored(rows: Iterable[bytes | memoryview]) -> StatsArray:
 
 
 def of_groups(
-    iters: Int64Array, values: Float64Array, timestamps: Int64Array, starts: npt.NDArray[np.intp]
+    iters: Int64Array,
+    values: Float64Array,
+    timestamps: Int64Array,
+    starts: npt.NDArray[np.intp],
+    long: int = LONG,
 ) -> StatsArray:
-    """A row for each group of points. Group n begins at starts[n]; each ascends by iteration, and none is empty."""
+    """A row for each group of points. Group n begins at starts[n]; each ascends by iteration, and none is empty.
+
+    Groups are `long` if they have so many points each.
+    """
     stops = np.append(starts[1:], len(iters))
     lengths = stops - starts
     rows = np.empty(len(starts), STATS)
@@ -109,7 +116,7 @@ def of_groups(
         ("max_value", -np.inf, np.argmax, np.maximum),
     ):
         filled = values if everything else np.where(finite, values, fill)
-        if len(filled) >= LONG * len(starts):
+        if len(filled) >= long * len(starts):
             groups = zip(starts.tolist(), stops.tolist(), strict=True)
             found = np.array([start + of_long(filled[start:stop]) for start, stop in groups])
         else:
@@ -119,11 +126,11 @@ def of_groups(
     return rows
 
 
-def of_points(points: Points) -> StatsArray:
+def of_points(points: Points, long: int = LONG) -> StatsArray:
     """The row of all points together."""
     if not len(points.iters):
         return EMPTY
-    return of_groups(points.iters, points.values, points.timestamps, np.zeros(1, np.intp))
+    return of_groups(points.iters, points.values, points.timestamps, np.zeros(1, np.intp), long)
 
 
 def ascends(column: Int64Array, starts: npt.NDArray[np.intp], later: np.ufunc = np.greater) -> bool:

@@ -1,6 +1,6 @@
 """Histograms of scalars: chooses how wide the buckets of each series are, and whether blocks or points make them.
 
-Reading blocks takes much less time than reading points. So buckets become a little wider (`bucketing.MOST_WIDENING`) if
+Reading blocks takes much less time than reading points. So buckets become a little wider (`most_widening`) if
 whole blocks fit into them then. For example, with blocks of 512 iterations:
 
     interval 1,000   becomes 1,024, which is 2.4 % wider: a bucket is two blocks
@@ -25,7 +25,6 @@ from apiserver.events.model import SINGLE_VALUE_ITERATION, BucketAxis, Float64Ar
 from apiserver.events.queries import GREATEST, LEAST, BucketQuery, Width
 from apiserver.events.smoothing import Smoothing
 from apiserver.stores.events.columns.bucketing import (
-    SHORT,
     InBuckets,
     Part,
     Source,
@@ -40,7 +39,6 @@ from apiserver.stores.events.columns.chunks import Room
 from apiserver.stores.events.columns.extremes import Extremes
 from apiserver.stores.events.columns.integers import Progression
 from apiserver.stores.events.columns.pieces import (
-    POINTS_A_BLOCK,
     ColumnNames,
     Pieces,
     decode_blocks,
@@ -55,7 +53,7 @@ from apiserver.stores.events.columns.points import (
     within,
     without_single_value,
 )
-from apiserver.stores.events.embedded import decoded, smoothed
+from apiserver.stores.events.embedded import decoded
 from apiserver.stores.events.embedded.decoded import Blocks
 from apiserver.stores.events.embedded.known import NOTHING_KEPT, Key, KnownCurves
 from apiserver.stores.events.embedded.names import state
@@ -63,12 +61,6 @@ from apiserver.stores.events.embedded.series import Content, Series, chunk_shift
 from apiserver.stores.events.embedded.smoothed import Known, Stretch
 from apiserver.stores.events.embedded.unsettled import in_parts
 from apiserver.stores.events.embedded.walks import SeriesWalk
-
-#: How many chunks of a series are summed up at once: as many as fit into a processor's cache.
-CHUNKS_OF_POINTS = 32
-CHUNKS_OF_BLOCKS = 64
-#: A smoothed curve has about so many blocks at most. If it has more points, blocks are larger.
-MOST_BLOCKS = 2**18
 
 Made = TypeVar("Made", Curve, Pieces)
 
@@ -105,7 +97,7 @@ def some_buckets(
             sources = _by_iteration(part, wanted, curves, extremes)
         else:
             sources = of_curves(((n, curve_over(one, wanted.axis, wanted.smoothing)) for n, one in part), wanted)
-        yield bucketed(sources, wanted.aggregates)
+        yield bucketed(sources, wanted.aggregates, part[0][1].bounds.short_series)
 
 
 def curve_over(series: Series, axis: BucketAxis, smoothing: Smoothing | None = None) -> Curve:
@@ -136,7 +128,7 @@ def _by_iteration(
             continue
         interval = _interval(one, extent, wanted.width)
         if wanted.smoothing is None:
-            kept = curves if extent.most >= decoded.LEAST_POINTS else None
+            kept = curves if extent.most >= one.bounds.kept_curve_points else None
             yield Source(number, *_parts(one, interval, known.get(one.merged.id, []), wanted, kept, extremes))
         else:
             key = Key(one.owner, one.name, one.merged.id, wanted.smoothing, columns_for(wanted.aggregates))
@@ -205,19 +197,20 @@ def _parts(
 
     `shifts` are those of the chunks with points in the range, ascending. Blocks are kept if `curves` are given.
     """
-    low, high = wanted.range.least, wanted.range.greatest
+    low, high, bounds = wanted.range.least, wanted.range.greatest, series.bounds
     if interval == 1 or not shifts:
         return interval, [_points(series, low, high)]
     columns = columns_for(wanted.aggregates)
-    shift, interval = fitting(interval, shifts, wanted)
+    shift, interval = fitting(interval, shifts, wanted, bounds.most_widening)
     if shift is not None:
         kept = None
         if curves is not None and shift == shifts[-1]:
             kept = decoded.blocks_of(series, shift, columns, wanted.range, curves)
-        contents, run = kept.between(low, high) if kept else series.blocks(low, high, shift), CHUNKS_OF_BLOCKS
-        sum_up = partial(_sum_up_blocks, interval=interval, columns=columns, kept=kept)
+        contents, run = kept.between(low, high) if kept else series.blocks(low, high, shift), bounds.chunks_of_blocks
+        few = bounds.short_series // 2
+        sum_up = partial(_sum_up_blocks, interval=interval, columns=columns, kept=kept, few=few)
     else:
-        contents, run = series.curves(low, high), CHUNKS_OF_POINTS
+        contents, run = series.curves(low, high), bounds.chunks_of_points
         sum_up = partial(_sum_up_points, interval=interval, columns=columns, extremes=extremes)
     parts: list[Part] = []
     while chunks := list(islice(contents, run)):
@@ -251,9 +244,11 @@ def _end(chunks: Sequence[Content]) -> int:
 
 
 @decoder
-def _sum_up_blocks(chunks: Sequence[Content], interval: int, columns: ColumnNames, kept: Blocks | None) -> Pieces:
+def _sum_up_blocks(
+    chunks: Sequence[Content], interval: int, columns: ColumnNames, kept: Blocks | None, few: int
+) -> Pieces:
     blocks = kept.of(chunks) if kept else decode_blocks([unwrap(body) for _, _, _, body in chunks], columns)
-    if len(blocks.x) <= SHORT // 2:  # then it is faster to sum up several series at once
+    if len(blocks.x) <= few:  # then it is faster to sum up several series at once
         return blocks
     return sum_up(blocks, bucket_starts(blocks.x, interval))
 
@@ -275,7 +270,7 @@ def _smoothed_parts(
     if (shift := _shift(series)) is not None:
         merged = state(series.conn, "merged_journal")
         known = curves.find(key, replace(known, shift=shift), merged).until(series.settled_end)
-        if (width := of_blocks(interval, shift, wanted)) is not None:
+        if (width := of_blocks(interval, shift, wanted, series.bounds.most_widening)) is not None:
             in_blocks, interval, known = True, width, _known_further(series, known, key.columns)
             curves.keep(key, known, merged)
 
@@ -300,22 +295,23 @@ def _smoothed_parts(
 
 def _shift(series: Series) -> int | None:
     """How wide the blocks of the smoothed curve are, as an exponent of 2; None if it is too short to be kept."""
-    row = merged_stats([series.merged])[0]
+    row, bounds = merged_stats([series.merged])[0], series.bounds
     count = int(row["count"])
-    if count < smoothed.POINTS:
+    if count < bounds.smoothed_points:
         return None
-    larger = (count // POINTS_A_BLOCK // MOST_BLOCKS).bit_length()
-    return shift_of(int(row["min_iter"]), int(row["max_iter"]), count) + larger
+    larger = (count // bounds.summed_points // bounds.smoothed_blocks).bit_length()
+    return shift_of(int(row["min_iter"]), int(row["max_iter"]), count, bounds.summed_points) + larger
 
 
 def _known_further(series: Series, known: Known, columns: ColumnNames) -> Known:
     """What is known of the curve with all further stretches that can be kept."""
     stretches, size, smoother = list(known.stretches), known.size, known.after
+    bounds = series.bounds
     for curve in _some_at_a_time(series, stretches[-1].end + 1 if stretches else LEAST):
         before, smoother = smoother, copy(smoother)
-        is_settled = len(curve.iters) >= smoothed.POINTS and curve.iters[-1] < series.settled_end
+        is_settled = len(curve.iters) >= bounds.smoothed_points and curve.iters[-1] < series.settled_end
         x, values = smoother.feed(*curve) if is_settled else NO_CURVE
-        if not len(x) or size > smoothed.MOST_OF_A_CURVE:
+        if not len(x) or size > bounds.bytes_of_a_curve:
             return replace(known, stretches=stretches, after=before)
         pieces = _in_blocks(x, values, 1 << known.shift, columns)
         stretches.append(Stretch(int(curve.iters[-1]), before, int(x[0]), int(x[-1]), pieces))
@@ -331,8 +327,8 @@ def _in_blocks(iters: Int64Array, values: Float64Array, interval: int, columns: 
 
 
 def _some_at_a_time(series: Series, low: int) -> Iterator[Curve]:
-    """The points from `low` on, `smoothed.POINTS` or a few more at a time."""
-    ranges = series.ranges(low, smoothed.POINTS) if low <= GREATEST else ()
+    """The points from `low` on, `smoothed_points` or a few more at a time."""
+    ranges = series.ranges(low, series.bounds.smoothed_points) if low <= GREATEST else ()
     return (_points(series, *ends) for ends in ranges)
 
 

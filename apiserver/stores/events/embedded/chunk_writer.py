@@ -17,6 +17,7 @@ from apiserver.stores.events.columns import chunks, pieces, stats
 from apiserver.stores.events.columns.checked import Damaged, Kind, Place, wrap
 from apiserver.stores.events.columns.chunks import WholeBody
 from apiserver.stores.events.columns.points import NO_POINTS, Points, concat, even_parts
+from apiserver.stores.events.embedded.bounds import EmbeddedBounds
 
 _SERIES_BITS = 24
 _FIRST_SEALED = 2**62
@@ -43,8 +44,9 @@ class ChunkWriter:
     If it `seals`, it makes large ones sealed at once, as of series that come whole.
     """
 
-    def __init__(self, conn: sqlite3.Connection, *, seals: bool = False) -> None:
+    def __init__(self, conn: sqlite3.Connection, bounds: EmbeddedBounds, *, seals: bool = False) -> None:
         self._conn = conn
+        self._bounds = bounds
         self._seals = seals
         self._pending: dict[int, _Pending] = {}
         self._points = 0
@@ -81,7 +83,8 @@ class ChunkWriter:
 
         `numbered` chunks of the series got numbers so far. Returns the last chunk, and how many got numbers now.
         """
-        parts = even_parts(points, chunks.LARGEST_SEALED if self._seals else chunks.LARGEST)
+        largest_sealed = self._bounds.sealed_chunk_points
+        parts = even_parts(points, largest_sealed if self._seals else self._bounds.chunk_points)
         ids = [] if replaced is None else [replaced]
         while len(ids) < len(parts):
             if self._seals or ids[:1] >= [_FIRST_SEALED] or numbered == 1 << _SERIES_BITS:
@@ -89,7 +92,7 @@ class ChunkWriter:
             else:
                 ids.append(series << _SERIES_BITS | numbered)
                 numbered += 1
-        sealed = self._seals and 2 * len(parts[0].iters) >= chunks.LARGEST_SEALED
+        sealed = self._seals and 2 * len(parts[0].iters) >= largest_sealed
         self._add([_Pending(series, part, sealed) for part in parts], ids)
         return LastChunk(ids[-1], len(parts[-1].iters)), numbered
 
@@ -111,21 +114,22 @@ class ChunkWriter:
     def _add(self, some: Sequence[_Pending], ids: Sequence[int]) -> None:
         self._pending.update(zip(ids, some, strict=True))
         self._points += sum([len(one.points.iters) for one in some])
-        if self._points >= chunks.POINTS_AT_A_TIME:
+        if self._points >= self._bounds.points_at_a_time:
             self.write()
 
     def write(self) -> None:
         """Write all collected chunks to the database."""
         if not self._pending:
             return
-        ids, pending = list(self._pending), list(self._pending.values())
+        bounds, ids, pending = self._bounds, list(self._pending), list(self._pending.values())
         parts = [one.points for one in pending]
         lengths = [len(part.iters) for part in parts]
         starts = np.cumsum([0, *lengths[:-1]], dtype=np.intp)
         iters, values, timestamps = (np.concatenate([part[n] for part in parts]) for n in range(3))
-        rows = stats.of_groups(iters, values, timestamps, starts)
+        rows = stats.of_groups(iters, values, timestamps, starts, bounds.long_group)
+        summed = (bounds.summed_points, bounds.sealed_summed_points)
         shifts = [
-            pieces.shift_of(int(one.points.iters[0]), int(one.points.iters[-1]), length, sealed=one.sealed)
+            pieces.shift_of(int(one.points.iters[0]), int(one.points.iters[-1]), length, summed[one.sealed])
             for one, length in zip(pending, lengths, strict=True)
         ]
         blocks = pieces.blocks_of(iters, values, starts, shifts)
@@ -147,6 +151,7 @@ class ChunkWriter:
                 for n, (id, one) in enumerate(zip(ids, pending, strict=True))
             ),
         )
+        page = bounds.page_numbers
         for table, encode, columns in (
             ("chunk_curves", chunks.encode_curve, slice(0, 2)),
             ("chunk_details", chunks.encode_details, slice(2, 5)),
@@ -154,7 +159,7 @@ class ChunkWriter:
             self._conn.executemany(
                 f"REPLACE INTO {table} VALUES (?, ?)",
                 (
-                    (id, wrap(encode(*one.points[columns], sealed=one.sealed), Place(Kind.CHUNK, id)))
+                    (id, wrap(encode(*one.points[columns], sealed=one.sealed, page=page), Place(Kind.CHUNK, id)))
                     for id, one in zip(ids, pending, strict=True)
                 ),
             )

@@ -20,6 +20,7 @@ from apiserver.events.queries import CommonBuckets, CurvesQuery
 from apiserver.stores.events.columns.bucketing import nearest_bucket, put_into
 from apiserver.stores.events.columns.extremes import Extremes
 from apiserver.stores.events.columns.points import NO_CURVE, Curve, ends_of_all
+from apiserver.stores.events.embedded.bounds import EmbeddedBounds
 from apiserver.stores.events.embedded.buckets import curve_over, some_buckets
 from apiserver.stores.events.embedded.hot import HotPoints
 from apiserver.stores.events.embedded.names import CODES
@@ -46,14 +47,16 @@ _ENDS: Mapping[BucketAxis, tuple[str, str]] = {
 }
 
 
-def views_of(conn: sqlite3.Connection, asked: CurvesQuery, hot: Sequence[Mapping[Owner, HotPoints]]) -> list[Series]:
+def views_of(
+    conn: sqlite3.Connection, asked: CurvesQuery, hot: Sequence[Mapping[Owner, HotPoints]], bounds: EmbeddedBounds
+) -> list[Series]:
     """The series of each owner that has it; `hot` has their points in each memtable, oldest first."""
-    merged = dict(_merged(conn, asked))
+    merged, name = dict(_merged(conn, asked)), (asked.metric, asked.variant)
     found = []
     for place, owner in enumerate(asked.owners):
         recent = [table[owner] for table in hot if owner in table]
         if recent or place in merged:
-            found.append(Series(conn, owner, (asked.metric, asked.variant), merged.get(place, NOT_MERGED), recent))
+            found.append(Series(conn, owner, name, merged.get(place, NOT_MERGED), recent, bounds))
     return found
 
 

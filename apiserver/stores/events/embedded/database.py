@@ -13,6 +13,7 @@ from pathlib import Path
 from apiserver import resources
 from apiserver.events.model import Owner
 from apiserver.stores.events.base import EventStoreError
+from apiserver.stores.events.embedded.bounds import BOUNDS, EmbeddedBounds
 
 #: Bytes of a page of new files. Larger pages read no faster, and leave more bytes unused after each chunk.
 _PAGE = 4096
@@ -20,20 +21,16 @@ _PAGE = 4096
 #: memory of the process, but the system takes them back when it needs memory.
 _MMAP = 2**29
 _BUSY_MS = 5000
-#: Milliseconds for which truncating the log waits for readers to end.
-READERS_LEAVE_MS = 1000
-
-#: Bytes of the write-ahead log above which it is truncated.
-LOG_BYTES = 64 * 2**20
 
 
 class Database:
     """`events.db` in the store's folder."""
 
-    def __init__(self, folder: Path, *, fsync: bool) -> None:
+    def __init__(self, folder: Path, *, fsync: bool, bounds: EmbeddedBounds = BOUNDS) -> None:
         self._path = folder / "events.db"
         self._log = folder / "events.db-wal"
         self._fsync = fsync
+        self._bounds = bounds
         self._local = threading.local()
         self._readers: list[sqlite3.Connection] = []
         self._readers_lock = threading.Lock()
@@ -63,7 +60,7 @@ class Database:
     def log_is_long(self) -> bool:
         """Whether the write-ahead log should be truncated."""
         try:
-            return self._log.stat().st_size > LOG_BYTES
+            return self._log.stat().st_size > self._bounds.log_bytes
         except FileNotFoundError:
             return False
 
@@ -72,8 +69,8 @@ class Database:
         self.writer.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
 
     def truncate_log(self) -> None:
-        """Truncate the log, if all readers end their transactions within a second."""
-        self.writer.execute(f"PRAGMA busy_timeout = {READERS_LEAVE_MS}")
+        """Truncate the log, if all readers end their transactions soon."""
+        self.writer.execute(f"PRAGMA busy_timeout = {round(1000 * self._bounds.readers_leave_seconds)}")
         try:
             self.writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         finally:
@@ -110,7 +107,7 @@ class Database:
         execute("PRAGMA wal_autocheckpoint = 0")
         # Debian's SQLite would overwrite deleted content with zeros, so the log would grow by as much as is deleted.
         execute("PRAGMA secure_delete = OFF")
-        execute(f"PRAGMA journal_size_limit = {LOG_BYTES}")
+        execute(f"PRAGMA journal_size_limit = {self._bounds.log_bytes}")
         # Readers wait for commits. A small cache makes them short, as it writes pages while a transaction goes on.
         execute("PRAGMA cache_size = -1024")
         self._migrate()

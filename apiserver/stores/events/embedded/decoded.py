@@ -29,12 +29,6 @@ from apiserver.stores.events.embedded.known import Key, KnownCurves
 from apiserver.stores.events.embedded.names import state
 from apiserver.stores.events.embedded.series import Content, Series, merged_stats
 
-#: Curves of fewer points are not kept: to read their blocks takes little time.
-LEAST_POINTS = 2**17
-#: Bytes that the blocks of a curve may take. Curves with more are not kept.
-MOST_OF_A_CURVE = 16 * 2**20
-#: How many chunks are decoded at once.
-_CHUNKS = 64
 _BYTES = 1000
 _CHUNK_BYTES = 250
 _NUMBER_BYTES = 8
@@ -80,10 +74,10 @@ class Blocks:
         """The blocks of adjacent chunks, of which there must be at least one."""
         return _part(self.pieces, slice(chunks[0][3].start, chunks[-1][3].stop))
 
-    def further(self, rows: Iterator[Content]) -> Blocks:
-        """With the chunks that come next, as they are stored."""
+    def further(self, rows: Iterator[Content], at_once: int) -> Blocks:
+        """With the chunks that come next, as they are stored. So many are decoded at once."""
         parts, chunks = [self.pieces], list(self.chunks)
-        while some := list(islice(rows, _CHUNKS)):
+        while some := list(islice(rows, at_once)):
             pieces, counts = _decoded(some, list(self.pieces.sums))
             edges = accumulate(counts, initial=chunks[-1][3].stop if chunks else 0)
             slices = [slice(*ends) for ends in pairwise(edges)]
@@ -133,11 +127,11 @@ def blocks_of(series: Series, shift: int, columns: ColumnNames, range: Range, cu
 
     `shift` is the greatest one of the chunks in the range.
     """
-    row = merged_stats([series.merged])[0]
+    row, bounds = merged_stats([series.merged])[0], series.bounds
     count, first, last = int(row["count"]), int(row["min_iter"]), series.merged.chunk_end
     most = min(count, (int(row["max_iter"]) - first >> shift) + 1)
-    is_large = most * (1 + len(columns)) * _NUMBER_BYTES > MOST_OF_A_CURVE
-    if last is None or count < LEAST_POINTS or is_large:
+    is_large = most * (1 + len(columns)) * _NUMBER_BYTES > bounds.bytes_of_a_curve
+    if last is None or count < bounds.kept_curve_points or is_large:
         return None
     key = Key(series.owner, series.name, series.merged.id, None, columns)
     merged = state(series.conn, "merged_journal")
@@ -151,6 +145,6 @@ def blocks_of(series: Series, shift: int, columns: ColumnNames, range: Range, cu
     if first < range.least or range.greatest < last:
         return None
     found = _still_there(series, found)
-    found = found.further(series.blocks(found.last + 1, GREATEST, shift))
+    found = found.further(series.blocks(found.last + 1, GREATEST, shift), bounds.chunks_of_blocks)
     curves.keep(key, found, merged)
     return found

@@ -15,6 +15,7 @@ from apiserver.events.model import EventType, Owner, Selection
 from apiserver.events.queries import Range, SeriesQuery
 from apiserver.stores.events.columns.names import Name, matcher
 from apiserver.stores.events.embedded import tail
+from apiserver.stores.events.embedded.bounds import EmbeddedBounds
 from apiserver.stores.events.embedded.log_merge import BlockWriter
 from apiserver.stores.events.embedded.names import CODES, TYPES, owner_id, series_ids
 from apiserver.stores.events.embedded.series import merged_series, merged_stats
@@ -86,7 +87,9 @@ def delete_points(conn: sqlite3.Connection, wanted: SeriesQuery) -> int:
     return int(merged_stats(series)["count"].sum())
 
 
-def delete_lines(conn: sqlite3.Connection, series: SeriesQuery, before: int | None, exclude: Selection) -> int:
+def delete_lines(
+    conn: sqlite3.Connection, series: SeriesQuery, before: int | None, exclude: Selection, bounds: EmbeddedBounds
+) -> int:
     """Delete the merged log lines of the series that are older than `before` and not excluded; return their number."""
     ids = series_ids(conn, replace(series, selection=()))
     included, excluded = matcher(series.selection), matcher(exclude)
@@ -96,7 +99,7 @@ def delete_lines(conn: sqlite3.Connection, series: SeriesQuery, before: int | No
         return 0
     limit = math.inf if before is None else before
     deleted: dict[Name, int] = dict.fromkeys(doomed, 0)
-    writer = BlockWriter(conn, series.owner, number)
+    writer = BlockWriter(conn, series.owner, number, bounds)
     blocks = conn.execute(
         "SELECT id, names, last_time, count FROM log_blocks WHERE owner = ? AND first_time < ?", (number, limit)
     ).fetchall()

@@ -15,11 +15,15 @@ from apiserver.stores.snapshots import Snapshot
 
 if TYPE_CHECKING:
     from apiserver.stores.events.base import EventStore
+    from apiserver.stores.events.embedded.bounds import EmbeddedBounds
     from apiserver.stores.inspection import Inspection, Scrubbed
 
 
 class EmbeddedEngine(Engine["EventStore"]):
     """The folder `events` in the data folder."""
+
+    bounds: EmbeddedBounds | None = None
+    """Those of stores, if they are not those of a server."""
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings, {str(settings.data.resolve())})
@@ -28,6 +32,7 @@ class EmbeddedEngine(Engine["EventStore"]):
             raise ValueError(f"{secrets} are for an engine with an address, but events is embedded")
 
     def store(self, folder: DataFolder) -> EventStore:
+        from apiserver.stores.events.embedded.bounds import BOUNDS
         from apiserver.stores.events.embedded.store import EmbeddedEventStore
 
         return EmbeddedEventStore(
@@ -36,6 +41,7 @@ class EmbeddedEngine(Engine["EventStore"]):
             merge_points=self.settings.merge_events,
             max_unmerged_bytes=self.settings.max_unmerged_bytes,
             reserve=Reserve(folder.reserve, self.settings.reserve_bytes),
+            bounds=self.bounds or BOUNDS,
         )
 
     def scrub(self, folder: DataFolder) -> Callable[[str], Scrubbed]:

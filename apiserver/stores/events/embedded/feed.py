@@ -31,14 +31,10 @@ from apiserver.events.changes import EVERYTHING, Changes, ChangesQuery, Cursor, 
 from apiserver.events.model import EventType, Owner, SeriesName
 from apiserver.events.queries import Range
 from apiserver.stores.events.columns.names import Name
+from apiserver.stores.events.embedded.bounds import BOUNDS, EmbeddedBounds
 from apiserver.stores.events.embedded.hot import Memtable, Sent
 from apiserver.stores.events.embedded.names import Registrar
 from apiserver.stores.events.embedded.summaries import OwnerSummary, Place, Summary
-
-#: Series of merged segments that stay in memory (see `Summary.size`).
-MOST_KEPT = 100_000
-#: Owners whose deletions are remembered by name.
-MOST_DELETIONS = 10_000
 
 _ENGINE = "embedded"
 
@@ -145,8 +141,9 @@ class Look:
 class Feed:
     """What came and went in this process, as far as it is remembered. The caller holds the lock of the memtables."""
 
-    def __init__(self, merged: int) -> None:
+    def __init__(self, merged: int, bounds: EmbeddedBounds = BOUNDS) -> None:
         """`merged`: the newest segment that an earlier process merged."""
+        self._bounds = bounds
         self._run = int.from_bytes(os.urandom(6), "big")
         self._forgotten = merged
         """The newest segment of which nothing is in memory."""
@@ -164,7 +161,7 @@ class Feed:
         """Remember a segment that was just merged. If that is too much, forget the oldest ones."""
         self._merged.append(summary)
         self._size += summary.size
-        while self._size > MOST_KEPT and len(self._merged) > 1:
+        while self._size > self._bounds.changed_series and len(self._merged) > 1:
             oldest = self._merged.popleft()
             self._size -= oldest.size
             self._forgotten = oldest.segment
@@ -175,7 +172,7 @@ class Feed:
         `whole`: nothing of the owners is left that was merged. What came of them is forgotten then, as whoever has a
         place before the deletion is told that everything may have changed.
         """
-        if len(self._deleted) > MOST_DELETIONS:
+        if len(self._deleted) > self._bounds.deletions:
             self._deleted.clear()
             self._brought.clear()
             self._forgotten_deletions = self._deletions

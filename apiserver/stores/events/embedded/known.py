@@ -22,12 +22,8 @@ from typing import NamedTuple, Protocol, Self, TypeVar
 from apiserver.events.model import Owner
 from apiserver.events.smoothing import Smoothing
 from apiserver.stores.events.columns.names import Name
+from apiserver.stores.events.embedded.bounds import BOUNDS, EmbeddedBounds
 from apiserver.stores.events.embedded.hot import HotPoints, Memtable
-
-#: Bytes that all curves together may take. The one that was not asked for longest goes first.
-MOST_BYTES = 64 * 2**20
-#: Owners whose deletions are remembered by name.
-MOST_DELETIONS = 10_000
 
 
 class Key(NamedTuple):
@@ -65,8 +61,9 @@ Of = TypeVar("Of", bound=OfCurve)
 class KnownCurves:
     """What is known of the curves that were asked for last. Any thread may use it."""
 
-    def __init__(self, merged: int) -> None:
+    def __init__(self, merged: int, bounds: EmbeddedBounds = BOUNDS) -> None:
         """`merged` is the number of the last journal segment that was merged."""
+        self.bounds = bounds
         self._merged: int | None = merged
         self._curves: OrderedDict[Key, OfCurve] = OrderedDict()
         self._deleted: set[Owner] = set()
@@ -92,7 +89,7 @@ class KnownCurves:
         with self._lock:
             if merged == self._merged and known.size and key.owner not in self._deleted:
                 self._put(key, known)
-                while self.size > MOST_BYTES:
+                while self.size > self.bounds.curve_bytes:
                     self._put(next(iter(self._curves)), None)
 
     def will_merge(self, table: Memtable) -> None:
@@ -120,7 +117,7 @@ class KnownCurves:
         that nobody asks for.
         """
         with self._lock:
-            if len(self._deleted) > MOST_DELETIONS:
+            if len(self._deleted) > self.bounds.deletions:
                 self._deleted.clear()
             self._deleted.update(owners)
             for key in [key for key in self._curves if key.owner in self._deleted]:

@@ -31,6 +31,7 @@ from apiserver.stores.events.base import EventStoreBusy
 from apiserver.stores.events.columns.lines import body_id
 from apiserver.stores.events.columns.points import Workers
 from apiserver.stores.events.embedded import journal, records
+from apiserver.stores.events.embedded.bounds import BOUNDS, EmbeddedBounds
 from apiserver.stores.events.embedded.database import Database
 from apiserver.stores.events.embedded.feed import Feed, Look
 from apiserver.stores.events.embedded.hot import Memtable
@@ -38,9 +39,6 @@ from apiserver.stores.events.embedded.names import state
 from apiserver.stores.events.embedded.records import Record
 from apiserver.stores.events.embedded.summaries import Summaries
 from apiserver.stores.events.embedded.watches import Watch, Watches
-
-#: Owners whose changes are looked for while others wait for the lock.
-OWNERS_AT_ONCE = 100
 
 logger = logging.getLogger(__name__)
 
@@ -50,8 +48,17 @@ Picked = TypeVar("Picked")
 class Live:
     """The unmerged part of a store, and consistent views of the whole."""
 
-    def __init__(self, folder: Path, database: Database, *, fsync: bool, max_unmerged_bytes: int) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        database: Database,
+        *,
+        fsync: bool,
+        max_unmerged_bytes: int,
+        bounds: EmbeddedBounds = BOUNDS,
+    ) -> None:
         self._folder = folder
+        self._at_once = bounds.owners_at_once
         self._database = database
         self._max_unmerged = max_unmerged_bytes
         self._appending = threading.Lock()
@@ -81,7 +88,7 @@ class Live:
         self.active = Memtable(first)
         self.active_since = 0.0
         """When (monotonic) the active memtable got its first record."""
-        self._feed = Feed(merged)
+        self._feed = Feed(merged, bounds)
         self._summaries = Summaries()
         self._watches = Watches()
 
@@ -235,9 +242,9 @@ class Live:
         with self.lock:
             owners = list(query.owners if watch is None else watch.take())
             look = self._feed.look(self.active, query)
-        for start in range(0, len(owners) if query.since is not None else 0, OWNERS_AT_ONCE):
+        for start in range(0, len(owners) if query.since is not None else 0, self._at_once):
             with self.lock:  # not for all owners at once, as those who add events would wait too long
-                self._feed.look_at(look, self.tables(), owners[start : start + OWNERS_AT_ONCE])
+                self._feed.look_at(look, self.tables(), owners[start : start + self._at_once])
         return look
 
     def look_for_new(self, owner: Owner, since: Cursor) -> Look:

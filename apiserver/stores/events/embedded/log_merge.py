@@ -1,4 +1,4 @@
-"""Merges the log lines of one memtable into the database, as compressed blocks of up to `LARGEST` lines.
+"""Merges the log lines of one memtable into the database, as compressed blocks of up to `block_lines` lines.
 
 Blocks of an owner do not overlap in (timestamp, sequence). So late lines go into the blocks to which they belong. Lines
 behind all blocks join the last blocks while those are small, so a line is written a few times at most. For example:
@@ -7,7 +7,7 @@ behind all blocks join the last blocks while those are small, so a line is writt
     30 new lines, time 721–750   join the last block, as it is small: 701–750 with 50
     a late line of time 500      goes into block 401–700, which becomes two, with 250 and 251 lines
 
-A block is read as a whole, so its lines have up to `LARGEST_BYTES` together, unless it is a single line.
+A block is read as a whole, so its lines have up to `block_bytes` together, unless it is a single line.
 """
 
 from __future__ import annotations
@@ -25,13 +25,12 @@ from apiserver.stores.events.columns import lines as codec
 from apiserver.stores.events.columns.lines import Lines, Positions
 from apiserver.stores.events.columns.names import Name
 from apiserver.stores.events.embedded import log_sizes
+from apiserver.stores.events.embedded.bounds import EmbeddedBounds
 from apiserver.stores.events.embedded.hot import Memtable
 from apiserver.stores.events.embedded.log_walk import decode
 from apiserver.stores.events.embedded.names import Registrar, series_ids, set_state, state
 from apiserver.stores.events.embedded.pace import Pace
 
-LARGEST = 500
-LARGEST_BYTES = 4 * 2**20
 _MOST_SWALLOWED = 16
 _FROM = (
     "SELECT id, last_time, last_sequence FROM log_blocks WHERE owner = ? AND (last_time, last_sequence) >= (?, ?)"
@@ -42,9 +41,10 @@ _FROM = (
 class BlockWriter:
     """Changes the blocks of one owner: collects them, then encodes and writes all at once."""
 
-    def __init__(self, conn: sqlite3.Connection, owner: Owner, number: int) -> None:
+    def __init__(self, conn: sqlite3.Connection, owner: Owner, number: int, bounds: EmbeddedBounds) -> None:
         """`number` is the id of the owner."""
         self._conn = conn
+        self._bounds = bounds
         self._series = SeriesQuery(owner, EventType.LOG)
         self._owner = number
         self._ids: dict[Name, int] = {}
@@ -73,7 +73,7 @@ class BlockWriter:
 
     def put(self, lines: Lines, replaced: int | None = None) -> None:
         """Write the lines as one block, or several of like size. The first one replaces the block `replaced`."""
-        for start, stop in pairwise(_edges(lines)):
+        for start, stop in pairwise(_edges(lines, self._bounds)):
             id = replaced
             if id is None:
                 id = self._next_id
@@ -108,41 +108,46 @@ class BlockWriter:
         self._pending.clear()
 
 
-def _edges(lines: Lines) -> list[int]:
+def _edges(lines: Lines, bounds: EmbeddedBounds) -> list[int]:
     """Where the blocks of the lines begin and end. For example, lines of 3, 3, 3, 1 and 1 MB: 0, 1, 2, 4, 5."""
-    count = -(-len(lines) // LARGEST)
+    most, most_bytes = bounds.block_lines, bounds.block_bytes
+    count = -(-len(lines) // most)
     edges = [len(lines) * n // count for n in range(count + 1)]
     blocks = (lines.messages[start:stop] for start, stop in pairwise(edges))
-    if all(sum(map(len, block)) <= LARGEST_BYTES for block in blocks):
+    if all(sum(map(len, block)) <= most_bytes for block in blocks):
         return edges
     sizes, edges = np.cumsum([0, *map(len, lines.messages)]), [0]
     while edges[-1] < len(lines):
         start = edges[-1]
-        fits = int(np.searchsorted(sizes, sizes[start] + LARGEST_BYTES, "right")) - 1
-        edges.append(min(max(fits, start + 1), start + LARGEST, len(lines)))
+        fits = int(np.searchsorted(sizes, sizes[start] + most_bytes, "right")) - 1
+        edges.append(min(max(fits, start + 1), start + most, len(lines)))
     return edges
 
 
-def merge_logs(conn: sqlite3.Connection, table: Memtable, registrar: Registrar, pace: Pace) -> None:
+def merge_logs(
+    conn: sqlite3.Connection, table: Memtable, registrar: Registrar, pace: Pace, bounds: EmbeddedBounds
+) -> None:
     """Write the memtable's lines and digests to the database, in the caller's transaction."""
     for owner, hot in table.owners.items():
         if hot.logs:
             digests = [(registrar.owner(owner), digest) for digest in hot.digests]
             conn.executemany("INSERT OR IGNORE INTO log_digests VALUES (?, ?)", digests)
-            _lay_in(conn, owner, codec.of_parts(hot.logs), registrar)
+            _lay_in(conn, owner, codec.of_parts(hot.logs), registrar, bounds)
             pace.rest()
 
 
-def merge_whole(conn: sqlite3.Connection, owner: Owner, lines: Lines, registrar: Registrar) -> None:
+def merge_whole(
+    conn: sqlite3.Connection, owner: Owner, lines: Lines, registrar: Registrar, bounds: EmbeddedBounds
+) -> None:
     """Write lines at their positions, in the caller's transaction; one whose position is taken is passed over."""
-    _lay_in(conn, owner, lines, registrar)
+    _lay_in(conn, owner, lines, registrar, bounds)
     set_state(conn, "next_sequence", max(state(conn, "next_sequence"), int(lines.sequences.max()) + 1))
 
 
-def _lay_in(conn: sqlite3.Connection, owner: Owner, lines: Lines, registrar: Registrar) -> None:
+def _lay_in(conn: sqlite3.Connection, owner: Owner, lines: Lines, registrar: Registrar, bounds: EmbeddedBounds) -> None:
     """Put lines where they belong, without those whose positions are taken."""
     number = registrar.owner(owner)
-    writer = BlockWriter(conn, owner, number)
+    writer = BlockWriter(conn, owner, number, bounds)
     fresh: list[Lines] = []
     behind: Lines | None = None
     for id, some in _placed(conn, number, lines):
@@ -159,7 +164,7 @@ def _lay_in(conn: sqlite3.Connection, owner: Owner, lines: Lines, registrar: Reg
         writer.learn(_count(conn, owner, codec.joined(fresh), registrar))
     writer.write()
     if behind is not None:
-        _append(conn, number, behind, writer)
+        _append(conn, number, behind, writer, bounds)
 
 
 def _placed(conn: sqlite3.Connection, owner: int, lines: Lines) -> Iterator[tuple[int | None, Lines]]:
@@ -185,14 +190,15 @@ def _count(conn: sqlite3.Connection, owner: Owner, lines: Lines, registrar: Regi
     return dict(zip(names.table, ids, strict=True))
 
 
-def _append(conn: sqlite3.Connection, owner: int, lines: Lines, writer: BlockWriter) -> None:
+def _append(conn: sqlite3.Connection, owner: int, lines: Lines, writer: BlockWriter, bounds: EmbeddedBounds) -> None:
     """Write lines behind all blocks, together with the last blocks while these are small beside the new lines."""
     query = (
         "SELECT id, count, sizes FROM log_blocks WHERE owner = ? ORDER BY last_time DESC, last_sequence DESC LIMIT ?"
     )
     parts, together = [lines], len(lines)
+    small, small_bytes = bounds.block_lines // 2, bounds.block_bytes // 2
     for id, count, sizes in conn.execute(query, (owner, _MOST_SWALLOWED)).fetchall():
-        if count >= LARGEST // 2 or count > 2 * together or log_sizes.bytes_of(sizes) >= LARGEST_BYTES // 2:
+        if count >= small or count > 2 * together or log_sizes.bytes_of(sizes) >= small_bytes:
             break
         parts.append(writer.read(id))
         together += count

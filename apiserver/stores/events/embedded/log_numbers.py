@@ -26,6 +26,7 @@ from apiserver.stores.events.base import page_of
 from apiserver.stores.events.bounded import Bounded
 from apiserver.stores.events.columns.lines import Lines, Positions, joined
 from apiserver.stores.events.columns.log_pages import of_parts
+from apiserver.stores.events.embedded.bounds import EmbeddedBounds
 from apiserver.stores.events.embedded.log_walk import Log
 from apiserver.stores.events.embedded.names import CODES
 
@@ -36,8 +37,6 @@ _VERSION = (
     " WHERE owner = owners.id AND type = ?) FROM owners WHERE company = ? AND name = ? AND is_model = ?"
 )
 _Version = tuple[int, int, int, int | None] | None
-#: Each takes 32 bytes. A log counts as so many at least.
-MOST_BLOCKS, FEWEST = 500_000, 500
 
 
 class _Blocks(NamedTuple):
@@ -53,15 +52,15 @@ FindBlocks = Callable[[sqlite3.Connection, Owner], _Blocks]
 
 
 class BlockEnds:
-    """Where the blocks of some logs end: of those that were asked for last, up to MOST_BLOCKS together.
+    """Where the blocks of some logs end: of those that were asked for last, up to `block_ends` together.
 
     A log's blocks are known until they change. Each merge of the owner's events moves the place up to which they are
     merged, and a deletion of lines makes them fewer. So the blocks are the same while both are.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, bounds: EmbeddedBounds) -> None:
         self._known: Bounded[Owner, tuple[_Version, _Blocks]] = Bounded(
-            MOST_BLOCKS, lambda _, known: max(len(known[1].ids), FEWEST)
+            bounds.block_ends, lambda _, known: max(len(known[1].ids), bounds.least_block_ends)
         )
         self._deletions = 0
         self._lock = threading.Lock()

@@ -24,14 +24,12 @@ from apiserver.stores.events.columns.checked import decoder
 from apiserver.stores.events.columns.lines import Lines, LogPart
 from apiserver.stores.events.columns.log_pages import WantedLines
 from apiserver.stores.events.columns.names import Name
+from apiserver.stores.events.embedded.bounds import BOUNDS, EmbeddedBounds
 from apiserver.stores.events.embedded.hot_lines import HotLines
 from apiserver.stores.events.embedded.names import owner_id, series_ids
 
 #: The lines of a block, by its body and the names of series; Damaged if the body makes no sense.
 decode = decoder(codec.decode, "a block of log lines")
-
-#: Hot lines of a segment without a block, at most.
-AT_ONCE = 10_000
 
 _BLOCKS = (
     "SELECT first_time, first_sequence, last_time, last_sequence, count, names, sizes, body FROM log_blocks"
@@ -67,9 +65,16 @@ class Segment(NamedTuple):
 class Log:
     """The log of one owner, as one read sees it."""
 
-    def __init__(self, conn: sqlite3.Connection, owner: Owner, tables: Sequence[Sequence[LogPart]]) -> None:
+    def __init__(
+        self,
+        conn: sqlite3.Connection,
+        owner: Owner,
+        tables: Sequence[Sequence[LogPart]],
+        bounds: EmbeddedBounds = BOUNDS,
+    ) -> None:
         """`tables` has the hot lines of each memtable."""
         self.conn = conn
+        self.bounds = bounds
         self.owner = owner
         self.recent = [part for table in tables for part in table]
         """Hot lines as they were sent."""
@@ -123,13 +128,15 @@ class Log:
         blocks: Iterable[Block],
         *,
         descending: bool = False,
-        few: int = AT_ONCE,
+        few: int | None = None,
     ) -> Iterator[Segment]:
         """The segments of those `blocks` that are wanted, and of all hot lines behind a position, in walking order.
 
         The first block may also have lines before the position. Between two blocks, the first segment has a `few` hot
         lines, and each further one twice as many: who needs a few makes no more, and who needs all makes few segments.
         """
+        most = self.bounds.hot_lines
+        few = most if few is None else few
         start, stop = 0, len(self.hot)
         if after is not None:
             before = self.hot.positions.before(after, "left" if descending else "right")
@@ -138,16 +145,16 @@ class Log:
             first = min(max(self.hot.positions.before(block.first), start), stop)
             last = min(max(self.hot.positions.before(block.last, "right"), start), stop)
             passed = (last, stop) if descending else (start, first)
-            yield from _pieces(*passed, few, descending)
+            yield from _pieces(*passed, few, most, descending)
             yield Segment(block, slice(first, last))
             start, stop = (start, first) if descending else (last, stop)
-        yield from _pieces(start, stop, few, descending)
+        yield from _pieces(start, stop, few, most, descending)
 
 
-def _pieces(start: int, stop: int, few: int, descending: bool) -> Iterator[Segment]:
+def _pieces(start: int, stop: int, few: int, most: int, descending: bool) -> Iterator[Segment]:
     """Segments of the hot lines from `start` to `stop`, as `Log.walk` says."""
     while start < stop:
         size = min(few, stop - start)
         yield Segment(None, slice(stop - size, stop) if descending else slice(start, start + size))
         start, stop = (start, stop - size) if descending else (start + size, stop)
-        few = min(2 * few, AT_ONCE)
+        few = min(2 * few, most)

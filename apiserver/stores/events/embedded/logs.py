@@ -17,7 +17,7 @@ from apiserver.stores.events.columns.lines import LogPart
 from apiserver.stores.events.columns.log_pages import PageOfLines, WantedLines
 from apiserver.stores.events.columns.names import Name, matcher
 from apiserver.stores.events.embedded import log_sizes
-from apiserver.stores.events.embedded.log_walk import AT_ONCE, Block, Log
+from apiserver.stores.events.embedded.log_walk import Block, Log
 from apiserver.stores.events.embedded.names import series_rows
 
 #: Hot lines that become columns first, at most.
@@ -50,7 +50,7 @@ def _page(log: Log, wanted: WantedLines) -> PageOfLines:
 
 
 def hits(log: Log, wanted: LineFilter, after: LogPosition | None) -> LogHits:
-    """The next hits, as `EventStore.log_hits` describes it. After AT_ONCE lines, or PAGE_BYTES, the search pauses.
+    """The next hits, as `EventStore.log_hits` describes it. After `searched_lines`, or PAGE_BYTES, the search pauses.
 
     No line is made. Of a block whose lines are all asked for, only levels, workers and messages are decoded, and no
     line is looked at if the joined messages have no match. Where hot lines lie between merged ones, their positions are
@@ -59,8 +59,9 @@ def hits(log: Log, wanted: LineFilter, after: LogPosition | None) -> LogHits:
     begin = after
     found: list[int] = []
     searched = size = largest = 0
+    most = log.bounds.searched_lines
     for segment in log.walk(begin, log.blocks(begin)):
-        if searched >= AT_ONCE or size >= PAGE_BYTES:
+        if searched >= most or size >= PAGE_BYTES:
             return LogHits(found, searched, after, ended=False)
         block, hot = segment
         if block is None:

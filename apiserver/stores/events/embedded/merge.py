@@ -25,6 +25,7 @@ from typing import TypeVar
 from apiserver.events.model import Owner
 from apiserver.stores.events.base import EventStoreBusy
 from apiserver.stores.events.columns.checked import Damaged
+from apiserver.stores.events.embedded.bounds import BOUNDS, EmbeddedBounds
 from apiserver.stores.events.embedded.database import Database
 from apiserver.stores.events.embedded.feed import mark_deleted, write_marks
 from apiserver.stores.events.embedded.hot import Memtable
@@ -37,15 +38,10 @@ from apiserver.stores.events.embedded.samples import merge_samples
 from apiserver.stores.events.embedded.scalar_merge import merge_scalars
 from apiserver.stores.events.embedded.sealing import Sealer
 
-#: Seconds until merging is tried again, after one failure, after two, and so on.
-RETRY_SECONDS = (0.5, 1, 2, 5, 10)
-#: Seconds until an idle thread tries again to shorten the database's log, which a reader kept long.
-LONG_LOG_SECONDS = 5
-#: Free pages that the file keeps for new events, and the share of it that is kept free.
-FREE_PAGES_KEPT, _FREE_SHARE_KEPT = 2048, 0.1
+#: The share of the file that is kept free for new events.
+_FREE_SHARE_KEPT = 0.1
 #: The share of the file that may be free when all chunks are sealed and nothing comes. Of more, nothing is kept.
 _FREE_SHARE_WHEN_QUIET = 0.05
-_VACUUM_PAGES = 512
 
 logger = logging.getLogger(__name__)
 
@@ -64,8 +60,9 @@ class Merger:
         points: int,
         seconds: float,
         size: int,
-        seal_seconds: float,
+        seal_seconds: float | None,
         is_short: Callable[[], bool],
+        bounds: EmbeddedBounds = BOUNDS,
     ) -> None:
         """`is_short` says whether the disk is short of room."""
         self._live = live
@@ -74,7 +71,8 @@ class Merger:
         self._points = points
         self._seconds = seconds
         self._size = size
-        self._sealer = Sealer()
+        self._bounds = bounds
+        self._sealer = Sealer(bounds)
         self._seal_seconds = seal_seconds
         self._is_short = is_short
         self._look_at = 0.0
@@ -116,7 +114,7 @@ class Merger:
     def seal(self) -> None:
         """Seal all chunks, as if no series grew any more."""
         with self._turn():
-            sealer = Sealer()
+            sealer = Sealer(self._bounds)
             sealer.look(self._database.writer)
             while sealer.is_busy:
                 with self._write() as conn:
@@ -189,8 +187,8 @@ class Merger:
         """Seconds until there is something to do. None: nothing to do before something is added."""
         pauses = [self._merge_pause()]
         if self._sealer.is_busy and not self._failures:
-            pauses.append(LONG_LOG_SECONDS if self._database.log_is_long else 0)
-        elif self._sealer.must_look:
+            pauses.append(self._bounds.long_log_seconds if self._database.log_is_long else 0)
+        elif self._sealer.must_look and self._seal_seconds is not None:
             pauses.append(max(0.0, self._look_at - time.monotonic()))
         return min((pause for pause in pauses if pause is not None), default=None)
 
@@ -203,7 +201,7 @@ class Merger:
             return 0
         self._idle = True  # set before looking, so that what is appended after the look wakes the thread
         if not self._live.active.events:
-            return LONG_LOG_SECONDS if self._database.log_is_long else None
+            return self._bounds.long_log_seconds if self._database.log_is_long else None
         self._idle = False
         return max(0.0, self._live.active_since + self._seconds - time.monotonic())
 
@@ -232,7 +230,8 @@ class Merger:
         else:
             self._failures = 0
             return
-        self._retry_at = time.monotonic() + RETRY_SECONDS[min(self._failures, len(RETRY_SECONDS) - 1)]
+        pauses = self._bounds.retry_seconds
+        self._retry_at = time.monotonic() + pauses[min(self._failures, len(pauses) - 1)]
         self._failures += 1
 
     def _merge_all(self) -> None:
@@ -248,10 +247,11 @@ class Merger:
 
     def _merge(self, table: Memtable) -> None:
         with self._transaction(lambda commit: self._live.drop(table, commit)) as conn:
-            registrar, pace = Registrar(conn, self._ids), Pace(self._hurry, self._due)
+            bounds = self._bounds
+            registrar, pace = Registrar(conn, self._ids), Pace(self._hurry, self._due, bounds)
             self._write_workers(conn)
-            self._sealer.note(merge_scalars(conn, table, registrar, pace))
-            merge_logs(conn, table, registrar, pace)
+            self._sealer.note(merge_scalars(conn, table, registrar, pace, bounds))
+            merge_logs(conn, table, registrar, pace, bounds)
             merge_samples(conn, table, registrar)
             write_marks(conn, table, registrar)
             self._write_unstated(conn)
@@ -266,6 +266,8 @@ class Merger:
 
     def _seal(self) -> None:
         """Look for chunks to seal if it is time, and seal some. If that fails, the next look finds them again."""
+        if self._seal_seconds is None:
+            return
         if self._database.log_is_long:
             return  # a long read keeps it so, and sealing would make it longer
         try:
@@ -280,7 +282,7 @@ class Merger:
                 self._checkpoint()
         except Exception:
             logger.exception("sealing failed and is tried again")
-            self._sealer, self._look_at = Sealer(), time.monotonic() + self._seal_seconds
+            self._sealer, self._look_at = Sealer(self._bounds), time.monotonic() + self._seal_seconds
 
     @contextmanager
     def _transaction(
@@ -371,7 +373,7 @@ class Merger:
                 pages = writer.execute("PRAGMA page_count").fetchone()[0]
                 if free <= self._free_pages_kept(pages, go_on):
                     return False
-                self._database.shrink(_VACUUM_PAGES)
+                self._database.shrink(self._bounds.shrink_pages)
                 self._checkpoint()
                 left: int = writer.execute("PRAGMA freelist_count").fetchone()[0]
             except sqlite3.Error as error:
@@ -383,5 +385,5 @@ class Merger:
         if self._is_short():
             return 0
         if self._sealer.must_look or self._sealer.is_busy:
-            return max(FREE_PAGES_KEPT, pages * _FREE_SHARE_KEPT)
+            return max(self._bounds.free_pages, pages * _FREE_SHARE_KEPT)
         return 0 if go_on else pages * _FREE_SHARE_WHEN_QUIET

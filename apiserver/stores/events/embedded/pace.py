@@ -12,10 +12,7 @@ import threading
 import time
 from collections.abc import Callable
 
-#: Seconds of work after which a thread rests. Requests wait for less than twice as long.
-WORK_SECONDS = 0.005
-#: How many times as long as it worked a thread rests at most.
-REST = 3
+from apiserver.stores.events.embedded.bounds import BOUNDS, EmbeddedBounds
 
 
 class Pace:
@@ -24,19 +21,27 @@ class Pace:
     `due` says how much of the next work has come: 0 nothing, 1 all that it takes to begin. The more there is, the
     shorter are the rests. So the thread is ready in time, and yet requests never wait for all of its work at once. For
     example, it rests three times as long as it worked at 0, one and a half times at 0.5, and not at all from 1 on. It
-    does not rest while `hurry` is set, which also ends a rest.
+    does not rest while `hurry` is set, which also ends a rest. `clock` tells how long the thread has worked.
     """
 
-    def __init__(self, hurry: threading.Event, due: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        hurry: threading.Event,
+        due: Callable[[], float],
+        bounds: EmbeddedBounds = BOUNDS,
+        clock: Callable[[], float] = time.thread_time,
+    ) -> None:
         self._hurry = hurry
         self._due = due
-        self._rested = time.thread_time()
+        self._bounds = bounds
+        self._clock = clock
+        self._rested = clock()
 
     def rest(self) -> None:
         """Rest if there was enough work since the last rest."""
-        worked = time.thread_time() - self._rested
-        if worked < WORK_SECONDS:
+        worked = self._clock() - self._rested
+        if worked < self._bounds.work_seconds:
             return
         if (due := self._due()) < 1:
-            self._hurry.wait(worked * REST * (1 - due))
-        self._rested = time.thread_time()
+            self._hurry.wait(worked * self._bounds.rest * (1 - due))
+        self._rested = self._clock()

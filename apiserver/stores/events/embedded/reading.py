@@ -41,6 +41,7 @@ from apiserver.stores.events.columns.lines import LogPart
 from apiserver.stores.events.columns.log_pages import WantedLines
 from apiserver.stores.events.columns.names import Name, matcher
 from apiserver.stores.events.embedded import by_worker, log_sizes, logs, scalars
+from apiserver.stores.events.embedded.bounds import EmbeddedBounds
 from apiserver.stores.events.embedded.buckets import all_buckets
 from apiserver.stores.events.embedded.curves import ends, in_buckets, neighbours, views_of
 from apiserver.stores.events.embedded.earliest import earliest
@@ -59,6 +60,8 @@ Some = TypeVar("Some", bound=Sized)
 
 class EmbeddedReads:
     """The methods of `EventStore` that read what is kept; it says what each of them answers."""
+
+    bounds: EmbeddedBounds
 
     @property
     def _parts(self) -> Parts:
@@ -120,9 +123,9 @@ class EmbeddedReads:
         return await self._read(owner, HotOwner.names, work)
 
     async def _read_scalars(self, series: SeriesQuery, work: Callable[[list[Series]], Result]) -> Result:
-        matches = matcher(series.selection)
+        matches, bounds = matcher(series.selection), self.bounds
         return await self._read(
-            series.owner, lambda hot: hot.points(matches), lambda conn, hot: work(views(conn, series, hot))
+            series.owner, lambda hot: hot.points(matches), lambda conn, hot: work(views(conn, series, hot, bounds))
         )
 
     async def scalar_stats(self, series: SeriesQuery, *, spread: bool = False) -> list[ScalarStats]:
@@ -137,6 +140,7 @@ class EmbeddedReads:
         """
         matchers = {id(one.selection): matcher(one.selection) for one in queries}  # many owners, one long selection
         asked = [(one, matchers[id(one.selection)]) for one in queries]
+        bounds = self.bounds
 
         def counted(found: Some) -> Some:
             if len(queries) > 1:
@@ -148,7 +152,8 @@ class EmbeddedReads:
             return [counted(owners[one.owner].points(matches)) if one.owner in owners else {} for one, matches in asked]
 
         def view(conn: sqlite3.Connection, hot: list[list[dict[Name, HotPoints]]]) -> list[list[Series]]:
-            return [counted(views(conn, one, [table[n] for table in hot])) for n, one in enumerate(queries)]
+            found = enumerate(queries)
+            return [counted(views(conn, one, [table[n] for table in hot], bounds)) for n, one in found]
 
         return await self._read_tables(pick, lambda conn, hot: work(view(conn, hot)))
 
@@ -167,9 +172,10 @@ class EmbeddedReads:
         return await self._read_many(queries, lambda found: all_buckets(found, buckets, curves))
 
     async def _read_curves(self, asked: CurvesQuery, work: Callable[[list[Series]], Result]) -> Result:
-        name = (asked.metric, asked.variant)
+        name, bounds = (asked.metric, asked.variant), self.bounds
         return await self._read_tables(
-            lambda table: table.points_of(asked.owners, name), lambda conn, hot: work(views_of(conn, asked, hot))
+            lambda table: table.points_of(asked.owners, name),
+            lambda conn, hot: work(views_of(conn, asked, hot, bounds)),
         )
 
     async def curve_ends(self, asked: CurvesQuery) -> tuple[int, int] | None:
@@ -203,7 +209,10 @@ class EmbeddedReads:
         return await self._read_scalars(series, lambda found: by_worker.means(found, workers, grid))
 
     async def _read_log(self, owner: Owner, work: Callable[[Log], Result]) -> Result:
-        return await self._read(owner, lambda hot: hot.logs.copy(), lambda conn, hot: work(Log(conn, owner, hot)))
+        bounds = self.bounds
+        return await self._read(
+            owner, lambda hot: hot.logs.copy(), lambda conn, hot: work(Log(conn, owner, hot, bounds))
+        )
 
     async def log_lines(
         self, series: SeriesQuery, page: PageQuery[LogPosition], workers: Collection[str] | None = None
@@ -240,11 +249,11 @@ class EmbeddedReads:
         return await self._read_log(owner, log_sizes.sizes)
 
     async def _read_samples(self, series: SeriesQuery, work: Callable[[Samples], Result]) -> Result:
-        matches = matcher(series.selection)
+        matches, bounds = matcher(series.selection), self.bounds
         return await self._read(
             series.owner,
             lambda hot: hot.samples_of(series.type, matches),
-            lambda conn, hot: work(Samples.view(conn, series, hot)),
+            lambda conn, hot: work(Samples.view(conn, series, hot, bounds)),
         )
 
     async def sample_series(self, series: SeriesQuery) -> list[SampleSeries]:

@@ -19,11 +19,9 @@ from apiserver.stores.events.base import page_of
 from apiserver.stores.events.columns import compression
 from apiserver.stores.events.columns.checked import decoder
 from apiserver.stores.events.columns.names import Name
+from apiserver.stores.events.embedded.bounds import EmbeddedBounds
 from apiserver.stores.events.embedded.hot import Memtable, SampleKey
 from apiserver.stores.events.embedded.names import Registrar, series_ids
-
-#: The samples of more series than these are read by one statement.
-MANY = 500
 
 HotSamples = Mapping[Name, Mapping[SampleKey, Sample]]
 
@@ -45,16 +43,20 @@ class Samples:
     type: EventType
     merged: dict[Name, int]
     hot: dict[Name, dict[SampleKey, Sample]]
+    many: int
+    """The samples of more series than these are read by one statement."""
 
     @classmethod
-    def view(cls, conn: sqlite3.Connection, series: SeriesQuery, hot: Sequence[HotSamples]) -> Samples:
+    def view(
+        cls, conn: sqlite3.Connection, series: SeriesQuery, hot: Sequence[HotSamples], bounds: EmbeddedBounds
+    ) -> Samples:
         """The samples of the series; `hot` has those in each memtable, oldest first."""
         merged = series_ids(conn, series)
         laid_over: dict[Name, dict[SampleKey, Sample]] = {}
         for table in hot:
             for name, found in table.items():
                 laid_over.setdefault(name, {}).update(found)
-        return cls(conn, series.owner, series.type, merged, laid_over)
+        return cls(conn, series.owner, series.type, merged, laid_over, bounds.many_series)
 
     @property
     def names(self) -> list[Name]:
@@ -89,7 +91,7 @@ class Samples:
         after, descending = wanted.after, wanted.descending
         if after is not None:
             low, high = (low, min(high, after.iter)) if descending else (max(low, after.iter), high)
-        if len(self.merged) + len(self.hot) > MANY:
+        if len(self.merged) + len(self.hot) > self.many:
             walk = self._walk_of_many(low, high, wanted)
         else:
             walks = [self._walk(name, low, high, descending) for name in self.names]
@@ -121,7 +123,7 @@ class Samples:
             low, high = (LEAST, wanted.after - 1) if descending else (wanted.after + 1, GREATEST)
         if not LEAST <= low <= high <= GREATEST:
             return []
-        if len(self.merged) + len(self.hot) > MANY:
+        if len(self.merged) + len(self.hot) > self.many:
             found = {iter for keys in self.hot.values() for iter, _ in keys if low <= iter <= high}
             found.update(iter for (iter,) in self._of_many("DISTINCT iter", low, high))
             return sorted(found, reverse=descending)[: wanted.limit]

@@ -1,7 +1,7 @@
 """Merges the scalars of one memtable into the database: points go to the tail first, and then to chunks.
 
 - Chunks of a series are disjoint and ascending. The points of its tail lie beyond its last chunk. They become chunks
-  when there are `FOLD_AT` of them.
+  when there are `fold_points` of them.
 - New points beyond all merged ones are added to the tail as a run. Other points are laid over the chunk or the tail
   where they belong, and the series' stats are made again from those of its chunks.
 - Tails that change in any other way than by one more run are read first, for some series at a time, as tails may be
@@ -30,7 +30,7 @@ import numpy.typing as npt
 
 from apiserver.events.model import EventType, Int64Array, Owner
 from apiserver.events.queries import LEAST
-from apiserver.stores.events.columns import chunks, stats
+from apiserver.stores.events.columns import stats
 from apiserver.stores.events.columns.checked import Damaged, Kind, Place, unwrap, wrap
 from apiserver.stores.events.columns.points import (
     Points,
@@ -44,14 +44,11 @@ from apiserver.stores.events.columns.points import (
 )
 from apiserver.stores.events.columns.stats import EMPTY, StatsArray
 from apiserver.stores.events.embedded import tail
+from apiserver.stores.events.embedded.bounds import EmbeddedBounds
 from apiserver.stores.events.embedded.chunk_writer import ChunkWriter, LastChunk
 from apiserver.stores.events.embedded.hot import HotColumns, Memtable
 from apiserver.stores.events.embedded.names import Registrar
 from apiserver.stores.events.embedded.pace import Pace
-
-FOLD_AT = 1024
-#: So many series are merged together, and those of the same owner, which share pages.
-SERIES_AT_ONCE = 256
 
 logger = logging.getLogger(__name__)
 
@@ -111,16 +108,19 @@ class _News:
         return take(self.points, spread(starts, counts))
 
 
-def merge_scalars(conn: sqlite3.Connection, table: Memtable, registrar: Registrar, pace: Pace) -> list[int]:
+def merge_scalars(
+    conn: sqlite3.Connection, table: Memtable, registrar: Registrar, pace: Pace, bounds: EmbeddedBounds
+) -> list[int]:
     """Write the memtable's points to the database, in the caller's transaction; returns the ids of their series."""
     if not table.columns.series:
         return []
     ids, owners, points, starts = _by_series(table, registrar)
     stops = np.append(starts[1:], len(points.iters))
-    for first, last in pairwise(_edges(owners)):
+    for first, last in pairwise(_edges(owners, bounds.series_at_once)):
         pace.rest()
         start, some = starts[first], slice(first, last)
-        _Merge(conn, ids[some], owners[some], take(points, slice(start, stops[last - 1])), starts[some] - start).run()
+        news = take(points, slice(start, stops[last - 1]))
+        _Merge(conn, ids[some], owners[some], news, starts[some] - start, bounds).run()
     series: list[int] = ids.tolist()
     return series
 
@@ -131,6 +131,7 @@ def merge_whole(
     some: Sequence[WholePoints],
     registrar: Registrar,
     worker: Callable[[str], int],
+    bounds: EmbeddedBounds,
 ) -> list[int]:
     """Write points of whole series to the database, in the caller's transaction; returns the ids of their series.
 
@@ -141,7 +142,7 @@ def merge_whole(
     in_order = [_renumbered(some[n], worker) for n in order.tolist()]
     lengths = np.array([len(points.iters) for points in in_order], np.int64)
     owners = np.full(len(ids), registrar.owner(owner), np.int64)
-    _Merge(conn, ids[order], owners, concat(in_order), np.cumsum(lengths) - lengths, seals=True).run()
+    _Merge(conn, ids[order], owners, concat(in_order), np.cumsum(lengths) - lengths, bounds, seals=True).run()
     series: list[int] = ids.tolist()
     return series
 
@@ -153,11 +154,11 @@ def _renumbered(some: WholePoints, worker: Callable[[str], int]) -> Points:
     return some.points._replace(workers=numbers[places])
 
 
-def _edges(owners: Int64Array) -> list[int]:
+def _edges(owners: Int64Array, at_once: int) -> list[int]:
     """Where parts of the series begin and end. For example, with 3 at once, of owners 1, 1, 2, 2, 2, 3: 0, 5, 6."""
     edges = [0]
     for edge in [*(np.flatnonzero(np.diff(owners)) + 1).tolist(), len(owners)]:
-        if edge - edges[-1] >= SERIES_AT_ONCE or edge == len(owners):
+        if edge - edges[-1] >= at_once or edge == len(owners):
             edges.append(edge)
     return edges
 
@@ -199,27 +200,30 @@ class _Merge:
         owners: Int64Array,
         points: Points,
         starts: npt.NDArray[np.intp],
+        bounds: EmbeddedBounds,
         *,
         seals: bool = False,
     ) -> None:
         self._conn = conn
+        self._bounds = bounds
         self._owners = owners
         self._known = _Known.read(conn, ids)
         self._news = _News(points, starts, np.diff(np.append(starts, len(points.iters))))
-        self._tail = tail.TailWriter(conn)
-        self._chunks = ChunkWriter(conn, seals=seals)
+        self._tail = tail.TailWriter(conn, bounds)
+        self._chunks = ChunkWriter(conn, bounds, seals=seals)
 
     def run(self) -> None:
         """Write everything to the database."""
-        known, news = self._known, self._news
-        new = stats.of_groups(news.points.iters, news.points.values, news.points.timestamps, news.starts)
+        known, news, bounds = self._known, self._news, self._bounds
+        points = news.points
+        new = stats.of_groups(points.iters, points.values, points.timestamps, news.starts, bounds.long_group)
         overlapping = new["min_iter"] <= known.stats["max_iter"]
         known.stats = stats.combine(known.stats, new)
         sizes = known.tail + news.counts
-        reopened = overlapping | (sizes >= FOLD_AT) | tail.are_crowded(known.runs)
+        reopened = overlapping | (sizes >= bounds.fold_points) | tail.are_crowded(known.runs, bounds.tail_runs)
         appended = np.flatnonzero(~reopened)
         self._put_runs(appended, news.of(appended), news.counts[appended])
-        for which in tail.some_at_a_time(np.flatnonzero(reopened), sizes):
+        for which in tail.some_at_a_time(np.flatnonzero(reopened), sizes, bounds.points_at_a_time):
             self._reopen(which, overlapping[which])
         self._tail.write()
         known.write(self._conn)
@@ -246,13 +250,13 @@ class _Merge:
             starts[n] += np.searchsorted(points.iters[start : stops[n]], ends[n], "right")
             last_chunks[n] = self._lay_over_chunks(int(which[n]), take(points, slice(start, int(starts[n]))))
             overlapping[n] = True
-        counts = stops - starts
-        for n in np.flatnonzero(counts >= FOLD_AT).tolist():
+        counts, fold_points = stops - starts, self._bounds.fold_points
+        for n in np.flatnonzero(counts >= fold_points).tolist():
             beyond, before = take(points, slice(int(starts[n]), int(stops[n]))), self._chunks.set_aside
             self._append_chunks(int(which[n]), beyond, last_chunks.get(n))
             overlapping[n] |= self._chunks.set_aside > before
         self._chunks.write()
-        short = (counts > 0) & (counts < FOLD_AT)
+        short = (counts > 0) & (counts < fold_points)
         tails = take(points, spread(starts[short], counts[short]))
         self._put_runs(which[short], tails, counts[short])
         if overlapping.any():
@@ -308,7 +312,7 @@ class _Merge:
             query = "SELECT id, count FROM chunk_index WHERE series = ? ORDER BY last DESC LIMIT 1"
             last_chunk = LastChunk(*self._conn.execute(query, (int(self._known.ids[n]),)).fetchone())
         self._known.chunk_end[n] = points.iters[-1]
-        if last_chunk is not None and last_chunk.length < chunks.LARGEST // 2:
+        if last_chunk is not None and last_chunk.length < self._bounds.chunk_points // 2:
             self._put_chunks(n, concat([self._chunks.read(last_chunk.id), points]), last_chunk.id)
         else:
             self._put_chunks(n, points, None)
@@ -322,12 +326,12 @@ class _Merge:
         self, which: Int64Array, overlapping: npt.NDArray[np.bool_], tails: Points, lengths: Int64Array
     ) -> None:
         """Make the stats of the overlapping series from the stats of their chunks and the points of their tails."""
-        known = self._known
+        known, long = self._known, self._bounds.long_group
         rows = np.repeat(EMPTY, len(which))
         filled = lengths > 0
         if filled.any():
             starts = np.cumsum(lengths[filled]) - lengths[filled]
-            rows[filled] = stats.of_groups(tails.iters, tails.values, tails.timestamps, starts)
+            rows[filled] = stats.of_groups(tails.iters, tails.values, tails.timestamps, starts, long)
         for n in np.flatnonzero(overlapping & (known.chunk_end[which] > LEAST)).tolist():
             found = stats.fold(self._stats_of_chunks(int(known.ids[which[n]])))
             rows[n] = stats.combine(found, rows[n : n + 1])[0]
@@ -342,7 +346,7 @@ class _Merge:
             logger.error("%s; the stats of its series are made again of the points", error)
         rows = []
         for id, _ in found:
-            row = stats.of_points(self._chunks.read(id))
+            row = stats.of_points(self._chunks.read(id), self._bounds.long_group)
             stored = wrap(row.tobytes(), Place(Kind.CHUNK, id))
             self._conn.execute("UPDATE chunk_index SET stats = ? WHERE id = ?", (stored, id))
             rows.append(row)

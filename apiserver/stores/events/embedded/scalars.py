@@ -9,7 +9,6 @@ import numpy as np
 from apiserver.events.model import Owner, ScalarPoints, ScalarPosition, ScalarStats
 from apiserver.events.queries import GREATEST, LEAST, PageQuery
 from apiserver.stores.events.columns import stats
-from apiserver.stores.events.columns.chunks import POINTS_AT_A_TIME
 from apiserver.stores.events.columns.names import Name
 from apiserver.stores.events.columns.points import NO_POINTS, concat, first_of, scalar_points
 from apiserver.stores.events.columns.stats import EMPTY, StatsArray
@@ -28,12 +27,13 @@ def stats_of(series: Sequence[Series]) -> StatsArray:
     if not hot:
         return rows
     points, starts = points_by_series([series[n].recent for n in hot])
-    recent = stats.of_groups(points.iters, points.values, points.timestamps, starts)
+    long = series[0].bounds.long_group
+    recent = stats.of_groups(points.iters, points.values, points.timestamps, starts, long)
     overlapping = recent["min_iter"] <= rows["max_iter"][hot]
     rows[hot] = stats.combine(rows[hot], recent)
     for n in np.array(hot)[overlapping].tolist():
         rest = series[n].points(series[n].settled_end)
-        unsettled = stats.of_points(rest)
+        unsettled = stats.of_points(rest, long)
         rows[n] = stats.combine(stats.fold(series[n].settled_stats()), unsettled)[0]
     return rows
 
@@ -53,11 +53,11 @@ def scalar_stats(
 
 def _from_points(series: Series) -> StatsArray:
     """The stats of a series from its points, some at a time. What older versions stored of it lacks some of them."""
-    found = EMPTY
-    for low, high in series.ranges(LEAST, POINTS_AT_A_TIME):
+    found, long = EMPTY, series.bounds.long_group
+    for low, high in series.ranges(LEAST, series.bounds.points_at_a_time):
         curve = series.curve(low, high)
         if len(curve.iters):
-            found = stats.combine(found, stats.of_groups(*curve, curve.iters, np.zeros(1, np.intp)))
+            found = stats.combine(found, stats.of_groups(*curve, curve.iters, np.zeros(1, np.intp), long))
     return found
 
 

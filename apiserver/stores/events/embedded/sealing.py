@@ -1,7 +1,7 @@
 """Seals chunks: puts those of a series that hardly change again together, in few bytes.
 
 Encoding for few bytes takes longer, so it is done when no merge is due. Now and then, a `Sealer` looks for chunks that
-are not sealed. They and their small neighbours, of less than half of `LARGEST_SEALED` points, become one sealed chunk
+are not sealed. They and their small neighbours, of less than half of `sealed_chunk_points`, become one sealed chunk
 if they fill it. At the end of a series that grows, chunks wait for more points. Once nothing came for a series since
 the last look, they are sealed as they are.
 
@@ -24,16 +24,12 @@ from typing import NamedTuple
 import numpy as np
 
 from apiserver.events.queries import LEAST
-from apiserver.stores.events.columns import chunks, stats
+from apiserver.stores.events.columns import stats
 from apiserver.stores.events.columns.checked import Damaged, unwrap
 from apiserver.stores.events.columns.points import Points
 from apiserver.stores.events.embedded import tail
+from apiserver.stores.events.embedded.bounds import BOUNDS, EmbeddedBounds
 from apiserver.stores.events.embedded.chunk_writer import ChunkWriter
-
-#: Points that are sealed in one transaction, in about 20 ms. Deletes and merges wait for so long.
-POINTS_A_STEP = 2**17
-#: Chunks of a series that are looked at together. A sealed chunk seldom takes the place of more.
-_CHUNKS_AT_A_TIME = 32
 
 #: What it takes to look at a series, as so many points.
 _POINTS_A_SERIES = 500
@@ -53,7 +49,8 @@ class _Due:
 class Sealer:
     """Seals step by step. Each step is a part of the caller's transaction."""
 
-    def __init__(self) -> None:
+    def __init__(self, bounds: EmbeddedBounds = BOUNDS) -> None:
+        self._bounds = bounds
         self._grown: set[int] = set()
         """Series that got points since the last look."""
         self._due: deque[_Due] = deque()
@@ -77,14 +74,15 @@ class Sealer:
         grown, self._grown = self._grown, set()
         self.must_look = bool(grown)
         self._damaged.clear()
+        small = _small(self._bounds)
         rows = conn.execute("SELECT series, sum(count) FROM chunk_index WHERE sealed = 0 GROUP BY series")
         self._due.extend(
-            _Due(series, series in grown) for series, points in rows if series not in grown or points >= _small()
+            _Due(series, series in grown) for series, points in rows if series not in grown or points >= small
         )
 
     def step(self, conn: sqlite3.Connection) -> None:
         """Seal some chunks."""
-        writer, left = ChunkWriter(conn), POINTS_A_STEP
+        writer, left = ChunkWriter(conn, self._bounds), self._bounds.seal_points
         finished = []
         while self._due and left > 0:
             sealed = self._seal(conn, writer, self._due[0], left)
@@ -93,13 +91,13 @@ class Sealer:
             left -= sealed + _POINTS_A_SERIES
         writer.write()
         for series in finished:
-            _make_stats_known(conn, series)
+            _make_stats_known(conn, series, self._bounds)
 
     def _seal(self, conn: sqlite3.Connection, writer: ChunkWriter, due: _Due, most: int) -> int:
         """Seal `most` points of a series, a few more, or all; returns how many were sealed."""
         done = 0
         while done < most:
-            run = _next_run(conn, due)
+            run = _next_run(conn, due, self._bounds)
             if not run:
                 return done
             due.at = run[-1].last
@@ -127,9 +125,9 @@ def _whole(writer: ChunkWriter, run: Sequence[_Chunk]) -> Points:
     return points
 
 
-def _small() -> int:
+def _small(bounds: EmbeddedBounds) -> int:
     """Chunks of fewer points are small. All that are not sealed are."""
-    return chunks.LARGEST_SEALED // 2
+    return bounds.sealed_chunk_points // 2
 
 
 class _Chunk(NamedTuple):
@@ -141,8 +139,9 @@ class _Chunk(NamedTuple):
 _NEIGHBOURS = "SELECT id, last, count FROM chunk_index WHERE series = ? AND last {} ? ORDER BY last {} LIMIT ?"
 
 
-def _next_run(conn: sqlite3.Connection, due: _Due) -> list[_Chunk]:
+def _next_run(conn: sqlite3.Connection, due: _Due, bounds: EmbeddedBounds) -> list[_Chunk]:
     """The next small neighbours that make up a sealed chunk; none if there are none, or they wait for more points."""
+    small, most = _small(bounds), bounds.seal_chunks
     unsealed = conn.execute(
         "SELECT last FROM chunk_index WHERE series = ? AND last > ? AND sealed = 0 ORDER BY last LIMIT 1",
         (due.series, due.at),
@@ -152,20 +151,20 @@ def _next_run(conn: sqlite3.Connection, due: _Due) -> list[_Chunk]:
     first = unsealed[0]
     for row in conn.execute(_NEIGHBOURS.format("<", "DESC"), (due.series, first, 1)):
         before = _Chunk(*row)
-        if before.points < _small() and before.last > due.at:
+        if before.points < small and before.last > due.at:
             first = before.last
-    rows = conn.execute(_NEIGHBOURS.format(">=", "ASC"), (due.series, first, _CHUNKS_AT_A_TIME)).fetchall()
+    rows = conn.execute(_NEIGHBOURS.format(">=", "ASC"), (due.series, first, most)).fetchall()
     run: list[_Chunk] = []
     points = 0
     for chunk in map(_Chunk._make, rows):
         points += chunk.points
-        if chunk.points >= _small() or points > chunks.LARGEST_SEALED:
+        if chunk.points >= small or points > bounds.sealed_chunk_points:
             return run
         run.append(chunk)
-    return [] if due.grows and len(rows) < _CHUNKS_AT_A_TIME else run
+    return [] if due.grows and len(rows) < most else run
 
 
-def _make_stats_known(conn: sqlite3.Connection, series: int) -> None:
+def _make_stats_known(conn: sqlite3.Connection, series: int, bounds: EmbeddedBounds) -> None:
     """Make the stats of a series again if they lack what older versions did not store."""
     row = conn.execute("SELECT runs, stats FROM scalars WHERE series = ?", (series,)).fetchone()
     if row is None or not np.isnan(stats.stored(row[1:])["deviations"][0]):
@@ -177,5 +176,5 @@ def _make_stats_known(conn: sqlite3.Connection, series: int) -> None:
     except Damaged as error:
         logger.error("%s; it stays as it is", error)
         return
-    rows = stats.combine(rows, stats.of_points(points))
+    rows = stats.combine(rows, stats.of_points(points, bounds.long_group))
     conn.execute("UPDATE scalars SET stats = ? WHERE series = ?", (rows.tobytes(), series))

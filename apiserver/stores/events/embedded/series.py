@@ -36,6 +36,7 @@ from apiserver.stores.events.columns.points import (
 )
 from apiserver.stores.events.columns.stats import EMPTY, StatsArray
 from apiserver.stores.events.embedded import tail
+from apiserver.stores.events.embedded.bounds import EmbeddedBounds
 from apiserver.stores.events.embedded.hot import HotPoints
 from apiserver.stores.events.embedded.names import series_rows
 
@@ -95,12 +96,19 @@ class Series:
     """A view of one series: what `conn` reads in its transaction, and its hot points."""
 
     def __init__(
-        self, conn: sqlite3.Connection, owner: Owner, name: Name, merged: MergedSeries, hot: Sequence[HotPoints] = ()
+        self,
+        conn: sqlite3.Connection,
+        owner: Owner,
+        name: Name,
+        merged: MergedSeries,
+        hot: Sequence[HotPoints],
+        bounds: EmbeddedBounds,
     ) -> None:
         self.conn = conn
         self.owner = owner
         self.name = name
         self.merged = merged
+        self.bounds = bounds
         self.recent = hot
         """Hot points as they were sent."""
         self._hot: Points | None = None
@@ -257,7 +265,9 @@ def _overlaid(parts: Sequence[Columns], low: int, high: int) -> Columns | None:
     return parts[0] if parts else None
 
 
-def views(conn: sqlite3.Connection, series: SeriesQuery, hot: Sequence[Mapping[Name, HotPoints]]) -> list[Series]:
+def views(
+    conn: sqlite3.Connection, series: SeriesQuery, hot: Sequence[Mapping[Name, HotPoints]], bounds: EmbeddedBounds
+) -> list[Series]:
     """The scalar series, sorted by name; `hot` has their points in each memtable, oldest first."""
     recent: dict[Name, list[HotPoints]] = {}
     for table in hot:
@@ -265,4 +275,5 @@ def views(conn: sqlite3.Connection, series: SeriesQuery, hot: Sequence[Mapping[N
             recent.setdefault(name, []).append(points)
     merged = merged_series(conn, series)
     names = merged.keys() if recent.keys() <= merged.keys() else sorted(merged.keys() | recent.keys())
-    return [Series(conn, series.owner, name, merged.get(name, NOT_MERGED), recent.get(name, ())) for name in names]
+    owner = series.owner
+    return [Series(conn, owner, name, merged.get(name, NOT_MERGED), recent.get(name, ()), bounds) for name in names]

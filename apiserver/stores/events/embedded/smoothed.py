@@ -1,9 +1,9 @@
 """What is kept of smoothed curves (`known.py`), so that another look at them takes little time, at any zoom.
 
-A long curve is smoothed in stretches of `POINTS` points. Of each one is kept how the smoother was before it, and sums
-of its blocks of neighbouring points. Buckets of whole blocks are made of the sums. Points are smoothed again, from the
-smoother that was kept, where buckets are narrower than blocks, and where a range begins or ends. For example, a range
-begins in the middle of stretch 3 of 76, and ends in the middle of stretch 9:
+A long curve is smoothed in stretches of `smoothed_points` points. Of each one is kept how the smoother was before it,
+and sums of its blocks of neighbouring points. Buckets of whole blocks are made of the sums. Points are smoothed again,
+from the smoother that was kept, where buckets are narrower than blocks, and where a range begins or ends. For example,
+a range begins in the middle of stretch 3 of 76, and ends in the middle of stretch 9:
 
     stretches 1 and 2      are not needed
     stretch 3              is smoothed again, from the smoother before it
@@ -23,11 +23,6 @@ from typing import NamedTuple, Self
 
 from apiserver.events.smoothing import Smoother, Smoothing
 from apiserver.stores.events.columns.pieces import Pieces
-
-#: How many points are smoothed at a time: as many as fit into a processor's cache.
-POINTS = 2**17
-#: Bytes that a curve may take. Stretches beyond are not kept.
-MOST_OF_A_CURVE = 16 * 2**20
 
 _STRETCH_BYTES = 1000
 

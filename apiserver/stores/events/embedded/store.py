@@ -29,10 +29,10 @@ from apiserver.events.model import (
 from apiserver.events.queries import EVERYWHERE, Range, SeriesQuery
 from apiserver.stores.events import thinned
 from apiserver.stores.events.base import EventStoreBusy, EventStoreError
-from apiserver.stores.events.columns.chunks import POINTS_AT_A_TIME
 from apiserver.stores.events.columns.lines import BODY_ID, Lines, body_id
 from apiserver.stores.events.columns.points import WholePoints
 from apiserver.stores.events.embedded import deletion, log_merge, records, whole
+from apiserver.stores.events.embedded.bounds import BOUNDS, EmbeddedBounds
 from apiserver.stores.events.embedded.commit import GroupCommit
 from apiserver.stores.events.embedded.database import Database
 from apiserver.stores.events.embedded.known import KnownCurves
@@ -64,8 +64,8 @@ class EmbeddedEventStore(EmbeddedReads):
 
     With `fsync`, acknowledged events survive power loss too, not only kill -9. A merge begins after `merge_points`
     events, `merge_seconds`, `merge_bytes` or half of `max_unmerged_bytes`, whichever comes first. Every `seal_seconds`,
-    it looks for chunks to seal. With more than `max_unmerged_bytes` to merge, `add` raises EventStoreBusy. Deletes on a
-    full disk may use the `reserve`. While it is used, `add` raises EventStoreBusy.
+    it looks for chunks to seal (None: it seals only when told to). With more than `max_unmerged_bytes` to merge, `add`
+    raises EventStoreBusy. Deletes on a full disk may use the `reserve`. While it is used, `add` raises EventStoreBusy.
     """
 
     def __init__(
@@ -76,12 +76,14 @@ class EmbeddedEventStore(EmbeddedReads):
         merge_points: int = 262_144,
         merge_seconds: float = 15.0,
         merge_bytes: int = 32 * 2**20,
-        seal_seconds: float = 60.0,
+        seal_seconds: float | None = 60.0,
         max_unmerged_bytes: int = 128 * 2**20,
         reserve: Reserve | None = None,
+        bounds: EmbeddedBounds = BOUNDS,
     ) -> None:
         self._folder = folder
         self._reserve = reserve or Reserve(folder)
+        self.bounds = bounds
         self._fsync = fsync
         self._merge_points = merge_points
         self._merge_seconds = merge_seconds
@@ -103,18 +105,20 @@ class EmbeddedEventStore(EmbeddedReads):
             self._open = await asyncio.to_thread(self._start)
 
     def _start(self) -> Parts:
+        bounds = self.bounds
         with ExitStack() as undone:
             try:
                 self._folder.mkdir(parents=True, exist_ok=True)
                 self._lock.take()
                 undone.callback(self._lock.release)
-                database = Database(self._folder, fsync=self._fsync)
+                database = Database(self._folder, fsync=self._fsync, bounds=bounds)
                 undone.callback(database.close)
-                live = Live(self._folder, database, fsync=self._fsync, max_unmerged_bytes=self._max_unmerged_bytes)
+                unmerged = self._max_unmerged_bytes
+                live = Live(self._folder, database, fsync=self._fsync, max_unmerged_bytes=unmerged, bounds=bounds)
             except (OSError, sqlite3.Error) as error:
                 raise EventStoreError(f"the events folder {self._folder} cannot be used: {error}") from error
             undone.pop_all()
-        curves = KnownCurves(state(database.writer, "merged_journal"))
+        curves = KnownCurves(state(database.writer, "merged_journal"), bounds)
         merger = Merger(
             live,
             database,
@@ -124,13 +128,14 @@ class EmbeddedEventStore(EmbeddedReads):
             size=min(self._merge_bytes, self._max_unmerged_bytes // 2),
             seal_seconds=self._seal_seconds,
             is_short=lambda: self._reserve.is_gone,
+            bounds=bounds,
         )
         merger.start()
         readers = ThreadPoolExecutor(_READERS, thread_name_prefix="events-read")
         changer = ThreadPoolExecutor(1, thread_name_prefix="events-change")
         writer = ThreadPoolExecutor(1, thread_name_prefix="events-commit")
         commit = GroupCommit(live.append, writer) if self._fsync else None
-        return Parts(live, database, curves, BlockEnds(), merger, readers, changer, writer, commit)
+        return Parts(live, database, curves, BlockEnds(bounds), merger, readers, changer, writer, commit)
 
     async def close(self) -> None:
         """Merge the rest if that works, and release the folder."""
@@ -204,7 +209,7 @@ class EmbeddedEventStore(EmbeddedReads):
         self, series: SeriesQuery, before: int | None, exclude: Selection = (), up_to: Cursor | None = None
     ) -> int:
         return await self._delete_up_to(
-            up_to, series, lambda conn: deletion.delete_lines(conn, series, before, exclude)
+            up_to, series, lambda conn: deletion.delete_lines(conn, series, before, exclude, self.bounds)
         )
 
     async def delete_samples(
@@ -228,7 +233,7 @@ class EmbeddedEventStore(EmbeddedReads):
         """
         long = [one for one in await self.scalar_stats(series) if one.count > points]
         gone = 0
-        for some in in_parts(long, lambda one: one.count, POINTS_AT_A_TIME):
+        for some in in_parts(long, lambda one: one.count, self.bounds.points_at_a_time):
             wanted = replace(series, selection=selection_of((one.metric, one.variant) for one in some))
             gone += await self._thin(wanted, points, checksums)
         return gone
@@ -261,7 +266,7 @@ class EmbeddedEventStore(EmbeddedReads):
                 return []
             wanted = SeriesQuery(owner, EventType.SCALAR, selection_of(one.series for one in kept))
             deletion.delete_points(conn, wanted)
-            return merge_whole(conn, owner, kept, registrar, live.worker)
+            return merge_whole(conn, owner, kept, registrar, live.worker, self.bounds)
 
         await self._put(owner, work, are_new=False)
         return is_same
@@ -320,9 +325,8 @@ class EmbeddedEventStore(EmbeddedReads):
 
     async def put_points(self, owner: Owner, some: Sequence[WholePoints]) -> None:
         """Put points into chunks, beside those that are merged."""
-        parts = self._parts
-
-        await self._put(owner, lambda conn, registrar: merge_whole(conn, owner, some, registrar, parts.live.worker))
+        worker = self._parts.live.worker
+        await self._put(owner, lambda conn, registrar: merge_whole(conn, owner, some, registrar, worker, self.bounds))
 
     async def whole_lines(self, owner: Owner) -> AsyncIterator[Lines]:
         after: LogPosition | None = None
@@ -338,7 +342,7 @@ class EmbeddedEventStore(EmbeddedReads):
         self._parts.live.number_lines_from(int(lines.sequences.max()) + 1)
 
         def work(conn: sqlite3.Connection, registrar: Registrar) -> list[int]:
-            log_merge.merge_whole(conn, owner, lines, registrar)
+            log_merge.merge_whole(conn, owner, lines, registrar, self.bounds)
             return []
 
         await self._put(owner, work)

@@ -26,10 +26,7 @@ from apiserver.events.model import Int64Array
 from apiserver.stores.events.columns import chunks
 from apiserver.stores.events.columns.checked import Damaged, Kind, Place, decoder, unwrap, wrap
 from apiserver.stores.events.columns.points import NO_POINTS, Points, as_bytes, concat, spread, take
-
-#: If a series has so many runs, its next merge makes one of them.
-MOST_RUNS = 16
-POINTS_A_PAGE = 4096
+from apiserver.stores.events.embedded.bounds import BOUNDS, EmbeddedBounds
 
 _LISTED = np.dtype("<u8")
 #: Bytes of a run in the list of a series.
@@ -43,9 +40,9 @@ _RAW = np.dtype([("iter", "<i8"), ("value", "<f8"), ("timestamp", "<i8"), ("work
 Lengths = npt.NDArray[np.int64]
 
 
-def are_crowded(tails: Sequence[bytes]) -> npt.NDArray[np.bool_]:
-    """Whether each tail has so many runs that they should become one."""
-    return np.fromiter(map(len, tails), np.int64, len(tails)) >= MOST_RUNS * _LISTED.itemsize
+def are_crowded(tails: Sequence[bytes], most: int) -> npt.NDArray[np.bool_]:
+    """Whether each tail has as many runs as `most`, so that they should become one."""
+    return np.fromiter(map(len, tails), np.int64, len(tails)) >= most * _LISTED.itemsize
 
 
 def read(conn: sqlite3.Connection, runs: bytes) -> Points:
@@ -117,9 +114,9 @@ def order(tails: Sequence[bytes]) -> Int64Array:
     return np.argsort(_by_page(np.frombuffer(last, _LISTED)), kind="stable")
 
 
-def some_at_a_time(which: Int64Array, sizes: Int64Array) -> Iterator[Int64Array]:
-    """The series in parts of about POINTS_AT_A_TIME points; series n has sizes[n] points."""
-    part = np.cumsum(sizes[which]) // chunks.POINTS_AT_A_TIME
+def some_at_a_time(which: Int64Array, sizes: Int64Array, points: int) -> Iterator[Int64Array]:
+    """The series in parts of about so many points; series n has sizes[n] points."""
+    part = np.cumsum(sizes[which]) // points
     return iter(np.split(which, np.flatnonzero(np.diff(part)) + 1)) if len(which) else iter(())
 
 
@@ -157,8 +154,9 @@ def decode_page(lengths: bytes | None, curve: bytes, details: bytes) -> tuple[Le
 class TailWriter:
     """Changes tails in one merge."""
 
-    def __init__(self, conn: sqlite3.Connection) -> None:
+    def __init__(self, conn: sqlite3.Connection, bounds: EmbeddedBounds = BOUNDS) -> None:
         self._conn = conn
+        self._page_points = bounds.tail_page_points
         self._next_id = int(conn.execute("SELECT coalesce(max(id), 0) + 1 FROM tail_pages").fetchone()[0])
         self._removed: list[bytes] = []
 
@@ -173,7 +171,7 @@ class TailWriter:
             points = take(points, spread((np.cumsum(lengths) - lengths)[order], lengths[order]))
         lengths = lengths[order]
         starts = np.cumsum(lengths) - lengths
-        firsts = _first_runs(owners[order], starts)
+        firsts = _first_runs(owners[order], starts, self._page_points)
         ids = np.arange(self._next_id, self._next_id + len(firsts))
         self._next_id += len(firsts)
         edges = zip(ids.tolist(), firsts.tolist(), [*firsts[1:].tolist(), len(lengths)], strict=True)
@@ -203,11 +201,11 @@ class TailWriter:
         self._removed.clear()
 
 
-def _first_runs(owners: Int64Array, starts: Int64Array) -> npt.NDArray[np.intp]:
-    """The first run of each page. The runs are sorted by owner, and begin at `starts`."""
+def _first_runs(owners: Int64Array, starts: Int64Array, points: int) -> npt.NDArray[np.intp]:
+    """The first run of each page of about so many points. The runs are sorted by owner, and begin at `starts`."""
     of_owner = np.flatnonzero(np.append(True, owners[1:] != owners[:-1]))
     within = starts - np.repeat(starts[of_owner], np.diff(np.append(of_owner, len(owners))))
-    page = within // POINTS_A_PAGE
+    page = within // points
     return np.flatnonzero(np.append(True, (owners[1:] != owners[:-1]) | (page[1:] != page[:-1])))
 
 

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from apiserver.events.model import Int64Array
-from apiserver.stores.events.columns import chunks
 from apiserver.stores.events.columns.points import take
 from apiserver.stores.events.embedded import tail
 from apiserver.stores.events.embedded.hot import points_by_series
@@ -34,9 +33,12 @@ def in_parts(series: Sequence[Series]) -> Iterator[Int64Array]:
 
 def parts_of(series: Sequence[Series]) -> Iterator[Int64Array]:
     """The numbers of the series of each part."""
-    sizes = np.minimum(merged_stats(one.merged for one in series)["count"], chunks.LARGEST_SEALED)
+    if not series:
+        return iter(())
+    bounds = series[0].bounds
+    sizes = np.minimum(merged_stats(one.merged for one in series)["count"], bounds.sealed_chunk_points)
     sizes = sizes + np.array([sum([hot.points_sent for hot in one.recent]) for one in series], np.int64)
-    return tail.some_at_a_time(tail.order([one.merged.runs for one in series]), sizes)
+    return tail.some_at_a_time(tail.order([one.merged.runs for one in series]), sizes, bounds.points_at_a_time)
 
 
 def hold(series: Sequence[Series]) -> None:

@@ -23,8 +23,6 @@ from apiserver.stores.events.columns.points import NO_POINTS, Points, concat, fi
 from apiserver.stores.events.embedded.series import Series
 
 _SPARE = 16
-#: Points that are read at least: of fewer, finding them takes longer than decoding them.
-_SOME = 1024
 
 
 class SeriesWalk:
@@ -45,8 +43,9 @@ class SeriesWalk:
             return LEAST if self.descending else GREATEST
         return self._next + 1 if self.descending else self._next - 1
 
-    def fill(self, want: int, at_once: int = _SOME) -> None:
+    def fill(self, want: int, at_once: int | None = None) -> None:
         """Read on, until `want` points were found in total, or to the end; at least `at_once` of a chunk."""
+        at_once = self._series.bounds.walk_points if at_once is None else at_once
         while self._count < want and not self.exhausted:
             some = max(want - self._count, at_once)
             low, high = (self._range_down if self.descending else self._range_up)(self._next, some)

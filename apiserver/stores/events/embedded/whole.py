@@ -12,16 +12,12 @@ from typing import NamedTuple
 
 from apiserver.events.model import LogPosition
 from apiserver.events.queries import GREATEST, LEAST
-from apiserver.stores.events.columns.chunks import POINTS_AT_A_TIME
 from apiserver.stores.events.columns.lines import Lines, joined
 from apiserver.stores.events.columns.names import Name
 from apiserver.stores.events.columns.points import WholePoints
 from apiserver.stores.events.embedded.log_walk import Log
 from apiserver.stores.events.embedded.series import Series
 from apiserver.stores.events.embedded.unsettled import hold, parts_of
-
-#: Bytes of memory that the log lines of a part take, about.
-LINES_AT_A_TIME = 16 * 2**20
 
 
 class Place(NamedTuple):
@@ -42,7 +38,7 @@ def read_points(
     """The next points of the series of a part, and the place behind them; None: these were the last ones."""
     hold(found)
     points: list[WholePoints] = []
-    left = POINTS_AT_A_TIME
+    left = found[0].bounds.points_at_a_time if found else 0
     for one in found:
         if place is not None and one.name < place.series:
             continue
@@ -62,10 +58,10 @@ def read_points(
 def read_lines(log: Log, after: LogPosition | None) -> Lines | None:
     """The next lines of a log, behind a position; None: there are none."""
     found: list[Lines] = []
-    size = 0
+    size, most = 0, log.bounds.line_bytes_at_a_time
     for segment in log.walk(after, log.blocks(after)):
         found.append(log.lines(segment).beyond(after, descending=False))
         size += found[-1].bytes
-        if size >= LINES_AT_A_TIME:
+        if size >= most:
             break
     return joined(found) if found else None

@@ -11,13 +11,11 @@ import json
 import sys
 from pathlib import Path
 
-import pytest
-
 from apiserver.events.changes import ChangesQuery
 from apiserver.events.model import EventBatch, Owner
 from apiserver.stores.events.embedded.store import EmbeddedEventStore
 from tests.contract.event_stores import batch, lines, sample, scalars
-from tests.stores.events.embedded.sizes import make_small
+from tests.stores.events.embedded.sizes import SMALL
 
 OWNERS = (Owner("company", "one"), Owner("company", "two"))
 POINTS = 3
@@ -34,8 +32,9 @@ def numbered(n: int) -> EventBatch:
 
 
 async def main(folder: Path, first: int, fsync: bool) -> None:
-    make_small(pytest.MonkeyPatch())
-    store = EmbeddedEventStore(folder, fsync=fsync, merge_points=200, merge_seconds=0.005, seal_seconds=0.01)
+    store = EmbeddedEventStore(
+        folder, fsync=fsync, merge_points=200, merge_seconds=0.005, seal_seconds=0.01, bounds=SMALL
+    )
     await store.open()
     n = first
     while True:

@@ -5,24 +5,23 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Awaitable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-
-import pytest
 
 from apiserver.events.model import EventBatch, EventType, Owner
 from apiserver.events.queries import SeriesQuery
 from apiserver.stores.events.base import EventStoreError
-from apiserver.stores.events.embedded import merge
 from apiserver.stores.events.embedded.store import EmbeddedEventStore
 from tests.contract.event_stores import batch, lines, sample, scalars
 from tests.contract.plain_event_store import PlainEventStore
 from tests.engines.load import contents
 from tests.robustness.injecting import PATIENCE, main
-from tests.stores.events.embedded.sizes import make_small
+from tests.stores.events.embedded.sizes import SMALL
 
 KEPT, DELETED, CLEARED = (Owner("company", name) for name in ("kept", "deleted", "cleared"))
 BATCHES = 6
+#: Little is much, so that all parts of the store have something to do.
+BOUNDS = replace(SMALL, retry_seconds=[0.001])
 
 
 def numbered(n: int, owner: Owner) -> EventBatch:
@@ -46,7 +45,9 @@ class Attempt:
     """Owners of whom a deletion was not acknowledged: it was done or not."""
 
     def __post_init__(self) -> None:
-        self.store = EmbeddedEventStore(self.folder, fsync=True, merge_points=70, merge_seconds=0.05, seal_seconds=0.01)
+        self.store = EmbeddedEventStore(
+            self.folder, fsync=True, merge_points=70, merge_seconds=0.05, seal_seconds=0.01, bounds=BOUNDS
+        )
 
     async def fill(self) -> None:
         """Do what a server does. Each call ends well, or says why not by an EventStoreError."""
@@ -109,13 +110,5 @@ class Attempt:
                 await contents(self.store, owner)
 
 
-def attempt(folder: Path) -> Attempt:
-    """One in which little is much, so that all parts of the store have something to do."""
-    patch = pytest.MonkeyPatch()
-    make_small(patch)
-    patch.setattr(merge, "RETRY_SECONDS", (0.001,))
-    return Attempt(folder)
-
-
 if __name__ == "__main__":
-    main(attempt, sys.argv[1:])
+    main(Attempt, sys.argv[1:])

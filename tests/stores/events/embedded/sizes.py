@@ -2,50 +2,33 @@
 
 from __future__ import annotations
 
-import pytest
+from apiserver.stores.events.embedded.bounds import EmbeddedBounds
 
-from apiserver.stores.events.columns import bucketing, chunks, pco, pieces, stats
-from apiserver.stores.events.embedded import (
-    buckets,
-    decoded,
-    log_merge,
-    log_numbers,
-    logs,
-    scalar_merge,
-    sealing,
-    smoothed,
-    tail,
-    walks,
-    whole,
+SMALL = EmbeddedBounds(
+    fold_points=6,
+    series_at_once=2,
+    tail_runs=2,
+    tail_page_points=7,
+    block_lines=5,
+    chunk_points=8,
+    sealed_chunk_points=30,
+    summed_points=2,
+    sealed_summed_points=5,
+    page_numbers=8,
+    long_group=4,
+    seal_points=50,
+    seal_chunks=6,
+    points_at_a_time=20,
+    line_bytes_at_a_time=1000,
+    walk_points=3,
+    hot_lines=7,
+    searched_lines=7,
+    chunks_of_points=2,
+    chunks_of_blocks=3,
+    most_widening=0.5,
+    short_series=4,
+    smoothed_points=10,
+    kept_curve_points=10,
+    block_ends=12,
+    least_block_ends=6,
 )
-
-
-def make_small(patch: pytest.MonkeyPatch) -> None:
-    """Until `patch` is undone."""
-    patch.setattr(scalar_merge, "FOLD_AT", 6)
-    patch.setattr(scalar_merge, "SERIES_AT_ONCE", 2)
-    patch.setattr(tail, "MOST_RUNS", 2)
-    patch.setattr(tail, "POINTS_A_PAGE", 7)
-    patch.setattr(chunks, "LARGEST", 8)
-    patch.setattr(chunks, "LARGEST_SEALED", 30)
-    patch.setattr(sealing, "POINTS_A_STEP", 50)
-    patch.setattr(sealing, "_CHUNKS_AT_A_TIME", 6)
-    patch.setattr(chunks, "POINTS_AT_A_TIME", 20)
-    patch.setattr(whole, "POINTS_AT_A_TIME", 20)
-    patch.setattr(whole, "LINES_AT_A_TIME", 1000)
-    patch.setattr(pco, "PAGE", 8)
-    patch.setattr(walks, "_SOME", 3)
-    patch.setattr(stats, "LONG", 4)
-    patch.setattr(pieces, "POINTS_A_BLOCK", 2)
-    patch.setattr(pieces, "POINTS_A_SEALED_BLOCK", 5)
-    patch.setattr(bucketing, "MOST_WIDENING", 0.5)
-    patch.setattr(buckets, "CHUNKS_OF_POINTS", 2)
-    patch.setattr(buckets, "CHUNKS_OF_BLOCKS", 3)
-    patch.setattr(decoded, "LEAST_POINTS", 10)
-    patch.setattr(decoded, "_CHUNKS", 2)
-    patch.setattr(smoothed, "POINTS", 10)
-    patch.setattr(bucketing, "SHORT", 4)
-    patch.setattr(log_merge, "LARGEST", 5)
-    patch.setattr(logs, "AT_ONCE", 7)
-    patch.setattr(log_numbers, "MOST_BLOCKS", 12)
-    patch.setattr(log_numbers, "FEWEST", 6)

@@ -7,12 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -23,7 +21,7 @@ from tests.chance import examples
 from tests.contract.plain_event_store import PlainEventStore
 from tests.stores.events.comparison import assert_same, assert_same_to_restate
 from tests.stores.events.embedded.merging import copy_as_of_a_crash, half_merged
-from tests.stores.events.embedded.sizes import make_small
+from tests.stores.events.embedded.sizes import SMALL
 from tests.stores.events.random_events import (
     OWNERS,
     batches,
@@ -37,14 +35,6 @@ from tests.stores.events.random_events import (
     types,
 )
 from tests.stores.events.whole import checksums_of, put_all, source_of
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _small() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        make_small(patch)
-        yield
-
 
 operations = st.lists(
     st.one_of(
@@ -79,7 +69,7 @@ class Both:
 
     def _made(self) -> EmbeddedEventStore:
         folder = self._folder / str(self._generation)
-        return EmbeddedEventStore(folder, merge_points=10**9, merge_seconds=10**6)
+        return EmbeddedEventStore(folder, merge_points=10**9, merge_seconds=10**6, bounds=SMALL)
 
     async def run(self, operations: list[tuple[Any, ...]]) -> None:
         await self._store.open()

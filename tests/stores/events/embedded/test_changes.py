@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 import tempfile
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from apiserver.events.changes import Changes, ChangesQuery, Cursor, OwnerChanges
 from apiserver.events.model import EventBatch, EventType, Owner, SeriesName
 from apiserver.events.queries import Range
-from apiserver.stores.events.embedded import feed, live
+from apiserver.stores.events.embedded.bounds import EmbeddedBounds
 from apiserver.stores.events.embedded.store import EmbeddedEventStore
 from tests.chance import examples
 from tests.contract.event_stores import batch, sample, scalars
@@ -59,13 +59,8 @@ operations = st.lists(
 )
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _little_is_remembered() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(feed, "MOST_KEPT", 60)
-        patch.setattr(feed, "MOST_DELETIONS", 2)
-        patch.setattr(live, "OWNERS_AT_ONCE", 1)
-        yield
+#: Little is remembered.
+BOUNDS = EmbeddedBounds(changed_series=60, deletions=2, owners_at_once=1)
 
 
 class Followed:
@@ -79,7 +74,9 @@ class Followed:
         self._added: list[EventBatch] = []
 
     def _made(self) -> EmbeddedEventStore:
-        return EmbeddedEventStore(self._folder / str(self._generation), merge_points=10**9, merge_seconds=10**6)
+        return EmbeddedEventStore(
+            self._folder / str(self._generation), merge_points=10**9, merge_seconds=10**6, bounds=BOUNDS
+        )
 
     async def run(self, operations: list[tuple[Any, ...]]) -> None:
         await self._store.open()
@@ -154,7 +151,7 @@ async def store(tmp_path: Path) -> AsyncIterator[EmbeddedEventStore]:
 
 def quiet(folder: Path) -> EmbeddedEventStore:
     """A store that merges only when it is told to."""
-    return EmbeddedEventStore(folder, merge_points=10**9, merge_seconds=10**6)
+    return EmbeddedEventStore(folder, merge_points=10**9, merge_seconds=10**6, bounds=BOUNDS)
 
 
 def points(owner: Owner, *iters: int) -> EventBatch:
@@ -311,7 +308,10 @@ def test_who_watches_has_what_the_store_has(operations: list[tuple[Any, ...]]) -
     """While another adds and deletes, and the store merges as often as it can."""
 
     async def run(folder: Path) -> None:
-        store, follower = EmbeddedEventStore(folder, merge_points=20, merge_seconds=0.001), Follower(OWNERS, 1000)
+        store, follower = (
+            EmbeddedEventStore(folder, merge_points=20, merge_seconds=0.001, bounds=BOUNDS),
+            Follower(OWNERS, 1000),
+        )
         await store.open()
         await follower.begin(store)
         watching = asyncio.create_task(follower.watch(store, until=LAST))

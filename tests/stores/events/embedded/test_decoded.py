@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,28 +18,30 @@ from apiserver.events.model import SINGLE_VALUE_ITERATION, BucketAxis
 from apiserver.events.queries import EVERYWHERE, BucketQuery, Range
 from apiserver.stores.events.columns import pieces
 from apiserver.stores.events.columns.pieces import ColumnNames, Pieces
-from apiserver.stores.events.embedded import buckets, decoded, scalar_merge
+from apiserver.stores.events.embedded import buckets, decoded
+from apiserver.stores.events.embedded.bounds import EmbeddedBounds
 from apiserver.stores.events.embedded.known import NOTHING_KEPT
-from apiserver.stores.events.embedded.merge import Merger
 from apiserver.stores.events.embedded.store import EmbeddedEventStore
 from tests.chance import examples
 from tests.contract import event_stores
 from tests.contract.event_stores import OWNER, SCALARS
 from tests.stores.events.embedded.merging import half_merged
-from tests.stores.events.embedded.sizes import make_small
+from tests.stores.events.embedded.sizes import SMALL
 
 
-@pytest.fixture(autouse=True)
-def _small() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        make_small(patch)
-        patch.setattr(Merger, "_seal", lambda merger: setattr(merger._sealer, "must_look", False))  # only when told to
-        yield
+def opened(folder: Path, bounds: EmbeddedBounds = SMALL) -> EmbeddedEventStore:
+    """A store that merges and seals only when told to."""
+    return EmbeddedEventStore(folder, merge_points=10**9, merge_seconds=10**6, seal_seconds=None, bounds=bounds)
 
 
 @pytest.fixture
-async def store(tmp_path: Path) -> Any:
-    made = EmbeddedEventStore(tmp_path, merge_points=10**9, merge_seconds=10**6)
+def bounds() -> EmbeddedBounds:
+    return SMALL
+
+
+@pytest.fixture
+async def store(tmp_path: Path, bounds: EmbeddedBounds) -> Any:
+    made = opened(tmp_path, bounds)
     await made.open()
     yield made
     await made.close()
@@ -98,7 +101,7 @@ def test_answers_do_not_depend_on_what_is_kept(operations: list[tuple[Any, ...]]
 
 
 async def _run(folder: Path, operations: list[tuple[Any, ...]]) -> None:
-    store = EmbeddedEventStore(folder, merge_points=10**9, merge_seconds=10**6)
+    store = opened(folder)
     await store.open()
     last = -1
     ask_all = [("ask", 16, EVERYWHERE)] * 2
@@ -200,10 +203,8 @@ async def assert_right(store: EmbeddedEventStore) -> None:
 
 
 @pytest.mark.anyio
-async def test_a_last_chunk_that_grows_is_not_counted_twice(
-    store: EmbeddedEventStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(scalar_merge, "FOLD_AT", 2)
+@pytest.mark.parametrize("bounds", [replace(SMALL, fold_points=2)])
+async def test_a_last_chunk_that_grows_is_not_counted_twice(store: EmbeddedEventStore) -> None:
     for first in range(0, 300, 3):
         await merged(store, {first + n: 1.0 for n in range(3)})
         if first > 200:
@@ -252,11 +253,8 @@ async def test_a_change_that_is_not_merged_yet_shows(store: EmbeddedEventStore, 
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize(("setting", "value"), [("LEAST_POINTS", 1001), ("MOST_OF_A_CURVE", 20_000)])
-async def test_short_and_very_long_curves_are_not_kept(
-    store: EmbeddedEventStore, read: list[int], monkeypatch: pytest.MonkeyPatch, setting: str, value: int
-) -> None:
-    monkeypatch.setattr(decoded, setting, value)
+@pytest.mark.parametrize("bounds", [replace(SMALL, kept_curve_points=1001), replace(SMALL, bytes_of_a_curve=20_000)])
+async def test_short_and_very_long_curves_are_not_kept(store: EmbeddedEventStore, read: list[int]) -> None:
     await merged(store, CURVE)
     for _ in range(3):
         read.clear()

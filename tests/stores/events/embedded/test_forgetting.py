@@ -6,6 +6,7 @@ import asyncio
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +17,12 @@ from apiserver.events.changes import EVERYTHING, ChangesQuery
 from apiserver.events.model import BucketAxis, Owner
 from apiserver.events.queries import EVERYWHERE, BucketQuery, SeriesQuery
 from apiserver.events.smoothing import Kind, Smoothing
-from apiserver.stores.events.embedded import known as known_curves
+from apiserver.stores.events.embedded.bounds import EmbeddedBounds
 from apiserver.stores.events.embedded.hot import Memtable
 from apiserver.stores.events.embedded.live import Live
 from apiserver.stores.events.embedded.store import EmbeddedEventStore
 from tests.contract.event_stores import OWNER, SCALARS, batch, lines, sample, scalars
-from tests.stores.events.embedded.sizes import make_small
+from tests.stores.events.embedded.sizes import SMALL
 from tests.stores.events.embedded.waiting import eventually
 
 pytestmark = pytest.mark.anyio
@@ -32,10 +33,14 @@ Read = Callable[[EmbeddedEventStore, Owner], Coroutine[Any, Any, object]]
 
 
 @pytest.fixture
-async def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[EmbeddedEventStore]:
+def bounds() -> EmbeddedBounds:
+    return SMALL
+
+
+@pytest.fixture
+async def store(tmp_path: Path, bounds: EmbeddedBounds) -> AsyncIterator[EmbeddedEventStore]:
     """A store with merged events of two owners."""
-    make_small(monkeypatch)
-    made = EmbeddedEventStore(tmp_path, merge_points=10**9, merge_seconds=10**6)
+    made = EmbeddedEventStore(tmp_path, merge_points=10**9, merge_seconds=10**6, bounds=bounds)
     await made.open()
     for owner in (OWNER, OTHER):
         points = scalars([float(n % 13) for n in range(1000)], iters=range(1000), owner=owner)
@@ -105,10 +110,8 @@ async def test_curves_of_who_loses_only_samples_are_still_known_and_kept(store: 
     assert known(store) == {OWNER, OTHER}
 
 
-async def test_deletions_without_a_merge_take_bounded_memory(
-    store: EmbeddedEventStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(known_curves, "MOST_DELETIONS", 5)
+@pytest.mark.parametrize("bounds", [replace(SMALL, deletions=5)])
+async def test_deletions_without_a_merge_take_bounded_memory(store: EmbeddedEventStore) -> None:
     for number in range(20):
         await store.delete([Owner("company", f"deleted {number}")])
         assert len(store._parts.curves._deleted) <= 6

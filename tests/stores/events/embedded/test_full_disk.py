@@ -12,12 +12,15 @@ import pytest
 
 from apiserver.stores.events.base import EventStoreBusy
 from apiserver.stores.events.embedded import journal, log_merge, merge
+from apiserver.stores.events.embedded.bounds import EmbeddedBounds
 from apiserver.stores.events.embedded.database import Database
 from apiserver.stores.events.embedded.store import EmbeddedEventStore
 from tests.contract.event_stores import OWNER, batch, lines, scalars
 from tests.stores.events.embedded.waiting import add_until_busy, eventually
 
 pytestmark = pytest.mark.anyio
+
+AT_ONCE_AGAIN = EmbeddedBounds(retry_seconds=[0.001])
 
 
 async def test_a_full_disk_refuses_batches_and_loses_none(
@@ -80,14 +83,13 @@ class Refusing:
             real(*arguments)  # type: ignore[arg-type]
 
         patch.setattr(merge, "merge_logs", merge_logs)
-        patch.setattr(merge, "RETRY_SECONDS", (0.001,))
 
 
 async def test_a_merge_that_fails_loses_nothing_and_is_tried_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     database = Refusing(monkeypatch)
-    store = EmbeddedEventStore(tmp_path, merge_points=1, max_unmerged_bytes=5000)
+    store = EmbeddedEventStore(tmp_path, merge_points=1, max_unmerged_bytes=5000, bounds=AT_ONCE_AGAIN)
     await store.open()
     await store.add(batch(scalars([1.0])))
     await eventually(lambda: database.refused > 2)
@@ -106,8 +108,7 @@ async def test_a_merge_that_fails_loses_nothing_and_is_tried_again(
 
 async def test_merging_that_fails_is_left_alone_for_a_while(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     database = Refusing(monkeypatch)
-    monkeypatch.setattr(merge, "RETRY_SECONDS", (3600,))
-    store = EmbeddedEventStore(tmp_path, merge_points=1)
+    store = EmbeddedEventStore(tmp_path, merge_points=1, bounds=EmbeddedBounds(retry_seconds=[3600]))
     await store.open()
     merger = store._parts.merger
     for n in range(20):
@@ -122,7 +123,7 @@ async def test_a_store_closed_with_a_full_disk_keeps_its_journal(
 ) -> None:
     with monkeypatch.context() as patch:
         Refusing(patch)
-        store = EmbeddedEventStore(tmp_path, merge_points=1)
+        store = EmbeddedEventStore(tmp_path, merge_points=1, bounds=AT_ONCE_AGAIN)
         await store.open()
         await store.add(batch(scalars([1.0, 2.0]), lines(["a"])))
         with pytest.raises(EventStoreBusy):

@@ -15,8 +15,9 @@ import pytest
 
 from apiserver.events.queries import PageQuery
 from apiserver.stores.events.base import EventStoreBusy, EventStoreError
-from apiserver.stores.events.embedded import database, deletion, journal, logs, merge
+from apiserver.stores.events.embedded import deletion, journal, logs
 from apiserver.stores.events.embedded import store as store_module
+from apiserver.stores.events.embedded.bounds import BOUNDS, EmbeddedBounds
 from apiserver.stores.events.embedded.database import Database
 from apiserver.stores.events.embedded.store import EmbeddedEventStore
 from apiserver.stores.reserve import Reserve
@@ -26,9 +27,9 @@ from tests.stores.events.embedded.waiting import add_until_busy, eventually
 pytestmark = pytest.mark.anyio
 
 
-def unmerged(folder: Path) -> EmbeddedEventStore:
+def unmerged(folder: Path, **bounds: Any) -> EmbeddedEventStore:
     """A store that merges only when told to, or at its close."""
-    return EmbeddedEventStore(folder, merge_points=10**9, merge_seconds=10**6)
+    return EmbeddedEventStore(folder, merge_points=10**9, merge_seconds=10**6, bounds=EmbeddedBounds(**bounds))
 
 
 async def test_opening_and_closing_twice_does_nothing(tmp_path: Path) -> None:
@@ -167,7 +168,7 @@ async def test_deleting_gives_all_room_back_while_the_disk_is_short_of_it(tmp_pa
     await store.merge()
     database = tmp_path / "events" / "events.db"
     full = database.stat().st_size
-    assert full < 4096 * merge.FREE_PAGES_KEPT
+    assert full < 4096 * BOUNDS.free_pages
     (tmp_path / "reserve").unlink()  # as when the disk is full
     await store.delete([OWNER])
     await eventually(lambda: database.stat().st_size < full / 2)
@@ -175,8 +176,7 @@ async def test_deleting_gives_all_room_back_while_the_disk_is_short_of_it(tmp_pa
 
 
 async def test_deleting_gives_room_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(merge, "FREE_PAGES_KEPT", 10)
-    store = unmerged(tmp_path)
+    store = unmerged(tmp_path, free_pages=10)
     await store.open()
     for variant in range(20):
         await store.add(batch(scalars([n * 0.1 for n in range(10_000)], variant=str(variant))))
@@ -203,9 +203,8 @@ async def test_a_merge_that_is_due_goes_before_room_that_is_given_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A file that is shrunk for hours would keep events in memory, until no more are taken."""
-    monkeypatch.setattr(merge, "_VACUUM_PAGES", 1)
-    monkeypatch.setattr(merge, "FREE_PAGES_KEPT", 10)
-    store = EmbeddedEventStore(tmp_path, merge_points=50_000, merge_seconds=10**6)
+    bounds = EmbeddedBounds(shrink_pages=1, free_pages=10)
+    store = EmbeddedEventStore(tmp_path, merge_points=50_000, merge_seconds=10**6, bounds=bounds)
     await store.open()
     for variant in range(20):
         await store.add(batch(scalars([n * 0.1 for n in range(10_000)], variant=str(variant))))
@@ -229,10 +228,9 @@ async def test_a_merge_that_is_due_goes_before_room_that_is_given_back(
     await store.close()
 
 
-async def test_the_log_stays_short_though_reads_overlap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_log_stays_short_though_reads_overlap(tmp_path: Path) -> None:
     limit = 200_000
-    monkeypatch.setattr(database, "LOG_BYTES", limit)
-    store = unmerged(tmp_path)
+    store = unmerged(tmp_path, log_bytes=limit)
     await store.open()
     log = tmp_path / "events.db-wal"
     done = False
@@ -254,13 +252,8 @@ async def test_the_log_stays_short_though_reads_overlap(tmp_path: Path, monkeypa
     await store.close()
 
 
-async def test_the_log_is_shortened_when_the_reader_that_stayed_is_gone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(database, "LOG_BYTES", 100_000)
-    monkeypatch.setattr(database, "READERS_LEAVE_MS", 1)
-    monkeypatch.setattr(merge, "LONG_LOG_SECONDS", 0.01)
-    store = unmerged(tmp_path)
+async def test_the_log_is_shortened_when_the_reader_that_stayed_is_gone(tmp_path: Path) -> None:
+    store = unmerged(tmp_path, log_bytes=100_000, readers_leave_seconds=0.001, long_log_seconds=0.01)
     await store.open()
     log = tmp_path / "events.db-wal"
     with closing(sqlite3.connect(tmp_path / "events.db", isolation_level=None)) as reader:

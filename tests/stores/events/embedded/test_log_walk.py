@@ -14,8 +14,9 @@ from apiserver.events.queries import PageQuery, SeriesQuery
 from apiserver.stores.events.columns.lines import Lines, LogPart, Which
 from apiserver.stores.events.columns.log_pages import WantedLines
 from apiserver.stores.events.embedded import logs
+from apiserver.stores.events.embedded.bounds import BOUNDS
 from apiserver.stores.events.embedded.hot_lines import HotLines
-from apiserver.stores.events.embedded.log_walk import AT_ONCE, Log
+from apiserver.stores.events.embedded.log_walk import Log
 from apiserver.stores.events.embedded.store import EmbeddedEventStore
 from tests.contract.event_stores import OWNER, batch, lines
 
@@ -95,13 +96,13 @@ def test_pages_have_the_lines_that_are_wanted_and_no_others_become_columns(
 
 @pytest.mark.parametrize("descending", [False, True])
 def test_many_hot_lines_are_in_few_segments(descending: bool) -> None:
-    count = 5 * AT_ONCE
+    count = 5 * BOUNDS.hot_lines
     with closing((log := hot_log(parts([count], random.Random(6)))).conn):
         segments = list(log.walk(None, (), descending=descending, few=2))
     walked = [segment.hot for segment in segments]
     assert all(segment.block is None for segment in segments)
     assert len(walked) <= 20
-    assert (walked[0].stop - walked[0].start, max(one.stop - one.start for one in walked)) == (2, AT_ONCE)
+    assert (walked[0].stop - walked[0].start, max(one.stop - one.start for one in walked)) == (2, BOUNDS.hot_lines)
     ascending = walked[::-1] if descending else walked
     assert [0, *(one.stop for one in ascending)] == [*(one.start for one in ascending), count]
 

@@ -10,7 +10,7 @@ import pytest
 
 from apiserver.events.model import SamplePosition
 from apiserver.events.queries import PageQuery, Range
-from apiserver.stores.events.embedded import samples
+from apiserver.stores.events.embedded.bounds import EmbeddedBounds
 from apiserver.stores.events.embedded.store import EmbeddedEventStore
 from tests.contract.event_stores import PLOTS, batch, sample
 from tests.contract.plain_event_store import PlainEventStore
@@ -18,9 +18,9 @@ from tests.contract.plain_event_store import PlainEventStore
 pytestmark = pytest.mark.anyio
 
 
-async def test_samples_of_many_series(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(samples, "MANY", 1)
-    store, plain = EmbeddedEventStore(tmp_path / "events", merge_points=10**9, merge_seconds=10**6), PlainEventStore()
+async def test_samples_of_many_series(tmp_path: Path) -> None:
+    bounds, plain = EmbeddedBounds(many_series=1), PlainEventStore()
+    store = EmbeddedEventStore(tmp_path / "events", merge_points=10**9, merge_seconds=10**6, bounds=bounds)
     await store.open()
     for round, (least, greatest) in enumerate([(0, 6), (4, 9)]):  # the second ones stay in memory, and overwrite some
         added = [

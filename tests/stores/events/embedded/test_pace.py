@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from apiserver.stores.events.embedded import pace
+from apiserver.stores.events.embedded.bounds import BOUNDS, EmbeddedBounds
 from apiserver.stores.events.embedded.pace import Pace
 from apiserver.stores.events.embedded.store import EmbeddedEventStore
 from tests.contract.event_stores import OWNER, batch, lines, scalars
@@ -30,56 +30,53 @@ class Rests(threading.Event):
         return self.is_set()
 
 
-@pytest.fixture
-def work(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
-    """A function that works for so many seconds."""
-    worked = [0.0]
-    monkeypatch.setattr("apiserver.stores.events.embedded.pace.time.thread_time", lambda: worked[0])
+class Paced:
+    """A thread that works at a pace."""
 
-    def work(seconds: float) -> None:
-        worked[0] += seconds
+    def __init__(self, due: Callable[[], float]) -> None:
+        self._worked = 0.0
+        self._rests = Rests()
+        self._pace = Pace(self._rests, due, clock=lambda: self._worked)
 
-    return work
+    def work(self, seconds: float) -> None:
+        """Work for so long, and rest if it is time."""
+        self._worked += seconds
+        self._pace.rest()
+
+    @property
+    def rests(self) -> list[float]:
+        """How long each rest was."""
+        return self._rests.seconds
 
 
-def test_a_rest_is_longer_than_the_work(work: Callable[[float], None]) -> None:
-    rests = Rests()
-    paced = Pace(rests, lambda: 0)
+def test_a_rest_is_longer_than_the_work() -> None:
+    paced = Paced(lambda: 0)
     for _ in range(5):
-        work(pace.WORK_SECONDS / 2)
-        paced.rest()
-    assert rests.seconds == pytest.approx([pace.REST * pace.WORK_SECONDS] * 2)
+        paced.work(BOUNDS.work_seconds / 2)
+    assert paced.rests == pytest.approx([BOUNDS.rest * BOUNDS.work_seconds] * 2)
 
 
 @pytest.mark.parametrize(("due", "rest"), [(0.0, 3.0), (0.5, 1.5), (0.9, 0.3)])
-def test_rests_are_shorter_the_more_of_the_next_work_has_come(
-    work: Callable[[float], None], due: float, rest: float
-) -> None:
-    rests = Rests()
-    paced = Pace(rests, lambda: due)
-    work(1)
-    paced.rest()
-    assert rests.seconds == pytest.approx([rest])
+def test_rests_are_shorter_the_more_of_the_next_work_has_come(due: float, rest: float) -> None:
+    paced = Paced(lambda: due)
+    paced.work(1)
+    assert paced.rests == pytest.approx([rest])
 
 
-def test_there_is_no_rest_once_the_next_work_is_due(work: Callable[[float], None]) -> None:
-    rests, due = Rests(), 1.0
-    paced = Pace(rests, lambda: due)
-    work(1)
-    paced.rest()
+def test_there_is_no_rest_once_the_next_work_is_due() -> None:
+    due = 1.0
+    paced = Paced(lambda: due)
+    paced.work(1)
     due = 0
-    paced.rest()
-    assert rests.seconds == []
-    work(1)
-    paced.rest()
-    assert rests.seconds == [pace.REST]
+    paced.work(0)
+    assert paced.rests == []
+    paced.work(1)
+    assert paced.rests == [BOUNDS.rest]
 
 
 @pytest.fixture
 async def resting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> EmbeddedEventStore:
     """A store whose merging thread rests for ever, in a merge of a point and a line."""
-    monkeypatch.setattr(pace, "WORK_SECONDS", 0)
-    monkeypatch.setattr(pace, "REST", 1e9)
     rests = threading.Event()
     rest = Pace.rest
 
@@ -88,7 +85,7 @@ async def resting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> EmbeddedEv
         rest(self)
 
     monkeypatch.setattr(Pace, "rest", noted)
-    store = EmbeddedEventStore(tmp_path, merge_seconds=0)
+    store = EmbeddedEventStore(tmp_path, merge_seconds=0, bounds=EmbeddedBounds(work_seconds=0, rest=1e9))
     await store.open()
     await store.add(batch(scalars([1.0]), lines(["a line"])))
     await eventually(rests.is_set)

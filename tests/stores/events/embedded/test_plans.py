@@ -15,7 +15,7 @@ from apiserver.stores.events.embedded.store import EmbeddedEventStore
 from tests.contract.event_stores import OWNER, batch, lines, sample, scalars
 from tests.contract.plain_event_store import PlainEventStore
 from tests.stores.events.comparison import assert_same
-from tests.stores.events.embedded.sizes import make_small
+from tests.stores.events.embedded.sizes import SMALL
 
 pytestmark = pytest.mark.anyio
 
@@ -24,7 +24,6 @@ _SMALL = ("state", "json_each", "CONSTANT ROW", "unsealed_chunks")
 
 
 async def test_every_read_goes_by_an_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    make_small(monkeypatch)
     statements: set[str] = set()
     plain_reader = Database.reader
 
@@ -34,7 +33,7 @@ async def test_every_read_goes_by_an_index(tmp_path: Path, monkeypatch: pytest.M
         return connection
 
     monkeypatch.setattr(Database, "reader", traced)
-    store, plain = EmbeddedEventStore(tmp_path), PlainEventStore()
+    store, plain = EmbeddedEventStore(tmp_path, bounds=SMALL), PlainEventStore()
     await store.open()
     sent = batch(
         *(scalars([float(n) for n in range(40)], metric=m, variant="x") for m in "ab"),

@@ -16,7 +16,7 @@ import pytest
 from apiserver.events.model import BucketAxis, MetricSelection
 from apiserver.events.queries import BucketQuery, PageQuery
 from apiserver.stores.events.base import EventStoreBusy
-from apiserver.stores.events.columns import chunks
+from apiserver.stores.events.embedded.bounds import BOUNDS
 from apiserver.stores.events.embedded.sealing import Sealer
 from apiserver.stores.events.embedded.store import EmbeddedEventStore
 from tests.contract.event_stores import OWNER, SCALARS, batch, scalars, select
@@ -33,8 +33,8 @@ def opened(folder: Path, seal_seconds: float = 10**6) -> EmbeddedEventStore:
 
 async def add(store: EmbeddedEventStore, start: int, stop: int) -> None:
     """Add and merge points, about a chunk at a time."""
-    for first in range(start, stop, chunks.LARGEST):
-        places = range(first, min(first + chunks.LARGEST, stop))
+    for first in range(start, stop, BOUNDS.chunk_points):
+        places = range(first, min(first + BOUNDS.chunk_points, stop))
         await store.add(batch(scalars(VALUES[places.start : places.stop], iters=places)))
         await store.merge()
 
@@ -56,7 +56,7 @@ async def test_a_series_is_sealed_by_the_store_itself(tmp_path: Path) -> None:
     await store.open()
     await add(store, 0, 40_000)
     await eventually(lambda: not lengths(tmp_path, sealed=False))
-    assert max(lengths(tmp_path, sealed=True)) <= chunks.LARGEST_SEALED
+    assert max(lengths(tmp_path, sealed=True)) <= BOUNDS.sealed_chunk_points
     assert await values(store) == VALUES[:40_000]
     await store.close()
 
@@ -88,8 +88,8 @@ async def test_the_end_of_a_series_that_grows_waits_for_more_points(tmp_path: Pa
                 connection.execute("BEGIN")
                 sealer.step(connection)
                 connection.execute("COMMIT")
-        assert sum(lengths(tmp_path, sealed=False)) <= chunks.LARGEST_SEALED
-        assert all(count > chunks.LARGEST_SEALED - chunks.LARGEST for count in lengths(tmp_path, sealed=True))
+        assert sum(lengths(tmp_path, sealed=False)) <= BOUNDS.sealed_chunk_points
+        assert all(count > BOUNDS.sealed_chunk_points - BOUNDS.chunk_points for count in lengths(tmp_path, sealed=True))
         expected = max(expected, len(lengths(tmp_path, sealed=True)))
     assert expected >= 3
     assert await values(store) == VALUES[:60_000]
@@ -115,7 +115,7 @@ async def test_points_are_laid_over_sealed_chunks(tmp_path: Path) -> None:
     await store.seal()
     await store.add(batch(scalars([7.0, 8.0], iters=[20_000, 20_001])))
     await store.merge()
-    assert sum(lengths(tmp_path, sealed=False)) <= chunks.LARGEST_SEALED
+    assert sum(lengths(tmp_path, sealed=False)) <= BOUNDS.sealed_chunk_points
     assert await values(store) == [*VALUES[:20_000], 7.0, 8.0, *VALUES[20_002:40_000]]
     await store.seal()
     assert not lengths(tmp_path, sealed=False)

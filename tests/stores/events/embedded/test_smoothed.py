@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import math
 import tempfile
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +20,8 @@ from apiserver.events.model import BucketAxis, EventType, Owner
 from apiserver.events.queries import EVERYWHERE, BucketQuery, Range, SeriesQuery
 from apiserver.events.smoothing import Kind, Smoothing
 from apiserver.stores.events.columns.chunks import Body, Room
-from apiserver.stores.events.embedded import known as known_curves
 from apiserver.stores.events.embedded import smoothed
+from apiserver.stores.events.embedded.bounds import EmbeddedBounds
 from apiserver.stores.events.embedded.hot import Memtable
 from apiserver.stores.events.embedded.known import KnownCurves
 from apiserver.stores.events.embedded.store import EmbeddedEventStore
@@ -29,7 +29,7 @@ from tests.chance import examples
 from tests.contract import event_stores
 from tests.contract.event_stores import OWNER, SCALARS
 from tests.events import plain_smoothing
-from tests.stores.events.embedded.sizes import make_small
+from tests.stores.events.embedded.sizes import SMALL
 
 SMOOTHINGS = [
     *(Smoothing(kind, 0.8, 5) for kind in Kind),
@@ -39,16 +39,14 @@ SMOOTHINGS = [
 EMA = Smoothing(Kind.EXPONENTIAL, 0.9)
 
 
-@pytest.fixture(autouse=True)
-def _small() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        make_small(patch)
-        yield
+@pytest.fixture
+def bounds() -> EmbeddedBounds:
+    return SMALL
 
 
 @pytest.fixture
-async def store(tmp_path: Path) -> Any:
-    made = EmbeddedEventStore(tmp_path, merge_points=10**9, merge_seconds=10**6)
+async def store(tmp_path: Path, bounds: EmbeddedBounds) -> Any:
+    made = EmbeddedEventStore(tmp_path, merge_points=10**9, merge_seconds=10**6, bounds=bounds)
     await made.open()
     yield made
     await made.close()
@@ -136,7 +134,7 @@ def test_kept_curves_are_what_they_would_be_anew(operations: list[tuple[Any, ...
 
 
 async def _run(folder: Path, operations: list[tuple[Any, ...]]) -> None:
-    store, plain = EmbeddedEventStore(folder, merge_points=10**9, merge_seconds=10**6), Plain()
+    store, plain = EmbeddedEventStore(folder, merge_points=10**9, merge_seconds=10**6, bounds=SMALL), Plain()
     await store.open()
     ask_all = [("ask", one, 12, EVERYWHERE) for one in SMOOTHINGS]
     for name, *arguments in [("grow", 60, 1), ("merge",), *ask_all, *operations, *ask_all]:
@@ -239,26 +237,28 @@ async def test_other_series_and_owners_change_nothing(store: EmbeddedEventStore,
 
 
 @pytest.mark.anyio
-async def test_all_curves_together_have_a_bound(store: EmbeddedEventStore, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_all_curves_together_have_a_bound(store: EmbeddedEventStore, tmp_path: Path) -> None:
     await add(store, {n: float(n % 13) for n in range(1000)})
     await store.merge()
     await store.seal()  # it changes how many stretches a curve has, and so its size
     await ask(store, EMA)
-    curves = store._parts.curves
-    monkeypatch.setattr(known_curves, "MOST_BYTES", 5 * curves.size)
+    most = 5 * store._parts.curves.size
+    await store.close()
+    bounded = EmbeddedEventStore(tmp_path, seal_seconds=None, bounds=replace(SMALL, curve_bytes=most))
+    await bounded.open()
+    curves = bounded._parts.curves
     asked = [Smoothing(Kind.EXPONENTIAL, n / 100) for n in range(50)]
     for smoothing in asked:
-        await ask(store, smoothing)
-        assert curves.size <= known_curves.MOST_BYTES
+        await ask(bounded, smoothing)
+        assert curves.size <= most
     assert [key.smoothing for key in curves._curves] == asked[-5:]
     assert curves.size == sum(known.size for known in curves._curves.values())
+    await bounded.close()
 
 
 @pytest.mark.anyio
-async def test_of_a_large_curve_only_the_beginning_is_kept(
-    store: EmbeddedEventStore, monkeypatch: pytest.MonkeyPatch, decoded: list[int]
-) -> None:
-    monkeypatch.setattr(smoothed, "MOST_OF_A_CURVE", 20_000)
+@pytest.mark.parametrize("bounds", [replace(SMALL, bytes_of_a_curve=20_000)])
+async def test_of_a_large_curve_only_the_beginning_is_kept(store: EmbeddedEventStore, decoded: list[int]) -> None:
     await add(store, {n: float(n % 13) for n in range(1000)})
     await store.merge()
     first = await ask(store, EMA)

@@ -14,7 +14,7 @@ from apiserver.events.queries import BucketQuery
 from apiserver.stores.events import thinned
 from apiserver.stores.events.base import EventStoreBusy, EventStoreError
 from apiserver.stores.events.columns.points import WholePoints
-from apiserver.stores.events.embedded import decoded
+from apiserver.stores.events.embedded.bounds import EmbeddedBounds
 from apiserver.stores.events.embedded.store import EmbeddedEventStore
 from apiserver.stores.events.thinned import Thinned
 from tests.contract.event_stores import OWNER, SCALARS, batch, lines, sample, scalars
@@ -29,7 +29,8 @@ PATIENCE = 30
 @pytest.fixture
 async def store(tmp_path: Path) -> AsyncIterator[EmbeddedEventStore]:
     """A store with two merged series, each of one chunk."""
-    opened = EmbeddedEventStore(tmp_path / "events", merge_points=10**9, merge_seconds=10**6)
+    bounds = EmbeddedBounds(kept_curve_points=10)
+    opened = EmbeddedEventStore(tmp_path / "events", merge_points=10**9, merge_seconds=10**6, bounds=bounds)
     await opened.open()
     values = [math.sin(n) for n in range(4000)]
     await opened.add(batch(scalars(values), scalars(values, metric="other")))
@@ -38,10 +39,7 @@ async def store(tmp_path: Path) -> AsyncIterator[EmbeddedEventStore]:
     await opened.close()
 
 
-async def test_what_is_remembered_of_a_curve_is_forgotten(
-    store: EmbeddedEventStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(decoded, "LEAST_POINTS", 10)
+async def test_what_is_remembered_of_a_curve_is_forgotten(store: EmbeddedEventStore) -> None:
     for _ in range(3):
         await store.scalar_buckets(SCALARS, BucketQuery(BucketAxis.ITER, lambda *_: 2**9))
     assert store._parts.curves.size > 0

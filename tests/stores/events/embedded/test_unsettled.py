@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -11,9 +12,9 @@ import pytest
 from apiserver.events.model import BucketAxis, EventBatch, EventType, MetricSelection
 from apiserver.events.queries import BucketQuery, PageQuery, SeriesQuery
 from apiserver.stores.events.base import EventStore
-from apiserver.stores.events.columns import chunks
 from apiserver.stores.events.columns.points import NO_POINTS, Points, concat
 from apiserver.stores.events.embedded import tail
+from apiserver.stores.events.embedded.bounds import EmbeddedBounds
 from apiserver.stores.events.embedded.series import Series
 from apiserver.stores.events.embedded.store import EmbeddedEventStore
 from tests.contract.event_stores import OWNER, SCALARS, batch, scalars
@@ -38,21 +39,23 @@ def _sent(first: int) -> EventBatch:
     return batch(*(scalars([float(n)] * len(iters), iters=iters, metric=str(n)) for n in range(SERIES)))
 
 
-@pytest.fixture(params=["merged", "hot"])
-async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[EmbeddedEventStore]:
-    store = EmbeddedEventStore(tmp_path, merge_points=10**9, merge_seconds=10**6)
+@asynccontextmanager
+async def _filled(folder: Path, points_at_a_time: int, *, merges: bool) -> AsyncIterator[EmbeddedEventStore]:
+    bounds = EmbeddedBounds(points_at_a_time=points_at_a_time)
+    store = EmbeddedEventStore(folder, merge_points=10**9, merge_seconds=10**6, bounds=bounds)
     await store.open()
     for first in (0, POINTS // 2):
         await store.add(_sent(first))
-        if request.param == "merged":
+        if merges:
             await store.merge()
     yield store
     await store.close()
 
 
+@pytest.mark.parametrize("merges", [True, False], ids=["merged", "hot"])
 @pytest.mark.parametrize("read", READS.values(), ids=READS)
 async def test_points_of_one_part_are_held(
-    store: EmbeddedEventStore, read: Callable[[EventStore], Awaitable[object]], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, read: Callable[[EventStore], Awaitable[object]], monkeypatch: pytest.MonkeyPatch, merges: bool
 ) -> None:
     held: dict[int, int] = {}
     most, looked_at = 0, 0
@@ -73,13 +76,13 @@ async def test_points_of_one_part_are_held(
         assert not runs
         return NO_POINTS
 
-    in_one_part = repr(await read(store))
-
-    monkeypatch.setattr(chunks, "POINTS_AT_A_TIME", AT_A_TIME)
-    monkeypatch.setattr(Series, "hold", counted_hold)
-    monkeypatch.setattr(Series, "let_go", counted_let_go)
-    monkeypatch.setattr(tail, "read", read_alone)
-    assert repr(await read(store)) == in_one_part
+    async with _filled(tmp_path / "one part", SERIES * POINTS + 1, merges=merges) as store:
+        in_one_part = repr(await read(store))
+    async with _filled(tmp_path / "parts", AT_A_TIME, merges=merges) as store:
+        monkeypatch.setattr(Series, "hold", counted_hold)
+        monkeypatch.setattr(Series, "let_go", counted_let_go)
+        monkeypatch.setattr(tail, "read", read_alone)
+        assert repr(await read(store)) == in_one_part
     assert looked_at == SERIES * POINTS
     assert 0 < most <= AT_A_TIME + POINTS
 
