@@ -11,7 +11,8 @@ import pytest
 from apiserver.events.model import EventBatch, Owner
 from apiserver.operating.doctor.examination import Examined, examine
 from apiserver.settings import Settings
-from apiserver.stores.documents.sqlite import work
+from apiserver.stores.documents.sqlite.bounds import SqliteBounds
+from apiserver.stores.documents.sqlite.engine import SqliteEngine
 from apiserver.stores.events.embedded.engine import EmbeddedEngine
 from apiserver.stores.events.embedded.store import EmbeddedEventStore
 from tests.contract.event_stores import batch, lines, sample, scalars
@@ -32,7 +33,7 @@ async def filled(data: Path) -> AsyncIterator[tuple[Api, list[Owner]]]:
     """A server with two tasks in a project, with events of three types, and with a model and an artifact."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(EmbeddedEngine, "bounds", SMALL)
-        patch.setattr(work, "MANY", 0)  # so that lists make side tables
+        patch.setattr(SqliteEngine, "bounds", SqliteBounds(many=0))  # so that lists make side tables
         async with running_api(data) as api:
             project = (await api.call("projects.create", {"name": "a project"}))["id"]
             owners = []

@@ -10,6 +10,7 @@ from apiserver.stores.documents.base import InvalidDocument
 from apiserver.stores.documents.dialect.filters import Condition
 from apiserver.stores.documents.dialect.updates import ParsedUpdate
 from apiserver.stores.documents.query import Document
+from apiserver.stores.documents.sqlite.bounds import SqliteBounds
 from apiserver.stores.documents.sqlite.connections import Callbacks
 from apiserver.stores.documents.sqlite.pages import Page, select
 from apiserver.stores.documents.sqlite.small import SmallFields
@@ -28,11 +29,14 @@ have more series, and have to be kept up to date, too."""
 class Transaction:
     """One transaction, which inserts, updates and deletes documents."""
 
-    def __init__(self, connection: sqlite3.Connection, callbacks: Callbacks, small: SmallFields) -> None:
+    def __init__(
+        self, connection: sqlite3.Connection, callbacks: Callbacks, small: SmallFields, bounds: SqliteBounds
+    ) -> None:
         """`small` is told what is written."""
         self.connection = connection
         self._callbacks = callbacks
         self._small = small
+        self._bounds = bounds
         self.changed: list[tuple[str, set[str] | None]] = []
         """Tables, and their top-level fields, that were changed. None: documents were added or deleted."""
         self.deleted: list[tuple[str, str]] = []
@@ -70,7 +74,7 @@ class Transaction:
 
     def delete(self, table: Table, condition: Condition) -> int:
         """Delete the matching documents; returns how many there were."""
-        with Statement(table, self._callbacks, self.connection) as statement:
+        with Statement(table, self._callbacks, self.connection, None, self._bounds) as statement:
             sql = f'DELETE FROM "{table.name}" WHERE {statement.where(condition)} RETURNING row, id'
             found = statement.found(sql)
         rows = [row for row, _ in found]
@@ -84,7 +88,7 @@ class Transaction:
     ) -> list[tuple[Any, ...]]:
         """The row number, `doc` and the `apart` columns of the documents to update."""
         columns = ["row", "doc", *map(apart_column, apart)]
-        with Statement(table, self._callbacks, self.connection) as statement:
+        with Statement(table, self._callbacks, self.connection, None, self._bounds) as statement:
             return statement.found(select(statement, condition, columns, Page(limit=limit)))
 
     def _change(self, table: Table, row: int, document: Document, change: ParsedUpdate, changes: Changes) -> Document:

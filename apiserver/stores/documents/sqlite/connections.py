@@ -22,13 +22,12 @@ from apiserver.stores.documents.base import (
     InvalidDocument,
     InvalidFilter,
 )
+from apiserver.stores.documents.sqlite.bounds import BOUNDS, SqliteBounds
 from apiserver.stores.reserve import Reserve
 
 _APPLICATION = 0x45564453
 _LOG_KEPT = 2**20
 _OLDEST_SQLITE = (3, 35, 0)
-#: Seconds that a read may take. Many conditions without an index could take a minute, and no client waits so long.
-LONGEST_READ = 30.0
 #: Steps of SQLite's virtual machine between two looks at the clock. They take some milliseconds.
 _STEPS = 100_000
 
@@ -52,7 +51,10 @@ class Callbacks(dict[int, list[Callable[[Any], Any]]]):
 class Connections:
     """The connections, for any thread. With `fsync`, transactions survive a loss of power."""
 
-    def __init__(self, path: Path, *, fsync: bool = False, reserve: Reserve | None = None) -> None:
+    def __init__(
+        self, path: Path, *, fsync: bool = False, reserve: Reserve | None = None, bounds: SqliteBounds = BOUNDS
+    ) -> None:
+        self.bounds = bounds
         self._path = path
         self._reserve = reserve or Reserve(path)
         self._log = path.with_name(path.name + "-wal")
@@ -100,7 +102,7 @@ class Connections:
 
     @contextmanager
     def read(self) -> Iterator[sqlite3.Connection]:
-        """This thread's connection. InvalidFilter if the read takes longer than `LONGEST_READ`.
+        """This thread's connection. InvalidFilter if the read takes longer than `longest_read`.
 
         A read inside another read shares its time.
         """
@@ -115,7 +117,7 @@ class Connections:
                 connection.set_progress_handler(self._is_over, _STEPS)
             outermost = getattr(self._local, "until", None) is None
             if outermost:
-                self._local.until = time.monotonic() + LONGEST_READ
+                self._local.until = time.monotonic() + self.bounds.longest_read
             try:
                 yield connection
             except sqlite3.OperationalError as error:
@@ -123,7 +125,9 @@ class Connections:
                     raise
                 if self._ending:
                     raise DocumentStoreBusy(f"{self._path} is being closed") from None
-                raise InvalidFilter(f"this takes longer than {LONGEST_READ} seconds: ask for less") from None
+                raise InvalidFilter(
+                    f"this takes longer than {self.bounds.longest_read} seconds: ask for less"
+                ) from None
             finally:
                 if outermost:
                     self._local.until = None

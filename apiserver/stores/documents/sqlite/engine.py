@@ -7,6 +7,7 @@ from contextlib import AbstractAsyncContextManager
 from apiserver.data_folder import DataFolder
 from apiserver.settings import Settings
 from apiserver.stores.documents.base import DocumentStore
+from apiserver.stores.documents.sqlite.bounds import BOUNDS
 from apiserver.stores.engine import Engine
 from apiserver.stores.inspection import Inspection
 from apiserver.stores.reserve import Reserve
@@ -15,6 +16,9 @@ from apiserver.stores.snapshots import Snapshot
 
 class SqliteEngine(Engine[DocumentStore]):
     """A file in the data folder."""
+
+    bounds = BOUNDS
+    """Those of stores."""
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings, {str(settings.data.resolve())})
@@ -25,7 +29,8 @@ class SqliteEngine(Engine[DocumentStore]):
         from apiserver.stores.documents.sqlite.store import SqliteDocumentStore
 
         reserve = Reserve(folder.reserve, self.settings.reserve_bytes)
-        return SqliteDocumentStore(folder.documents, fsync=self.settings.durability == "fsync", reserve=reserve)
+        fsync = self.settings.durability == "fsync"
+        return SqliteDocumentStore(folder.documents, fsync=fsync, reserve=reserve, bounds=self.bounds)
 
     def inspection(self, folder: DataFolder) -> AbstractAsyncContextManager[Inspection]:
         from apiserver.stores.documents.sqlite.inspection import looking_at

@@ -21,17 +21,11 @@ from math import inf
 from apiserver.stores.documents.dialect.filters import Condition, Field
 from apiserver.stores.documents.dialect.sorts import Term
 from apiserver.stores.documents.query import Equal
+from apiserver.stores.documents.sqlite.bounds import SqliteBounds
 from apiserver.stores.documents.sqlite.planning import flattened
 from apiserver.stores.documents.sqlite.side_tables import Sorted
 from apiserver.stores.documents.sqlite.table import Table, dumps, index_name
 from apiserver.stores.documents.sqlite.translate import Statement
-
-FIRST_LOOK = 200
-"""Documents that are tested first."""
-FURTHEST = 3000
-"""Documents that a walk may test. A search is faster than a longer walk."""
-SPARSE = 20
-"""If at most one of so many documents meets the condition, sorting all that do takes little time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +36,12 @@ class Page:
     skip: int = 0
     limit: int | None = None
 
-    @property
-    def is_far_down(self) -> bool:
-        """Whether finding the page takes so long that the order of all documents is worth remembering."""
-        return bool(self.terms) and self.limit is not None and self.skip > 0 and 3 * (self.skip + self.limit) > FURTHEST
+    def is_far_down(self, furthest: int) -> bool:
+        """Whether finding the page takes so long that the order of all documents is worth remembering.
+
+        `furthest`: how many documents a walk may test.
+        """
+        return bool(self.terms) and self.limit is not None and self.skip > 0 and 3 * (self.skip + self.limit) > furthest
 
     @property
     def is_all(self) -> bool:
@@ -94,12 +90,13 @@ def _rows(statement: Statement, condition: Condition, page: Page) -> str:
     company = _company(statement, condition, page.terms)
     if company is None or page.limit is None or not statement.table.apart:
         return rows_sorted(statement, condition, page)
-    first = rows_sorted(statement, company, Page(page.terms, 0, FIRST_LOOK))
+    bounds = statement.bounds
+    first = rows_sorted(statement, company, Page(page.terms, 0, bounds.first_look))
     looked, found = _looked(statement, condition, first)
-    if looked == FIRST_LOOK and not _is_far(page, looked, found):
+    if looked == bounds.first_look and not _is_far(bounds, page, looked, found):
         # SQLite would rather find all documents of a project, which may be nearly all there are, and sort them.
         return rows_sorted(statement, condition, page, walked=(".".join(company.path), ".".join(page.terms[0].path)))
-    far = found * SPARSE < looked and _is_far(page, looked, found)
+    far = found * bounds.sparse < looked and _is_far(bounds, page, looked, found)
     return rows_sorted(statement, condition, page, found_first=far)
 
 
@@ -127,13 +124,13 @@ def rows_sorted(
 
 def _rows_beside(statement: Statement, condition: Condition, side: str, page: Page) -> str:
     """SQL of the row numbers of a page in the order of a side table."""
-    table, order = f'"{statement.table.name}"', f"ORDER BY {Sorted(page.terms).order}"
-    first = f'SELECT rowid AS place FROM "{side}" {order} LIMIT {FIRST_LOOK}'
-    if not _is_far(page, *_looked(statement, condition, first)):
+    table, order, bounds = f'"{statement.table.name}"', f"ORDER BY {Sorted(page.terms).order}", statement.bounds
+    first = f'SELECT rowid AS place FROM "{side}" {order} LIMIT {bounds.first_look}'
+    if not _is_far(bounds, page, *_looked(statement, condition, first)):
         met = f"EXISTS (SELECT 1 FROM {table} WHERE row = side.rowid AND {statement.where(condition)})"
         return f'SELECT rowid AS place FROM "{side}" AS side WHERE {met} {order}{_limited(statement, page)}'
     # SQLite sorts the few rows it finds. If many are skipped, "+rowid" makes it walk the side table's index instead.
-    place = "+rowid" if page.skip > FURTHEST else "rowid"
+    place = "+rowid" if page.skip > bounds.furthest else "rowid"
     met = f"{place} IN (SELECT row FROM {table} WHERE {statement.where(condition, of_all=True)})"
     return f'SELECT rowid AS place FROM "{side}" WHERE {met} {order}{_limited(statement, page)}'
 
@@ -145,10 +142,10 @@ def _looked(statement: Statement, condition: Condition, first: str) -> tuple[int
     return looked, found
 
 
-def _is_far(page: Page, looked: int, found: int) -> bool:
+def _is_far(bounds: SqliteBounds, page: Page, looked: int, found: int) -> bool:
     """Whether a walk to the end of a page seems to be long, judging by the rows that were tested first."""
     wanted = inf if page.limit is None else page.skip + page.limit
-    return looked == FIRST_LOOK and looked * wanted > FURTHEST * found
+    return looked == bounds.first_look and looked * wanted > bounds.furthest * found
 
 
 def _limited(statement: Statement, page: Page) -> str:

@@ -19,6 +19,7 @@ from apiserver.stores.documents.dialect.updates import ParsedUpdate
 from apiserver.stores.documents.dialect.values import order
 from apiserver.stores.documents.indexes import APART, INDEXES, LISTS, NUMERIC
 from apiserver.stores.documents.query import Document, Filter, Sort, Update
+from apiserver.stores.documents.sqlite.bounds import BOUNDS, SqliteBounds
 from apiserver.stores.documents.sqlite.changing import Transaction, check_size
 from apiserver.stores.documents.sqlite.connections import Connections
 from apiserver.stores.documents.sqlite.pages import Page, is_indexed, rows_in_order, select, select_rows
@@ -33,8 +34,8 @@ from apiserver.stores.reserve import Reserve
 _MANY_FIELDS = 1000
 #: A list with more items is put together in a thread.
 _MANY_ITEMS = 2000
-LONG, _LONG_TAKES = 1000, 3
-"""A grouped value of more characters counts for the answer; and how often it is in memory, as JSON and decoded."""
+_LONG_TAKES = 3
+"""How often a long value of a group is in memory, as JSON and decoded."""
 #: Bytes of a group besides its value.
 _GROUP_TAKES = 200
 _LARGE_ANSWER = 256 * 1024
@@ -56,12 +57,14 @@ class SqliteDocumentStore:
         lists: Mapping[str, Sequence[str]] = LISTS,
         fsync: bool = False,
         reserve: Reserve | None = None,
+        bounds: SqliteBounds = BOUNDS,
     ) -> None:
         """With `fsync`, each change waits for the disk, and survives a loss of power.
 
         On a full disk, changes of documents may use the `reserve`, because they are small.
         """
-        self._connections = Connections(path, fsync=fsync, reserve=reserve)
+        self._bounds = bounds
+        self._connections = Connections(path, fsync=fsync, reserve=reserve, bounds=bounds)
         self._remembered = Remembered()
         self._work = Work(self._connections, self._remembered, fsync=fsync)
         self._indexes = tuple(indexes)
@@ -128,7 +131,7 @@ class SqliteDocumentStore:
         page = Page(terms, skip, limit)
 
         def ask(statement: Statement) -> list[Document]:
-            if page.is_far_down and table.apart:
+            if page.is_far_down(self._bounds.furthest) and table.apart:
                 rows = self._in_order(statement, condition, repr((filter, terms)), terms)[skip:][:limit]
                 sql = select_rows(statement, condition, made.columns, rows)
             else:
@@ -155,7 +158,9 @@ class SqliteDocumentStore:
         table = statement.table
 
         def ask() -> array[int]:
-            with Statement(table, self._connections.callbacks, statement.connection, statement.sides) as other:
+            with Statement(
+                table, self._connections.callbacks, statement.connection, statement.sides, self._bounds
+            ) as other:
                 return array("q", (row for (row,) in other.found(rows_in_order(other, condition, terms))))
 
         roots = {path[0] for path in [*paths_of(condition), *(path for term in terms for path in term.paths)]}
@@ -325,10 +330,11 @@ class SqliteDocumentStore:
 
         lists = all(len(path) == 1 and path[0] in table.apart for path in parsed)
         long = short = 0
+        most = self._bounds.long
 
         def read(readers: Sequence[Callable[[Any], Any]], number: int, *found: Any) -> list[Any]:
             nonlocal long, short
-            size = sum([len(value) for value in found if isinstance(value, str) and len(value) > LONG])
+            size = sum([len(value) for value in found if isinstance(value, str) and len(value) > most])
             long += size
             if size and counted is not None:
                 counted(_LONG_TAKES * size)
@@ -340,7 +346,7 @@ class SqliteDocumentStore:
 
         def ask(statement: Statement) -> list[list[Any]]:
             columns, readers = zip(*(statement.grouped(path, longest) for path in parsed), strict=True)
-            sql = _groups(table, columns, statement.where(condition, of_all=True), lists=lists)
+            sql = _groups(table, columns, statement.where(condition, of_all=True), most if lists else None)
             return [read(readers, *row) for row in statement.connection.execute(sql, statement.parameters)]
 
         roots = {path[0] for path in [*parsed, *paths_of(condition)]}
@@ -353,17 +359,17 @@ class SqliteDocumentStore:
         return await self._work.run(fields < _MANY_FIELDS, lambda: ParsedUpdate(update))
 
 
-def _groups(table: Table, columns: Sequence[str], where: str, *, lists: bool) -> str:
+def _groups(table: Table, columns: Sequence[str], where: str, long: int | None) -> str:
     """SQL of the number of rows with each combination of values, and of these values.
 
-    `lists`: the columns are JSON, such as tags. Then each row with a long value is a group of its own. Otherwise SQLite
-    would have the long values of all groups in memory at once.
+    `long`: the columns are JSON, such as tags. Then each row with a value of more bytes is a group of its own.
+    Otherwise SQLite would have the long values of all groups in memory at once.
     """
     values = ", ".join(columns)
-    if not lists:
+    if long is None:
         # "+" keeps SQLite from taking an index in this order, because a covering index is faster.
         groups = ", ".join(f"+{column}" for column in columns)
         return f'SELECT count(*), {values} FROM "{table.name}" WHERE {where} GROUP BY {groups}'
-    groups = ", ".join(f"CASE WHEN length(CAST({one} AS BLOB)) > {LONG} THEN row ELSE {one} END" for one in columns)
+    groups = ", ".join(f"CASE WHEN length(CAST({one} AS BLOB)) > {long} THEN row ELSE {one} END" for one in columns)
     places = f'SELECT count(*) AS number, min(row) AS place FROM "{table.name}" WHERE {where} GROUP BY {groups}'
     return f'SELECT number, {values} FROM ({places}) CROSS JOIN "{table.name}" ON row = place'

@@ -32,6 +32,7 @@ from apiserver.stores.documents.dialect.paths import Path, gathered, shape_of
 from apiserver.stores.documents.dialect.sorts import Term
 from apiserver.stores.documents.dialect.values import MISSING, class_of
 from apiserver.stores.documents.query import AllOf, AnyOf, AsNumber, Comparison, Document, Equal, In, Matches
+from apiserver.stores.documents.sqlite.bounds import BOUNDS, SqliteBounds
 from apiserver.stores.documents.sqlite.connections import Callbacks
 from apiserver.stores.documents.sqlite.parameters import MOST_CONDITIONS, Parameters
 from apiserver.stores.documents.sqlite.planning import cost, flattened, has_key, literals_in, path_inside, texts_of
@@ -50,8 +51,6 @@ _SQL: dict[type[Comparison], str] = {query.Greater: ">", query.AtLeast: ">=", qu
 #: So many texts may be searched for in the JSON of a list, one by one.
 _MOST_SOUGHT = 8
 _MOST_TRIGRAMS = 32
-FEW = 1000
-"""The most rows that a statement lists by their numbers."""
 _FEW_TO_TEST = 10_000
 """Testing a pattern on so many rows takes less time than finding all rows that may match it."""
 
@@ -65,11 +64,13 @@ class Statement(Parameters):
         callbacks: Callbacks,
         connection: sqlite3.Connection,
         sides: Mapping[Side, str] | None = None,
+        bounds: SqliteBounds = BOUNDS,
     ) -> None:
         """`sides`: the side tables that the statement may use, with their names."""
         super().__init__(table, callbacks)
         self.connection = connection
         self.sides = sides or {}
+        self.bounds = bounds
         self._of_all = False
         self._narrowing: list[str] = []
         """SQL of conditions on indexed fields that hold besides the one that is made SQL."""
@@ -204,8 +205,9 @@ class Statement(Parameters):
 
     def _few(self, sql: str) -> str | None:
         """SQL that names, one by one, the rows that some other SQL finds. None if these are many."""
-        found = self.found(f"{sql} LIMIT {FEW + 1}")
-        if len(found) > FEW:
+        most = self.bounds.few
+        found = self.found(f"{sql} LIMIT {most + 1}")
+        if len(found) > most:
             return None
         return f"row IN (SELECT value FROM json_each({self.bind(dumps([row for (row,) in found]))}))"
 

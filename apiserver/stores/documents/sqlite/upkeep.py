@@ -13,8 +13,8 @@ the filling leaves alone the rows that it finds there. For example, a side table
     filling reads and writes        3 and 4
     filling sets state = 'ready'    from now on, queries use the side table
 
-Side tables stay over restarts. A collection has at most `MOST_A_COLLECTION`: a new one replaces the least
-recently used.
+Side tables stay over restarts. A collection has at most as many as the bounds say: a new one replaces the
+least recently used.
 """
 
 from __future__ import annotations
@@ -30,13 +30,6 @@ from apiserver.stores.documents.sqlite.connections import Connections
 from apiserver.stores.documents.sqlite.side_tables import Side, parse_side, roots_of, text_of
 from apiserver.stores.documents.sqlite.table import Table, apart_column, decode, dumps
 
-MOST_A_COLLECTION = 16
-"""Side tables of a collection."""
-LARGEST = 64 * 2**20
-"""Characters of all texts in a side table. A larger one is not made."""
-DOCUMENTS_AT_ONCE, BYTES_AT_ONCE = 500, 4 * 2**20
-"""Documents, and their bytes, that are put into a side table at a time. It takes some milliseconds."""
-
 _parse = lru_cache(maxsize=256)(parse_side)
 
 
@@ -45,6 +38,7 @@ class Upkeep:
 
     def __init__(self, connections: Connections) -> None:
         self._connections = connections
+        self._bounds = connections.bounds
         self._uses = count(1)
         self._used: dict[str, int] = {}
 
@@ -65,7 +59,7 @@ class Upkeep:
         while number and (found := self._read(table, side, row)):
             row = found[-1][0]
             size += sum(len(value) for values in found for value in values if isinstance(value, str))
-            if size > LARGEST:
+            if size > self._bounds.side_characters:
                 return self._end(number, "large")
             with self._connections.write(spare_reserve=True) as connection:
                 # Since they were read, documents may have been changed (then their rows are there) or deleted.
@@ -89,7 +83,7 @@ class Upkeep:
             if state != "filling":
                 return 0
             by_use = sorted((number for number, _ in there.values()), key=lambda one: self._used.get(_name(one), 0))
-            for old in [number] if number else by_use[: max(0, len(there) + 1 - MOST_A_COLLECTION)]:
+            for old in [number] if number else by_use[: max(0, len(there) + 1 - self._bounds.sides)]:
                 connection.execute(f'DROP TABLE IF EXISTS "{_name(old)}"')
                 connection.execute('DELETE FROM "side:tables" WHERE number = ?', (old,))
             new = "INSERT INTO \"side:tables\" (collection, holds, state) VALUES (?, ?, 'filling') RETURNING number"
@@ -104,14 +98,14 @@ class Upkeep:
         apart = [name for name in table.apart if name in roots]
         doc = "doc" if roots.difference(apart, ["id"]) else "json_object('id', id)"
         columns = ", ".join(["row", *(f"CAST({column} AS BLOB)" for column in (doc, *map(apart_column, apart)))])
-        sql = f'SELECT {columns} FROM "{table.name}" WHERE row > ? ORDER BY row LIMIT {DOCUMENTS_AT_ONCE}'
+        sql = f'SELECT {columns} FROM "{table.name}" WHERE row > ? ORDER BY row LIMIT {self._bounds.documents_at_once}'
         found: list[tuple[Any, ...]] = []
         size = 0
         with self._connections.read() as connection:
             for row, *texts in connection.execute(sql, (after,)):
                 found.append((row, *side.of(decode(texts[0], apart, texts[1:]))))
                 size += sum(len(text) for text in texts if text is not None)
-                if size >= BYTES_AT_ONCE:
+                if size >= self._bounds.bytes_at_once:
                     break
         return found
 

@@ -39,8 +39,6 @@ READERS = 4
 _LARGE_LOG = 4 * 2**20
 #: After so many calls that ran on the event loop, other tasks have their turn: a handler may ask for many documents.
 _TURN = 16
-MANY = 2000
-"""A side table is made if the JSON of more documents would have to be read without it."""
 _MOST_WAITING = 8
 """Side tables that may wait to be made. A query that would need another one does without it."""
 
@@ -76,6 +74,7 @@ class Work:
     def __init__(self, connections: Connections, remembered: Remembered, *, fsync: bool) -> None:
         """With `fsync`, each change waits for the disk."""
         self._connections = connections
+        self._bounds = connections.bounds
         self._remembered = remembered
         self._fsync = fsync
         self.small = SmallFields()
@@ -138,7 +137,7 @@ class Work:
                     raise _WithoutSides(sorted(missing, key=text_of))
                 used = {side: name for side, name in known.items() if side in wanted and name is not None}
                 self._upkeep.used(used.values())
-                with Statement(table, self._connections.callbacks, connection, used) as statement:
+                with Statement(table, self._connections.callbacks, connection, used, self._bounds) as statement:
                     return ask(statement)
 
         try:
@@ -149,9 +148,10 @@ class Work:
 
     def _are_many(self, connection: sqlite3.Connection, table: Table, conditions: Sequence[Condition]) -> bool:
         """Whether many documents meet some conditions that need no side table."""
-        with Statement(table, self._connections.callbacks, connection) as statement:
+        with Statement(table, self._connections.callbacks, connection, None, self._bounds) as statement:
             where = statement.where(AllOf(conditions))
-            return len(statement.found(f'SELECT 1 FROM "{table.name}" WHERE {where} LIMIT {MANY + 1}')) > MANY
+            many = self._bounds.many
+            return len(statement.found(f'SELECT 1 FROM "{table.name}" WHERE {where} LIMIT {many + 1}')) > many
 
     async def _make(self, table: Table, sides: Iterable[Side]) -> None:
         """Make side tables, unless too many are waiting to be made."""
@@ -174,7 +174,7 @@ class Work:
             deleted: Sequence[tuple[str, str]] = ()
             try:
                 with self._connections.write() as connection:
-                    transaction = Transaction(connection, self._connections.callbacks, self.small)
+                    transaction = Transaction(connection, self._connections.callbacks, self.small, self._bounds)
                     changed, deleted = transaction.changed, transaction.deleted
                     return work(transaction)
             finally:

@@ -15,6 +15,7 @@ from apiserver.stores.documents.base import (
     DuplicateDocument,
     InvalidFilter,
 )
+from apiserver.stores.documents.sqlite.bounds import SqliteBounds
 from apiserver.stores.documents.sqlite.connections import Connections
 
 
@@ -143,7 +144,7 @@ ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELEC
 
 
 def test_what_takes_too_long_is_refused(connections: Connections, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("apiserver.stores.documents.sqlite.connections.LONGEST_READ", 0.01)
+    monkeypatch.setattr(connections, "bounds", SqliteBounds(longest_read=0.01))
     with pytest.raises(InvalidFilter, match=r"longer than 0\.01 seconds"), connections.read() as connection:
         connection.execute(ENDLESS).fetchall()
     monkeypatch.undo()
@@ -151,7 +152,7 @@ def test_what_takes_too_long_is_refused(connections: Connections, monkeypatch: p
 
 
 def test_reads_inside_a_read_share_its_time(connections: Connections, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("apiserver.stores.documents.sqlite.connections.LONGEST_READ", 0.01)
+    monkeypatch.setattr(connections, "bounds", SqliteBounds(longest_read=0.01))
 
     def read_inside() -> None:
         with connections.read() as connection:

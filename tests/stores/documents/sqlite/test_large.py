@@ -11,7 +11,7 @@ import pytest
 
 from apiserver.answers import Answers, AnswerTooLarge, Held
 from apiserver.stores.documents.query import Filter, In
-from apiserver.stores.documents.sqlite import store as module
+from apiserver.stores.documents.sqlite.bounds import BOUNDS, SqliteBounds
 from apiserver.stores.documents.sqlite.store import SqliteDocumentStore
 from apiserver.stores.documents.sqlite.work import READERS
 
@@ -21,8 +21,13 @@ COUNT = 30
 
 
 @pytest.fixture
-async def store(tmp_path: Path) -> AsyncIterator[SqliteDocumentStore]:
-    opened = SqliteDocumentStore(tmp_path / "documents.db")
+def bounds() -> SqliteBounds:
+    return BOUNDS
+
+
+@pytest.fixture
+async def store(tmp_path: Path, bounds: SqliteBounds) -> AsyncIterator[SqliteDocumentStore]:
+    opened = SqliteDocumentStore(tmp_path / "documents.db", bounds=bounds)
     await opened.open()
     yield opened
     await opened.close()
@@ -43,10 +48,8 @@ async def test_values_of_groups_count_while_they_are_read(store: SqliteDocumentS
         await store.distinct("tasks", "tags", {}, counted=held.add)
 
 
-async def test_documents_are_grouped_by_long_and_short_values(
-    store: SqliteDocumentStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "LONG", 8)
+@pytest.mark.parametrize("bounds", [SqliteBounds(long=8)])
+async def test_documents_are_grouped_by_long_and_short_values(store: SqliteDocumentStore) -> None:
     values = [["a"], ["a"], ["a long one"], ["a long one"], [], None, None]
     await store.insert("tasks", [{"id": f"{number}", "tags": tags} for number, tags in enumerate(values)])
     assert await store.count_by("tasks", {}, ["tags"]) == {

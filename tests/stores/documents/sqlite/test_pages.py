@@ -17,6 +17,7 @@ from apiserver.stores.documents.dialect.filters import meets, parse_filter
 from apiserver.stores.documents.dialect.sorts import in_order, parse_sort
 from apiserver.stores.documents.query import AllOf, AnyOf, Document, Filter, In, Matches, Sort, Update
 from apiserver.stores.documents.sqlite import pages, store
+from apiserver.stores.documents.sqlite.bounds import BOUNDS, SqliteBounds
 from apiserver.stores.documents.sqlite.store import SqliteDocumentStore
 from tests.chance import examples
 
@@ -47,8 +48,8 @@ _sorts = st.sampled_from(
 
 
 @asynccontextmanager
-async def opened(folder: Path) -> AsyncIterator[SqliteDocumentStore]:
-    documents = SqliteDocumentStore(folder / "documents.db")
+async def opened(folder: Path, bounds: SqliteBounds = BOUNDS) -> AsyncIterator[SqliteDocumentStore]:
+    documents = SqliteDocumentStore(folder / "documents.db", bounds=bounds)
     await documents.open()
     yield documents
     await documents.close()
@@ -68,16 +69,14 @@ def test_pages_are_those_of_the_whole_order(
     async def run(folder: Path) -> None:
         numbered = [{"id": f"{number:02d}", **document} for number, document in enumerate(documents)]
         skip, limit = page
-        async with opened(folder) as documents_store:
+        bounds = SqliteBounds(first_look=look, furthest=furthest, sparse=1)
+        async with opened(folder, bounds) as documents_store:
             await documents_store.insert("tasks", numbered)
             matching = [document for document in numbered if meets(parse_filter(filter))(document)]
             wanted = in_order(matching, parse_sort(sort))[skip:][:limit]
             assert await documents_store.find("tasks", filter, sort=sort, skip=skip, limit=limit) == wanted
 
-    with pytest.MonkeyPatch.context() as patch, TemporaryDirectory() as folder:
-        patch.setattr(pages, "FIRST_LOOK", look)
-        patch.setattr(pages, "FURTHEST", furthest)
-        patch.setattr(pages, "SPARSE", 1)
+    with TemporaryDirectory() as folder:
         asyncio.run(run(Path(folder)))
 
 
@@ -123,9 +122,8 @@ async def test_pages_far_down_are_sorted_once_until_something_changes(
         return original(statement, condition, terms)
 
     monkeypatch.setattr(store, "rows_in_order", rows_in_order)
-    monkeypatch.setattr(pages, "FURTHEST", 10)
     names = [f"{number:03d}" for number in range(100)]
-    async with opened(tmp_path) as documents:
+    async with opened(tmp_path, SqliteBounds(furthest=10)) as documents:
         await documents.insert("tasks", [{"id": name, "company": "c", "name": name, "n": 0} for name in names])
 
         async def page(skip: int) -> list[str]:

@@ -6,6 +6,7 @@ import asyncio
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, closing
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -41,7 +42,7 @@ from apiserver.stores.documents.query import (
     Unequal,
     Update,
 )
-from apiserver.stores.documents.sqlite import pages, translate, upkeep, work
+from apiserver.stores.documents.sqlite.bounds import SqliteBounds
 from apiserver.stores.documents.sqlite.connections import Connections
 from apiserver.stores.documents.sqlite.side_tables import (
     Names,
@@ -65,22 +66,19 @@ VALUE = "big.value"
 BY_VALUE: Sort = [(VALUE, -1)]
 
 
-@pytest.fixture(autouse=True, scope="module")
-def always() -> Any:
-    """Let side tables be made for any number of documents."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(work, "MANY", -1)
-        yield
+#: Side tables are made for any number of documents.
+ALWAYS = SqliteBounds(many=-1)
 
 
 @asynccontextmanager
-async def opened(folder: Path) -> AsyncIterator[SqliteDocumentStore]:
+async def opened(folder: Path, bounds: SqliteBounds = ALWAYS) -> AsyncIterator[SqliteDocumentStore]:
     documents = SqliteDocumentStore(
         folder / "documents.db",
         indexes=(),
         apart={"things": ("big",)},
         lists={"things": ("b",)},
         numeric={"things": NUMERIC},
+        bounds=bounds,
     )
     await documents.open()
     yield documents
@@ -178,7 +176,7 @@ def test_what_is_found_is_what_the_dialect_says(
 
     async def run(folder: Path) -> None:
         model = {one["id"]: {**one, "n": number} for one, number in zip(documents, numbers, strict=True)}
-        async with opened(folder) as opened_store:
+        async with opened(folder, bounds) as opened_store:
             await opened_store.insert("things", list(model.values()))
             await hold(opened_store, model)
             for one, change in zip(changed, changes, strict=True):
@@ -194,11 +192,8 @@ def test_what_is_found_is_what_the_dialect_says(
                         model[one["id"]] = {**model[one["id"]], name: one.get(name)}
             await hold(opened_store, model)
 
-    with pytest.MonkeyPatch.context() as patch, TemporaryDirectory() as folder:
-        patch.setattr(translate, "FEW", few)
-        patch.setattr(pages, "FIRST_LOOK", look)
-        patch.setattr(pages, "FURTHEST", furthest)
-        patch.setattr(upkeep, "DOCUMENTS_AT_ONCE", 2)
+    bounds = replace(ALWAYS, few=few, first_look=look, furthest=furthest, documents_at_once=2)
+    with TemporaryDirectory() as folder:
         asyncio.run(run(Path(folder)))
 
 
@@ -244,7 +239,7 @@ def test_a_pattern_is_found_wherever_it_is(
 ) -> None:
     async def run(folder: Path) -> None:
         documents = {f"s{place}": {"id": f"s{place}", **text} for place, text in enumerate(texts)}
-        async with opened(folder) as documents_store:
+        async with opened(folder, replace(ALWAYS, few=few)) as documents_store:
             await documents_store.insert("things", list(documents.values()))
             filter = AnyOf([{path: Matches(pattern, any_case=options == "i")} for path in paths])
             for asked in (filter, NoneOf([filter])):
@@ -252,8 +247,7 @@ def test_a_pattern_is_found_wherever_it_is(
                 assert await ids(documents_store, asked) == expected
                 assert await documents_store.count("things", asked) == len(expected)
 
-    with pytest.MonkeyPatch.context() as patch, TemporaryDirectory() as folder:
-        patch.setattr(translate, "FEW", few)
+    with TemporaryDirectory() as folder:
         asyncio.run(run(Path(folder)))
 
 
@@ -325,9 +319,8 @@ async def test_side_tables_outlive_a_restart(tmp_path: Path, filled: list[Side])
 
 
 @pytest.mark.anyio
-async def test_for_few_documents_no_side_table_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(work, "MANY", 10)
-    async with opened(tmp_path) as documents:
+async def test_for_few_documents_no_side_table_is_made(tmp_path: Path) -> None:
+    async with opened(tmp_path, SqliteBounds(many=10)) as documents:
         await documents.insert("things", [{**one, "b": ["rare"] if one["id"] < "009" else []} for one in numbered(20)])
         assert (await ids(documents, {"b": "rare"}, BY_VALUE))[:2] == ["008", "007"]
         assert there(tmp_path) == []
@@ -336,9 +329,8 @@ async def test_for_few_documents_no_side_table_is_made(tmp_path: Path, monkeypat
 
 
 @pytest.mark.anyio
-async def test_the_least_used_makes_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(upkeep, "MOST_A_COLLECTION", 2)
-    async with opened(tmp_path) as documents:
+async def test_the_least_used_makes_room(tmp_path: Path) -> None:
+    async with opened(tmp_path, replace(ALWAYS, sides=2)) as documents:
         await documents.insert("things", numbered(5))
         for name in ("p", "q", "p", "r"):
             await ids(documents, {f"big.{name}": 1})
@@ -350,9 +342,8 @@ async def test_the_least_used_makes_room(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 @pytest.mark.anyio
-async def test_too_much_text_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, filled: list[Side]) -> None:
-    monkeypatch.setattr(upkeep, "LARGEST", 1000)
-    async with opened(tmp_path) as documents:
+async def test_too_much_text_is_not_kept(tmp_path: Path, filled: list[Side]) -> None:
+    async with opened(tmp_path, replace(ALWAYS, side_characters=1000)) as documents:
         await documents.insert("things", [{"id": f"{place}", "a": f"{place}" * 200} for place in range(9)])
         for _ in range(2):
             assert (await ids(documents, {}, [("a", -1)]))[:2] == ["8", "7"]
@@ -364,7 +355,6 @@ async def test_too_much_text_is_not_kept(tmp_path: Path, monkeypatch: pytest.Mon
 
 @pytest.mark.anyio
 async def test_documents_change_while_a_side_table_is_filled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(upkeep, "DOCUMENTS_AT_ONCE", 4)
     loop, original = asyncio.get_running_loop(), Sorted.of
     read: list[str] = []
 
@@ -374,7 +364,7 @@ async def test_documents_change_while_a_side_table_is_filled(tmp_path: Path, mon
         await documents.delete("things", {"id": "011"})
         await documents.insert("things", [{"id": "new", "big": {"value": 50}}])
 
-    async with opened(tmp_path) as documents:
+    async with opened(tmp_path, replace(ALWAYS, documents_at_once=4)) as documents:
         await documents.insert("things", numbered(12))
 
         def slow(self: Sorted, document: Document) -> Any:
@@ -429,7 +419,7 @@ async def test_a_new_layout_of_a_collection_keeps_its_side_tables(tmp_path: Path
         await documents.delete("things", {"id": "002"})
         assert (await ids(documents, {}, BY_VALUE))[:2] == ["008", "007"]
     for apart in ((), ("big", "more")):
-        documents = SqliteDocumentStore(tmp_path / "documents.db", indexes=(), apart={"things": apart})
+        documents = SqliteDocumentStore(tmp_path / "documents.db", indexes=(), apart={"things": apart}, bounds=ALWAYS)
         await documents.open()
         assert (await ids(documents, {}, BY_VALUE))[:2] == ["008", "007"]
         await documents.close()
@@ -441,13 +431,11 @@ async def test_a_new_layout_of_a_collection_keeps_its_side_tables(tmp_path: Path
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("some_bytes", [1, 10**9])
-async def test_large_texts_are_sorted_by_their_beginnings(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, some_bytes: int
-) -> None:
-    monkeypatch.setattr(upkeep, "BYTES_AT_ONCE", some_bytes)  # 1: each document is put into the side table by itself
+async def test_large_texts_are_sorted_by_their_beginnings(tmp_path: Path, some_bytes: int) -> None:
+    bounds = replace(ALWAYS, bytes_at_once=some_bytes)  # 1: each document is put into the side table by itself
     text = "é" * 1000
     values = {"a": text + "z", "b": text + "a", "c": text[:-1] + "z", "d": "z", "e": None}
-    async with opened(tmp_path) as documents:
+    async with opened(tmp_path, bounds) as documents:
         await documents.insert("things", [{"id": id, "big": {"value": value}} for id, value in values.items()])
         for _ in range(2):
             assert await ids(documents, {}, [(VALUE, 1), ("id", 1)]) == ["d", "c", "a", "b", "e"]
