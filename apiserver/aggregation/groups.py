@@ -47,8 +47,8 @@ from apiserver.events.smoothing import Smoothing
 from apiserver.off_loop import off_loop
 from apiserver.stores.events.base import EventStore
 
-#: Runs that one read of a store is about at most, so that other reads come in between, and values that it answers.
-_RUNS_A_READ, _VALUES_A_READ = 500, 2**19
+#: Values that one read of a store answers.
+_VALUES_A_READ = 2**19
 #: Values of runs that are put together at a time, as they and their copies fit into a processor's cache.
 _AT_ONCE = 2**17
 #: Bytes of a number; texts of times take about so many numbers' room.
@@ -83,6 +83,8 @@ class GroupsQuery:
     quantiles: tuple[float, ...] = ()
     smoothing: Smoothing | None = None
     range: Range = EVERYWHERE
+    runs_a_read: int = 500
+    """Runs that one read of a store is about at most, so that other reads come in between."""
 
     def curves(self, owners: Sequence[Owner], metric: str, variant: str) -> CurvesQuery:
         """The curves that a series is answered from."""
@@ -102,7 +104,7 @@ async def group_curves(
     found: GroupCurves = {}
     everyone = list(dict.fromkeys(chain.from_iterable(groups.values())))
     for metric, variant in series:
-        ends = await _ends(store, asked.curves(everyone, metric, variant))
+        ends = await _ends(store, asked.curves(everyone, metric, variant), asked.runs_a_read)
         least, greatest = max(ends.least, asked.range.least), min(ends.greatest, asked.range.greatest)
         if least > greatest:
             continue
@@ -114,9 +116,9 @@ async def group_curves(
     return found
 
 
-async def _ends(store: EventStore, curves: CurvesQuery) -> Range:
+async def _ends(store: EventStore, curves: CurvesQuery, runs: int) -> Range:
     """From the first to the last point of all curves; a range with nothing in it if there is none."""
-    ends = [found for some in _some(curves, _RUNS_A_READ) if (found := await store.curve_ends(some)) is not None]
+    ends = [found for some in _some(curves, runs) if (found := await store.curve_ends(some)) is not None]
     return Range(min((least for least, _ in ends), default=1), max((greatest for _, greatest in ends), default=0))
 
 
@@ -130,28 +132,34 @@ async def _group_curve(
     answers.hold(_NUMBER * size)
     runs = CurvesInBuckets.empty(len(curves.owners), buckets.count)
     row = 0
-    for some in _some(curves, max(1, min(_RUNS_A_READ, _VALUES_A_READ // buckets.count))):
+    for some in _some(curves, max(1, min(asked.runs_a_read, _VALUES_A_READ // buckets.count))):
         found = await store.curve_buckets(some, buckets)
         await off_loop(found.means.size, partial(runs.take, row, found))
         row += len(found.means)
     before = behind = None
     if buckets.range.least > ends.least:
-        before = await _neighbours(store, curves, runs, buckets, before=True)
+        before = await _neighbours(store, curves, runs, buckets, asked, before=True)
     if buckets.range.greatest < ends.greatest:
-        behind = await _neighbours(store, curves, runs, buckets, before=False)
+        behind = await _neighbours(store, curves, runs, buckets, asked, before=False)
     curve = await off_loop(size, partial(_curve, runs, buckets, asked, before, behind))
     answers.hold(-_NUMBER * size)
     return curve
 
 
 async def _neighbours(
-    store: EventStore, curves: CurvesQuery, runs: CurvesInBuckets, buckets: CommonBuckets, *, before: bool
+    store: EventStore,
+    curves: CurvesQuery,
+    runs: CurvesInBuckets,
+    buckets: CommonBuckets,
+    asked: GroupsQuery,
+    *,
+    before: bool,
 ) -> Neighbours:
     """The values outside that runs have next to an edge at which they have none: their line goes there."""
     found = Neighbours.empty(len(curves.owners))
     (rows,) = np.nonzero(~np.isfinite(runs.means[:, 0 if before else -1]))
     row = 0
-    for some in _some(replace(curves, owners=[curves.owners[at] for at in rows.tolist()]), _RUNS_A_READ):
+    for some in _some(replace(curves, owners=[curves.owners[at] for at in rows.tolist()]), asked.runs_a_read):
         outside = await store.curve_neighbours(some, buckets, before=before)
         these = rows[row : row + len(some.owners)]
         found.numbers[these], found.means[these] = outside.numbers, outside.means
@@ -189,14 +197,18 @@ def _curve(
 
 
 def fill(
-    values: Float64Array, how: Fill, before: Neighbours | None = None, behind: Neighbours | None = None
+    values: Float64Array,
+    how: Fill,
+    before: Neighbours | None = None,
+    behind: Neighbours | None = None,
+    at_once: int = _AT_ONCE,
 ) -> Iterator[tuple[Rows, Float64Array]]:
     """Fill in what lies between finite values of a row, a run's buckets. All else that is not finite becomes NaN.
 
     Rows may have further values outside, before the first bucket and behind the last one. It yields the columns that
     are filled in, and with what, some rows at a time.
     """
-    step = max(1, _AT_ONCE // values.shape[1])
+    step = max(1, at_once // values.shape[1])
     if before is None and behind is None:
         for start in range(0, len(values), step):
             yield _fill(values[start : start + step], how)
@@ -238,12 +250,12 @@ def _fill(
     return place, filled
 
 
-def summed_up(values: Float64Array, quantiles: Sequence[float]) -> Float64Array:
+def summed_up(values: Float64Array, quantiles: Sequence[float], at_once: int = _AT_ONCE) -> Float64Array:
     """For each column: how many rows are not NaN, their mean, deviation and quantiles, a row each.
 
     A column that is all NaN has 0 and then anything. What is beyond the numbers of a float64 is infinite or NaN.
     """
-    step = max(1, _AT_ONCE // len(values))
+    step = max(1, at_once // len(values))
     parts = [_summed_up(values[:, start : start + step], quantiles) for start in range(0, values.shape[1], step)]
     return np.concatenate(parts, axis=1)
 

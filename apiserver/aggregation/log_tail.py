@@ -15,9 +15,15 @@ LARGEST_PAGE = 2000
 PAGE_CHARACTERS = 4 * 2**20
 
 
-async def pages(store: EventStore, owner: Owner, workers: Collection[str]) -> AsyncIterator[list[LogLine]]:
-    """The workers' lines, newest first, in pages. Pages of long messages have fewer lines."""
-    series, limit = SeriesQuery(owner, EventType.LOG), FIRST_PAGE
+async def pages(
+    store: EventStore,
+    owner: Owner,
+    workers: Collection[str],
+    first: int = FIRST_PAGE,
+    characters: int = PAGE_CHARACTERS,
+) -> AsyncIterator[list[LogLine]]:
+    """The workers' lines, newest first, in pages: `first` so many. Pages of long messages have fewer lines."""
+    series, limit = SeriesQuery(owner, EventType.LOG), first
     after: LogPosition | None = None
     while True:
         page = await store.log_lines(series, PageQuery(limit, after, descending=True), workers)
@@ -27,10 +33,10 @@ async def pages(store: EventStore, owner: Owner, workers: Collection[str]) -> As
             return
         after = page[-1].position
         length = sum([len(line.message) for line in page]) / len(page)
-        limit = max(1, min(LARGEST_PAGE, 4 * limit, int(PAGE_CHARACTERS / max(length, 1))))
+        limit = max(1, min(LARGEST_PAGE, 4 * limit, int(characters / max(length, 1))))
 
 
-async def tail(store: EventStore, owner: Owner, workers: Collection[str], limit: int) -> bytes:
+async def tail(store: EventStore, owner: Owner, workers: Collection[str], limit: int, first: int = FIRST_PAGE) -> bytes:
     """The last bytes of the workers' log, at most `limit`.
 
     They begin with a whole line or, if the last line alone is longer than `limit`, with a whole character. For example,
@@ -39,7 +45,7 @@ async def tail(store: EventStore, owner: Owner, workers: Collection[str], limit:
     """
     parts: list[bytes] = []
     size = 0
-    async for page in pages(store, owner, workers):
+    async for page in pages(store, owner, workers, first):
         parts.append(text_of([line.message for line in reversed(page)]))
         size += len(parts[-1])
         if size >= limit:

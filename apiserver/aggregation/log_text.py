@@ -78,7 +78,7 @@ def _parts(line_format: str) -> list[tuple[str, bool]]:
     return [*parts, (line_format[end:], False)]
 
 
-async def chunks(store: EventStore, owner: Owner, line: Line) -> AsyncGenerator[bytes, None]:
+async def chunks(store: EventStore, owner: Owner, line: Line, lines_at_once: int = PAGE) -> AsyncGenerator[bytes, None]:
     """The text of all lines that are stored when the download begins, by time.
 
     A thread makes it: while many are downloading, the event loop would be held for the time that all their pages take.
@@ -88,7 +88,7 @@ async def chunks(store: EventStore, owner: Owner, line: Line) -> AsyncGenerator[
     end = newest.pop().position if newest else None
     after: LogPosition | None = None
     while end is not None and after != end:
-        read = partial(store.log_lines, series, PageQuery(PAGE, after))
+        read = partial(store.log_lines, series, PageQuery(lines_at_once, after))
         page = await answers.held_page(read, bytes_of_all, first=after is None)
         inside = [one for one in page if one.position <= end]
         if not inside:

@@ -61,13 +61,13 @@ async def image_at(store: EventStore, owner: Owner, place: Place) -> ShownSample
 
 
 async def next_image(
-    store: EventStore, owner: Owner, place: Place, *, earlier: bool, next_iteration: bool
+    store: EventStore, owner: Owner, place: Place, *, earlier: bool, next_iteration: bool, at_once: int = PAGE
 ) -> ShownSamples | None:
     """The image behind or (`earlier`) before the one at a place. `next_iteration`: skip the rest of its iteration."""
     if place.iter is None:
         return None
     images, after = _Images(store, owner), _beyond(place, earlier, next_iteration)
-    while page := await store.samples(images.series(*place.selection), PageQuery(PAGE, after, earlier)):
+    while page := await store.samples(images.series(*place.selection), PageQuery(at_once, after, earlier)):
         for sample in page:
             if shown := await images.shown(place, sample):
                 return shown

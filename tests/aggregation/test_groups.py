@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apiserver.aggregation import groups as module
 from apiserver.aggregation.groups import Fill, GroupCurves, GroupsQuery, fill, group_curves, summed_up
 from apiserver.aggregation.histogram import Key
 from apiserver.events.model import Float64Array, Owner
@@ -145,11 +144,10 @@ async def test_a_range_shows_what_the_whole_shows_there(store: EmbeddedEventStor
     assert await read(store, {"group": [A, B]}, GroupsQuery(10, range=Range(1001))) == {}
 
 
-async def test_many_runs_are_read_some_at_a_time(store: EmbeddedEventStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_RUNS_A_READ", 3)
+async def test_many_runs_are_read_some_at_a_time(store: EmbeddedEventStore) -> None:
     owners = [Owner("company", str(n)) for n in range(10)]
     await store.add(batch(*(scalars([float(n)], iters=[n], owner=owner) for n, owner in enumerate(owners))))
-    found = await one(store, owners, GroupsQuery(10))
+    found = await one(store, owners, GroupsQuery(10, runs_a_read=3))
     assert (found["x"], found["mean"]) == (list(range(10)), list(range(10)))
 
 
@@ -182,13 +180,12 @@ def matrix(rows: Sequence[Sequence[float | None]]) -> Float64Array:
 def test_plain_python_makes_the_same_of_the_same_values(
     at_once: int, rows: list[list[float]], how: Fill, quantiles: list[float]
 ) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "_AT_ONCE", at_once)
-        values = np.array(rows)
-        new = [pair for places, some in fill(values, how) for pair in zip(places.tolist(), some.tolist(), strict=True)]
-        expected = [filled(row, how) for row in rows]
-        assert np.allclose(values, matrix(expected), rtol=1e-12, atol=1e-9, equal_nan=True)
-        table = summed_up(values, quantiles)
+    values = np.array(rows)
+    parts = fill(values, how, at_once=at_once)
+    new = [pair for places, some in parts for pair in zip(places.tolist(), some.tolist(), strict=True)]
+    expected = [filled(row, how) for row in rows]
+    assert np.allclose(values, matrix(expected), rtol=1e-12, atol=1e-9, equal_nan=True)
+    table = summed_up(values, quantiles, at_once)
     assert sorted(new) == sorted(
         (place, values[number, place])
         for number, row in enumerate(rows)

@@ -105,20 +105,15 @@ async def test_the_end_is_that_of_the_whole_text(
     await store.merge()
     if late:
         await store.add(batch(late))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(log_tail, "FIRST_PAGE", page)
-        for workers in WORKERS:
-            file = whole(await all_lines(store), workers)
-            for limit in {*range(0, len(file), 7), *range(45), len(file) - 1, len(file)} - {-1}:
-                assert await tail(store, TASK, workers, limit) == end_of(file, limit)
+    for workers in WORKERS:
+        file = whole(await all_lines(store), workers)
+        for limit in {*range(0, len(file), 7), *range(45), len(file) - 1, len(file)} - {-1}:
+            assert await tail(store, TASK, workers, limit, page) == end_of(file, limit)
 
 
-async def test_pages_are_short_where_messages_are_long(
-    store: EmbeddedEventStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(log_tail, "PAGE_CHARACTERS", 1000)
+async def test_pages_are_short_where_messages_are_long(store: EmbeddedEventStore) -> None:
     messages = ["x"] * 600 + ["x" * 100] * 900 + ["x" * 5000] * 30 + ["x"] * 5
     await store.add(batch((n, "w", message) for n, message in enumerate(messages)))
-    pages = [page async for page in log_tail.pages(store, TASK, ["w"])]
+    pages = [page async for page in log_tail.pages(store, TASK, ["w"], characters=1000)]
     assert [line.message for page in pages for line in page] == messages[::-1]
     assert max(sum(len(line.message) for line in page) for page in pages[1:]) <= 5000

@@ -54,12 +54,11 @@ def test_nothing_but_fields_is_taken(line_format: str, names: list[str]) -> None
 
 
 async def test_a_log_comes_in_chunks_and_ends_where_it_ended_when_it_began(
-    store: EmbeddedEventStore, monkeypatch: pytest.MonkeyPatch
+    store: EmbeddedEventStore,
 ) -> None:
-    monkeypatch.setattr(log_text, "PAGE", 3)
     await store.add(events.lines([NOW] * 5 + [NOW + 1] * 3))
     sizes, text = [], b""
-    async for chunk in log_text.chunks(store, TASK, text_line("{msg}")):
+    async for chunk in log_text.chunks(store, TASK, text_line("{msg}"), lines_at_once=3):
         sizes.append(chunk.count(b"\n"))
         text += chunk
         await store.add(events.lines([NOW + 2]))

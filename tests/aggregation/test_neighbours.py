@@ -22,7 +22,12 @@ def image(iter: int, metric: str = "im", variant: str = "a", url: str | None = N
 
 
 async def image_walk(
-    store: EmbeddedEventStore, start: Place, *, earlier: bool, next_iteration: bool = False
+    store: EmbeddedEventStore,
+    start: Place,
+    *,
+    earlier: bool,
+    next_iteration: bool = False,
+    at_once: int = neighbours.PAGE,
 ) -> list[Shown]:
     """What is shown after the start, to the end."""
     found = await neighbours.image_at(store, TASK, start)
@@ -31,21 +36,21 @@ async def image_walk(
         (one,) = found.samples
         assert found.min_iteration <= one.iter <= found.max_iteration
         shown.append((one.iter, one.metric, one.variant))
-        found = await neighbours.next_image(store, TASK, found.place, earlier=earlier, next_iteration=next_iteration)
+        found = await neighbours.next_image(
+            store, TASK, found.place, earlier=earlier, next_iteration=next_iteration, at_once=at_once
+        )
     return shown
 
 
-async def test_every_image_is_shown_once_in_both_directions(
-    store: EmbeddedEventStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(neighbours, "PAGE", 2)
+async def test_every_image_is_shown_once_in_both_directions(store: EmbeddedEventStore) -> None:
     everything = [(n, metric, v) for n in range(4) for metric, v in (("im", "a"), ("im", "b"), ("other", "c"))]
     await store.add(samples(*(image(*one) for one in everything)))
     last = Place(None, "other", "c", current_metric=False)
-    assert await image_walk(store, last, earlier=True) == everything[::-1]
+    assert await image_walk(store, last, earlier=True, at_once=2) == everything[::-1]
     first = Place(0, "im", "a", current_metric=False)
-    assert await image_walk(store, first, earlier=False) == everything
-    assert await image_walk(store, Place(0, "im", "a"), earlier=False) == [one for one in everything if one[1] == "im"]
+    assert await image_walk(store, first, earlier=False, at_once=2) == everything
+    same = await image_walk(store, Place(0, "im", "a"), earlier=False, at_once=2)
+    assert same == [one for one in everything if one[1] == "im"]
 
 
 async def test_the_next_iteration_begins_at_its_nearest_image(store: EmbeddedEventStore) -> None:
