@@ -14,6 +14,7 @@ from starlette.routing import Route
 from apiserver import __version__, formats, resources
 from apiserver.aggregation.scroll import Scrolls
 from apiserver.answers import LARGEST, MUCH
+from apiserver.bounds import Bounds
 from apiserver.connections import descriptors
 from apiserver.data import addresses
 from apiserver.data.exports import Exports
@@ -25,7 +26,7 @@ from apiserver.files.deletions import FileDeletions
 from apiserver.files.links import FileLinks
 from apiserver.files.server import FileServer
 from apiserver.health import Health
-from apiserver.live.hub import MOST_STREAMS, Hub
+from apiserver.live.hub import Hub
 from apiserver.metrics.counters import Counters
 from apiserver.metrics.server import Metrics, livez
 from apiserver.metrics.sharing import SharedCounters
@@ -78,17 +79,18 @@ VENDORS = (modelarts.router, baseten.router, pai.router)
 ROUTES = [*(route for vendor in VENDORS for route in vendor.routes), *addresses.ROUTES]
 
 
-def create_app(settings: Settings) -> App:
-    """The server as an app; its stores open and close with its lifespan.
+def create_app(settings: Settings, bounds: Bounds | None = None) -> App:
+    """The server as an app; its stores open and close with its lifespan. `bounds`: the limits that nobody sets.
 
     Creates the data folder and its secrets. Raises DataFolderError and SchemaFileError.
     """
+    bounds = bounds or Bounds()
     folder = DataFolder(settings.data)
     folder.make()
     formats.require(settings)
     settings = dataclasses.replace(settings, token_secret=settings.token_secret or folder.token_secret())
     store = FileStore(folder.files, max_bytes=settings.max_upload_bytes, fsync=settings.durability == "fsync")
-    backend = _backend(settings, folder, store)
+    backend = _backend(settings, bounds, folder, store)
     traces = Traces(settings) if settings.traces_to else None
     if traces is not None:
         traces.trace_calls(backend.events, EventStore, "events")
@@ -195,15 +197,15 @@ def _viewer(settings: Settings) -> Viewer | Elsewhere | None:
     return Viewer() if settings.viewer else None
 
 
-def _backend(settings: Settings, folder: DataFolder, files: FileStore) -> Backend:
+def _backend(settings: Settings, bounds: Bounds, folder: DataFolder, files: FileStore) -> Backend:
     documents = document_engine(settings).store(folder)
     events = event_engine(settings).store(folder)
     scrolls = Scrolls(settings.token_secret)
     key_uses = KeyUses(documents)
-    connections = descriptors.connection_limit(settings.max_connections)
+    streams = min(bounds.live.streams, descriptors.connection_limit(settings.max_connections) // 2)
     counters, usages = Counters(), Usages(events, documents, folder.files)
     series_limit = SeriesLimit(events, settings.max_series_per_task)
-    last_metrics = LastMetrics(events, documents, series_limit.forget)
+    last_metrics = LastMetrics(events, documents, series_limit.forget, bounds.last_metrics)
     return Backend(
         settings=settings,
         documents=documents,
@@ -230,7 +232,7 @@ def _backend(settings: Settings, folder: DataFolder, files: FileStore) -> Backen
         counters=counters,
         usages=usages,
         quotas=Quotas(settings.quotas, events, documents, last_metrics, usages, counters) if settings.quotas else None,
-        live=Hub(events, documents, scrolls, most_streams=min(MOST_STREAMS, connections // 2)),
+        live=Hub(events, documents, scrolls, dataclasses.replace(bounds.live, streams=streams)),
     )
 
 

@@ -17,6 +17,7 @@ from tests import chance, costs, memory, order, skips, tiers
 from tests.hanging import Hanging
 
 if TYPE_CHECKING:
+    from apiserver.bounds import Bounds
     from tests.harness import Api, Served
 
 pytest_plugins = ["tests.engines.fixtures", "tests.failing"]
@@ -75,7 +76,8 @@ def anyio_backend() -> str:
 async def api(request: pytest.FixtureRequest, _running: Api) -> AsyncIterator[Api]:
     """The whole server in this process, as the admin of a company sees it that only this test has.
 
-    The tests of a module share the server. With the mark `own_api`, a test has one of its own, and its first company.
+    The tests of a module share the server. With the mark `own_api`, or with limits of its own (`bounds`), a test has a
+    server of its own, and its first company.
     """
     from tests.harness import another_company
 
@@ -93,10 +95,17 @@ def _running(request: pytest.FixtureRequest) -> Api:
 
 
 @pytest.fixture
-async def _own_api(tmp_path: Path) -> AsyncIterator[Api]:
+def bounds(request: pytest.FixtureRequest) -> Bounds | None:
+    """The limits of the server of a test, as the test's mark says: `@pytest.mark.bounds(Bounds(…))`."""
+    mark = request.node.get_closest_marker("bounds")
+    return mark.args[0] if mark else None
+
+
+@pytest.fixture
+async def _own_api(tmp_path: Path, bounds: Bounds | None) -> AsyncIterator[Api]:
     from tests.harness import running_api
 
-    async with running_api(tmp_path / "data") as running:
+    async with running_api(tmp_path / "data", bounds) as running:
         yield running
 
 
@@ -110,7 +119,7 @@ async def _shared_api() -> AsyncIterator[Api]:
 
 
 def _has_own_api(request: pytest.FixtureRequest) -> bool:
-    return request.node.get_closest_marker("own_api") is not None
+    return any(request.node.get_closest_marker(name) for name in ("own_api", "bounds"))
 
 
 @pytest.fixture

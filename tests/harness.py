@@ -26,6 +26,7 @@ from uuid import uuid4
 import httpx
 
 from apiserver.app import create_app
+from apiserver.bounds import Bounds
 from apiserver.routing import App
 from apiserver.services.access import defaults
 from apiserver.services.access.credentials import create_user
@@ -99,10 +100,10 @@ class Api:
 
 
 @contextlib.asynccontextmanager
-async def running_api(data: Path, **settings: Any) -> AsyncIterator[Api]:
+async def running_api(data: Path, bounds: Bounds | None = None, **settings: Any) -> AsyncIterator[Api]:
     """The server on the folder `data`, started; `settings` are fields of Settings."""
     fields = {"data": data, "reserve_bytes": 0, "admin_key": ADMIN_KEY, "admin_secret": ADMIN_SECRET, **settings}
-    app = create_app(Settings(**fields))
+    app = create_app(Settings(**fields), bounds)
     async with app.lifespan(), api_client(app) as client:
         yield Api(app, client, app.backend.settings.company, (ADMIN_KEY, ADMIN_SECRET))
 

@@ -19,7 +19,7 @@ from apiserver.aggregation.scroll import InvalidScroll
 from apiserver.data.calls import DataCall, TheCall, bad_parameter, not_found
 from apiserver.data.places import find_owner, find_project
 from apiserver.data.routes import ENDPOINT, caller_of, router
-from apiserver.live.follower import MOST_TASKS, Closed, NothingToFollow, TooManyTasks
+from apiserver.live.follower import Closed, NothingToFollow, TooManyTasks
 from apiserver.live.hub import Hub, Reader, TooManyStreams
 from apiserver.live.telling import Chunk
 from apiserver.live.watchers import Subscription, Watcher
@@ -147,7 +147,7 @@ async def _answer(call: DataCall, asked: Subscription, since: str | None, wait: 
     except NothingToFollow:
         raise not_found("task", next(iter([*asked.tasks, *asked.projects]))) from None
     except TooManyTasks:
-        raise bad_parameter("project", f"there are more than {MOST_TASKS} tasks to follow") from None
+        raise bad_parameter("project", f"there are more than {hub.bounds.tasks} tasks to follow") from None
     except TooManyStreams as error:
         whose = "You have" if error.of_user else "The server has"
         raise (overloaded if error.of_user else unavailable)(f"{whose} too many live streams already", 10) from None

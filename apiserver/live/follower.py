@@ -25,6 +25,7 @@ from typing import Any
 from apiserver.events.changes import Changes, ChangesQuery, Cursor
 from apiserver.events.model import Owner
 from apiserver.live import telling
+from apiserver.live.bounds import LiveBounds
 from apiserver.live.cursors import Place, with_statuses
 from apiserver.live.statuses import FIELDS, READ, Status, status_of
 from apiserver.live.telling import Chunk, Event
@@ -45,10 +46,6 @@ LOOK, _REST = 1.0, 10
 RETRY = 1.0
 #: Seconds for which a watcher who joins waits until its tasks are followed.
 PATIENCE = 15.0
-#: Seconds after which nobody watches any more, so that the follower ends. Long polls come again and again.
-LINGER = 60.0
-#: The most tasks of one watcher, and of all watchers of a company: engines are asked for all of them at once.
-MOST_TASKS, MOST_FOLLOWED = 5000, 50_000
 #: Bytes of chunks that are made before others have their turn on the event loop. Giving one to a watcher, who then
 #: sends it, takes as long as making so many bytes.
 _AT_ONCE, _GIVING = 2**20, 2**14
@@ -80,6 +77,7 @@ class Follower:
         store: DocumentStore,
         documents: VisibleDocuments,
         waiting: Waiting,
+        bounds: LiveBounds,
         sign: Callable[[Cursor], str],
         ended: Callable[[], None],
     ) -> None:
@@ -87,6 +85,7 @@ class Follower:
         self._store = store
         self._documents = documents
         self._waiting = waiting
+        self._bounds = bounds
         self._sign = sign
         self._ended = ended
         self._audiences: dict[Subscription, Audience] = {}
@@ -169,12 +168,12 @@ class Follower:
         if known is not None and not known.missing:
             return known
         ids = asked.tasks.union(*(await self._by_project(asked.projects)).values())
-        if len(ids) > MOST_TASKS:
+        if len(ids) > self._bounds.tasks:
             raise TooManyTasks
         found = await self._read(ids)
         if not found and not await self._are_there(asked.projects):
             raise NothingToFollow
-        if len(self._of_task.keys() | found.keys()) > MOST_FOLLOWED:
+        if len(self._of_task.keys() | found.keys()) > self._bounds.followed:
             raise EventStoreBusy("too many tasks are followed", retry_after=10, overloaded=False)
         known = self._audiences.get(asked)
         if known is not None and not known.missing:  # somebody else made it meanwhile
@@ -256,7 +255,7 @@ class Follower:
 
     async def _follow(self) -> None:
         used = time.monotonic()
-        while self._users or time.monotonic() - used < LINGER:
+        while self._users or time.monotonic() - used < self._bounds.linger_seconds:
             used = time.monotonic() if self._users else used
             try:
                 self._more.clear()
@@ -288,7 +287,7 @@ class Follower:
                 if await self._tell():
                     await asyncio.sleep(PAUSE)  # before asking, so that changes meanwhile come together
                 used = time.monotonic() if self._users else used
-                if more.done() or time.monotonic() - used > LINGER:
+                if more.done() or time.monotonic() - used > self._bounds.linger_seconds:
                     return
                 asking = asking or asyncio.ensure_future(anext(watch))
                 either: list[asyncio.Future[Any]] = [asking, more]
@@ -400,15 +399,15 @@ class Follower:
         statuses = {**await self._read(new), **self._statuses}
         for audience in self._open.intersection(audiences):
             inside = set().union(*[now[project] for project in audience.asked.projects if project in now])
-            if len(inside) > MOST_TASKS:
-                self._end(audience, f"there are more than {MOST_TASKS} tasks in these projects")
+            if len(inside) > self._bounds.tasks:
+                self._end(audience, f"there are more than {self._bounds.tasks} tasks in these projects")
                 continue
             for id in audience.tasks - inside - audience.asked.tasks:
                 audience.due.append(telling.gone(id))
                 self._due.add(audience)
                 self._remove(audience, id)
             for id in inside - audience.tasks:
-                if id in statuses and len(self._of_task) < MOST_FOLLOWED:
+                if id in statuses and len(self._of_task) < self._bounds.followed:
                     self._add(audience, id, statuses[id])
                     audience.due.append(self._statuses[id].event)
                     self._due.add(audience)
@@ -419,7 +418,7 @@ class Follower:
         found: dict[str, set[str]] = {}
         if projects:
             inside = {"project": In(list(projects))}
-            most = (MOST_TASKS + 1) * len(projects)
+            most = (self._bounds.tasks + 1) * len(projects)
             for task in await self._documents.find("tasks", inside, projection=("id", "project"), limit=most):
                 found.setdefault(task["project"], set()).add(task["id"])
         return found

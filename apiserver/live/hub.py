@@ -1,7 +1,7 @@
 """All live streams of a server: who may open one more, who follows for whom, and when streams end.
 
 Streams hold connections for hours, so their number is bounded: for all, and for each user, so that nobody takes all of
-them. Every `TURN` seconds, each stream says something, and ends if its reader's credentials have ended.
+them. Every 15 seconds, each stream says something, and ends if its reader's credentials have ended.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from apiserver.aggregation.scroll import Scrolls
+from apiserver.live.bounds import LiveBounds
 from apiserver.live.cursors import place_of, text_of
 from apiserver.live.follower import Closed, Follower
 from apiserver.live.telling import Chunk, end
@@ -23,15 +24,6 @@ from apiserver.stores.documents.scoped import VisibleDocuments
 from apiserver.stores.events.base import EventStore
 
 log = logging.getLogger(__name__)
-
-#: The most streams of a server: 80 MB of memory.
-MOST_STREAMS = 4000
-#: The most tasks of all streams together, each counted as often as it is watched: 50 MB of memory at worst.
-MOST_TASKS_IN_ALL = 600_000
-#: One user gets at most this part of both.
-OF_ONE_USER = 3 / 4
-#: Seconds after which a stream says that it goes on. Proxies close a connection that is silent for a minute.
-TURN = 15.0
 
 STOPPING = "the server stops"
 CREDENTIALS = "the credentials have ended"
@@ -66,13 +58,14 @@ class Hub:
     """Opens live streams. The stores are open as long as there are any."""
 
     def __init__(
-        self, events: EventStore, documents: DocumentStore, scrolls: Scrolls, *, most_streams: int = MOST_STREAMS
+        self, events: EventStore, documents: DocumentStore, scrolls: Scrolls, bounds: LiveBounds | None = None
     ) -> None:
         self._events = events
         self._documents = documents
         self._scrolls = scrolls
-        self._streams, self._tasks = _Room(most_streams), _Room(MOST_TASKS_IN_ALL)
-        self._waiting = Waiting()
+        self.bounds = bounds = bounds or LiveBounds()
+        self._streams, self._tasks = (_Room(most, bounds.of_one_user) for most in (bounds.streams, bounds.tasks_in_all))
+        self._waiting = Waiting(bounds.waiting_bytes, bounds.waiting_bytes_in_all)
         self._followers: dict[str, Follower] = {}
         self._open: dict[Watcher, _Open] = {}
         self._turns: deque[tuple[float, Watcher]] = deque()
@@ -130,6 +123,7 @@ class Hub:
                 self._documents,
                 VisibleDocuments(self._documents, company),
                 self._waiting,
+                self.bounds,
                 lambda cursor: text_of(self._scrolls, company, cursor),
                 lambda: self._forget(company),
             )
@@ -141,7 +135,7 @@ class Hub:
     # --- turns ---------------------------------------------------------------------------------------
 
     def _take_turns(self, watcher: Watcher) -> None:
-        self._turns.append((asyncio.get_running_loop().time() + TURN, watcher))
+        self._turns.append((asyncio.get_running_loop().time() + self.bounds.turn_seconds, watcher))
         if self._turning is None or self._turning.done():
             self._turning = asyncio.create_task(self._turn_around(), name="live turns")
 
@@ -157,7 +151,7 @@ class Hub:
                 continue
             if await self._may_go_on(opened.reader):
                 watcher.put(Chunk((), None))
-                self._turns.append((loop.time() + TURN, watcher))
+                self._turns.append((loop.time() + self.bounds.turn_seconds, watcher))
             else:
                 watcher.put(Chunk([end(CREDENTIALS)], None))
                 watcher.end(CREDENTIALS)
@@ -174,14 +168,15 @@ class Hub:
 class _Room:
     """Counts what users take of something that is bounded."""
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int, of_one_user: float) -> None:
         self._most = most
+        self._of_one_user = of_one_user
         self._taken: Counter[str] = Counter()
         self._all = 0
 
     def take(self, user: str, count: int) -> None:
         """The user takes so much. Raises TooManyStreams if that is more than the user may have, or there is."""
-        if self._taken[user] + count > max(int(self._most * OF_ONE_USER), 1):
+        if self._taken[user] + count > max(int(self._most * self._of_one_user), 1):
             raise TooManyStreams(of_user=True)
         if self._all + count > self._most:
             raise TooManyStreams(of_user=False)

@@ -14,9 +14,6 @@ from typing import NamedTuple
 from apiserver.live import telling
 from apiserver.live.telling import Chunk, Event
 
-#: Bytes that wait for one watcher, and for all of a server. With more, what waits becomes a `reset`.
-MOST_WAITING, MOST_WAITING_IN_ALL = 256 * 2**10, 32 * 2**20
-
 
 class Subscription(NamedTuple):
     """What a stream is asked to follow: tasks, and all tasks that lie directly in some projects."""
@@ -27,8 +24,10 @@ class Subscription(NamedTuple):
 
 @dataclass(slots=True)
 class Waiting:
-    """Bytes that wait for the watchers of a server."""
+    """Bytes that wait for the watchers of a server. With more than `most` of one, or `most_in_all`, they are reset."""
 
+    most: int
+    most_in_all: int
     bytes: int = 0
 
 
@@ -53,7 +52,7 @@ class Watcher:
     def put(self, chunk: Chunk) -> None:
         """Tell this chunk, too."""
         size = len(chunk.stream())
-        if self._bytes + size > MOST_WAITING or self._all.bytes + size > MOST_WAITING_IN_ALL:
+        if self._bytes + size > self._all.most or self._all.bytes + size > self._all.most_in_all:
             self._count(self._taken - self._bytes)
             chunk, self._chunks = Chunk([telling.reset(None)], chunk.cursor), None
             size = len(chunk.stream())

@@ -3,7 +3,7 @@
 Times also follow pings, with which a client says that a task still runs.
 
 A batch is stored inside `adding`, which notes which series it touches. A background task writes the touched owners'
-documents every `INTERVAL` seconds, so many batches cost one update, and many documents one transaction. A reader first
+documents every half second, so many batches cost one update, and many documents one transaction. A reader first
 calls `settle` for the documents that it asks for, and so sees every acknowledged event.
 
 One coroutine at a time, which holds the owner's lock, writes or resets an owner's document. After a crash, `restate`
@@ -27,6 +27,7 @@ import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
+from dataclasses import dataclass
 from itertools import groupby
 from operator import attrgetter
 from uuid import uuid4
@@ -45,28 +46,31 @@ from apiserver.times import utc_now
 
 log = logging.getLogger(__name__)
 
-#: Seconds between two rounds of writes; while writes fail, they become longer, up to the second number.
-INTERVAL = 0.5
-LONGEST_INTERVAL = 30.0
-#: Seconds that a reader waits at most until documents show the newest events, as when an engine does not answer.
-PATIENCE = 20.0
-#: Seconds between two looks for owners whose server died.
-RESTATE_INTERVAL = 60.0
 
-#: After each group of owners, the background task rests so many times as long as the group took. So if thousands of
-#: tasks report, it writes a document once for several batches and pings, and requests wait for one group at most.
-_REST = 16
+@dataclass(frozen=True, slots=True)
+class LastMetricsBounds:
+    """How often documents are written, how many at once, and how long others wait for that. Times are in seconds."""
 
-#: How many groups of owners are written at once, on engines where that is faster.
-_AT_ONCE = 4
+    interval_seconds: float = 0.5
+    """Between two rounds of writes."""
+    longest_interval_seconds: float = 30
+    """While writes fail, the time between two rounds becomes longer, up to this. No round rests for longer either."""
+    patience_seconds: float = 20
+    """How long a reader waits at most until documents show the newest events, as when an engine does not answer."""
+    restate_seconds: float = 60
+    """Between two looks for owners whose server died."""
+    rest: float = 16
+    """After each group of owners, the background task rests so many times as long as the group took. So if thousands of
+    tasks report, it writes a document once for several batches and pings, and requests wait for one group at most."""
+    at_once: int = 4
+    """How many groups of owners are written at once, on engines where that is faster."""
+    together: int = 32
+    """How many owners are a group, which is read together and written with one transaction, where there are such."""
+    few_series: int = 100
+    """How many series each owner of a group may have."""
+    series_an_update: int = 2000
+    """How many series one update of a document has. More take several updates, so that other work goes on between."""
 
-#: How many owners are a group, which is read together and written with one transaction, where there are such; and how
-#: many series each may have.
-_TOGETHER = 32
-_FEW_SERIES = 100
-
-#: How many series one update of a document has. More take several updates, so that other work goes on in between.
-SERIES_AN_UPDATE = 2000
 
 #: The field of an owner's document that gets a new value whenever its statistics are written or reset.
 REVISION = "events_revision"
@@ -96,11 +100,13 @@ class LastMetrics:
         events: EventStore,
         documents: DocumentStore,
         forget: Callable[[Collection[Owner]], None] = lambda owners: None,
+        bounds: LastMetricsBounds | None = None,
     ) -> None:
         """`forget` is told whose events were deleted because nobody has them any more."""
         self._events = events
         self._documents = documents
         self._forget = forget
+        self._bounds = bounds = bounds or LastMetricsBounds()
         self._pending: dict[Owner, Touched] = {}
         self._adding: dict[Owner, int] = {}
         self._left: set[Owner] = set()
@@ -110,7 +116,7 @@ class LastMetrics:
         self.restating = Repeating(
             "what other servers left",
             self.restate,
-            RESTATE_INTERVAL,
+            bounds.restate_seconds,
             expected=(EventStoreError, DocumentStoreError),
             at_once=False,
         )
@@ -148,7 +154,7 @@ class LastMetrics:
     async def settle(self, company: str, *, models: bool = False, ids: Collection[str] | None = None) -> None:
         """Return when the documents show every batch stored so far: all the company's tasks or models, or `ids`.
 
-        Documents that cannot be written, or not within `PATIENCE`, stay pending.
+        Documents that cannot be written, or not within `patience_seconds`, stay pending.
         """
         if ids is None:
             known = {*self._pending, *self._locks}
@@ -156,13 +162,13 @@ class LastMetrics:
         else:
             named = (Owner(company, id, models) for id in dict.fromkeys(ids))
             owners = [owner for owner in named if owner in self._pending or owner in self._locks]
-        await _within_patience(self._write_each(owners))
+        await self._within_patience(self._write_each(owners))
 
     async def settle_labels(self, owner: Owner) -> None:
-        """Return when the owner's document has every x-axis label stored so far, or `PATIENCE` is over."""
+        """Return when the owner's document has every x-axis label stored so far, or `patience_seconds` is over."""
         pending = self._pending.get(owner)
         if owner in self._locks or (pending is not None and pending.labels):
-            await _within_patience(self._write_pending(owner))
+            await self._within_patience(self._write_pending(owner))
 
     async def restate(self) -> None:
         """Write the documents of owners that this or another server had not written when it crashed."""
@@ -210,10 +216,12 @@ class LastMetrics:
             self._task = asyncio.create_task(self._write_until_idle(), name="last-metrics")
 
     async def _write_until_idle(self) -> None:
-        pause = INTERVAL
+        bounds = self._bounds
+        pause = bounds.interval_seconds
         while self._pending:
             await asyncio.sleep(pause)
-            pause = INTERVAL if await self._write_all(_REST) else min(pause * 2, LONGEST_INTERVAL)
+            written = await self._write_all(bounds.rest)
+            pause = bounds.interval_seconds if written else min(pause * 2, bounds.longest_interval_seconds)
 
     async def _write_all(self, rest: float = 0) -> bool:
         """Write every pending owner; returns whether all were written. The others stay pending."""
@@ -222,19 +230,20 @@ class LastMetrics:
     async def _write_each(self, owners: Collection[Owner], rest: float = 0) -> list[bool]:
         """Write what is pending of each owner, in groups; returns for each group whether all of it was written.
 
-        After each group, rest so many times as long as it took, but no longer than `LONGEST_INTERVAL` in all.
+        After each group, rest so many times as long as it took, but no longer than `longest_interval_seconds` in all.
         """
         kind = attrgetter("company", "is_model")
         kinds = [list(some) for _, some in groupby(sorted(owners, key=kind), kind)]
-        groups = [some[start : start + _TOGETHER] for some in kinds for start in range(0, len(some), _TOGETHER)]
-        turns = asyncio.Semaphore(_AT_ONCE if self._events.reads_in_parallel else 1)
+        together, longest = self._bounds.together, self._bounds.longest_interval_seconds
+        groups = [some[start : start + together] for some in kinds for start in range(0, len(some), together)]
+        turns = asyncio.Semaphore(self._bounds.at_once if self._events.reads_in_parallel else 1)
 
         async def write(group: Sequence[Owner]) -> bool:
             async with turns:
                 begun = time.monotonic()
                 written = await (self._write_group(group) if len(owners) > 1 else self._write_pending(group[0]))
                 if rest:
-                    await asyncio.sleep(min(rest * (time.monotonic() - begun), LONGEST_INTERVAL / len(groups)))
+                    await asyncio.sleep(min(rest * (time.monotonic() - begun), longest / len(groups)))
             return written
 
         return await asyncio.gather(*map(write, groups))
@@ -262,7 +271,8 @@ class LastMetrics:
 
         Not written are those that need more than one update, or more than what their events touched.
         """
-        few = {owner: touched for owner, touched in group.items() if len(touched.series) <= _FEW_SERIES}
+        few_series = self._bounds.few_series
+        few = {owner: touched for owner, touched in group.items() if len(touched.series) <= few_series}
         if not few:
             return set()
         collection, company = "models" if next(iter(few)).is_model else "tasks", next(iter(few)).company
@@ -345,11 +355,11 @@ class LastMetrics:
         """
         collection = "models" if owner.is_model else "tasks"
         found = {"id": owner.id, "company": owner.company}
-        parts = await _parts(touched)
+        parts = await self._parts(touched)
         while document := await self._documents.find_one(collection, found, projection=_READ):
             if touched.resets - {document.get(RESET)}:
                 touched = await self._everything_of(owner, touched.labels)
-                parts = await _parts(touched)
+                parts = await self._parts(touched)
             part = parts[-1]
             stats = await self._events.scalar_stats(_series_of(owner, part)) if part.series else []
             if await self._documents.update(collection, *_update(owner, document, part, stats)):
@@ -369,11 +379,14 @@ class LastMetrics:
         touched.labels = {name: label for name, label in (labels or {}).items() if name in touched.series}
         return touched
 
+    async def _parts(self, touched: Touched) -> list[Touched]:
+        most = self._bounds.series_an_update
+        return await off_loop(len(touched.series) + len(touched.samples), lambda: touched.parts(most))
 
-async def _within_patience(writing: Awaitable[object]) -> None:
-    with suppress(TimeoutError):
-        async with asyncio.timeout(PATIENCE):
-            await writing
+    async def _within_patience(self, writing: Awaitable[object]) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._bounds.patience_seconds):
+                await writing
 
 
 def _update(owner: Owner, document: Document, touched: Touched, stats: Iterable[ScalarStats]) -> tuple[Filter, Update]:
@@ -383,10 +396,6 @@ def _update(owner: Owner, document: Document, touched: Touched, stats: Iterable[
     values |= {REVISION: new_revision(), **run_time(document, now)}
     as_read = {REVISION: document.get(REVISION), "status": document.get("status")}
     return {"id": owner.id, "company": owner.company, **as_read}, Update(set=values, max=reached)
-
-
-async def _parts(touched: Touched) -> list[Touched]:
-    return await off_loop(len(touched.series) + len(touched.samples), lambda: touched.parts(SERIES_AN_UPDATE))
 
 
 def _series_of(owner: Owner, touched: Touched) -> SeriesQuery:

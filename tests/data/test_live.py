@@ -12,9 +12,11 @@ import httpx
 import pytest
 from fastapi.routing import APIRoute
 
+from apiserver.bounds import Bounds
 from apiserver.data.addresses import ROUTES
 from apiserver.data.links import DataLinks
 from apiserver.live import hub
+from apiserver.live.bounds import LiveBounds
 from apiserver.live.telling import ALIVE
 from apiserver.rpc.call import Identity
 from apiserver.services.access import credentials
@@ -123,9 +125,8 @@ async def test_who_may_follow_what(data: Data) -> None:
     assert error["parameter"] == "since"
 
 
-@pytest.mark.own_api
-async def test_a_link_follows_what_it_covers_and_ends(data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hub, "TURN", 0.05)
+@pytest.mark.bounds(Bounds(live=LiveBounds(turn_seconds=0.05)))
+async def test_a_link_follows_what_it_covers_and_ends(data: Data) -> None:
     other = (await data.api.call("tasks.create", {"name": "other", "type": "training"}))["id"]
     me = (await data.api.call("users.get_current_user"))["user"]
     links = DataLinks(data.api.backend.settings.token_secret)
@@ -145,9 +146,8 @@ async def test_a_link_follows_what_it_covers_and_ends(data: Data, monkeypatch: p
     await data.error(f"live?token={token}", auth=None, expect=401)
 
 
-@pytest.mark.own_api
-async def test_streams_end_when_their_key_is_revoked(data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hub, "TURN", 0.05)
+@pytest.mark.bounds(Bounds(live=LiveBounds(turn_seconds=0.05)))
+async def test_streams_end_when_their_key_is_revoked(data: Data) -> None:
     _, (key, secret) = await new_user(data.api, "leaver")
     async with stream(data.api, f"/data/tasks/{data.task}/live", authorization=basic(key, secret)) as told:
         await told.next()
@@ -160,9 +160,8 @@ async def test_streams_end_when_their_key_is_revoked(data: Data, monkeypatch: py
         assert await told.piece() is None
 
 
-@pytest.mark.own_api
-async def test_a_stream_by_cookie_goes_on_until_its_login_ends(data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hub, "TURN", 0.05)
+@pytest.mark.bounds(Bounds(live=LiveBounds(turn_seconds=0.05)))
+async def test_a_stream_by_cookie_goes_on_until_its_login_ends(data: Data) -> None:
     token = (await data.api.call("auth.login"))["token"]
     page = {"authorization": "", "cookie": f"other=1; clearml_token_basic={token}", "sec_fetch_site": "same-origin"}
     async with stream(data.api, f"/data/tasks/{data.task}/live", **page) as told:

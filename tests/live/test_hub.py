@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 
 from apiserver.aggregation.scroll import InvalidScroll, Scrolls
+from apiserver.bounds import Bounds
 from apiserver.events.model import EventType, Owner
-from apiserver.live import follower, hub, watchers
+from apiserver.live import follower, hub
+from apiserver.live.bounds import LiveBounds
 from apiserver.live.cursors import place_of, text_of
 from apiserver.live.follower import Closed, NothingToFollow, TooManyTasks
 from apiserver.live.hub import Hub, Reader, TooManyStreams
@@ -200,10 +202,8 @@ async def test_a_project_that_is_not_there_cannot_be_watched(stores: Stores) -> 
             pass
 
 
-async def test_who_reads_too_slowly_is_reset_and_then_told_as_before(
-    stores: Stores, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(watchers, "MOST_WAITING", 6000)
+@pytest.mark.bounds(Bounds(live=LiveBounds(waiting_bytes=6000)))
+async def test_who_reads_too_slowly_is_reset_and_then_told_as_before(stores: Stores) -> None:
     await stores.task("a")
     await stores.task("b")
     async with stores.watching("a") as slow, stores.watching("a") as quick:
@@ -220,8 +220,8 @@ async def test_who_reads_too_slowly_is_reset_and_then_told_as_before(
         assert len(told) < 6
 
 
-async def test_what_waits_for_all_readers_together_is_bounded(stores: Stores, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watchers, "MOST_WAITING_IN_ALL", 6000)
+@pytest.mark.bounds(Bounds(live=LiveBounds(waiting_bytes_in_all=6000)))
+async def test_what_waits_for_all_readers_together_is_bounded(stores: Stores) -> None:
     await stores.task("a")
     async with stores.watching("a") as one, stores.watching("a") as other:
         await one.next()
@@ -235,8 +235,8 @@ async def test_what_waits_for_all_readers_together_is_bounded(stores: Stores, mo
         assert await reading.names() == ["log"]
 
 
-async def test_streams_end_with_the_credentials(stores: Stores, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hub, "TURN", 0.05)
+@pytest.mark.bounds(Bounds(live=LiveBounds(turn_seconds=0.05)))
+async def test_streams_end_with_the_credentials(stores: Stores) -> None:
     valid = True
 
     async def may_go_on() -> bool:
@@ -252,9 +252,8 @@ async def test_streams_end_with_the_credentials(stores: Stores, monkeypatch: pyt
             await reading.chunk()
 
 
-async def test_a_check_of_credentials_that_fails_ends_nothing(stores: Stores, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hub, "TURN", 0.05)
-
+@pytest.mark.bounds(Bounds(live=LiveBounds(turn_seconds=0.05)))
+async def test_a_check_of_credentials_that_fails_ends_nothing(stores: Stores) -> None:
     async def fails() -> bool:
         raise OSError("no answer")
 
@@ -281,7 +280,7 @@ async def test_a_hub_that_closes_tells_where_to_go_on(stores: Stores) -> None:
 
 
 async def test_streams_are_bounded_for_a_user_and_for_all(stores: Stores) -> None:
-    stores.hub = Hub(stores.events, stores.documents, Scrolls("secret"), most_streams=4)
+    stores.hub = Hub(stores.events, stores.documents, Scrolls("secret"), LiveBounds(streams=4))
     await stores.task("a")
     async with AsyncExitStack() as streams:
         for _ in range(3):
@@ -299,8 +298,8 @@ async def test_streams_are_bounded_for_a_user_and_for_all(stores: Stores) -> Non
     stores.hub.close()
 
 
-async def test_tasks_are_bounded(stores: Stores, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(follower, "MOST_TASKS", 1)
+@pytest.mark.bounds(Bounds(live=LiveBounds(tasks=1)))
+async def test_tasks_are_bounded(stores: Stores) -> None:
     await stores.task("a")
     await stores.task("b")
     with pytest.raises(TooManyTasks):
@@ -336,8 +335,8 @@ def test_a_cursor_without_statuses_is_one_too() -> None:
     assert place_of(scrolls, COMPANY, text_of(scrolls, COMPANY, [1, 2])) == ([1, 2], None)
 
 
-async def test_a_follower_ends_when_nobody_watches(stores: Stores, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(follower, "LINGER", 0.0)
+@pytest.mark.bounds(Bounds(live=LiveBounds(linger_seconds=0)))
+async def test_a_follower_ends_when_nobody_watches(stores: Stores) -> None:
     await stores.task("a")
     async with stores.watching("a") as reading:
         await reading.next()

@@ -12,7 +12,9 @@ import httpx
 import pytest
 
 from apiserver import cli
+from apiserver.bounds import Bounds
 from apiserver.live import hub
+from apiserver.live.bounds import LiveBounds
 from apiserver.live.telling import ALIVE
 from apiserver.rpc.auth import TOKEN_COOKIE
 from apiserver.services.access.identities import PROVIDER_LINKS, SESSIONS
@@ -34,10 +36,10 @@ async def settings() -> dict[str, Any]:
 
 
 @pytest.fixture
-async def api(tmp_path: Path, settings: dict[str, Any]) -> AsyncIterator[Api]:
+async def api(tmp_path: Path, settings: dict[str, Any], bounds: Bounds | None) -> AsyncIterator[Api]:
     """A server whose requests all come by way of the proxy."""
     own = {"trusted_proxies": (ip_network("127.0.0.1"),), "proxy_user_header": "X-Forwarded-User"}
-    async with running_api(tmp_path / "data", **own, **settings) as running:
+    async with running_api(tmp_path / "data", bounds, **own, **settings) as running:
         yield running
 
 
@@ -97,11 +99,8 @@ async def test_no_session_begins(api: Api) -> None:
 
 
 @pytest.mark.parametrize("settings", [{"sign_up": False}])
-@pytest.mark.own_api
-async def test_a_live_stream_goes_on_as_long_as_who_is_named_may_come_in(
-    api: Api, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(hub, "TURN", 0.05)
+@pytest.mark.bounds(Bounds(live=LiveBounds(turn_seconds=0.05)))
+async def test_a_live_stream_goes_on_as_long_as_who_is_named_may_come_in(api: Api) -> None:
     documents, task = api.backend.documents, (await api.call("tasks.create", {"name": "x", "type": "training"}))["id"]
     id, _ = await new_user(api, "Ada L.")
     [ada] = await documents.find("users", {"id": id})

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from apiserver.services import last_metrics
+from apiserver.bounds import Bounds
+from apiserver.services.last_metrics import LastMetricsBounds
 from apiserver.stores.events.embedded.store import EmbeddedEventStore
-from tests.harness import PATIENCE, Api
+from tests.harness import Api
 from tests.services.last_metrics.owners import add, before, new_task, seen, unstated
 
 pytestmark = pytest.mark.anyio
@@ -33,14 +34,13 @@ async def test_a_document_may_be_asked_for_twice(api: Api) -> None:
     assert [one["last_iteration"] for one in found] == [7, 7]
 
 
-@pytest.mark.own_api
+@pytest.mark.bounds(Bounds(last_metrics=LastMetricsBounds(interval_seconds=3600)))
 async def test_asking_for_some_documents_leaves_the_others_coalesced(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     written: list[str] = []
 
     async def note(collection: str, filter: dict[str, Any], *_: Any) -> None:
         written.append(filter["id"])
 
-    monkeypatch.setattr(last_metrics, "INTERVAL", 3600)
     one, other = await new_task(api), await new_task(api)
     before(api, monkeypatch, "update", note)
     for iter in range(1, 4):
@@ -56,14 +56,13 @@ async def test_asking_for_some_documents_leaves_the_others_coalesced(api: Api, m
     assert written == [one.id] * 3 + [other.id]
 
 
-@pytest.mark.own_api
+@pytest.mark.bounds(Bounds(last_metrics=LastMetricsBounds(interval_seconds=3600)))
 async def test_who_asks_only_for_a_status_has_no_document_written(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     written: list[str] = []
 
     async def note(collection: str, filter: dict[str, Any], *_: Any) -> None:
         written.append(filter["id"])
 
-    monkeypatch.setattr(last_metrics, "INTERVAL", 3600)
     owner = await new_task(api)
     before(api, monkeypatch, "update", note)
     await add(api, owner, (1, 1.0))
@@ -83,7 +82,7 @@ async def test_who_asks_only_for_a_status_has_no_document_written(api: Api, monk
         written.clear()
 
 
-@pytest.mark.own_api
+@pytest.mark.bounds(Bounds(last_metrics=LastMetricsBounds(interval_seconds=0)))
 async def test_a_reader_waits_for_the_document_it_asks_for_alone(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     slow, quick = await new_task(api), await new_task(api)
     begun, go_on = asyncio.Event(), asyncio.Event()
@@ -93,7 +92,6 @@ async def test_a_reader_waits_for_the_document_it_asks_for_alone(api: Api, monke
             begun.set()
             await go_on.wait()
 
-    monkeypatch.setattr(last_metrics, "INTERVAL", 0)
     before(api, monkeypatch, "update", wait)
     await add(api, slow, (1, 1.0))
     await begun.wait()
@@ -106,7 +104,7 @@ async def test_a_reader_waits_for_the_document_it_asks_for_alone(api: Api, monke
     assert await reader == (1, {"v": 1.0})
 
 
-@pytest.mark.own_api
+@pytest.mark.bounds(Bounds(last_metrics=LastMetricsBounds(patience_seconds=0.01)))
 async def test_readers_wait_for_an_engine_that_does_not_answer_only_so_long(
     api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -125,7 +123,6 @@ async def test_readers_wait_for_an_engine_that_does_not_answer_only_so_long(
 
     monkeypatch.setattr(EmbeddedEventStore, "scalar_stats", stats)
     monkeypatch.setattr(EmbeddedEventStore, "scalar_stats_of_each", stats_of_each)
-    monkeypatch.setattr(last_metrics, "PATIENCE", 0.01)
     for task in tasks:
         await add(api, task, (1, 1.0))
     told = await asyncio.gather(*(seen(api, task) for task in tasks * 20))
@@ -133,6 +130,6 @@ async def test_readers_wait_for_an_engine_that_does_not_answer_only_so_long(
     assert len((await api.call("tasks.get_all"))["tasks"]) == 5
     await api.backend.last_metrics.settle_labels(tasks[0])
     go_on.set()
-    monkeypatch.setattr(last_metrics, "PATIENCE", PATIENCE)
+    await api.backend.last_metrics.close()  # it writes them, however long that takes
     assert await asyncio.gather(*(seen(api, task) for task in tasks)) == [(1, {"v": 1.0})] * 5
     assert await unstated(api) == set()

@@ -11,9 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from apiserver.bounds import Bounds
 from apiserver.events.model import EventBatch, Owner, ScalarStats
 from apiserver.events.queries import SeriesQuery
-from apiserver.services import last_metrics
+from apiserver.services.last_metrics import LastMetricsBounds
 from apiserver.stores.documents.base import InvalidDocument
 from apiserver.stores.documents.query import Update
 from apiserver.stores.events.base import EventStoreBusy
@@ -45,9 +46,8 @@ async def test_an_owner_that_cannot_be_written_hinders_no_other(api: Api, monkey
     assert await unstated(api) == set()
 
 
-@pytest.mark.own_api
+@pytest.mark.bounds(Bounds(last_metrics=LastMetricsBounds(interval_seconds=3600)))
 async def test_many_documents_are_written_with_one_transaction(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(last_metrics, "INTERVAL", 3600)
     tasks = [await new_task(api) for _ in range(5)]
     deleted, late, *others = tasks
     groups: list[list[str]] = []
@@ -70,11 +70,10 @@ async def test_many_documents_are_written_with_one_transaction(api: Api, monkeyp
     assert await unstated(api) == set()
 
 
-@pytest.mark.own_api
-async def test_between_groups_of_documents_requests_have_their_turn(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(last_metrics, "INTERVAL", 3600)
-    monkeypatch.setattr(last_metrics, "LONGEST_INTERVAL", 3600)
-    monkeypatch.setattr(last_metrics, "_TOGETHER", 2)
+@pytest.mark.bounds(
+    Bounds(last_metrics=LastMetricsBounds(interval_seconds=3600, longest_interval_seconds=3600, together=2))
+)
+async def test_between_groups_of_documents_requests_have_their_turn(api: Api) -> None:
     owners = [await new_task(api) for _ in range(5)]
     for owner in owners:
         await add(api, owner, (1, 0.5))
@@ -89,11 +88,10 @@ async def test_between_groups_of_documents_requests_have_their_turn(api: Api, mo
     writing.cancel()
 
 
-@pytest.mark.own_api
+@pytest.mark.bounds(Bounds(last_metrics=LastMetricsBounds(interval_seconds=3600)))
 async def test_an_owner_that_cannot_be_written_with_others_hinders_none(
     api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(last_metrics, "INTERVAL", 3600)
     bad, good = await new_task(api), await new_task(api)
 
     async def fail(collection: str, what: Any, *_: Any) -> None:
@@ -224,12 +222,11 @@ async def test_an_engine_that_cannot_note_what_is_written_hinders_nobody(
     assert await unstated(api) == owners  # and so will be made anew
 
 
-@pytest.mark.own_api
+@pytest.mark.bounds(Bounds(last_metrics=LastMetricsBounds(together=1)))
 async def test_several_groups_are_written_at_once_where_engines_take_the_time(
     api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(type(api.backend.events), "reads_in_parallel", True)
-    monkeypatch.setattr(last_metrics, "_TOGETHER", 1)
     owners = [await new_task(api) for _ in range(3)]
     read, reading = api.backend.events.scalar_stats_of_each, asyncio.Barrier(len(owners))
 
@@ -261,9 +258,8 @@ async def test_a_document_that_cannot_grow_is_given_up(api: Api, monkeypatch: py
     assert await seen(api, owner) == (2, {"v": 2.0})
 
 
-@pytest.mark.own_api
+@pytest.mark.bounds(Bounds(last_metrics=LastMetricsBounds(series_an_update=3)))
 async def test_many_series_are_written_part_by_part(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(last_metrics, "SERIES_AN_UPDATE", 3)
     owner = await new_task(api)
     updates: list[Any] = []
 

@@ -10,6 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
+from apiserver.bounds import Bounds
 from apiserver.setting_values import GroupRole
 from tests.harness import Api, api_client, running_api
 from tests.services.access.oidc.liar import CLIENT, SECRET, Liar, running_liar
@@ -77,8 +78,8 @@ async def settings() -> dict[str, Any]:
 
 
 @pytest.fixture
-async def api(tmp_path: Path, liar: Liar, settings: dict[str, Any]) -> AsyncIterator[Api]:
-    async with running_api(tmp_path / "data", **settings_of(liar), **settings) as running:
+async def api(tmp_path: Path, liar: Liar, settings: dict[str, Any], bounds: Bounds | None) -> AsyncIterator[Api]:
+    async with running_api(tmp_path / "data", bounds, **settings_of(liar), **settings) as running:
         yield running
 
 

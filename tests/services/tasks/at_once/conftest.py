@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from apiserver.bounds import Bounds
 from tests.engines import mongodb
 from tests.harness import Api, running_api
 from tests.longer import beyond
@@ -18,12 +19,12 @@ from tests.services.tasks.calls import make, put, report
 
 
 @pytest.fixture(params=beyond(["embedded"], ["embedded", "mongodb"]))
-async def api(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Api]:
+async def api(request: pytest.FixtureRequest, tmp_path: Path, bounds: Bounds | None) -> AsyncIterator[Api]:
     settings: dict[str, Any] = {}
     if request.param == "mongodb":
         url, database = (request.getfixturevalue(name) for name in ("mongodb_url", "mongodb_shared_database"))
         settings = {"documents": mongodb.address(url, database), "migrate_at_start": True}
-    async with running_api(tmp_path / "data", **settings) as running:
+    async with running_api(tmp_path / "data", bounds, **settings) as running:
         yield running
 
 
