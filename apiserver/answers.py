@@ -33,8 +33,6 @@ SMALL = 2**20
 MUCH = 8 * 2**20
 #: Answers of up to so many bytes are not counted.
 TINY = 64 * 2**10
-#: Seconds that a handler waits for room.
-PATIENCE = 10
 
 T = TypeVar("T")
 Item = TypeVar("Item")
@@ -50,7 +48,17 @@ class NoRoom(Exception):
 
 
 class NoRoomForLong(Exception):
-    """There was no room within PATIENCE."""
+    """There was no room for longer than an answer waits."""
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerBounds:
+    """Limits of answers."""
+
+    largest: int = LARGEST
+    """Bytes that may be read for one answer."""
+    patience_seconds: float = 10
+    """How long a handler waits for room."""
 
 
 @dataclass(eq=False, slots=True)
@@ -66,7 +74,8 @@ class Answers:
     until all answers together have twice the limit.
     """
 
-    def __init__(self, limit: int = LARGEST) -> None:
+    def __init__(self, limit: int = LARGEST, bounds: AnswerBounds | None = None) -> None:
+        self.bounds = bounds or AnswerBounds()
         self._limit = limit
         self._bytes = self._large_bytes = 0
         self._much_is_made = False
@@ -107,7 +116,7 @@ class Answers:
         self._queue.append(waiting)
         self._admit()
         try:
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(self.bounds.patience_seconds):
                 await waiting.admitted
         except BaseException as error:
             if waiting in self._queue:
@@ -149,13 +158,13 @@ class Held:
         """Bytes that were read for the answer or, once it is made, bytes of its JSON."""
 
     def add(self, size: int) -> None:
-        """Count `size` more bytes that were read, in any thread. AnswerTooLarge beyond LARGEST; NoRoom.
+        """Count `size` more bytes that were read, in any thread. AnswerTooLarge beyond `AnswerBounds.largest`; NoRoom.
 
         A negative `size` says that bytes were dropped. The room for them stays with this answer until it is made.
         """
         with self._lock:
             total = self.size + size
-            if total > LARGEST and self.size and size > 0:
+            if total > self._answers.bounds.largest and self.size and size > 0:
                 raise AnswerTooLarge
             if total > max(TINY, self._counted) and size > 0:
                 self._wanted = total

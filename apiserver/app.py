@@ -96,10 +96,10 @@ def create_app(settings: Settings, bounds: Bounds | None = None) -> App:
         traces.trace_calls(backend.events, EventStore, "events")
         traces.trace_calls(backend.documents, DocumentStore, "documents")
     table, routes = _endpoints()
-    admission = Admission(max(LARGEST // settings.workers, MUCH))
+    admission = Admission(max(LARGEST // settings.workers, MUCH), bounds.answers)
     limits = Limits(body=settings.max_body_bytes, in_flight=settings.max_bytes_in_flight)
     in_flight = InFlight(limits.in_flight)
-    audit_log = AuditLog(settings, folder.audit)
+    audit_log = AuditLog(settings, folder.audit, bounds.audit)
     audit = RequestAudit(audit_log)
     dispatcher = _dispatcher(routes, backend, limits, in_flight, admission, audit)
     file_server = partial(
@@ -116,10 +116,10 @@ def create_app(settings: Settings, bounds: Bounds | None = None) -> App:
     others = FastAPI(title="apiserver", version=__version__, openapi_url=None)
     counters = SharedCounters(backend.counters, folder.metrics, settings.workers)
     metrics = Metrics(backend, folder, counters)
-    backups = ScheduledBackups(settings) if settings.backup_to else None
-    checks = ScheduledChecks(settings) if settings.backup_to and settings.backup_check_every else None
-    retention = _retention(backend, audit_log)
-    scrub = _scrub(settings, folder, backend.counters)
+    backups = ScheduledBackups(settings, bounds.backup) if settings.backup_to else None
+    checks = ScheduledChecks(settings, bounds.backup) if settings.backup_to and settings.backup_check_every else None
+    retention = _retention(backend, audit_log, bounds)
+    scrub = _scrub(settings, folder, backend.counters, bounds)
     for part in (audit_log, scrub, backups, checks, retention, backend.quotas):
         if part is not None:
             metrics.gauges |= part.gauges()
@@ -173,21 +173,23 @@ def create_app(settings: Settings, bounds: Bounds | None = None) -> App:
     )
 
 
-def _scrub(settings: Settings, folder: DataFolder, counters: Counters) -> Scrub | None:
+def _scrub(settings: Settings, folder: DataFolder, counters: Counters, bounds: Bounds) -> Scrub | None:
     """What reads the events again and again to find damage; None if nobody wants that, or the engine does it itself."""
     step = event_engine(settings).scrub(folder) if settings.scrub_days else None
     if step is None:
         return None
     path = folder.root / "scrub.json"
-    return Scrub(step, path, days=settings.scrub_days, requests=lambda: counters.answered)
+    return Scrub(step, path, days=settings.scrub_days, requests=lambda: counters.answered, bounds=bounds.scrub)
 
 
-def _retention(backend: Backend, audit: AuditLog) -> ScheduledRetention | None:
+def _retention(backend: Backend, audit: AuditLog, bounds: Bounds) -> ScheduledRetention | None:
     """What deletes events by itself that the settings do not keep; None if they do not say so."""
     settings = backend.settings
     if not settings.retention or not settings.retention_every:
         return None
-    return ScheduledRetention(settings, backend.events, backend.documents, backend.file_deletions, audit.add)
+    return ScheduledRetention(
+        settings, backend.events, backend.documents, backend.file_deletions, audit.add, bounds.retention
+    )
 
 
 def _viewer(settings: Settings) -> Viewer | Elsewhere | None:
@@ -203,7 +205,7 @@ def _backend(settings: Settings, bounds: Bounds, folder: DataFolder, files: File
     scrolls = Scrolls(settings.token_secret)
     key_uses = KeyUses(documents)
     streams = min(bounds.live.streams, descriptors.connection_limit(settings.max_connections) // 2)
-    counters, usages = Counters(), Usages(events, documents, folder.files)
+    counters, usages = Counters(), Usages(events, documents, folder.files, bounds.clock)
     series_limit = SeriesLimit(events, settings.max_series_per_task)
     last_metrics = LastMetrics(events, documents, series_limit.forget, bounds.last_metrics)
     return Backend(
@@ -215,7 +217,7 @@ def _backend(settings: Settings, bounds: Bounds, folder: DataFolder, files: File
         history=History(events, documents, days=settings.history_days),
         auth=Authenticator(
             settings.token_secret,
-            identities.lookup(documents, key_uses),
+            identities.lookup(documents, key_uses, Attempts(bounds.clock)),
             current=identities.current(documents, key_uses),
             become=identities.become(documents),
             proxy_header=settings.proxy_user_header.lower(),
@@ -223,15 +225,20 @@ def _backend(settings: Settings, bounds: Bounds, folder: DataFolder, files: File
             allowed_origins=settings.allowed_origins,
         ),
         key_uses=key_uses,
-        attempts=Attempts(),
-        provider=Provider(settings) if settings.oidc_issuer else None,
+        attempts=Attempts(bounds.clock),
+        provider=Provider(settings, bounds=bounds.provider) if settings.oidc_issuer else None,
         scrolls=scrolls,
         document_cache=DocumentCache(documents),
         file_deletions=FileDeletions(files, documents),
         file_links=FileLinks(settings.token_secret),
         counters=counters,
         usages=usages,
-        quotas=Quotas(settings.quotas, events, documents, last_metrics, usages, counters) if settings.quotas else None,
+        bounds=bounds.calls,
+        quotas=(
+            Quotas(settings.quotas, events, documents, last_metrics, usages, counters, bounds.clock)
+            if settings.quotas
+            else None
+        ),
         live=Hub(events, documents, scrolls, dataclasses.replace(bounds.live, streams=streams)),
     )
 

@@ -20,7 +20,7 @@ LONGEST_NAME = 200
 #: The form of access keys, here and on ClearML's own servers.
 _KEY = re.compile(r"[0-9A-Z]{20,}")
 
-#: The parameters n, r and p of scrypt. n is a power of two; memory and time grow with it.
+#: The parameters n, r and p of scrypt. n, the cost, is a power of two; memory and time grow with it.
 COST, _R, _P = 2**15, 8, 3
 _SALT, _DIGEST = 16, 32
 #: Limits on what a stored hash may cost to compute, in bytes and in n * r * p. A hash beyond them is a mistake.
@@ -60,12 +60,12 @@ def check_name(name: str) -> None:
         raise ValueError("to have a password, a user needs a name that does not look like an access key")
 
 
-def hash_password(password: str) -> str:
+def hash_password(password: str, cost: int = COST) -> str:
     """The hash of a password, with a new salt. ValueError if the password is too short."""
     if len(password) < SHORTEST:
         raise ValueError(f"a password has at least {SHORTEST} characters")
-    empty = _Hash(COST, _R, _P, secrets.token_bytes(_SALT), bytes(_DIGEST))
-    return str(_Hash(COST, _R, _P, empty.salt, empty.of(password)))
+    empty = _Hash(cost, _R, _P, secrets.token_bytes(_SALT), bytes(_DIGEST))
+    return str(_Hash(cost, _R, _P, empty.salt, empty.of(password)))
 
 
 def matches(password: str, hashed: str) -> bool:
@@ -74,9 +74,9 @@ def matches(password: str, hashed: str) -> bool:
     return hmac.compare_digest(expected.of(password), expected.digest)
 
 
-def nobodys_hash() -> str:
+def nobodys_hash(cost: int = COST) -> str:
     """A hash that no password has. Comparing with it takes as long as with any other."""
-    return str(_Hash(COST, _R, _P, secrets.token_bytes(_SALT), secrets.token_bytes(_DIGEST)))
+    return str(_Hash(cost, _R, _P, secrets.token_bytes(_SALT), secrets.token_bytes(_DIGEST)))
 
 
 def check_hash(text: str) -> None:

@@ -23,6 +23,7 @@ import uvloop
 from starlette.types import ASGIApp
 
 from apiserver.app import create_app
+from apiserver.bounds import Bounds
 from apiserver.client_configuration import api_address, client_configuration
 from apiserver.connections import descriptors
 from apiserver.connections.certificate import LOOK_SECONDS, Certificate, CertificateError
@@ -74,7 +75,7 @@ class CannotServe(Exception):
     """The server cannot start; the message tells the user why."""
 
 
-def run(settings: Settings) -> None:
+def run(settings: Settings, bounds: Bounds | None = None) -> None:
     """Serve until SIGTERM or SIGINT. Raises CannotServe."""
     ports = [settings.port, settings.files_port] if settings.files_port else [settings.port]
     sys.setswitchinterval(_SWITCH_SECONDS)
@@ -83,19 +84,21 @@ def run(settings: Settings) -> None:
     os.umask(0o077)  # other users may not read the files that the server makes, whatever folder they are in
     sockets = listeners(settings.host, ports)
     if settings.workers == 1:
-        return serve_on(settings, sockets)
+        return serve_on(settings, sockets, bounds=bounds)
     patience = settings.shutdown_seconds + _CLOSING + _ENDING
     try:
-        Processes(settings.workers, partial(_work, settings, sockets), patience, partial(_close, sockets)).run()
+        Processes(settings.workers, partial(_work, settings, sockets, bounds), patience, partial(_close, sockets)).run()
     except StartFailed:
         raise CannotServe("the first worker did not start") from None
 
 
-def serve_on(settings: Settings, sockets: list[socket.socket], worker: Child | None = None) -> None:
+def serve_on(
+    settings: Settings, sockets: list[socket.socket], worker: Child | None = None, bounds: Bounds | None = None
+) -> None:
     """Serve on these sockets until a signal stops the server, on the second one files. Raises CannotServe."""
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            runner.run(_serve(settings, sockets, worker))
+            runner.run(_serve(settings, sockets, worker, bounds))
     except (
         CertificateError,
         SettingsError,
@@ -109,10 +112,10 @@ def serve_on(settings: Settings, sockets: list[socket.socket], worker: Child | N
         raise CannotServe(str(error)) from error
 
 
-def _work(settings: Settings, sockets: list[socket.socket], worker: Child) -> int:
+def _work(settings: Settings, sockets: list[socket.socket], bounds: Bounds | None, worker: Child) -> int:
     """Serve as one of several workers; returns the exit code."""
     try:
-        serve_on(settings, sockets, worker)
+        serve_on(settings, sockets, worker, bounds)
     except CannotServe as error:
         log.error("a worker cannot serve: %s", error)
         return 1
@@ -162,9 +165,9 @@ def _told_if_in_use(host: str, port: int) -> Iterator[None]:
         raise CannotServe(f"cannot listen on {host} port {port}: {reason}") from error
 
 
-async def _serve(settings: Settings, sockets: list[socket.socket], worker: Child | None) -> None:
+async def _serve(settings: Settings, sockets: list[socket.socket], worker: Child | None, bounds: Bounds | None) -> None:
     certificate = Certificate(Path(settings.tls_cert), Path(settings.tls_key)) if settings.tls_cert else None
-    app = create_app(settings)
+    app = create_app(settings, bounds)
     stop = Stop(app.end_streams)
     with contextlib.ExitStack() as until_closed:
         async with app.lifespan() as new_credential:

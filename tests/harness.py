@@ -32,6 +32,7 @@ from apiserver.services.access import defaults
 from apiserver.services.access.credentials import create_user
 from apiserver.services.access.roles import ADMIN
 from apiserver.services.backend import Backend
+from apiserver.services.bounds import CallBounds
 from apiserver.settings import Settings, shown
 from tests import logs, warm
 
@@ -43,8 +44,9 @@ NEWEST = "2.34"
 PATIENCE = 120
 _PORTS = (12_000, 32_000)
 _KEPT_PORTS: set[int] = set()
-#: Constants of a server where to compare with a password takes no time. It takes a core a third of a second otherwise.
-CHEAP_PASSWORDS = {"apiserver.passwords.COST": 16}
+#: What a password costs here: no time. It takes a core a third of a second otherwise.
+CHEAP = 16
+CHEAP_PASSWORDS = Bounds(calls=CallBounds(password_cost=CHEAP))
 #: Trusts any certificate.
 ANYBODY = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 ANYBODY.check_hostname, ANYBODY.verify_mode = False, ssl.CERT_NONE
@@ -103,7 +105,7 @@ class Api:
 async def running_api(data: Path, bounds: Bounds | None = None, **settings: Any) -> AsyncIterator[Api]:
     """The server on the folder `data`, started; `settings` are fields of Settings."""
     fields = {"data": data, "reserve_bytes": 0, "admin_key": ADMIN_KEY, "admin_secret": ADMIN_SECRET, **settings}
-    app = create_app(Settings(**fields), bounds)
+    app = create_app(Settings(**fields), bounds or CHEAP_PASSWORDS)
     async with app.lifespan(), api_client(app) as client:
         yield Api(app, client, app.backend.settings.company, (ADMIN_KEY, ADMIN_SECRET))
 
@@ -145,7 +147,9 @@ class Served:
     cold: bool = False
     """Whether Python itself is started, as for users, and not forked from a process that has imported everything."""
     constants: Mapping[str, Any] = field(default_factory=dict)
-    """What differs from the constants in the sources, by `module.NAME`, such as times that a test would wait for."""
+    """What differs from the constants in the sources, by `module.NAME`: of engines, which take no bounds yet."""
+    bounds: Bounds | None = None
+    """Its limits, where they are others than those of users, such as times that a test would wait for."""
     process: warm.Process | None = None
 
     @property
@@ -189,8 +193,9 @@ class Served:
         environment = {**os.environ, **self.environment}
         if not self.cold and self.tree is None and warm.may_fork(environment):
             command = ["serve", "--data", str(self.data)]
-            return warm.Forked(command, environment, self.log, self.open_files, self.constants)
+            return warm.Forked(command, environment, self.log, self.open_files, self.constants, self.bounds)
         assert not self.constants
+        assert self.bounds is None
         with open(self.log, "ab") as output:
             limited = ["sh", "-c", f'ulimit -n {self.open_files} && exec "$@"', "sh"] if self.open_files else []
             return subprocess.Popen(
@@ -236,12 +241,14 @@ def served(
     cold: bool = False,
     ports: Sequence[int] = (),
     constants: Mapping[str, Any] | None = None,
+    bounds: Bounds | None = None,
     variables: Mapping[str, str] | None = None,
     **settings: Any,
 ) -> Iterator[Served]:
     """A server on the folder `data`, running; `settings` are fields of Settings, `variables` of its environment.
 
-    open_files, tree, cold, constants: as `Served` has them. ports: that of the API and that of files, if not any two.
+    open_files, tree, cold, constants, bounds: as `Served` has them. ports: that of the API and that of files, if not
+    any two.
     """
     port, files_port = ports or free_ports(2)
     fields = {
@@ -255,7 +262,15 @@ def served(
     environment = {f"APISERVER_{name.upper()}": shown(value) for name, value in fields.items()}
     environment |= variables or {}
     server = Served(
-        data, port, files_port, environment, open_files=open_files, tree=tree, cold=cold, constants=constants or {}
+        data,
+        port,
+        files_port,
+        environment,
+        open_files=open_files,
+        tree=tree,
+        cold=cold,
+        constants=constants or {},
+        bounds=bounds,
     )
     try:
         server.start()

@@ -13,6 +13,7 @@ from apiserver.answers import (
     MUCH,
     SMALL,
     TINY,
+    AnswerBounds,
     Answers,
     AnswerTooLarge,
     Held,
@@ -181,9 +182,8 @@ async def test_who_leaves_when_it_is_its_turn_gives_it_up() -> None:
     assert (await waiting[1]).size == 0
 
 
-async def test_nobody_waits_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(answers, "PATIENCE", 0.01)
-    all_answers = Answers(limit=4 * SMALL)
+async def test_nobody_waits_for_ever() -> None:
+    all_answers = Answers(4 * SMALL, AnswerBounds(patience_seconds=0.01))
     taken = Held(all_answers)
     taken.add(4 * SMALL)
     with pytest.raises(NoRoomForLong):

@@ -78,10 +78,10 @@ def test_clients_of_a_trusted_proxy_are_told_apart(tmp_path: Path) -> None:
         url, auth = f"{server.api_url}/auth.login", ("alice", "wrong-password")
         return httpx.get(url, auth=auth, headers=headers, verify=False).status_code
 
-    with served(tmp_path / "one", trusted_proxies="127.0.0.0/8", constants=CHEAP_PASSWORDS) as server:
+    with served(tmp_path / "one", trusted_proxies="127.0.0.0/8", bounds=CHEAP_PASSWORDS) as server:
         assert {guess(server, "198.51.100.1") for _ in range(12)} == {401, 429}
         assert guess(server, "198.51.100.2") == 401
-    with served(tmp_path / "two", constants=CHEAP_PASSWORDS) as server:
+    with served(tmp_path / "two", bounds=CHEAP_PASSWORDS) as server:
         assert [guess(server, f"198.51.100.{number}") for number in range(12)][-1] == 429
 
 

@@ -20,7 +20,10 @@ from multiprocessing.resource_tracker import ensure_running
 from pathlib import Path
 from pkgutil import resolve_name
 from types import ModuleType
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from apiserver.bounds import Bounds
 
 _CONTEXT = multiprocessing.get_context("forkserver")
 _CONTEXT.set_forkserver_preload(["tests.warm_modules"])
@@ -58,11 +61,13 @@ class Forked:
         log: Path,
         open_files: int = 0,
         constants: Mapping[str, Any] | None = None,
+        bounds: Bounds | None = None,
     ) -> None:
         """Everything that it writes goes to the end of `log`; open_files: how many files it may open, 0: as many as
-        this process; constants: values that differ from those in the sources, by `module.NAME` or `module.Class.name`.
+        this process; constants: values that differ from those in the sources, by `module.NAME` or `module.Class.name`;
+        bounds: limits of a server.
         """
-        called = (arguments, dict(environment), log, open_files, dict(constants or {}))
+        called = (arguments, dict(environment), log, open_files, dict(constants or {}), bounds)
         self._process: ForkServerProcess = _CONTEXT.Process(target=_run, args=called)
         with _no_main_module(), same_signals():
             self._process.start()
@@ -108,7 +113,12 @@ def same_signals() -> Iterator[None]:
 
 
 def _run(
-    arguments: Sequence[str], environment: Mapping[str, str], log: Path, open_files: int, constants: Mapping[str, Any]
+    arguments: Sequence[str],
+    environment: Mapping[str, str],
+    log: Path,
+    open_files: int,
+    constants: Mapping[str, Any],
+    bounds: Bounds | None,
 ) -> None:
     """What the new process does."""
     from apiserver.cli import main
@@ -125,4 +135,4 @@ def _run(
     os.environ.update(environment)
     if open_files:
         resource.setrlimit(resource.RLIMIT_NOFILE, (open_files, open_files))
-    sys.exit(main(arguments))
+    sys.exit(main(arguments, bounds))

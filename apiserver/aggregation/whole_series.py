@@ -89,13 +89,15 @@ class PointsQuery(NamedTuple):
     """Whether to tell who reported each point."""
 
 
-async def walk(store: EventStore, asked: PointsQuery, *, first: bool = True) -> AsyncGenerator[Points, None]:
-    """The points, some at a time. They count for the answer, which is sent meanwhile.
+async def walk(
+    store: EventStore, asked: PointsQuery, *, first: bool = True, at_once: int = AT_ONCE
+) -> AsyncGenerator[Points, None]:
+    """The points, up to about `at_once` at a time. They count for the answer, which is sent meanwhile.
 
     Points that are reported meanwhile may be among them. `first`: nothing of the answer was sent before.
     """
     stats = await store.scalar_stats(SeriesQuery(asked.owner, EventType.SCALAR, asked.selection))
-    for some in _together([one for one in stats if _may_have(one, asked)]):
+    for some in _together([one for one in stats if _may_have(one, asked)], at_once):
         whole = len(some) > 1
         beginnings = {(one.metric, one.variant): one.min_timestamp for one in some}
         series = SeriesQuery(asked.owner, EventType.SCALAR, selection_of(beginnings))
@@ -103,7 +105,7 @@ async def walk(store: EventStore, asked: PointsQuery, *, first: bool = True) -> 
         if asked.axis is BucketAxis.ITER:
             after, last = _before(asked.range.least), min(last, asked.range.greatest)
         while True:
-            read = partial(_page, store, series, after, whole=whole)
+            read = partial(_page, store, series, after, at_once, whole=whole)
             found = await answers.held_page(read, _size_of, first=first)
             first = False
             if not len(found.iters):
@@ -132,12 +134,12 @@ def _may_have(stats: ScalarStats, asked: PointsQuery) -> bool:
     return least <= asked.range.greatest and greatest >= asked.range.least
 
 
-def _together(stats: Sequence[ScalarStats]) -> Iterator[list[ScalarStats]]:
+def _together(stats: Sequence[ScalarStats], at_once: int) -> Iterator[list[ScalarStats]]:
     """The series that are read together."""
     some: list[ScalarStats] = []
     points = 0
     for one in stats:
-        if some and (points + one.count > AT_ONCE or len(some) == _SERIES_AT_ONCE):
+        if some and (points + one.count > at_once or len(some) == _SERIES_AT_ONCE):
             yield some
             some, points = [], 0
         some.append(one)
@@ -154,12 +156,14 @@ def _last(points: ScalarPoints) -> ScalarPosition:
     return ScalarPosition(int(points.iters[-1]), *points.names[int(points.series[-1])])
 
 
-async def _page(store: EventStore, series: SeriesQuery, after: ScalarPosition | None, *, whole: bool) -> ScalarPoints:
+async def _page(
+    store: EventStore, series: SeriesQuery, after: ScalarPosition | None, at_once: int, *, whole: bool
+) -> ScalarPoints:
     """A page of one series, or with `whole` all points of several."""
-    found = await store.scalar_points(series, PageQuery(AT_ONCE, after, may_be_shorter=not whole))
+    found = await store.scalar_points(series, PageQuery(at_once, after, may_be_shorter=not whole))
     pages = [found]
-    while whole and len(found.iters) >= AT_ONCE:  # they have grown since they were counted
-        found = await store.scalar_points(series, PageQuery(AT_ONCE, _last(found)))
+    while whole and len(found.iters) >= at_once:  # they have grown since they were counted
+        found = await store.scalar_points(series, PageQuery(at_once, _last(found)))
         pages.append(found)
     return pages[0] if len(pages) == 1 else _joined(pages)
 

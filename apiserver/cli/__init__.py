@@ -11,6 +11,7 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from apiserver import __version__
 from apiserver.cli import auditing, backups, operations, retention, schemas, serving, transfers, users
@@ -20,12 +21,16 @@ from apiserver.engines import check
 from apiserver.setting_sources import load
 from apiserver.settings import SettingsError, setting_fields
 
+if TYPE_CHECKING:
+    from apiserver.bounds import Bounds
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; returns the exit code."""
+
+def main(arguments: Sequence[str] | None = None, bounds: Bounds | None = None) -> int:
+    """Run the command line; returns the exit code. `bounds`: the limits of a server, where they are others."""
     options, unknown = command_line().parse_known_args(arguments)
     if unknown:  # the command's own parser says which flags it has
         options.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
+    options.bounds = bounds
     os.umask(0o077)  # other users may not read the files that a command makes, whatever folder they are in
     flags = {item.name: getattr(options, item.name, None) for item in setting_fields()}
     try:

@@ -60,7 +60,7 @@ def _serve(settings: Settings, options: argparse.Namespace) -> None:
     for sentence in _warnings(settings):
         log.warning(sentence)
     try:
-        serve.run(settings)
+        serve.run(settings, options.bounds)
     except serve.CannotServe as error:
         raise CommandError(str(error)) from error
 

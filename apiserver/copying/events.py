@@ -83,7 +83,7 @@ class EventCopy:
         try:
             async with asyncio.TaskGroup() as group:
                 for owner, type in missing:
-                    group.create_task(self._copy_type(owner, type, turns))
+                    group.create_task(self.copy_type(owner, type, turns))
         except ExceptionGroup as errors:
             raise errors.exceptions[0] from None
         there |= await self._counts(self.target, dict.fromkeys(owner for owner, _ in missing))
@@ -108,7 +108,7 @@ class EventCopy:
 
     # --- one owner, one type -----------------------------------------------------------------------
 
-    async def _copy_type(self, owner: Owner, type: EventType, turns: asyncio.Semaphore) -> None:
+    async def copy_type(self, owner: Owner, type: EventType, turns: asyncio.Semaphore) -> None:
         async with turns:
             copy = {EventType.SCALAR: self._copy_points, EventType.LOG: self._copy_lines}.get(type, self._copy_samples)
             await patiently(self.say, copy, SeriesQuery(owner, type))

@@ -25,8 +25,6 @@ from apiserver.times import epoch_millis
 routes = router()
 
 _MOST = 2000
-#: Seconds for which the log is looked through.
-_SECONDS = 10
 #: Bytes of a row in memory.
 _BYTES = 2000
 _TEXTS = ("action", "user", "name", "key", "address")
@@ -70,11 +68,13 @@ async def audit(
         raise bad_parameter("since", str(error)) from None
     own = call.caller.company
     wanted = Wanted((own, "") if own == settings.company else (own,), since, user, action, before)
-    found = read(DataFolder(settings.data).audit, wanted, _SECONDS)
+    found = read(DataFolder(settings.data).audit, wanted, call.backend.bounds.audit_seconds)
     try:
         lines = await asyncio.to_thread(lambda: list(islice(found, limit)))
     except TimeoutError:
-        raise unavailable(f"Looking through the audit log takes longer than {_SECONDS} seconds: say since") from None
+        raise unavailable(
+            f"Looking through the audit log takes longer than {call.backend.bounds.audit_seconds} seconds: say since"
+        ) from None
     answers.hold(_BYTES * len(lines))
     rows = [_row(line) for line in lines]
 

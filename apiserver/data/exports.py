@@ -34,12 +34,23 @@ from apiserver.rpc.errors import overloaded
 from apiserver.stores.files.disk import StoredFile
 from apiserver.stores.files.shares import Shares
 
-#: Seconds that a file is kept after it was last asked for, and after it was made: no reader takes longer for its parts.
-_KEPT, _LONGEST = 300, 3600
-#: How many files are kept, and their bytes together; those that were not asked for longest go first.
-_MOST, _MOST_BYTES = 200, 8 * 2**30
-#: Files that are made at a time, and seconds that others wait for that.
-_AT_ONCE, _PATIENCE = 2, 20
+
+@dataclass(frozen=True, slots=True)
+class ExportBounds:
+    """Limits of the files that are made. Times are in seconds."""
+
+    asked_seconds: float = 300
+    """How long a file is kept after it was last asked for."""
+    made_seconds: float = 3600
+    """How long it is kept after it was made: no reader takes longer for its parts."""
+    files: int = 200
+    """How many files are kept. Those that were not asked for longest go first."""
+    bytes: int = 8 * 2**30
+    """Their bytes together."""
+    at_once: int = 2
+    """How many files are made at a time."""
+    patience_seconds: float = 20
+    """How long others wait for that."""
 
 
 @dataclass(slots=True)
@@ -63,12 +74,13 @@ Write = Callable[[Path], Awaitable[None]]
 class Exports:
     """The files of one process, in a folder of its own inside `folder`. They belong to one event loop."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, bounds: ExportBounds | None = None) -> None:
+        self._bounds = bounds = bounds or ExportBounds()
         self._all = folder
         self._folder = folder / str(os.getpid())
         self._kept: dict[bytes, _Kept] = {}
         """By digest of what a file is for; the last one was asked for last."""
-        self._making = asyncio.Semaphore(_AT_ONCE)
+        self._making = asyncio.Semaphore(bounds.at_once)
         self._shares = Shares()
 
     def open(self) -> None:
@@ -103,7 +115,7 @@ class Exports:
 
     async def _serves(self, call: DataCall, kept: _Kept, version: Version | None) -> bool:
         """Whether the kept file answers the request."""
-        if kept.size < 0 or time.monotonic() - kept.made > _LONGEST:
+        if kept.size < 0 or time.monotonic() - kept.made > self._bounds.made_seconds:
             return False
         if version is None or kept.version is None:
             return "range" in call.headers
@@ -111,7 +123,7 @@ class Exports:
 
     async def _make(self, call: DataCall, write: Write, kept: _Kept, version: Version | None) -> None:
         try:
-            async with asyncio.timeout(_PATIENCE):
+            async with asyncio.timeout(self._bounds.patience_seconds):
                 await self._making.acquire()
         except TimeoutError:
             raise overloaded("The server makes as many files as it can", retry_after=10) from None
@@ -137,13 +149,13 @@ class Exports:
 
     async def forget(self) -> None:
         """Delete files that nobody asked for lately, and the oldest ones if there are too many."""
-        now, size = time.monotonic(), 0
+        now, size, bounds = time.monotonic(), 0, self._bounds
         for number, (key, kept) in enumerate(reversed(list(self._kept.items()))):
             if kept.users:
                 continue
             size += max(kept.size, 0)
-            is_old = now - kept.asked > _KEPT or now - kept.made > _LONGEST
-            if kept.size < 0 or is_old or number >= _MOST or (size > _MOST_BYTES and number):
+            is_old = now - kept.asked > bounds.asked_seconds or now - kept.made > bounds.made_seconds
+            if kept.size < 0 or is_old or number >= bounds.files or (size > bounds.bytes and number):
                 _delete(kept)
                 del self._kept[key]
 

@@ -33,8 +33,6 @@ from apiserver.times import epoch_millis
 
 routes = router()
 
-#: Documents that are read at once; halved while they are too large.
-_PAGE = 512
 #: The most columns of a table, and fields that it is sorted by.
 _MOST_COLUMNS, _MOST_SORTED = 500, 10
 _ID_BYTES = 150
@@ -289,7 +287,7 @@ async def _task_rows(call: DataCall, ids: list[str], fields: Sequence[Field]) ->
     """The rows of tasks in the order of their ids; those that were deleted meanwhile are left out."""
     documents = call.backend.visible_to(call.caller)
     paths = [*dict.fromkeys(["id", *(path for field in fields for path in field.needed)])]
-    place, size = 0, _PAGE
+    place, size = 0, call.backend.bounds.listed
     while place < len(ids):
         some = ids[place : place + size]
         read = partial(documents.find, TASKS, {"id": In(some)}, projection=_outermost(paths), counted=answers.counter())

@@ -19,8 +19,6 @@ from apiserver.events.queries import SeriesQuery
 
 routes = router()
 
-#: Hits of one answer, about.
-_MOST = 50_000
 _POSITION = r"^-?[0-9]{1,19}\.[0-9]{1,19}$"
 
 After = Annotated[
@@ -56,7 +54,8 @@ async def hits(
     owner = await find_owner(call, task)
     series = SeriesQuery(owner, EventType.LOG)
     async with call.while_connected():
-        found = await log_search.hits(call.backend.events, series, wanted, _position("after", after), _MOST)
+        most = call.backend.bounds.hits
+        found = await log_search.hits(call.backend.events, series, wanted, _position("after", after), most)
     last = found.last and position_text(found.last)
     return _json({"lines": found.numbers, "end": found.end, "last": last, "ended": found.ended})
 

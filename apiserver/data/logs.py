@@ -30,8 +30,6 @@ from apiserver.stores.events.base import bytes_of_all
 routes = router()
 
 FORMATS: tuple[Format, ...] = (*TABLES, Format.TEXT)
-#: Lines that are read at once.
-_PAGE = 2000
 #: Lines of a window, if nothing is said.
 _WINDOW = 200
 #: The most lines that `tail` answers, and that a window has.
@@ -199,7 +197,7 @@ async def _all(call: DataCall, owner: Owner, wanted: LineFilter, times: Range) -
     after: LogPosition | None = beyond(times.least - 1, earlier=False) if times.least > -(2**63) else None
     first = True
     while end is not None and (after is None or after < end):
-        read = partial(store.log_lines, series, PageQuery(_PAGE, after))
+        read = partial(store.log_lines, series, PageQuery(call.backend.bounds.log_lines, after))
         page = await answers.held_page(read, bytes_of_all, first=first)
         first = False
         if not page:
@@ -223,7 +221,7 @@ async def _last(
     after: LogPosition | None = beyond(times.greatest + 1, earlier=True) if times.greatest < 2**63 - 1 else None
     found: list[LogLine] = []
     while len(found) < limit:
-        page = await store.log_lines(series, PageQuery(_PAGE, after, descending=True))
+        page = await store.log_lines(series, PageQuery(call.backend.bounds.log_lines, after, descending=True))
         if not page:
             break
         after = page[-1].position

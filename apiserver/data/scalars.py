@@ -190,12 +190,13 @@ async def _points(
     call: DataCall, owners: Sequence[Owner], asked: Asked, with_task: bool
 ) -> AsyncGenerator[Batch, None]:
     select, first = selector(call, EventType.SCALAR, asked.metrics, asked.variants), True
+    at_once = call.backend.bounds.points
     for owner in owners:
         selection = await select(owner)
         if selection is None:
             continue
         query = PointsQuery(owner, selection, asked.axis.column, asked.range, asked.workers)
-        async with aclosing(whole_series.walk(call.backend.events, query, first=first)) as found:
+        async with aclosing(whole_series.walk(call.backend.events, query, first=first, at_once=at_once)) as found:
             async for points in found:
                 first = False
                 metrics, variants = zip(*points.names, strict=True)

@@ -34,11 +34,13 @@ async def save(call: TheCall, wanted: Annotated[View, Body()]) -> Any:
     """
     documents = _documents(call)
     if wanted.name is None:
-        return _shown(await views.keep(documents, call.caller, wanted.address))
+        return _shown(await views.keep(documents, call.caller, wanted.address, call.backend.bounds))
     if wanted.project is None:
         raise bad_parameter("project", "a named view belongs to a project")
     place = {"name": wanted.name, "project": (await find_project(call, wanted.project))["id"]}
-    return _shown(await views.save(documents, call.caller, wanted.address, **place, shared=wanted.shared))
+    return _shown(
+        await views.save(documents, call.caller, wanted.address, call.backend.bounds, **place, shared=wanted.shared)
+    )
 
 
 @routes.get("/views", operation_id="data.views.list", responses={200: {"description": "The named views"}})
@@ -48,7 +50,10 @@ async def of_project(
     """The named views of a project: the caller's own, then those that others share, each by name; at most 1,000."""
     documents = _documents(call)
     found = await find_project(call, project)
-    return [_shown(one) for one in await views.of_project(documents, call.caller, found["id"])]
+    return [
+        _shown(one)
+        for one in await views.of_project(documents, call.caller, found["id"], call.backend.bounds.listed_views)
+    ]
 
 
 @routes.get("/views/{id}", operation_id="data.views.get", responses={200: {"description": "The view"}})

@@ -41,9 +41,14 @@ MOST_HOSTS = 100
 class FileDeletions:
     """The files of all companies that are to be deleted, or were deleted within the last hour."""
 
-    def __init__(self, store: FileStore, documents: DocumentStore) -> None:
+    def __init__(
+        self, store: FileStore, documents: DocumentStore, *, remembered: float = REMEMBERED, hosts: int = MOST_HOSTS
+    ) -> None:
+        """`remembered`: seconds; `hosts`: how many a company may have."""
         self._store = store
         self._documents = documents
+        self._remembered = remembered
+        self._most_hosts = hosts
         self._noted_hosts: set[tuple[str, str]] = set()
         self.deleting = Repeating(
             "deleting files", self._work_and_forget, INTERVAL, expected=(FileStoreError, DocumentStoreError)
@@ -54,7 +59,7 @@ class FileDeletions:
         host = host_of(authority)
         if host is None or host in LOCAL or (company, host) in self._noted_hosts:
             return
-        if len(await self.hosts(company)) < MOST_HOSTS:
+        if len(await self.hosts(company)) < self._most_hosts:
             entry: Document = {"id": _id(company, host), "company": company, "host": host}
             await self._documents.update(_HOSTS, {"id": entry["id"]}, Update(set=entry), upsert=entry)
         self._noted_hosts.add((company, host))
@@ -115,7 +120,7 @@ class FileDeletions:
         try:
             await self.work()
         finally:
-            await self._documents.delete(_DONE, {"deleted": Less(from_now(-REMEMBERED))})
+            await self._documents.delete(_DONE, {"deleted": Less(from_now(-self._remembered))})
 
     async def _note_done(self, deletions: Collection[Document]) -> None:
         now = utc_now()

@@ -49,7 +49,8 @@ class FileServer:
     """Serves `store` to callers that `authenticator` knows, below the path `prefix`; `rules` say what roles allow.
 
     `may_use` says whether a caller may use a file, `deletions` know which files the server deletes by itself, and
-    `links` which file a link opens. `room` says for which files there is room.
+    `links` which file a link opens. `room` says for which files there is room, and `limits` how
+    slow uploads may be.
     """
 
     def __init__(
@@ -63,6 +64,7 @@ class FileServer:
         rules: Rules | None = None,
         may_use: MayUse | None = None,
         room: Room | None = None,
+        limits: Limits = LIMITS,
     ) -> None:
         self._store = store
         self._rules = rules
@@ -72,10 +74,11 @@ class FileServer:
         self._deletions = deletions
         self._links = links
         self._prefix = prefix
+        self._limits = limits
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
-        incoming = Body(receive, headers, LIMITS)
+        incoming = Body(receive, headers, self._limits)
         # To file servers, the SDK does not name itself: only its HTTP library does.
         is_sdk = must_close(headers) or headers.get("user-agent", "").startswith("python-requests/")
         sender = _Sender(send, close=is_sdk)

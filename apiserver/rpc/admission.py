@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import nullcontext
 from typing import TypeVar
 
-from apiserver.answers import LARGEST, Answers, Held, NoRoom, begin
+from apiserver.answers import LARGEST, AnswerBounds, Answers, Held, NoRoom, begin
 from apiserver.rpc.call import ANONYMOUS, Identity
 from apiserver.rpc.reads_at_once import ReadsAtOnce, WhileConnected
 
@@ -16,8 +16,8 @@ T = TypeVar("T")
 class Admission:
     """Counts the reading calls of a server. `limit`: bytes that are read for all answers together, as a rule."""
 
-    def __init__(self, limit: int = LARGEST) -> None:
-        self._answers = Answers(limit)
+    def __init__(self, limit: int = LARGEST, bounds: AnswerBounds | None = None) -> None:
+        self._answers = Answers(limit, bounds)
         self._reads = ReadsAtOnce()
 
     def reading(self) -> Reading:

@@ -17,7 +17,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple, TypeVar
 
@@ -68,7 +68,8 @@ class Drain:
             self.under_way -= 1
 
 
-#: How much is drained of known callers, of strangers, and of those who stopped sending.
+#: How much is drained of known callers, of strangers (of all servers of a process together), and of those who stopped
+#: sending.
 KNOWN_DRAIN, STRANGERS_DRAIN, _NO_DRAIN = Drain(64 * 2**20, 10), Drain(16 * 2**20, 2, at_once=32), Drain(0, 0)
 
 
@@ -105,16 +106,21 @@ class Limits:
     least_rate: int = 16 * 2**10
     """Bytes a second that a client has to send, on average."""
 
+    known_drain: Drain = field(default_factory=lambda: KNOWN_DRAIN)
+    """How much is drained of a refused request of a known caller."""
+    strangers_drain: Drain = field(default_factory=lambda: STRANGERS_DRAIN)
+    """The same of strangers."""
+
     @cached_property
     def of_strangers(self) -> Allowance:
         """What a caller without valid credentials may send."""
         sent, inflated = min(self.strangers_body, self.body), min(self.strangers_inflated, self.body)
-        return Allowance(sent, inflated, STRANGERS_DRAIN)
+        return Allowance(sent, inflated, self.strangers_drain)
 
     @cached_property
     def of_the_known(self) -> Allowance:
         """What a known caller may send."""
-        return Allowance(self.body, self.body, KNOWN_DRAIN)
+        return Allowance(self.body, self.body, self.known_drain)
 
 
 class Body:

@@ -76,6 +76,7 @@ class Dispatcher:
     Handlers get `backend` in their call. `rules` say which roles may call what. `errors` says which answer an exception
     of a lower layer becomes, by its class or a base class. Any other exception is logged, and answered 500 without its
     cause. `in_flight` counts the bodies of others, too. `told` hears of calls that matter for long.
+    So many `paths` are remembered, with what they lead to.
     """
 
     def __init__(
@@ -91,6 +92,7 @@ class Dispatcher:
         admission: Admission | None = None,
         answered: Answered | None = None,
         told: Told | None = None,
+        paths: int = _MOST_PATHS,
     ) -> None:
         self._routes = routes
         self._auth = auth
@@ -104,6 +106,7 @@ class Dispatcher:
         self._admission = admission or Admission(self._limits.answers)
         self._errors = errors or {}
         self._paths: dict[str, _Asked] = {}
+        self._most_paths = paths
 
     def serves(self, path: str) -> bool:
         """Whether the path is that of an endpoint, such as `/events.add` or `/v2.13/events.add`."""
@@ -215,7 +218,7 @@ class Dispatcher:
             found = newest_at_most(self._routes.get(name, ()), requested)
             if found is None:
                 raise not_found(name, requested)
-            if len(self._paths) >= _MOST_PATHS:
+            if len(self._paths) >= self._most_paths:
                 self._paths.clear()
             asked = self._paths[path] = _Asked(name, str(requested), found, str(found.since))
         meta.endpoint, meta.requested_version, route, meta.actual_version = asked

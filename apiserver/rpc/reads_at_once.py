@@ -30,10 +30,11 @@ WhileConnected = Callable[[], AbstractAsyncContextManager[None]]
 class _Turns:
     """The turns of one user's calls that are free, and the calls that wait for one."""
 
-    __slots__ = ("free", "waiting")
+    __slots__ = ("free", "longest", "waiting")
 
-    def __init__(self) -> None:
+    def __init__(self, longest: float) -> None:
         self.free = AT_ONCE
+        self.longest = longest
         self.waiting: deque[asyncio.Future[None]] = deque()
 
     def release(self) -> None:
@@ -70,14 +71,16 @@ class Turn:
 class ReadsAtOnce:
     """Counts the reading calls of each user. It belongs to one event loop."""
 
-    def __init__(self) -> None:
+    def __init__(self, longest: float = LONGEST) -> None:
+        """`longest`: seconds that as many calls as may begin at once wait at most for those before them."""
+        self._longest = longest
         self._users: dict[str, _Turns] = {}
 
     def turn(self, user: str, while_connected: WhileConnected) -> Turn:
         """Handle a call of `user` inside, when it is its turn. `while_connected` ends the wait if the client leaves."""
         turns = self._users.get(user)
         if turns is None:
-            turns = self._users[user] = _Turns()
+            turns = self._users[user] = _Turns(self._longest)
         return Turn(turns, while_connected)
 
 
@@ -86,7 +89,7 @@ async def _wait(turns: _Turns, while_connected: WhileConnected) -> bool:
     turn = asyncio.get_running_loop().create_future()
     turns.waiting.append(turn)
     try:
-        async with while_connected(), asyncio.timeout(LONGEST * -(-len(turns.waiting) // AT_ONCE)):
+        async with while_connected(), asyncio.timeout(turns.longest * -(-len(turns.waiting) // AT_ONCE)):
             await turn
             return True
     except BaseException as error:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from apiserver.aggregation.scroll import Scrolls
@@ -19,6 +19,7 @@ from apiserver.rpc.registry import Registry
 from apiserver.services.access.attempts import Attempts
 from apiserver.services.access.key_uses import KeyUses
 from apiserver.services.access.oidc.provider import Provider
+from apiserver.services.bounds import CallBounds
 from apiserver.services.document_cache import DocumentCache
 from apiserver.services.history.store import History
 from apiserver.services.last_metrics import LastMetrics
@@ -55,6 +56,7 @@ class Backend:
     usages: Usages
     quotas: Quotas | None = None
     """None if the settings have none."""
+    bounds: CallBounds = field(default_factory=CallBounds)
 
     async def delete_events(self, owners: Sequence[Owner]) -> int:
         """Delete all events of owners, and forget the owners; returns how many events there were."""

@@ -94,11 +94,18 @@ class _Known(NamedTuple):
 class Usages:
     """The usage of companies, remembered for a while."""
 
-    def __init__(self, events: EventStore, documents: DocumentStore, files: Path) -> None:
+    def __init__(
+        self,
+        events: EventStore,
+        documents: DocumentStore,
+        files: Path,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         """`files`: the folder of files."""
         self._events = events
         self._documents = documents
         self._files = files
+        self._clock = clock
         self._known: OrderedDict[str, _Known] = OrderedDict()
         self._asking: dict[str, asyncio.Task[CompanyUsage]] = {}
         self._one_at_a_time = asyncio.Lock()
@@ -124,7 +131,7 @@ class Usages:
 
     def _remembered(self, company: str) -> CompanyUsage | None:
         known = self._known.get(company)
-        if known is None or time.monotonic() - known.at >= max(REMEMBERED, _TIMES * known.took):
+        if known is None or self._clock() - known.at >= max(REMEMBERED, _TIMES * known.took):
             return None
         return known.usage
 
@@ -133,12 +140,12 @@ class Usages:
             return self._remembered(company) or await self._ask(company, lambda _: None)
 
     async def _ask(self, company: str, at: Callable[[int], None]) -> CompanyUsage:
-        began = time.monotonic()
+        began = self._clock()
         usage = await self._events.usage(company)
         at(moment := time.time_ns())
         files = await asyncio.to_thread(files_by_task, self._files, company, moment)
         found = await self._joined(usage, files, CompanyDocuments(self._documents, company))
-        now = time.monotonic()
+        now = self._clock()
         self._known[company] = _Known(found, now, now - began)
         self._known.move_to_end(company)
         while len(self._known) > _MOST:

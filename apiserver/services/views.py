@@ -22,6 +22,7 @@ from apiserver import answers
 from apiserver.rpc.call import Identity
 from apiserver.rpc.errors import ApiError, validation_error
 from apiserver.services.access.roles import ADMIN
+from apiserver.services.bounds import CallBounds
 from apiserver.stores.documents.base import DuplicateDocument
 from apiserver.stores.documents.query import Document, Filter, In, Unequal, Update
 from apiserver.stores.documents.scoped import CompanyDocuments
@@ -30,12 +31,6 @@ from apiserver.times import utc_now
 VIEWS = "views"
 LONGEST, LONGEST_NAMED = 60_000, 8192
 """Characters of an address, and of that of a named view: all of a project's are listed together."""
-MOST_BYTES = 4 * 2**20
-"""Bytes of one user's short addresses together."""
-MOST_SHORT, MOST_NAMED = 1000, 200
-"""Views of one user."""
-MOST_LISTED = 1000
-"""Views of a project that are listed."""
 SHOWN = ("id", "address", "name", "project", "shared", "user", "created")
 #: 72 bits: a million addresses have a common id with a chance of one in ten billion.
 _DIGEST_BYTES = 9
@@ -54,7 +49,7 @@ def check_address(address: str) -> None:
         raise validation_error("it must be a page's own address, not one that leads to it", field="address")
 
 
-async def keep(documents: CompanyDocuments, caller: Identity, address: str) -> Document:
+async def keep(documents: CompanyDocuments, caller: Identity, address: str, bounds: CallBounds) -> Document:
     """The short address for an address, which is made if there is none."""
     check_address(address)
     id = _id(caller.company, address)
@@ -66,7 +61,7 @@ async def keep(documents: CompanyDocuments, caller: Identity, address: str) -> D
     oldest: list[str] = []
     total = size + sum(one.get("size", 0) for one in kept)
     for one in kept:
-        if len(kept) - len(oldest) < MOST_SHORT and total <= MOST_BYTES:
+        if len(kept) - len(oldest) < bounds.short_views and total <= bounds.short_bytes:
             break
         oldest.append(one["id"])
         total -= one.get("size", 0)
@@ -80,7 +75,14 @@ async def keep(documents: CompanyDocuments, caller: Identity, address: str) -> D
 
 
 async def save(
-    documents: CompanyDocuments, caller: Identity, address: str, *, name: str, project: str, shared: bool
+    documents: CompanyDocuments,
+    caller: Identity,
+    address: str,
+    bounds: CallBounds,
+    *,
+    name: str,
+    project: str,
+    shared: bool,
 ) -> Document:
     """Save a view under a name; one of the same name that the caller made in the project is replaced."""
     check_address(address)
@@ -89,8 +91,8 @@ async def save(
     id = _id(caller.company, caller.user, project, name)
     view: dict[str, Any] = {"address": address, "name": name, "project": project, "shared": shared, **_stamps(caller)}
     if not await documents.update(VIEWS, {"id": id}, Update(set=view)):
-        if await documents.count(VIEWS, {"user": caller.user, "name": Unequal(None)}) >= MOST_NAMED:
-            raise validation_error(f"you have {MOST_NAMED} views: delete some first", field="name")
+        if await documents.count(VIEWS, {"user": caller.user, "name": Unequal(None)}) >= bounds.named_views:
+            raise validation_error(f"you have {bounds.named_views} views: delete some first", field="name")
         await documents.update(VIEWS, {"id": id}, Update(set=view), upsert={"id": id})
     return {"id": id, **view}
 
@@ -103,13 +105,13 @@ async def find(documents: CompanyDocuments, caller: Identity, id: str) -> Docume
     return found
 
 
-async def of_project(documents: CompanyDocuments, caller: Identity, project: str) -> list[Document]:
-    """The named views of a project that the caller may see: the caller's own by name, then those of others."""
+async def of_project(documents: CompanyDocuments, caller: Identity, project: str, most: int) -> list[Document]:
+    """Up to `most` named views of a project: the caller's own by name, then those of others that they may see."""
     own: Filter = {"project": project, "user": caller.user}
     others: Filter = {"project": project, "user": Unequal(caller.user), "shared": True}
     found: list[Document] = []
     for wanted in (own, others):
-        left, counted = MOST_LISTED - len(found), answers.counter()
+        left, counted = most - len(found), answers.counter()
         found += await documents.find(VIEWS, wanted, sort=[("name", 1)], limit=left, counted=counted)
     return found
 

@@ -239,7 +239,6 @@ def test_what_cannot_be_done_is_1(
 
 
 def typed(monkeypatch: pytest.MonkeyPatch, line: str) -> None:
-    monkeypatch.setattr(passwords, "COST", 16)
     monkeypatch.setattr("sys.stdin", io.StringIO(line))
 
 

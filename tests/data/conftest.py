@@ -10,6 +10,7 @@ import httpx
 import orjson
 import pytest
 
+from apiserver.bounds import Bounds
 from tests.harness import Api, running_api
 from tests.longer import beyond
 
@@ -66,8 +67,8 @@ ON_EACH = pytest.mark.parametrize("data_anywhere", ["embedded", "engines"], indi
 
 
 @pytest.fixture(params=beyond(["embedded"], ["embedded", "engines"]))
-async def data_anywhere(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Data]:
+async def data_anywhere(request: pytest.FixtureRequest, tmp_path: Path, bounds: Bounds | None) -> AsyncIterator[Data]:
     """The server with its task. On engines it is for `make longer`, but for tests that are marked ON_EACH."""
     settings: dict[str, Any] = {} if request.param == "embedded" else request.getfixturevalue("shared_engines")
-    async with running_api(tmp_path / "data", **settings) as api:
+    async with running_api(tmp_path / "data", bounds, **settings) as api:
         yield await make_data(api)

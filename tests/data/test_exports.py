@@ -11,9 +11,8 @@ from typing import Any, cast
 import arro3.io
 import pytest
 
-from apiserver.data import exports
 from apiserver.data.calls import DataCall
-from apiserver.data.exports import Exports
+from apiserver.data.exports import ExportBounds, Exports
 from apiserver.rpc.call import FULL
 from apiserver.rpc.errors import ApiError
 from apiserver.stores.events.base import EventStoreBusy
@@ -72,9 +71,9 @@ async def test_sizes_of_other_formats(data: Data) -> None:
 class Kept:
     """Exports in a folder, and requests for files whose content is a text."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, bounds: ExportBounds | None = None) -> None:
         self.folder = folder
-        self.exports = Exports(folder)
+        self.exports = Exports(folder, bounds)
 
     async def ask(self, name: str, content: str | BaseException = "x", *, part: bool = False, wait: Any = None) -> str:
         async def write(path: Path) -> None:
@@ -112,9 +111,8 @@ def call(*, part: bool = False) -> DataCall:
     return cast(DataCall, found)
 
 
-async def test_failures_and_clients_that_leave_cost_no_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(exports, "_PATIENCE", 1)
-    kept = Kept(tmp_path)
+async def test_failures_and_clients_that_leave_cost_no_turn(tmp_path: Path) -> None:
+    kept = Kept(tmp_path, ExportBounds(patience_seconds=1))
     for number in range(4):
         with pytest.raises(EventStoreBusy):
             await kept.ask(f"failed {number}", EventStoreBusy("down"))
@@ -126,9 +124,8 @@ async def test_failures_and_clients_that_leave_cost_no_turn(tmp_path: Path, monk
     assert kept.files == 1
 
 
-async def test_more_than_a_few_at_once_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(exports, "_PATIENCE", 0.05)
-    kept, going_on = Kept(tmp_path), asyncio.Event()
+async def test_more_than_a_few_at_once_are_refused(tmp_path: Path) -> None:
+    kept, going_on = Kept(tmp_path, ExportBounds(patience_seconds=0.05)), asyncio.Event()
     some = [asyncio.create_task(kept.ask(str(n), wait=going_on.wait())) for n in range(2)]
     await asyncio.sleep(0)
     with pytest.raises(ApiError) as refused:
@@ -138,17 +135,17 @@ async def test_more_than_a_few_at_once_are_refused(tmp_path: Path, monkeypatch: 
     assert await asyncio.gather(*some) == ["x", "x"]
 
 
-async def test_files_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    kept = Kept(tmp_path)
+async def test_files_go(tmp_path: Path) -> None:
+    kept = Kept(tmp_path / "kept", ExportBounds(files=20))
     assert await kept.ask("a", "1") == "1"
     assert await kept.ask("a", "2", part=True) == "1"
-    monkeypatch.setattr(exports, "_LONGEST", -1)
-    assert await kept.ask("a", "3", part=True) == "3"
-    monkeypatch.undo()
-    for number in range(exports._MOST + 20):
+    for number in range(40):
         await kept.ask(str(number))
-    assert kept.files == exports._MOST
-    monkeypatch.setattr(exports, "_KEPT", -1)
+    assert kept.files == 20
+    kept = Kept(tmp_path / "old", ExportBounds(made_seconds=-1))
+    assert await kept.ask("a", "1") == "1"
+    assert await kept.ask("a", "3", part=True) == "3"
+    kept = Kept(tmp_path / "not asked for", ExportBounds(asked_seconds=-1))
     assert await kept.ask("took long", "4") == "4"  # it is opened before it goes
     await kept.exports.forget()
     assert kept.files == 0

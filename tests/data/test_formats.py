@@ -267,8 +267,7 @@ def test_the_format_that_a_request_asks_for() -> None:
 
 
 @pytest.mark.parametrize("rows", [1, 100_000])
-def test_a_disk_that_takes_no_file_is_said(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(to_files, "_FREE", 0)
+def test_a_disk_that_takes_no_file_is_said(rows: int) -> None:
     numbers = np.random.default_rng(7).integers(0, 2**62, rows)
 
     async def batches() -> AsyncGenerator[Batch, None]:
@@ -279,10 +278,10 @@ def test_a_disk_that_takes_no_file_is_said(rows: int, monkeypatch: pytest.Monkey
         return Table(POINTS[1:2], batches(), {})
 
     async def parquet() -> None:
-        await to_files.write_parquet(Path("/dev/full"), table())
+        await to_files.write_parquet(Path("/dev/full"), table(), free=0)
 
     async def csv() -> None:
-        await to_files.write_pieces(Path("/dev/full"), pieces(Format.CSV, table(), DEFAULT))
+        await to_files.write_pieces(Path("/dev/full"), pieces(Format.CSV, table(), DEFAULT), free=0)
 
     for write in (parquet, csv):
         with pytest.raises(ApiError, match="cannot write the file: No space left on device") as refused:
@@ -291,11 +290,7 @@ def test_a_disk_that_takes_no_file_is_said(rows: int, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize("format", [Format.PARQUET, Format.CSV])
-def test_an_error_of_reading_the_table_is_not_blamed_on_the_disk(
-    format: Format, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(to_files, "_FREE", 0)
-
+def test_an_error_of_reading_the_table_is_not_blamed_on_the_disk(format: Format, tmp_path: Path) -> None:
     async def batches() -> AsyncGenerator[Batch, None]:
         yield Batch(1, [np.array([7])])
         raise TimeoutError("the store was too slow")
@@ -303,9 +298,9 @@ def test_an_error_of_reading_the_table_is_not_blamed_on_the_disk(
     async def write() -> None:
         table = Table(POINTS[1:2], batches(), {})
         if format is Format.PARQUET:
-            await to_files.write_parquet(tmp_path / "file", table)
+            await to_files.write_parquet(tmp_path / "file", table, free=0)
         else:
-            await to_files.write_pieces(tmp_path / "file", pieces(format, table, DEFAULT))
+            await to_files.write_pieces(tmp_path / "file", pieces(format, table, DEFAULT), free=0)
 
     with pytest.raises(TimeoutError, match="the store was too slow"):
         asyncio.run(write())

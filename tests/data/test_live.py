@@ -126,7 +126,7 @@ async def test_who_may_follow_what(data: Data) -> None:
 
 
 @pytest.mark.bounds(Bounds(live=LiveBounds(turn_seconds=0.05)))
-async def test_a_link_follows_what_it_covers_and_ends(data: Data) -> None:
+async def test_a_link_follows_what_it_covers_and_ends(data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
     other = (await data.api.call("tasks.create", {"name": "other", "type": "training"}))["id"]
     me = (await data.api.call("users.get_current_user"))["user"]
     links = DataLinks(data.api.backend.settings.token_secret)

@@ -8,6 +8,8 @@ import orjson
 import pytest
 
 from apiserver import answers
+from apiserver.bounds import Bounds
+from apiserver.services.bounds import CallBounds
 from tests.data.conftest import ON_EACH, Data, scalar
 from tests.data.test_scalars import cells
 
@@ -26,8 +28,8 @@ async def runs(data_anywhere: Data) -> list[str]:
     return found
 
 
-async def test_table_of_tasks(data_anywhere: Data, runs: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("apiserver.data.lists._PAGE", 2)
+@pytest.mark.bounds(Bounds(calls=CallBounds(listed=2)))
+async def test_table_of_tasks(data_anywhere: Data, runs: list[str]) -> None:
     data = data_anywhere
     columns = "name,hyperparams.Args/lr,last:loss/train,max:loss/train,max_iter:loss/train,created,status,runtime.none"
     found = (await data.get(f"/projects/ex/amples/tasks?sort=-last:loss/train,name&columns={columns}")).json()

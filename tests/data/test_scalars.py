@@ -11,7 +11,9 @@ import arro3.io
 import pytest
 
 from apiserver.aggregation import whole_series
+from apiserver.bounds import Bounds
 from apiserver.events.model import Owner
+from apiserver.services.bounds import CallBounds
 from tests.data.conftest import ON_EACH, Data, scalar
 
 pytestmark = pytest.mark.anyio
@@ -94,8 +96,8 @@ async def test_buckets(data_anywhere: Data) -> None:
     assert [round(row["mean"], 9) for row in whole] == [0.001] * 3
 
 
-async def test_many_points_of_many_series(data_anywhere: Data, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("apiserver.aggregation.whole_series.AT_ONCE", 50)
+@pytest.mark.bounds(Bounds(calls=CallBounds(points=50)))
+async def test_many_points_of_many_series(data_anywhere: Data) -> None:
     data = data_anywhere
     sizes = {"a": 10, "b": 30, "c": 120, "d": 100, "e": 1}
     await data.add(*(scalar("m", variant, n, n) for variant, size in sizes.items() for n in range(size)))
@@ -105,9 +107,8 @@ async def test_many_points_of_many_series(data_anywhere: Data, monkeypatch: pyte
     ]
 
 
-@pytest.mark.own_api
-async def test_a_range_of_time_of_many_points_a_millisecond(data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(whole_series, "AT_ONCE", 20)
+@pytest.mark.bounds(Bounds(calls=CallBounds(points=20)))
+async def test_a_range_of_time_of_many_points_a_millisecond(data: Data) -> None:
     start = 1_700_000_000_000
     await data.add(*(scalar("m", "v", n, n, start + n // 10) for n in range(500)))
     found = (await data.get("scalars?axis=relative&to=30")).json()
@@ -124,16 +125,15 @@ async def test_files_say_where_they_are_from(data: Data) -> None:
 
 
 @ON_EACH
-async def test_a_run_that_writes_meanwhile(data_anywhere: Data, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_run_that_writes_meanwhile(data_anywhere: Data) -> None:
     """What was acknowledged before is in the answer, once; what comes meanwhile may be."""
-    monkeypatch.setattr(whole_series, "AT_ONCE", 20)
     data = data_anywhere
     names = ["a", "b", "c", "d"]
     before = {(name, n) for name in names for n in range(0, 100, 2)} - {("d", n) for n in range(8, 100)}
     await data.add(*(scalar("m", name, n, n) for name, n in sorted(before)))
     me = (await data.api.call("users.get_current_user"))["user"]["company"]["id"]
     found: list[tuple[str, int]] = []
-    walk = whole_series.walk(data.api.backend.events, whole_series.PointsQuery(Owner(me, data.task)))
+    walk = whole_series.walk(data.api.backend.events, whole_series.PointsQuery(Owner(me, data.task)), at_once=20)
     odd = iter(range(1, 100, 2))
     async for points in walk:
         found += [(points.names[k][1], n) for k, n in zip(points.series.tolist(), points.iters.tolist(), strict=True)]

@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
+from apiserver.bounds import Bounds
 from apiserver.data.versions import Version
+from apiserver.services.bounds import CallBounds
 from apiserver.stores.events.embedded.bounds import EmbeddedBounds
 from apiserver.stores.events.embedded.store import EmbeddedEventStore
 from tests.data.conftest import ON_EACH, Data, scalar
@@ -40,8 +42,8 @@ async def test_statistics(data_anywhere: Data) -> None:
 
 
 @ON_EACH
-async def test_log(data_anywhere: Data, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("apiserver.data.logs._PAGE", 7)
+@pytest.mark.bounds(Bounds(calls=CallBounds(log_lines=7)))
+async def test_log(data_anywhere: Data) -> None:
     data = data_anywhere
     await data.add(*(line(n, "error" if n % 10 == 0 else "info") for n in range(50)), line(50, message="Ünder =1"))
 
@@ -138,11 +140,11 @@ async def test_windows_of_a_log(data_anywhere: Data) -> None:
     assert (await data.error(f"log/line?position={'9' * 19}.1"))["parameter"] == "position"
 
 
+@pytest.mark.bounds(Bounds(calls=CallBounds(hits=2)))
 async def test_hits_of_a_search(data_anywhere: Data, monkeypatch: pytest.MonkeyPatch) -> None:
     if isinstance(store := data_anywhere.api.backend.events, EmbeddedEventStore):
         monkeypatch.setattr(store, "bounds", EmbeddedBounds(searched_lines=7))
     monkeypatch.setattr("apiserver.stores.events.columnar.logs.SEARCHED", 7)
-    monkeypatch.setattr("apiserver.data.log_hits._MOST", 2)
     data = data_anywhere
     await data.add(
         *(line(n // 3, "error" if n % 10 == 0 else "info", f"line {n}", "ab"[n % 2]) for n in range(50)),

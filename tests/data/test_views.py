@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from apiserver import answers
-from apiserver.services import views
+from apiserver.answers import AnswerBounds
+from apiserver.bounds import Bounds
 from apiserver.services.access.credentials import create_credential, create_user
+from apiserver.services.bounds import CallBounds
 from tests.data.conftest import ON_EACH, Data, make_data
 from tests.data.test_access import company
 from tests.harness import running_api
@@ -82,9 +83,8 @@ async def test_views_are_deleted_by_their_makers_and_admins(data_anywhere: Data)
     assert (await data.get("/views?project=*")).json() == []
 
 
-async def test_a_user_has_a_bounded_number_of_views(data_anywhere: Data, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(views, "MOST_SHORT", 2)
-    monkeypatch.setattr(views, "MOST_NAMED", 1)
+@pytest.mark.bounds(Bounds(calls=CallBounds(short_views=2, named_views=1)))
+async def test_a_user_has_a_bounded_number_of_views(data_anywhere: Data) -> None:
     data = data_anywhere
     made = [(await save(data, {"address": f"/projects/{n}"}))["id"] for n in range(3)]
     await data.error(f"/views/{made[0]}", expect=404)
@@ -96,8 +96,8 @@ async def test_a_user_has_a_bounded_number_of_views(data_anywhere: Data, monkeyp
     assert (await save(data, {**view, "name": "b"}, expect=400))["error"]["parameter"] == "name"
 
 
-async def test_short_addresses_have_a_bounded_size(data_anywhere: Data, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(views, "MOST_BYTES", 10_000)
+@pytest.mark.bounds(Bounds(calls=CallBounds(short_bytes=10_000)))
+async def test_short_addresses_have_a_bounded_size(data_anywhere: Data) -> None:
     data = data_anywhere
     made = [(await save(data, {"address": f"/projects/{n}?{'ä' * 2000}"}))["id"] for n in range(3)]
     await data.error(f"/views/{made[0]}", expect=404)
@@ -105,9 +105,8 @@ async def test_short_addresses_have_a_bounded_size(data_anywhere: Data, monkeypa
         await data.get(f"/views/{id}")
 
 
-@pytest.mark.own_api
-async def test_own_views_are_listed_first(data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(views, "MOST_LISTED", 2)
+@pytest.mark.bounds(Bounds(calls=CallBounds(listed_views=2)))
+async def test_own_views_are_listed_first(data: Data) -> None:
     _, other = await colleague(data)
     for name in ("a", "b"):
         await save(data, {"address": "/p", "name": name, "project": "*", "shared": True}, auth=other)
@@ -115,9 +114,8 @@ async def test_own_views_are_listed_first(data: Data, monkeypatch: pytest.Monkey
     assert [one["name"] for one in (await data.get("/views?project=*")).json()] == ["z", "a"]
 
 
-@pytest.mark.own_api
-async def test_a_list_of_views_counts_as_an_answer(data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(answers, "LARGEST", 100_000)
+@pytest.mark.bounds(Bounds(answers=AnswerBounds(largest=100_000)))
+async def test_a_list_of_views_counts_as_an_answer(data: Data) -> None:
     for n in range(20):
         await save(data, {"address": f"/projects?{'x' * 8000}", "name": f"{n}", "project": "*"})
     refused = await data.api.raw("GET", "/data/views?project=*")

@@ -28,7 +28,7 @@ def test_it_names_the_servers_and_ports_of_the_compose_file() -> None:
 @pytest.fixture
 def pair(tmp_path: Path) -> Iterator[list[Served]]:
     with ExitStack() as running:
-        options: dict[str, Any] = {"trusted_proxies": "127.0.0.1", "constants": CHEAP_PASSWORDS}
+        options: dict[str, Any] = {"trusted_proxies": "127.0.0.1", "bounds": CHEAP_PASSWORDS}
         yield [running.enter_context(served(tmp_path / name, **options)) for name in SERVERS]
 
 

@@ -182,11 +182,8 @@ async def test_two_calls_may_want_the_same(files: FileStore, documents: Document
     assert await documents.count("deleted_files", {}) == 2
 
 
-async def test_deleted_files_are_forgotten(
-    files: FileStore, documents: DocumentStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(deletions, "REMEMBERED", 0.0)
-    deleting = FileDeletions(files, documents)
+async def test_deleted_files_are_forgotten(files: FileStore, documents: DocumentStore) -> None:
+    deleting = FileDeletions(files, documents, remembered=0)
     await deleting.add(COMPANY, urls("/a"))
     deleting.deleting.start()
     await asyncio.wait_for(worked_off(documents, "deleted_files"), 30)
@@ -194,12 +191,9 @@ async def test_deleted_files_are_forgotten(
     assert not await deleting.covers(COMPANY, "/a")
 
 
-async def test_hosts_are_those_that_files_came_by(
-    files: FileStore, documents: DocumentStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_hosts_are_those_that_files_came_by(files: FileStore, documents: DocumentStore) -> None:
     await put(files, "/a", "/b")
-    deleting = FileDeletions(files, documents)
-    monkeypatch.setattr(deletions, "MOST_HOSTS", 4)
+    deleting = FileDeletions(files, documents, hosts=4)
     for host in ("files.example:8081", "files.example", "", "localhost:1", "too.many"):
         await deleting.note_host(COMPANY, host)
     assert await deleting.hosts(COMPANY) == {"files.example", "localhost", "127.0.0.1", "::1"}

@@ -16,7 +16,7 @@ import pytest
 from python_multipart.multipart import MultipartParser
 from starlette.types import Message, Scope
 
-from apiserver.files import server, uploads
+from apiserver.files import uploads
 from apiserver.files.server import FileServer
 from apiserver.rpc.body import Limits
 from apiserver.rpc.call import Identity
@@ -326,8 +326,9 @@ async def test_a_client_that_leaves_leaves_nothing(files: Files) -> None:
     assert not files.kept()
 
 
-async def test_an_upload_that_stalls_is_408_and_leaves_nothing(files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server, "LIMITS", Limits(stall_seconds=0.01))
+async def test_an_upload_that_stalls_is_408_and_leaves_nothing(files: Files) -> None:
+    limits = Limits(stall_seconds=0.01)
+    app = FileServer(files.store, files.authenticator, files.deletions, files.links, limits=limits)
     come: list[Message] = [{"type": "http.request", "body": b"some", "more_body": True}]
     sent: list[Message] = []
 
@@ -340,7 +341,7 @@ async def test_an_upload_that_stalls_is_408_and_leaves_nothing(files: Files, mon
         sent.append(message)
 
     headers = [(b"authorization", f"Bearer {files.token}".encode()), (b"content-length", b"1000")]
-    await files.app({"type": "http", "method": "PUT", "path": "/x", "headers": headers}, receive, send)
+    await app({"type": "http", "method": "PUT", "path": "/x", "headers": headers}, receive, send)
     assert sent[0]["status"] == 408
     assert (b"connection", b"close") in sent[0]["headers"]
     assert not files.kept()

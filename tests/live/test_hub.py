@@ -11,7 +11,7 @@ import pytest
 from apiserver.aggregation.scroll import InvalidScroll, Scrolls
 from apiserver.bounds import Bounds
 from apiserver.events.model import EventType, Owner
-from apiserver.live import follower, hub
+from apiserver.live import hub
 from apiserver.live.bounds import LiveBounds
 from apiserver.live.cursors import place_of, text_of
 from apiserver.live.follower import Closed, NothingToFollow, TooManyTasks

@@ -32,6 +32,8 @@ from typing import Any
 
 import numpy as np
 
+from apiserver.bounds import Bounds
+from apiserver.operating.retention.bounds import RetentionBounds
 from apiserver.retention_rules import RetentionRule
 from apiserver.sizes import counted
 from benchmarks.processes import anonymous_mb
@@ -135,11 +137,8 @@ class Soaked:
 def kept_short(data: Path, load: Load, **settings: Any) -> Iterator[Served]:
     """A server whose retention keeps two plots of each series of tasks in the project `short`."""
     rule = RetentionRule(("plots",), "2 iterations", project=_SHORT)
-    hour = {
-        "apiserver.operating.retention.schedule._HOUR": load.rest,
-        "apiserver.operating.retention.schedule._LOOK": 1.0,
-    }
-    with served(data, retention=(rule,), retention_every=1, constants=hour, **settings) as server:
+    bounds = Bounds(retention=RetentionBounds(hour_seconds=load.rest, look_seconds=1))
+    with served(data, retention=(rule,), retention_every=1, bounds=bounds, **settings) as server:
         yield server
 
 

@@ -12,7 +12,6 @@ import anyio
 import pytest
 from starlette.types import Message
 
-from apiserver.rpc import body as module
 from apiserver.rpc.body import Body, Drain, Limits
 from apiserver.rpc.disconnects import ClientDisconnected
 from apiserver.rpc.errors import ApiError
@@ -293,10 +292,9 @@ async def test_draining_ends_when_the_client_leaves() -> None:
     assert body.complete
 
 
-async def test_draining_has_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "KNOWN_DRAIN", Drain(10 * KIB, 10))
+async def test_draining_has_a_bound() -> None:
     wire = Wire(endless(KIB))
-    body = known(Body(wire.receive, {}, Limits(), InFlight(2**30)))
+    body = known(Body(wire.receive, {}, Limits(known_drain=Drain(10 * KIB, 10)), InFlight(2**30)))
     await body.drain()
     assert (body.complete, wire.received) == (False, 10)
 
@@ -350,8 +348,8 @@ async def test_what_a_stranger_sends_is_drained_up_to_16_mib() -> None:
     assert (body.complete, wire.received) == (False, 256)
 
 
-async def test_few_strangers_are_drained_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "STRANGERS_DRAIN", Drain(16 * KIB, 10, at_once=1))
+async def test_few_strangers_are_drained_at_once() -> None:
+    limits = Limits(strangers_drain=Drain(16 * KIB, 10, at_once=1))
     first, turn = Wire(endless(KIB)), asyncio.Event()
 
     async def slow() -> Message:
@@ -359,14 +357,14 @@ async def test_few_strangers_are_drained_at_once(monkeypatch: pytest.MonkeyPatch
         return await first.receive()
 
     async with asyncio.TaskGroup() as tasks:
-        drained = tasks.create_task(Body(slow, {}, Limits(), InFlight(1)).drain())
+        drained = tasks.create_task(Body(slow, {}, limits, InFlight(1)).drain())
         await asyncio.sleep(0)
         second = Wire(endless(KIB))
-        await Body(second.receive, {}, Limits(), InFlight(1)).drain()
+        await Body(second.receive, {}, limits, InFlight(1)).drain()
         turn.set()
     assert (drained.done(), first.received, second.received) == (True, 16, 0)
     third = Wire(endless(KIB))
-    await Body(third.receive, {}, Limits(), InFlight(1)).drain()
+    await Body(third.receive, {}, limits, InFlight(1)).drain()
     assert third.received == 16
 
 

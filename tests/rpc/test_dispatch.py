@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from starlette.middleware.cors import CORSMiddleware
 from starlette.types import Message
 
-from apiserver.rpc import dispatch
 from apiserver.rpc.body import Limits
 from apiserver.rpc.dispatch import Dispatcher
 from apiserver.rpc.registry import Registry
@@ -67,10 +66,9 @@ async def test_the_version_decides_who_answers(tmp_path: Path, path: str, reques
 
 
 async def test_a_path_leads_to_the_same_however_many_are_asked_for(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
-    monkeypatch.setattr(dispatch, "_MOST_PATHS", 2)
-    dispatcher = demo(tmp_path)
+    dispatcher = demo(tmp_path, paths=2)
     expected = {"2.8": "1.0", "2.9": "2.9", "2.10": "2.9"}
     async with client(dispatcher) as api:
         for requested in [*expected, *expected, "2.10", "2.9"]:

@@ -8,7 +8,6 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcon
 
 import pytest
 
-from apiserver.rpc import reads_at_once
 from apiserver.rpc.disconnects import ClientDisconnected, while_connected
 from apiserver.rpc.reads_at_once import AT_ONCE, ReadsAtOnce
 
@@ -49,9 +48,8 @@ async def busy(reads: ReadsAtOnce, user: str) -> AsyncIterator[Callable[[], None
             end.set()
 
 
-async def test_a_call_waits_until_another_of_its_user_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reads_at_once, "LONGEST", 60)
-    reads = ReadsAtOnce()
+async def test_a_call_waits_until_another_of_its_user_ends() -> None:
+    reads = ReadsAtOnce(longest=60)
     async with busy(reads, "many") as end_one:
         waiting = asyncio.create_task(handle(reads, "many", stays))
         await asyncio.sleep(0)
@@ -71,9 +69,8 @@ async def test_a_call_that_waits_ends_with_its_client() -> None:
         await handle(reads, "many", stays)
 
 
-async def test_a_call_does_not_wait_for_those_that_take_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reads_at_once, "LONGEST", 0.01)
-    reads = ReadsAtOnce()
+async def test_a_call_does_not_wait_for_those_that_take_long() -> None:
+    reads = ReadsAtOnce(longest=0.01)
     async with busy(reads, "many"):
         await handle(reads, "many", stays)
     async with busy(reads, "many"):  # as many turns are left as before

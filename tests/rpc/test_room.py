@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 
 from apiserver import answers
+from apiserver.answers import AnswerBounds
+from apiserver.rpc.admission import Admission
 from apiserver.rpc.call import Call, Streamed
 from tests.rpc.apps import client, meta, single
 
@@ -114,13 +116,13 @@ async def test_who_waits_for_room_holds_nothing(tmp_path: Path) -> None:
             assert response.status_code == 200
 
 
-async def test_who_finds_no_room_for_long_is_to_come_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(answers, "PATIENCE", 0.01)
+async def test_who_finds_no_room_for_long_is_to_come_back(tmp_path: Path) -> None:
+    admission = Admission(bounds=AnswerBounds(patience_seconds=0.01))
     first_is_read, first_may_end = asyncio.Event(), asyncio.Event()
 
     handler = reads_all(first_is_read, first_may_end)
 
-    async with client(single(tmp_path, handler, reads=True)) as api:
+    async with client(single(tmp_path, handler, reads=True, admission=admission)) as api:
         first = asyncio.create_task(api.post("/one.call", json={}))
         await first_is_read.wait()
         refused = await api.post("/one.call", json={})

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from apiserver import answers
+from apiserver.answers import AnswerBounds
+from apiserver.bounds import Bounds
 from tests.harness import Api
 
 pytestmark = pytest.mark.anyio
 
 
-@pytest.fixture
-def small_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(answers, "LARGEST", 10**6)
+small_bound = pytest.mark.bounds(Bounds(answers=AnswerBounds(largest=10**6)))
 
 
 async def tasks(api: Api, count: int, comment: str) -> list[str]:
@@ -23,7 +22,7 @@ async def tasks(api: Api, count: int, comment: str) -> list[str]:
     return made
 
 
-@pytest.mark.usefixtures("small_bound")
+@small_bound
 async def test_only_what_is_asked_for_counts(api: Api) -> None:
     ids = await tasks(api, 20, "x" * 10**5)
     found = await api.call("tasks.get_all", {"only_fields": ["id", "name"]})
@@ -33,7 +32,7 @@ async def test_only_what_is_asked_for_counts(api: Api) -> None:
     assert len((await api.call("tasks.get_all", {"page": 0, "page_size": 2}))["tasks"]) == 2
 
 
-@pytest.mark.usefixtures("small_bound")
+@small_bound
 @pytest.mark.parametrize("endpoint", ["tasks.get_all", "tasks.get_all_ex"])
 async def test_a_scroll_stays_where_it_was_when_its_page_is_too_large(api: Api, endpoint: str) -> None:
     await tasks(api, 20, "x" * 10**5)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
 from apiserver.services import scrolls
+from apiserver.services.expiring_ids import oldest_id
 from apiserver.stores.documents.base import DocumentStoreBusy
 from tests.harness import Api
 
@@ -62,13 +64,16 @@ async def test_so_does_one_of_another_query(api: Api) -> None:
 
 
 @pytest.mark.own_api
-async def test_so_does_one_that_is_too_old(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_so_does_one_that_is_too_old(api: Api) -> None:
     await make(api, 3)
-    monkeypatch.setattr(scrolls, "KEPT_SECONDS", -1)
     scroll, first = await page(api)
-    await page(api)
-    other, found = await page(api, scroll)
-    assert other != scroll
+    documents, old = api.backend.documents, f"{oldest_id(scrolls.KEPT_SECONDS + 1)}{uuid4().hex}"
+    [kept] = await documents.find(scrolls.SCROLLS, {"id": scroll})
+    await documents.insert(scrolls.SCROLLS, [{**kept, "id": old}])
+    assert await page(api, old) == (old, ["2"])
+    await page(api)  # as a new one begins
+    other, found = await page(api, old)
+    assert other != old
     assert found == first == ["0", "1"]
 
 

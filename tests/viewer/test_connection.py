@@ -10,6 +10,8 @@ import httpx
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from apiserver.bounds import Bounds
+from apiserver.live.bounds import LiveBounds
 from apiserver.rpc.auth import TOKEN_COOKIE
 from tests.harness import Served, bearer, served
 from tests.longer import beyond
@@ -40,7 +42,7 @@ def away(server: Served, faults: Faults) -> Iterator[None]:
 def talkative(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Served, Lab]]:
     """A server whose streams say every half second, and not every 15 s, that they go on, and look whether they may."""
     folder = tmp_path_factory.mktemp("talkative")
-    with served(folder / "data", constants={"apiserver.live.hub.TURN": 0.5}) as server:
+    with served(folder / "data", bounds=Bounds(live=LiveBounds(turn_seconds=0.5))) as server:
         yield server, fill(server)
 
 

@@ -15,16 +15,16 @@ from apiserver.data.tables import Batch, Table
 from apiserver.rpc.errors import unavailable
 
 #: Bytes that must stay free on the disk.
-_FREE = 2**30
+FREE = 2**30
 #: Rows of a row group.
 _GROUP = 2**17
 
 
-async def write_parquet(path: Path, table: Table, group: int = _GROUP) -> None:
+async def write_parquet(path: Path, table: Table, group: int = _GROUP, *, free: int = FREE) -> None:
     """Write the table in a thread, which asks the event loop for each batch. ImportError without the extra.
 
-    `group`: rows of a row group, which are in memory together. 503 if the disk is too full, or does not take the file;
-    an error of reading the table comes as it is.
+    `group`: rows of a row group, which are in memory together. 503 if the disk has fewer than `free` bytes, or does not
+    take the file; an error of reading the table comes as it is.
     """
     from apiserver.data.formats.arrow import write_parquet_file
 
@@ -35,7 +35,7 @@ async def write_parquet(path: Path, table: Table, group: int = _GROUP) -> None:
     def batches() -> Iterator[Batch]:
         while not stopped.is_set():
             try:
-                _check_room(path)
+                _check_room(path, free)
                 batch = asyncio.run_coroutine_threadsafe(_next(table.batches), loop).result()
             except BaseException as error:
                 failures.append(error)  # Rust would make another error of it
@@ -61,8 +61,8 @@ async def write_parquet(path: Path, table: Table, group: int = _GROUP) -> None:
     answers.made(0)
 
 
-async def write_pieces(path: Path, pieces: AsyncGenerator[bytes, None]) -> None:
-    """Write a file piece by piece. 503 if the disk is too full, or does not take the file.
+async def write_pieces(path: Path, pieces: AsyncGenerator[bytes, None], *, free: int = FREE) -> None:
+    """Write a file piece by piece. 503 if the disk has fewer than `free` bytes, or does not take the file.
 
     An error of making the pieces comes as it is.
     """
@@ -73,7 +73,7 @@ async def write_pieces(path: Path, pieces: AsyncGenerator[bytes, None]) -> None:
             async for piece in pieces:
                 with _taken_by_disk():
                     await asyncio.to_thread(_write, file, piece)
-                _check_room(path)
+                _check_room(path, free)
 
 
 def _write(file: FileIO, piece: bytes) -> None:
@@ -82,10 +82,10 @@ def _write(file: FileIO, piece: bytes) -> None:
         rest = rest[file.write(rest) :]
 
 
-def _check_room(path: Path) -> None:
+def _check_room(path: Path, least: int) -> None:
     with _taken_by_disk():
         free = shutil.disk_usage(path.parent).free
-    if free < _FREE:
+    if free < least:
         raise unavailable("There is too little room on the server's disk to make the file", retry_after=60)
 
 

@@ -24,7 +24,7 @@ from apiserver.stores.syncing import sync_folder
 FULL = 16 * 2**20
 _ENDING = ".ndjson"
 #: Bytes that are read at a time from the end of a file.
-_PIECE = 64 * 2**10
+PIECE = 64 * 2**10
 
 
 def files_of(folder: Path) -> list[Path]:
@@ -140,12 +140,12 @@ def end_of(found: Sequence[Path]) -> _End:
     return _End(found[-1], _size(found[-1]), number or torn, last or NOTHING)
 
 
-def lines_backwards(path: Path) -> Iterator[bytes]:
-    """The lines of a file without their ends, the last one first."""
+def lines_backwards(path: Path, piece_bytes: int = PIECE) -> Iterator[bytes]:
+    """The lines of a file without their ends, the last one first; so many bytes are read at a time."""
     with open(path, "rb") as file:
         start, rest, is_last = file.seek(0, os.SEEK_END), b"", True
         while start:
-            size = min(_PIECE, start)
+            size = min(piece_bytes, start)
             start -= size
             file.seek(start)
             piece = file.read(size) + rest

@@ -30,15 +30,25 @@ from apiserver.settings import Settings
 
 log = logging.getLogger(__name__)
 
-#: Most lines that wait.
-MOST_WAITING = 10_000
-#: Seconds within which what happens again is counted.
-_COUNTED_SECONDS = 60.0
-#: Most different things that are counted at a time: of known callers, and of strangers.
-_MOST_COUNTED, _MOST_OF_STRANGERS = 1000, 50
-#: Lines that are written at once, and seconds after which a failed write is tried again.
-_AT_ONCE, _AGAIN = 1000, 1.0
+#: Lines that are written at once.
+_AT_ONCE = 1000
 _PATIENCE = 10
+
+
+@dataclass(frozen=True, slots=True)
+class AuditBounds:
+    """Limits of the log of one process. Times are in seconds."""
+
+    waiting: int = 10_000
+    """Most lines that wait."""
+    counted_seconds: float = 60
+    """Within this time, what happens again is counted."""
+    counted: int = 1000
+    """Most different things of known callers that are counted at a time."""
+    counted_of_strangers: int = 50
+    """The same of strangers."""
+    again_seconds: float = 1
+    """After this, a failed write is tried again."""
 
 
 @dataclass(slots=True)
@@ -53,8 +63,9 @@ class _Count:
 class AuditLog:
     """The log of one process. `open` starts it; until then, and without a place to write to, nothing is taken."""
 
-    def __init__(self, settings: Settings, folder: Path) -> None:
+    def __init__(self, settings: Settings, folder: Path, bounds: AuditBounds | None = None) -> None:
         """`folder`: where the files are."""
+        self._bounds = bounds or AuditBounds()
         sync = settings.durability == "fsync"
         files = AuditFiles(folder, sync=sync, most_bytes=settings.audit_bytes)
         self._write = {"file": files.append, "stdout": _Printed().append}.get(settings.audit)
@@ -108,7 +119,10 @@ class AuditLog:
         """Take an entry of what may happen often; `key` says what is the same."""
         if self._thread is None:
             return
-        counts, most = (self._of_strangers, _MOST_OF_STRANGERS) if by_stranger else (self._counts, _MOST_COUNTED)
+        bounds = self._bounds
+        counts, most = self._counts, bounds.counted
+        if by_stranger:
+            counts, most = self._of_strangers, bounds.counted_of_strangers
         with self._changed:
             if key not in counts and len(counts) >= most:
                 if not by_stranger:
@@ -117,13 +131,13 @@ class AuditLog:
                 key, entry = None, Entry("audit.others", entry.code)  # too many different things to tell apart
             known = counts.get(key)
             if known is None:
-                counts[key] = _Count(entry, time.monotonic() + _COUNTED_SECONDS)
+                counts[key] = _Count(entry, time.monotonic() + bounds.counted_seconds)
                 self._take(entry)
             else:
                 known.times += 1
 
     def _take(self, entry: Entry) -> None:
-        if len(self._waiting) >= MOST_WAITING:
+        if len(self._waiting) >= self._bounds.waiting:
             self.lost += 1
             self._lost_since += 1
             return
@@ -135,7 +149,7 @@ class AuditLog:
         while True:
             with self._changed:
                 if not self._waiting and not self._is_closed:
-                    self._changed.wait(_AGAIN if self._counts or self._of_strangers else None)
+                    self._changed.wait(self._bounds.again_seconds if self._counts or self._of_strangers else None)
                 self._tell_counts()
                 entries = [self._waiting[n] for n in range(min(_AT_ONCE, len(self._waiting)))]
                 lost = self._lost_since
@@ -152,7 +166,7 @@ class AuditLog:
                 has_failed = True
                 if self._is_closed:
                     return
-                time.sleep(_AGAIN)
+                time.sleep(self._bounds.again_seconds)
                 continue
             has_failed = False
             with self._changed:

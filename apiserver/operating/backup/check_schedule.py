@@ -11,8 +11,8 @@ from apiserver.data_folder import DataFolder
 from apiserver.metrics.gauges import Gauges
 from apiserver.operating.backup import checking, command, rereading
 from apiserver.operating.backup.attempts import FAILURES, Attempts
+from apiserver.operating.backup.bounds import BackupBounds
 from apiserver.operating.backup.rereading import State
-from apiserver.operating.backup.schedule import LOOK
 from apiserver.operating.backup.storage import BackupError, storage
 from apiserver.operating.escaping import shown
 from apiserver.repeating import Repeating
@@ -29,13 +29,14 @@ log = logging.getLogger(__name__)
 class ScheduledChecks:
     """Reads what lies at the destination when that was last done `backup_check_every` hours ago, also over restarts."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, bounds: BackupBounds | None = None) -> None:
         self._settings = settings
+        self._bounds = bounds = bounds or BackupBounds()
         self._every = settings.backup_check_every * 3600.0
         self._begun = time.time()
         self._attempts = Attempts()
         self._state = State("")
-        self.job = Repeating("a check of backups", self._check_if_due, LOOK, expected=FAILURES)
+        self.job = Repeating("a check of backups", self.check_if_due, bounds.look_seconds, expected=FAILURES)
 
     @property
     def state(self) -> str:
@@ -66,7 +67,8 @@ class ScheduledChecks:
         """When all was last read, in epoch seconds; 0: never."""
         return (epoch_millis(self._state.ended) or 0) / 1000 if self._state.ended else 0
 
-    async def _check_if_due(self) -> None:
+    async def check_if_due(self) -> None:
+        """Read all that lies there if that is due; BackupError."""
         self._state = await asyncio.to_thread(self._look)  # a backup may have mended something
         is_due = bool(self._state.place) or not 0 <= time.time() - self.ended() < self._every
         if not is_due or not self._attempts.may_begin:
@@ -75,7 +77,7 @@ class ScheduledChecks:
             if not is_mine:
                 return
             before = self._state.ended
-            ended = await command.run(self._settings, "--check", "--gently")
+            ended = await command.run(self._settings, "--check", "--gently", ending=self._bounds.ending_seconds)
             self._state = await asyncio.to_thread(self._look)
             if self._state.ended == before:
                 raise BackupError(ended.why, ended.told)

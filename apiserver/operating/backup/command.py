@@ -21,8 +21,6 @@ _PASSED = (
     *("backup_key", "backup_check_every", "backup_work"),
     *("events", "events_password", "events_api_key", "documents", "documents_password"),
 )
-#: Seconds that a process may take to end once it is killed.
-_ENDING = 10.0
 
 
 class Ended(NamedTuple):
@@ -45,8 +43,11 @@ def turn(settings: Settings, what: str) -> AbstractContextManager[bool]:
     return lock_if_free(settings.data / f".{what}.lock")
 
 
-async def run(settings: Settings, *flags: str) -> Ended:
-    """Run the command on the folders and engines of the settings. OSError: no process can be started."""
+async def run(settings: Settings, *flags: str, ending: float) -> Ended:
+    """Run the command on the folders and engines of the settings. OSError: no process can be started.
+
+    `ending`: seconds to wait for the process if the server stops, which kills it.
+    """
     options = ["--data", str(settings.data), "--tell"]
     variables = {name.upper(): str(getattr(settings, name)) for name in _PASSED}
     process = await asyncio.create_subprocess_exec(
@@ -61,7 +62,7 @@ async def run(settings: Settings, *flags: str) -> Ended:
     except BaseException:  # the server stops; the next start goes on
         process.kill()
         with suppress(TimeoutError):  # a destination that hangs may hold the process
-            await asyncio.wait_for(process.wait(), _ENDING)
+            await asyncio.wait_for(process.wait(), ending)
         raise
     # Lines about the work come first, then the error. A process that was killed says no error.
     lines = errors.decode(errors="replace").splitlines() if process.returncode == 1 else []

@@ -19,6 +19,7 @@ from apiserver import __version__, formats
 from apiserver.data_folder import DataFolder, DataFolderError
 from apiserver.operating.backup import manifest as manifests
 from apiserver.operating.backup import pieces
+from apiserver.operating.backup.bounds import BackupBounds
 from apiserver.operating.backup.known import Known
 from apiserver.operating.backup.manifest import Extent, File, Manifest, Named, PieceUsed
 from apiserver.operating.backup.moment import Found, Moment, find_files
@@ -35,11 +36,19 @@ _READ = 2**20
 _MANY_PIECES = 100_000
 
 
-def make(settings: Settings, storage: Storage, progress: Progress, *, work: Path | None = None) -> Named:
+def make(
+    settings: Settings,
+    storage: Storage,
+    progress: Progress,
+    *,
+    work: Path | None = None,
+    bounds: BackupBounds | None = None,
+) -> Named:
     """Make a backup of the data folder, and of what is in engines; BackupError if that does not work.
 
     work: where what is in engines is copied to before, if not into the data folder.
     """
+    bounds = bounds or BackupBounds()
     folder = DataFolder(settings.data)
     require_elsewhere(storage.address, folder.root)
     started = time.monotonic()
@@ -55,8 +64,9 @@ def make(settings: Settings, storage: Storage, progress: Progress, *, work: Path
             moment.begin()
             made = manifests.moment()
             found = find_files(folder, there.has, progress.say)
-            manifests.require_room(sum(manifests.bytes_of(there.expected(one)) for one in found))
-            writer = _Writer(storage, there, progress)
+            expected = sum(manifests.bytes_of(there.expected(one)) for one in found)
+            manifests.require_room(expected, bounds.manifest_bytes)
+            writer = _Writer(storage, there, progress, bounds.piece_bytes)
             counts = moment.counts()
             kept = [
                 writer.keep(part.path, part.read, part.size, small=part.changes_in_place) for part in moment.parts()
@@ -177,6 +187,7 @@ class _Writer:
     storage: Storage
     there: _There
     progress: Progress
+    piece_bytes: int
     written: int = 0
     """Bytes of all new pieces."""
     _mine: dict[bytes, tuple[int, int]] = field(default_factory=dict)
@@ -230,7 +241,7 @@ class _Writer:
         """Where a new block will be. If it is `shared`, it is written once, however often it comes."""
         if shared and (place := self._mine.get(digest)):
             return place
-        if self._size >= pieces.PIECE_BYTES or len(self._blocks) == pieces.PIECE_BLOCKS:
+        if self._size >= self.piece_bytes or len(self._blocks) == pieces.PIECE_BLOCKS:
             self.flush()
         place = (len(self.there.pieces), len(self._blocks))
         self._blocks.append(block)

@@ -178,10 +178,10 @@ def write(storage: Storage, manifest: Manifest) -> Named:
     return Named(name, id, manifest, is_signed=bool(storage.key))
 
 
-def require_room(size: int) -> None:
-    """BackupError if files take so many bytes in a manifest that it cannot have them."""
-    if size > LARGEST:
-        said = f"there are too many files: the list of them has {size:,} bytes, not {LARGEST:,}"
+def require_room(size: int, largest: int = LARGEST) -> None:
+    """BackupError if files take more bytes in a manifest than it may have."""
+    if size > largest:
+        said = f"there are too many files: the list of them has {size:,} bytes, not {largest:,}"
         raise BackupError(said, said)
 
 
@@ -190,9 +190,9 @@ def bytes_of(file: File) -> int:
     return len(msgspec.json.encode(file)) + 1
 
 
-def read(storage: Storage, name: str) -> Named:
-    """The manifest of this name; BackupError says what is wrong with it."""
-    content = _content(storage, name)
+def read(storage: Storage, name: str, largest: int = LARGEST) -> Named:
+    """The manifest of this name; BackupError says what is wrong with it, such as that it is larger than it may be."""
+    content = _content(storage, name, largest)
     try:
         head = _head.decode(content)
         if head.format != FORMAT:
@@ -210,23 +210,23 @@ def read(storage: Storage, name: str) -> Named:
 
 def check(storage: Storage, name: str) -> None:
     """BackupError if a manifest does not fit its name, or is not signed though there is a key. It is not decoded."""
-    _checked(storage, name, 0)
+    _checked(storage, name, 0, LARGEST)
 
 
-def _content(storage: Storage, name: str) -> bytearray:
+def _content(storage: Storage, name: str, largest: int) -> bytearray:
     """The content of a manifest that `check` does not refuse.
 
     A large one is read twice, so that one that is refused never takes much memory, whoever wrote it.
     """
-    content, size = _checked(storage, name, _SMALL)
+    content, size = _checked(storage, name, _SMALL, largest)
     if size > _SMALL:
         if not storage.key:
             _require_memory(name, size)
-        content, _ = _checked(storage, name, size)
+        content, _ = _checked(storage, name, size, largest)
     return content
 
 
-def _checked(storage: Storage, name: str, most: int) -> tuple[bytearray, int]:
+def _checked(storage: Storage, name: str, most: int, largest: int) -> tuple[bytearray, int]:
     """A manifest that fits its name and the key, and its size; the content is empty if it has more than `most` bytes.
 
     It is read piece by piece. BackupError says what is wrong.
@@ -236,8 +236,8 @@ def _checked(storage: Storage, name: str, most: int) -> tuple[bytearray, int]:
     digest, signature = hashlib.sha256(), _signature(storage.key, id)
     for piece in storage.stream(name):
         size += len(piece)
-        if size > LARGEST:
-            raise BackupError(f"{name} is refused: it is larger than {LARGEST:,} bytes, the most a manifest may have")
+        if size > largest:
+            raise BackupError(f"{name} is refused: it is larger than {largest:,} bytes, the most a manifest may have")
         digest.update(piece)
         if storage.key:
             end += piece

@@ -14,16 +14,18 @@ from apiserver.sizes import shown_bytes
 #: The share of the time that a backup works while others may need the processor and the disk.
 GENTLY = 0.2
 _BAR = 30
+#: Seconds until the bar is drawn again.
 _SECONDS = 0.2
 
 
 class Progress:
     """How far a step is. With a `share` below 1, it works only for that share of the time, and sleeps in the rest."""
 
-    def __init__(self, out: TextIO | None = None, *, share: float = 1.0) -> None:
+    def __init__(self, out: TextIO | None = None, *, share: float = 1.0, redraw_seconds: float = _SECONDS) -> None:
         self._out = out or sys.stderr
         self._is_terminal = self._out.isatty()
         self._rest = 1 / share - 1
+        self._redraw_seconds = redraw_seconds
         self._rate = math.inf
         self._working_since = time.monotonic()
         self._shown_at = 0.0
@@ -44,7 +46,7 @@ class Progress:
     def advance(self, bytes: int) -> None:
         """So many bytes more are done; rest a little."""
         self._done += bytes
-        if self._open and time.monotonic() - self._shown_at >= _SECONDS:
+        if self._open and time.monotonic() - self._shown_at >= self._redraw_seconds:
             self._show()
         worked = time.monotonic() - self._working_since
         if (pause := max(worked * self._rest, bytes / self._rate - worked)) > 0:

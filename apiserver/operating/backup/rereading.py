@@ -32,7 +32,7 @@ from apiserver.times import utc_now
 #: Bytes a second that are read at least, if time allows it: a terabyte takes 36 hours.
 SLOWLY = 8e6
 #: Seconds between two writes of the file.
-_NOTED_EVERY = 30.0
+NOTED_EVERY = 30.0
 #: So many suspects are remembered, and so many lines of what is wrong. The rest is found the next time.
 _MOST = 1000
 
@@ -62,7 +62,9 @@ def read_state(data: DataFolder, destination: str) -> State:
     return state if state.destination == destination else State(destination)
 
 
-def read_on(storage: Storage, data: DataFolder, hours: float, progress: Progress) -> State:
+def read_on(
+    storage: Storage, data: DataFolder, hours: float, progress: Progress, noted_every: float = NOTED_EVERY
+) -> State:
     """Go on to read all pieces, in half of these hours or sooner; what is wrong is in the state that is returned."""
     state = read_state(data, storage.address)
     if state != State(storage.address):
@@ -77,7 +79,7 @@ def read_on(storage: Storage, data: DataFolder, hours: float, progress: Progress
         if not _is_well(storage, sha256, progress) and sha256 not in state.suspects and len(state.suspects) < _MOST:
             state.suspects.append(sha256)
         state.place, state.pieces = sha256, state.pieces + 1
-        if time.monotonic() - noted >= _NOTED_EVERY:
+        if time.monotonic() - noted >= noted_every:
             _write(data, state)
             noted = time.monotonic()
     progress.end()

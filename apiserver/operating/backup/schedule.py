@@ -10,13 +10,11 @@ from datetime import UTC, datetime
 from apiserver.metrics.gauges import Gauges
 from apiserver.operating.backup import command, manifest
 from apiserver.operating.backup.attempts import FAILURES, Attempts
+from apiserver.operating.backup.bounds import BackupBounds
 from apiserver.operating.backup.storage import BackupError, storage
 from apiserver.operating.escaping import shown
 from apiserver.repeating import Repeating
 from apiserver.settings import Settings
-
-#: Seconds between two looks at the clock.
-LOOK = 30.0
 
 log = logging.getLogger(__name__)
 
@@ -24,8 +22,9 @@ log = logging.getLogger(__name__)
 class ScheduledBackups:
     """Makes a backup whenever the newest one is `backup_every` hours old, also over restarts."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, bounds: BackupBounds | None = None) -> None:
         self._settings = settings
+        self._bounds = bounds = bounds or BackupBounds()
         self._every = settings.backup_every * 3600.0
         self._begun = time.time()
         self._attempts = Attempts()
@@ -33,7 +32,7 @@ class ScheduledBackups:
         """The moment of the newest backup that the last look found, in seconds since 1970."""
         self._looks = True
         """Whether to look before the next backup."""
-        self.job = Repeating("a backup", self._make_if_due, LOOK, expected=FAILURES)
+        self.job = Repeating("a backup", self.make_if_due, bounds.look_seconds, expected=FAILURES)
 
     @property
     def newest(self) -> float | None:
@@ -61,7 +60,8 @@ class ScheduledBackups:
             "backup_well": ("0 if a backup failed or is late.", lambda: float(self.state == "ok")),
         }
 
-    async def _make_if_due(self) -> None:
+    async def make_if_due(self) -> None:
+        """Make a backup if one is due; BackupError."""
         if not self._attempts.may_begin or not (self._looks or self._is_due()):
             return
         with self._attempts.attempt(), command.turn(self._settings, "backup") as is_mine:
@@ -70,7 +70,7 @@ class ScheduledBackups:
             self._looks = True  # again if this fails: a backup may be there, though its process ended badly
             self._newest = await asyncio.to_thread(self._look)  # somebody may have made one
             if self._is_due():
-                await self._make()
+                await self.make()
                 self._newest = await asyncio.to_thread(self._look)
             self._looks = False
 
@@ -94,13 +94,15 @@ class ScheduledBackups:
                 log.warning("a backup does not count: %s", error)
         return None
 
-    async def _make(self) -> None:
+    async def make(self) -> None:
         """Make a backup, and log what is said of it; BackupError if none was made.
 
         If a backup was made and older ones could not be deleted, that is logged, and nothing failed: as long as there
         is a new backup, the server need not make another one soon.
         """
-        ended = await command.run(self._settings, "--keep", str(self._settings.backup_keep))
+        ended = await command.run(
+            self._settings, "--keep", str(self._settings.backup_keep), ending=self._bounds.ending_seconds
+        )
         if ended.is_well:
             log.info("a backup was made: %s", ended.said)
         elif not ended.said:  # it says nothing until the backup is there

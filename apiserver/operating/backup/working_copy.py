@@ -132,7 +132,7 @@ def _copy(settings: Settings, copied: Settings, progress: Progress) -> None:
     progress.step("copying what is in the engines")
     root = copied.data
     try:
-        place = asyncio.run(_while_there_is_room(root, _copied(settings, copied, progress.say)))
+        place = asyncio.run(_while_there_is_room(root, copy_stores(settings, copied, progress.say)))
         os.sync()
         write_private(root / _PLACE, json.dumps(place))
     except (CopyError, EventStoreError, DocumentStoreError) as error:
@@ -158,7 +158,7 @@ async def _while_there_is_room(root: Path, copied: Coroutine[Any, Any, Cursor]) 
     return copying.result()
 
 
-async def _copied(settings: Settings, copied: Settings, say: Say) -> Cursor:
+async def copy_stores(settings: Settings, copied: Settings, say: Say) -> Cursor:
     """Copy documents, and then events, to the stores of other settings; returns the place of the copy."""
     seen = replace(settings, migrate_at_start=False)
     engine = event_engine(seen)

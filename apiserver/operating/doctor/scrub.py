@@ -27,14 +27,25 @@ from apiserver.times import epoch_millis, utc_now
 logger = logging.getLogger(__name__)
 
 _DAY = 86400.0
-#: Seconds between two steps at least, and at most; and after an error.
-_LEAST, _MOST, _AFTER_ERROR = 0.05, 60.0, 600.0
-#: Requests in a second from which the server is busy, and seconds that a step waits at most until it is not.
-_BUSY, _PATIENCE = 20, 60
+#: Seconds after an error.
+_AFTER_ERROR = 600.0
+#: Requests in a second from which the server is busy.
+_BUSY = 20
 #: Steps between two writes of the file.
 _STEPS_A_WRITE = 20
 #: Findings that are remembered.
 _MOST_FINDINGS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class ScrubBounds:
+    """How long a store is left alone between two steps, in seconds."""
+
+    least: float = 0.05
+    most: float = 60
+    busy: int = 60
+    """How long a step waits at most until the server is not busy."""
+
 
 #: Checks what lies behind a place, in a thread.
 Step = Callable[[str], Scrubbed]
@@ -63,9 +74,12 @@ class State:
 class Scrub:
     """Reads a store once in `days`. `requests` says how many requests there were so far."""
 
-    def __init__(self, step: Step, path: Path, *, days: float, requests: Callable[[], int]) -> None:
+    def __init__(
+        self, step: Step, path: Path, *, days: float, requests: Callable[[], int], bounds: ScrubBounds | None = None
+    ) -> None:
         self._step = step
         self._path = path
+        self._bounds = bounds or ScrubBounds()
         self._seconds = days * _DAY
         self._requests = requests
         self._task: asyncio.Task[None] | None = None
@@ -136,7 +150,7 @@ class Scrub:
         if not found.place:
             self._end()
         took = time.monotonic() - begun
-        return min(max(self._seconds * found.share - took, _LEAST, took), _MOST)
+        return min(max(self._seconds * found.share - took, self._bounds.least, took), self._bounds.most)
 
     def _end(self) -> None:
         state, now = self.state, time.monotonic()
@@ -147,7 +161,7 @@ class Scrub:
         self.state = State(ended=utc_now(), before=state.findings)
 
     async def _until_idle(self) -> None:
-        for _ in range(_PATIENCE):
+        for _ in range(self._bounds.busy):
             before = self._requests()
             await asyncio.sleep(1)
             if self._requests() - before < _BUSY:

@@ -80,7 +80,7 @@ class Archive:
             await write_parquet(part, Table(COLUMNS[type], new(), about), _rows_together(type))
             if not written:
                 return None
-            await asyncio.to_thread(_keep, part, path)
+            await asyncio.to_thread(keep, part, path)
         finally:
             await asyncio.to_thread(part.unlink, missing_ok=True)
         return path
@@ -99,14 +99,14 @@ class Archive:
         """
         async with aclosing(stored):
             if path is not None:
-                await asyncio.to_thread(_rename_each, [path])
+                await asyncio.to_thread(rename_each, [path])
             if not (left := await asyncio.to_thread(self.left, owner, type)):
                 return
             known = await asyncio.to_thread(_known_rows, left, type)
             async for batch in stored:
                 if (await asyncio.to_thread(_without, batch, type, known)).rows < batch.rows:
                     return
-            await asyncio.to_thread(_rename_each, left)
+            await asyncio.to_thread(rename_each, left)
 
     def _of(self, owner: Owner) -> Path:
         return self._folder / _name(owner.company) / _name(owner.id)
@@ -137,7 +137,7 @@ def _make_folder(folder: Path) -> None:
         sync_folder(folder.parent)
 
 
-def _keep(part: Path, path: Path) -> None:
+def keep(part: Path, path: Path) -> None:
     """Give a file its name once it is durable."""
     descriptor = os.open(part, os.O_RDWR | os.O_CLOEXEC)
     try:
@@ -148,7 +148,7 @@ def _keep(part: Path, path: Path) -> None:
     sync_folder(path.parent)
 
 
-def _rename_each(paths: Sequence[Path]) -> None:
+def rename_each(paths: Sequence[Path]) -> None:
     for path in paths:
         path.rename(path.with_name(path.name.removesuffix(_GOING) + _DONE))
     sync_folder(paths[0].parent)

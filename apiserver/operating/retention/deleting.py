@@ -17,6 +17,7 @@ from apiserver.files.deletions import FileDeletions
 from apiserver.operating.audit.entries import Entry
 from apiserver.operating.retention import turns
 from apiserver.operating.retention.archive import Archive
+from apiserver.operating.retention.bounds import RetentionBounds
 from apiserver.operating.retention.checks import check_archive
 from apiserver.operating.retention.run import Gone, RetentionError, Run
 from apiserver.settings import Settings
@@ -67,17 +68,18 @@ async def delete(
     tell: Callable[[Gone], None],
     *,
     gently: bool,
+    bounds: RetentionBounds | None = None,
 ) -> list[str]:
     """Delete what the settings do not keep, and `tell` of all that is deleted; returns what could not be.
 
     Taken if somebody does so already. RetentionError if it is given up.
     """
     now = now_ms()
-    run, amounts, archive = Run(events, documents, settings.retention, now=now), Amounts(), None
+    run, amounts, archive = Run(events, documents, settings.retention, now=now, bounds=bounds), Amounts(), None
     if settings.retention_archive:
         await asyncio.to_thread(check_archive, settings)
         archive = Archive(Path(settings.retention_archive), re.sub("[-:]", "", iso_millis(now)))
-    async with turns.turn(documents) as turn:
+    async with turns.turn(documents, bounds) as turn:
         begun = time.monotonic()
 
         async def before_each() -> None:

@@ -30,16 +30,16 @@ from apiserver.events.model import (
 from apiserver.events.queries import EVERYWHERE, PageQuery, Range, SeriesQuery
 from apiserver.files.addresses import files_of
 from apiserver.operating.retention import tables
+from apiserver.operating.retention.bounds import RetentionBounds
 from apiserver.operating.retention.tables import Part
 from apiserver.operating.retention.thinned import ends_of_thinning, points_that_go
 from apiserver.retention_rules import RetentionRule
 from apiserver.stores.events.base import EventStore
+from apiserver.stores.events.columns.chunks import POINTS_AT_A_TIME
 from apiserver.stores.events.columns.names import Name
 
 #: Events that are read at once.
 _LINES, _SAMPLES = 5000, 200
-#: Series that are read or deleted at once.
-_TOGETHER = 500
 
 
 class Totals(NamedTuple):
@@ -65,6 +65,8 @@ class Due:
     """What there is, if that is known without reading it."""
     points: int | None = None
     """To how many points each series is thinned. Then only those are due that do not stay."""
+    at_once: int = POINTS_AT_A_TIME
+    """Points that are read at once to thin series."""
     checksums: dict[Name, int] = field(default_factory=dict)
     """Of the points of each series that is to be thinned, once they were read (`stores/events/columns/thinning.py`)."""
 
@@ -82,11 +84,13 @@ def everything(owner: Owner, type: EventType) -> Due:
     return Due(owner, type, None, [(SeriesQuery(owner, type, []), EVERYWHERE)])
 
 
-async def find(store: EventStore, owner: Owner, type: EventType, rule: RetentionRule, now: int) -> Due | None:
+async def find(
+    store: EventStore, owner: Owner, type: EventType, rule: RetentionRule, now: int, bounds: RetentionBounds
+) -> Due | None:
     """What the rule does not keep, as of `now` (epoch ms); None if that is surely nothing."""
     series: SeriesQuery = SeriesQuery(owner, type, [])
     if rule.iterations is not None:
-        ranges = await _before_the_newest(store, series, rule.iterations)
+        ranges = await _before_the_newest(store, series, rule.iterations, bounds.series)
         return Due(owner, type, None, ranges) if ranges else None
     before = rule.before(now)
     assert before is not None
@@ -97,7 +101,11 @@ async def find(store: EventStore, owner: Owner, type: EventType, rule: Retention
             return None
         if rule.points is not None:
             is_long = any(one.count > rule.points for one in stats)
-            return Due(owner, type, before, [(series, EVERYWHERE)], points=rule.points) if is_long else None
+            return (
+                Due(owner, type, before, [(series, EVERYWHERE)], points=rule.points, at_once=bounds.points)
+                if is_long
+                else None
+            )
         totals = Totals(sum([one.count for one in stats]), min([one.min_timestamp for one in stats]), newest)
         return Due(owner, type, before, [(series, EVERYWHERE)], totals)
     if type is EventType.LOG:
@@ -108,7 +116,9 @@ async def find(store: EventStore, owner: Owner, type: EventType, rule: Retention
     return Due(owner, type, before, [(series, EVERYWHERE)]) if there_is else None
 
 
-async def _before_the_newest(store: EventStore, series: SeriesQuery, kept: int) -> list[tuple[SeriesQuery, Range]]:
+async def _before_the_newest(
+    store: EventStore, series: SeriesQuery, kept: int, together: int
+) -> list[tuple[SeriesQuery, Range]]:
     """The series that have more iterations than are `kept`, and those before them: series with the same ones together.
 
     For example, hundreds of series with images at the same iterations are deleted by one call.
@@ -121,9 +131,9 @@ async def _before_the_newest(store: EventStore, series: SeriesQuery, kept: int) 
             if len(newest) == kept and newest[-1] > one.min_iter:
                 found.setdefault(newest[-1] - 1, []).append((one.metric, one.variant))
     return [
-        (replace(series, selection=selection_of(names[start : start + _TOGETHER])), Range.of(None, last))
+        (replace(series, selection=selection_of(names[start : start + together])), Range.of(None, last))
         for last, names in found.items()
-        for start in range(0, len(names), _TOGETHER)
+        for start in range(0, len(names), together)
     ]
 
 
@@ -161,7 +171,9 @@ async def totals(store: EventStore, due: Due) -> Totals | None:
     """What goes, if that is known without reading all of it, or when series are thinned. Their points are read once."""
     if due.points is None:
         return due.totals
-    return Totals(*await ends_of_thinning(store, SeriesQuery(due.owner, due.type), due.points, due.checksums))
+    return Totals(
+        *await ends_of_thinning(store, SeriesQuery(due.owner, due.type), due.points, due.checksums, due.at_once)
+    )
 
 
 async def _points(store: EventStore, due: Due) -> AsyncGenerator[Part, None]:
@@ -169,7 +181,7 @@ async def _points(store: EventStore, due: Due) -> AsyncGenerator[Part, None]:
     if due.points is None:
         found = store.whole_points(series)
     else:
-        found = points_that_go(store, series, due.points, due.checksums)
+        found = points_that_go(store, series, due.points, due.checksums, due.at_once)
     async for some in found:
         if some:
             yield tables.of_points(some)

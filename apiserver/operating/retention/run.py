@@ -21,6 +21,7 @@ from apiserver.events.model import EventType, Owner
 from apiserver.files.deletions import FileDeletions
 from apiserver.operating.retention import due
 from apiserver.operating.retention.archive import Archive
+from apiserver.operating.retention.bounds import RetentionBounds
 from apiserver.operating.retention.due import Due, PartlyDeleted
 from apiserver.operating.retention.shown_files import ShownFiles
 from apiserver.operating.retention.tables import Part
@@ -35,7 +36,6 @@ from apiserver.times import epoch_millis
 AT_REST = ("created", "stopped", "closed", "failed", "completed")
 _REPORT = "report"
 _FIELDS = ("company", "name", "project", "type", "status", "public", "created")
-_TASKS = 500
 #: A run that fails at so many tasks and types in a row is given up. Fewer that always fail keep no others from going.
 MOST_FAILURES = 10
 
@@ -75,12 +75,14 @@ class Run:
         *,
         now: int,
         company: str | None = None,
+        bounds: RetentionBounds | None = None,
     ) -> None:
         self._events = events
         self._documents = documents
         self._rules = rules
         self._now = now
         self._company = company
+        self._bounds = bounds or RetentionBounds()
         self._found_rules: dict[tuple[str | None, EventType], RetentionRule | None] = {}
         self.failures: list[str] = []
         """What could not be deleted, and why."""
@@ -89,7 +91,7 @@ class Run:
         """What would be deleted now."""
         async for task, project, type, rule in self._looked_at():
             owner = Owner(task["company"], task["id"])
-            found = await due.find(self._events, owner, type, rule, self._now)
+            found = await due.find(self._events, owner, type, rule, self._now, self._bounds)
             if found is not None:
                 summary = await self._summed(found)
                 if summary.events:
@@ -103,7 +105,7 @@ class Run:
         What is deleted is told at once, before anything else can fail. Before each task and type, `before_each` may
         wait, or raise to end the run.
         """
-        shown = ShownFiles(self._events, self._documents, files)
+        shown = ShownFiles(self._events, self._documents, files, self._bounds)
         await self._delete_left(shown, before_each)
         in_a_row = 0
         async for task, project, type, rule in self._looked_at():
@@ -138,7 +140,9 @@ class Run:
         if not self._rules:
             return
         of = {} if self._company is None else {"company": self._company}
-        async for some in pages_by_id(self._documents, "tasks", wanted=of, projection=_FIELDS, limit=_TASKS):
+        async for some in pages_by_id(
+            self._documents, "tasks", wanted=of, projection=_FIELDS, limit=self._bounds.tasks
+        ):
             tasks = [task for task in some if _may_go(task)]
             projects = await self._project_names(tasks)
             await asyncio.to_thread(self._find_rules, {None, *projects.values()})
@@ -177,11 +181,13 @@ class Run:
     ) -> AsyncGenerator[Gone, None]:
         """Delete what is due of a task and type, and tell it; nothing if it is left for the next run."""
         store, owner = self._events, Owner(task["company"], task["id"])
-        if await due.find(store, owner, type, rule, self._now) is None:  # mostly, and sooner known than a cursor
+        if (
+            await due.find(store, owner, type, rule, self._now, self._bounds) is None
+        ):  # mostly, and sooner known than a cursor
             await self._finish(archive, owner, type, None)
             return
         cursor = (await store.changes(ChangesQuery([owner]))).cursor
-        found = await due.find(store, owner, type, rule, self._now)
+        found = await due.find(store, owner, type, rule, self._now, self._bounds)
         if found is None:
             return
         path = None

@@ -14,6 +14,7 @@ from apiserver.files.deletions import FileDeletions
 from apiserver.metrics.gauges import Gauges
 from apiserver.operating.audit.entries import Entry
 from apiserver.operating.retention import turns
+from apiserver.operating.retention.bounds import RetentionBounds
 from apiserver.operating.retention.deleting import Amounts, delete
 from apiserver.operating.retention.run import RetentionError
 from apiserver.operating.retention.turns import Taken
@@ -24,10 +25,8 @@ from apiserver.stores.documents.query import Document
 from apiserver.stores.events.base import EventStore, EventStoreError
 from apiserver.times import epoch_millis
 
-#: Seconds between two looks at the clock, and until a run that failed is tried again.
-_LOOK, RETRY = 30.0, 600.0
-#: Seconds of an hour. A test may have shorter ones.
-_HOUR = 3600.0
+#: Seconds until a run that failed is tried again.
+RETRY = 600.0
 
 log = logging.getLogger(__name__)
 
@@ -42,26 +41,33 @@ class ScheduledRetention:
         documents: DocumentStore,
         files: FileDeletions,
         audit: Callable[[Entry], None],
+        bounds: RetentionBounds | None = None,
+        *,
+        clock: Callable[[], float] = time.time,
+        running: Callable[[], float] = time.monotonic,
     ) -> None:
+        """`clock` says how late it is, which somebody may set, and `running` how long something takes."""
+        self._bounds = bounds = bounds or RetentionBounds()
+        self._clock, self._running = clock, running
         self._settings = settings
-        self._every = settings.retention_every * _HOUR
+        self._every = settings.retention_every * bounds.hour_seconds
         self._stores = events, documents
         self._files = files
         self._audit = audit
-        self._begun = time.time()
+        self._begun = clock()
         self._next_try = -math.inf
         """When (monotonic) it may be tried again after a failure, whatever the clock says meanwhile."""
         self._failed = -math.inf
         self._last: Document = {}
         self.job = Repeating(
-            "retention", self.look, _LOOK, expected=(EventStoreError, DocumentStoreError, RetentionError)
+            "retention", self.look, bounds.look_seconds, expected=(EventStoreError, DocumentStoreError, RetentionError)
         )
 
     @property
     def ended(self) -> float:
         """When the last run ended, in seconds since 1970; 0: never, or somebody's clock was wrong then."""
         ended = (epoch_millis(self._last.get("ended")) or 0) / 1000
-        return ended if ended < time.time() + turns.AHEAD else 0
+        return ended if ended < self._clock() + turns.AHEAD else 0
 
     @property
     def events(self) -> int:
@@ -73,7 +79,7 @@ class ScheduledRetention:
         """For people: "ok", "failed", or "late": the last run was twice `retention_every` ago."""
         if self._failed > self.ended or self._last.get("failures"):
             return "failed"
-        is_late = time.time() - (self.ended or self._begun) > 2 * self._every
+        is_late = self._clock() - (self.ended or self._begun) > 2 * self._every
         return "late" if is_late else "ok"
 
     def report(self) -> dict[str, str | int | None]:
@@ -92,19 +98,21 @@ class ScheduledRetention:
         """See when it was last done, and delete if that is due."""
         events, documents = self._stores
         self._last = await turns.last(documents)
-        is_due = time.time() - self.ended >= self._every
-        if not is_due or time.monotonic() < self._next_try:
+        is_due = self._clock() - self.ended >= self._every
+        if not is_due or self._running() < self._next_try:
             return
         amounts = Amounts()
         try:
-            failures = await delete(self._settings, events, documents, self._files, amounts.add, gently=True)
+            failures = await delete(
+                self._settings, events, documents, self._files, amounts.add, gently=True, bounds=self._bounds
+            )
             log.info("retention deleted %d events of %d tasks", amounts.events, amounts.tasks)
             for failure in failures:
                 log.warning("retention could not delete %s", failure)
         except Taken:
             return
         except Exception:
-            self._failed, self._next_try = time.time(), time.monotonic() + RETRY
+            self._failed, self._next_try = self._clock(), self._running() + RETRY
             raise
         finally:
             for entry in amounts.entries():

@@ -22,6 +22,7 @@ from apiserver.events.model import EventType, Owner
 from apiserver.files.addresses import files_of, task_of
 from apiserver.files.deletions import FileDeletions
 from apiserver.operating.retention import due
+from apiserver.operating.retention.bounds import RetentionBounds
 from apiserver.stores.documents.base import DocumentStore
 from apiserver.stores.documents.paging import pages_by_id
 from apiserver.stores.documents.query import Document, In
@@ -29,11 +30,8 @@ from apiserver.stores.events.base import EventStore
 from apiserver.stores.events.parts import in_parts
 
 _NOTES = "retention_files"
-#: Characters of the URLs in a document: an engine takes some megabytes. And how many of these are read at once.
-_LONGEST_NOTE, _NOTES_AT_ONCE = 2**20, 10
-_MODELS = 5000
-#: URLs in a query: an engine takes a command of some megabytes.
-_URLS = 2000
+#: Notes and models that are read at once.
+_NOTES_AT_ONCE, _MODELS = 10, 5000
 #: How often somebody looks which files are needed still, if others come meanwhile.
 _LOOKS = 3
 
@@ -54,7 +52,14 @@ class Shown(NamedTuple):
 class ShownFiles:
     """The files that deleted events showed."""
 
-    def __init__(self, events: EventStore, documents: DocumentStore, files: FileDeletions) -> None:
+    def __init__(
+        self,
+        events: EventStore,
+        documents: DocumentStore,
+        files: FileDeletions,
+        bounds: RetentionBounds | None = None,
+    ) -> None:
+        self._bounds = bounds or RetentionBounds()
         self._events = events
         self._documents = documents
         self._files = files
@@ -68,7 +73,7 @@ class ShownFiles:
             urls = await asyncio.to_thread(lambda: [url for url in sorted(urls) if _files(owner, [url], hosts)])
         notes: list[Document] = [
             {"id": uuid4().hex, "company": owner.company, "task": owner.id, "urls": some, "noted": noted}
-            for some in in_parts(urls, len, _LONGEST_NOTE)
+            for some in in_parts(urls, len, self._bounds.note_characters)
         ]
         for one in notes:
             await self._documents.insert(_NOTES, [one])
@@ -110,9 +115,9 @@ class ShownFiles:
         artifacts = (made or {}).get("execution", {}).get("artifacts", ())
         left -= files_of([one["uri"] for one in artifacts if one.get("uri")], hosts)
         left -= await self._files_of_models(owner.company, hosts)
-        asked = sorted(urls)
-        for start in range(0, len(asked), _URLS):  # models that were made since
-            some = await self._documents.find("models", {"uri": In(asked[start : start + _URLS])}, projection=["uri"])
+        asked, most = sorted(urls), self._bounds.urls
+        for start in range(0, len(asked), most):  # models that were made since
+            some = await self._documents.find("models", {"uri": In(asked[start : start + most])}, projection=["uri"])
             left -= files_of([one["uri"] for one in some], hosts)
         return left
 

@@ -15,7 +15,6 @@ import numpy as np
 from apiserver.events.model import Int64Array, selection_of
 from apiserver.events.queries import SeriesQuery
 from apiserver.stores.events.base import EventStore
-from apiserver.stores.events.columns.chunks import POINTS_AT_A_TIME
 from apiserver.stores.events.columns.names import Name
 from apiserver.stores.events.columns.points import WholePoints, take
 from apiserver.stores.events.parts import in_parts
@@ -23,11 +22,11 @@ from apiserver.stores.events.thinned import Thinned, long_series, read
 
 
 async def ends_of_thinning(
-    store: EventStore, series: SeriesQuery, points: int, checksums: dict[Name, int]
+    store: EventStore, series: SeriesQuery, points: int, checksums: dict[Name, int], at_once: int
 ) -> tuple[int, int, int]:
     """How many points go when series are thinned, and the times of the oldest and the newest. Points are read once."""
     events, oldest, newest = 0, 2**63 - 1, -(2**63)
-    async for some in _thinned(store, series, points, checksums):
+    async for some in _thinned(store, series, points, checksums, at_once):
         for one in some.values():
             events += one.gone
             oldest, newest = min(oldest, one.oldest), max(newest, one.newest)
@@ -35,10 +34,10 @@ async def ends_of_thinning(
 
 
 async def points_that_go(
-    store: EventStore, series: SeriesQuery, points: int, checksums: dict[Name, int]
+    store: EventStore, series: SeriesQuery, points: int, checksums: dict[Name, int], at_once: int
 ) -> AsyncGenerator[list[WholePoints], None]:
     """The points that do not stay when series are thinned. They are read twice: what stays is known at the end."""
-    async for some in _thinned(store, series, points, checksums):
+    async for some in _thinned(store, series, points, checksums, at_once):
         stay = {name: one.kept.points.iters for name, one in some.items()}
         async for part in store.whole_points(replace(series, selection=selection_of(some))):
             if gone := await asyncio.to_thread(_without, part, stay):
@@ -46,10 +45,10 @@ async def points_that_go(
 
 
 async def _thinned(
-    store: EventStore, series: SeriesQuery, points: int, checksums: dict[Name, int]
+    store: EventStore, series: SeriesQuery, points: int, checksums: dict[Name, int], at_once: int
 ) -> AsyncGenerator[dict[Name, Thinned], None]:
     """The series with more points, some at a time, once all their points were read; `checksums` gets theirs."""
-    for some in in_parts(await long_series(store, series, points), lambda one: one.count, POINTS_AT_A_TIME):
+    for some in in_parts(await long_series(store, series, points), lambda one: one.count, at_once):
         found = await read(store, series.owner, some, points)
         checksums.update({name: one.checksum for name, one in found.items()})
         if found:

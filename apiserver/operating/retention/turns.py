@@ -16,13 +16,12 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from uuid import uuid4
 
+from apiserver.operating.retention.bounds import RetentionBounds
 from apiserver.stores.documents.base import DocumentStore, DocumentStoreError, DuplicateDocument
 from apiserver.stores.documents.query import AnyOf, Document, Filter, Greater, Less, Update
 from apiserver.times import from_now, utc_now
 
 _COLLECTION, _ID = "retention", "retention"
-#: Seconds after which a turn ends, and seconds after which its holder moves the end on, again and again.
-_PATIENCE, _AGAIN = 600.0, 60.0
 #: Seconds by which the clocks of servers may differ. A time that is further ahead was noted when a clock was wrong.
 AHEAD = 300.0
 
@@ -46,21 +45,22 @@ async def note(documents: DocumentStore, *, events: int, tasks: int, failures: i
 class Turn:
     """The turn of one server or command."""
 
-    def __init__(self, documents: DocumentStore, name: str) -> None:
+    def __init__(self, documents: DocumentStore, name: str, bounds: RetentionBounds) -> None:
+        self._bounds = bounds
         self._documents = documents
         self._name = name
         self._kept = time.monotonic()
 
     def is_held(self) -> bool:
         """Whether the turn has surely not ended. It counts as lost if its end could not be moved for long."""
-        return time.monotonic() - self._kept < _PATIENCE / 2
+        return time.monotonic() - self._kept < self._bounds.turn_seconds / 2
 
     async def put_off(self) -> None:
         """Put off its end again and again, until somebody else has the turn."""
         while True:
-            await asyncio.sleep(_AGAIN)
+            await asyncio.sleep(self._bounds.again_seconds)
             with suppress(DocumentStoreError):
-                until = Update(set={"until": from_now(_PATIENCE)})
+                until = Update(set={"until": from_now(self._bounds.turn_seconds)})
                 if not await self._documents.update(_COLLECTION, {"id": _ID, "by": self._name}, until):
                     self._kept = -math.inf
                     return
@@ -68,21 +68,21 @@ class Turn:
 
 
 @asynccontextmanager
-async def turn(documents: DocumentStore) -> AsyncIterator[Turn]:
+async def turn(documents: DocumentStore, bounds: RetentionBounds | None = None) -> AsyncIterator[Turn]:
     """Nobody else deletes by retention inside the block, while the turn is held. Taken: somebody does already."""
     name = f"{socket.gethostname()} {os.getpid()} {uuid4().hex[:8]}"
-    now = utc_now()
+    bounds, now = bounds or RetentionBounds(), utc_now()
     free: Filter = {"id": _ID}
     if documents.shared:
-        untrue = Greater(from_now(_PATIENCE + AHEAD))
+        untrue = Greater(from_now(bounds.turn_seconds + AHEAD))
         free = AnyOf([{"id": _ID, "until": Less(now)}, {"id": _ID, "until": untrue}])
-    claim: Document = {"id": _ID, "by": name, "begun": now, "until": from_now(_PATIENCE)}
+    claim: Document = {"id": _ID, "by": name, "begun": now, "until": from_now(bounds.turn_seconds)}
     try:
         await documents.update(_COLLECTION, free, Update(set=claim), upsert=claim)
     except DuplicateDocument:
         known = await documents.find_one(_COLLECTION, {"id": _ID}) or {}
         raise Taken(f"retention is under way since {known.get('begun')}, by {known.get('by')}") from None
-    held = Turn(documents, name)
+    held = Turn(documents, name, bounds)
     putting_off = asyncio.create_task(held.put_off(), name="the turn of retention")
     try:
         yield held

@@ -53,7 +53,7 @@ CACHED_SECONDS = 1.0
 CACHED_ALONE_SECONDS = 600.0
 
 
-def lookup(documents: DocumentStore, uses: KeyUses) -> Lookup:
+def lookup(documents: DocumentStore, uses: KeyUses, attempts: Attempts | None = None) -> Lookup:
     """A coroutine function that returns the user of a (key, secret), or None if the pair is not valid.
 
     401/22 with the reason if the key has expired. `uses` is told of each valid pair.
@@ -61,9 +61,11 @@ def lookup(documents: DocumentStore, uses: KeyUses) -> Lookup:
     After too many wrong secrets, wrong ones get 429. The right one gets it only if it was chosen in the settings: the
     server's own secrets cannot be guessed, so their owners are not locked out. An unknown key is not counted, because
     there is nothing to guess, and hundreds of processes may still use a key that was revoked.
+
+    `attempts` counts wrong secrets.
     """
 
-    attempts, cache = Attempts(), _cache_of(documents)
+    attempts, cache = attempts or Attempts(), _cache_of(documents)
 
     async def identify(key: str, secret: str, client: str = "") -> Identity | None:
         presented = digest(secret)
@@ -227,8 +229,10 @@ def digest(secret: str) -> str:
 class _Cache:
     """What was found, and when."""
 
-    def __init__(self, documents: DocumentStore) -> None:
+    def __init__(self, documents: DocumentStore, most: int, clock: Callable[[], float]) -> None:
         self._documents = ref(documents)
+        self._most = most
+        self._clock = clock
         self._found: OrderedDict[Any, tuple[Any, float]] = OrderedDict()
         self._generation = 0
         """Changes when the cache is emptied."""
@@ -237,7 +241,7 @@ class _Cache:
 
     async def get(self, key: Any, read: Callable[[], Awaitable[Any]]) -> Any:
         """What `read` found a short time ago, or finds now. None is not cached."""
-        now = time.monotonic()
+        now = self._clock()
         if now - self._looked > CACHED_SECONDS:
             self._look(now)
         found, since = self._found.get(key, (None, 0.0))
@@ -246,8 +250,8 @@ class _Cache:
         generation = self._generation
         found = await read()
         if found is not None and generation == self._generation:  # else it may be outdated already
-            self._found[key] = (found, time.monotonic())
-            if len(self._found) > MOST_CACHED:
+            self._found[key] = (found, self._clock())
+            if len(self._found) > self._most:
                 self._found.popitem(last=False)
         return found
 
@@ -271,7 +275,18 @@ _caches: WeakKeyDictionary[DocumentStore, _Cache] = WeakKeyDictionary()
 def _cache_of(documents: DocumentStore) -> _Cache:
     cache = _caches.get(documents)
     if cache is None:
-        cache = _caches[documents] = _Cache(documents)
+        cache = bound_cache(documents)
+    return cache
+
+
+def bound_cache(
+    documents: DocumentStore,
+    *,
+    most: int = MOST_CACHED,
+    clock: Callable[[], float] = time.monotonic,
+) -> _Cache:
+    """Begin a cache of this store that holds up to `most` things, before anybody looks something up."""
+    cache = _caches[documents] = _Cache(documents, most, clock)
     return cache
 
 

@@ -36,7 +36,7 @@ async def by_password(call: Call) -> Identity:
         user = None
     kept = await documents.find_one(PASSWORDS, {"id": user["id"] if user else ""})
     call.tried = name if user is not None else ""
-    hashed: str = kept["hash"] if kept else nobodys_hash()
+    hashed: str = kept["hash"] if kept else nobodys_hash(call.backend.bounds.password_cost)
     secret = f"{hashed} {password}"  # with the hash, so that an old password is not known after a change
     known = attempts.knows(name, call.client, secret)
     if not known:

@@ -92,10 +92,10 @@ async def sessions_of(
     return await documents.find(SESSIONS, wanted, sort=[("last_used", -1)], limit=limit)
 
 
-async def end_sessions(documents: DocumentStore, sessions: Sequence[Document]) -> int:
-    """Refuse all tokens of these sessions from now on; returns how many sessions there were."""
-    for start in range(0, len(sessions), ENDED_AT_ONCE):
-        group = sessions[start : start + ENDED_AT_ONCE]
+async def end_sessions(documents: DocumentStore, sessions: Sequence[Document], at_once: int = ENDED_AT_ONCE) -> int:
+    """Refuse all tokens of these sessions from now on; returns how many sessions there were, `at_once` of one write."""
+    for start in range(0, len(sessions), at_once):
+        group = sessions[start : start + at_once]
         try:
             await documents.insert(
                 ENDED_SESSIONS, [_ended(item["id"], item["user"], item["company"]) for item in group]

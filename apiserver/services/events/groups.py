@@ -15,8 +15,6 @@ from apiserver.services.events.scalars import range_of, smoothing
 
 #: How many series a call is about, at most.
 MOST_SERIES = 100
-#: How many curves a call is answered from, at most: tasks of all groups, times series.
-MOST_CURVES = 10_000
 
 #: Levels of objects that are encoded entry by entry: "metrics", metrics, variants and groups.
 _LEVELS = 4
@@ -25,7 +23,7 @@ _LEVELS = 4
 @endpoint("events.scalar_metrics_of_groups", "2.34")
 async def scalar_metrics_of_groups(call: Call, request: dict[str, Any]) -> Encoded:
     series = _series(request["metrics"])
-    tasks = _tasks(request["groups"], len(series))
+    tasks = _tasks(request["groups"], len(series), call.backend.bounds.curves)
     asked = GroupsQuery(
         request["samples"],
         Key(request["key"]),
@@ -50,11 +48,11 @@ def _series(metrics: list[dict[str, Any]]) -> list[tuple[str, str]]:
     return series
 
 
-def _tasks(groups: list[dict[str, Any]], series: int) -> dict[str, list[str]]:
-    """The ids of each group's tasks, each once, by the group's name."""
+def _tasks(groups: list[dict[str, Any]], series: int, curves: int) -> dict[str, list[str]]:
+    """The ids of each group's tasks, each once, by the group's name: of up to so many `curves`."""
     tasks = {group["name"]: list(dict.fromkeys(group["tasks"])) for group in groups}
     if len(tasks) < len(groups):
         raise validation_error("each group needs a name of its own", field="groups")
-    if sum(map(len, tasks.values())) * series > MOST_CURVES:
-        raise validation_error(f"tasks of all groups times series must be at most {MOST_CURVES}", field="groups")
+    if sum(map(len, tasks.values())) * series > curves:
+        raise validation_error(f"tasks of all groups times series must be at most {curves}", field="groups")
     return tasks

@@ -70,7 +70,14 @@ async def _search(call: Call, owner: Owner, request: dict[str, Any]) -> dict[str
     )
     asked = PageQuery(min(request["batch_size"], MAX_PAGE), after, earlier)
     series = SeriesQuery(owner, EventType.LOG, selection)
-    found = await log_search.search(call.backend.events, series, wanted, asked)
+    bounds = call.backend.bounds
+    found = await log_search.search(
+        call.backend.events,
+        series,
+        wanted,
+        asked,
+        log_search.SearchBounds(page=bounds.searched_lines, seconds=bounds.search_seconds),
+    )
     return {
         "events": found.events,
         "returned": len(found.events),

@@ -23,9 +23,6 @@ from apiserver.services.events.labels import add_labels
 
 _SideBySide = dict[str, dict[str, dict[str, Any]]]
 
-#: Least number of events in a page of `get_scalar_metric_data`.
-PAGE = 10_000
-
 
 @endpoint("events.scalar_metrics_iter_histogram", "2.1")
 async def scalar_metrics_iter_histogram(call: Call, request: dict[str, Any]) -> Encoded:
@@ -79,7 +76,7 @@ async def get_scalar_metric_data(call: Call, request: dict[str, Any]) -> dict[st
     series = SeriesQuery(owner, EventType.SCALAR, [MetricSelection(request["metric"])])
     query = ("get_scalar_metric_data", owner, request["metric"])
     position = scrolls.decode(query, request["scroll_id"]) if request.get("scroll_id") else None
-    found = await task_events.scalars(store, series, PageQuery(PAGE, position, descending=True))
+    found = await task_events.scalars(store, series, PageQuery(call.backend.bounds.scalars, position, descending=True))
     if found:
         position, _ = found[-1]
     return {

@@ -29,8 +29,6 @@ from apiserver.stores.documents.query import AllOf, AtLeast, Less
 DOWNLOADS = "downloads"
 #: How long a prepared query is valid.
 KEPT_SECONDS = 300
-#: Documents of a page, a power of two: of large ones, pages are halved until one can be read.
-PAGE = 1024
 _READ = {"task": tasks.get_all_ex, "model": models.get_all_ex}
 _PAGING = ("page", "page_size", "size", "scroll_id", "refresh_scroll")
 #: The characters with which spreadsheets begin a formula. Such a text gets a quote in front.
@@ -67,7 +65,8 @@ async def _table(call: Call, query: dict[str, Any]) -> AsyncGenerator[bytes, Non
     paths = [[unescape(name) for name in column["field"].split(".")] for column in columns]
     shown = [_shown_values(column) for column in columns]
     made = [_BYTE_ORDER_MARK.encode() + _line([_title(column) for column in columns])]
-    number, size = 0, PAGE
+    largest = call.backend.bounds.downloaded
+    number, size = 0, largest
     while True:
         read = partial(_page, call, query, number, size)
         try:
@@ -86,7 +85,7 @@ async def _table(call: Call, query: dict[str, Any]) -> AsyncGenerator[bytes, Non
         answers.made(len(made[0]))
         yield made.pop()
         number += 1
-        if size < PAGE and number % 2 == 0:
+        if size < largest and number % 2 == 0:
             number, size = number // 2, 2 * size
 
 

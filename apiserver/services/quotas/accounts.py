@@ -6,7 +6,7 @@ import heapq
 import math
 import time
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -164,7 +164,8 @@ class Sender:
 class Accounts:
     """The accounts of all companies, by company and subject."""
 
-    def __init__(self, quotas: Sequence[Quota], most: int = MOST) -> None:
+    def __init__(self, quotas: Sequence[Quota], most: int = MOST, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
         self.subjects = Subjects(quotas)
         self._most = most
         self._companies: dict[str, dict[Subject, Account]] = defaultdict(dict)
@@ -181,7 +182,7 @@ class Accounts:
             return known
         of_company = self._companies[owner.company]
         if len(of_company) + 4 > self._most:
-            self._forget(of_company, time.monotonic())
+            self._forget(of_company, self._clock())
         if len(self._senders) >= _SENDERS:
             self._senders.clear()
         found: list[Account] = []

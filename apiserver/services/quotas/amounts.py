@@ -23,7 +23,7 @@ import heapq
 import logging
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -75,7 +75,10 @@ class Near(NamedTuple):
 class Amounts:
     """What the subjects of quotas have, approximately."""
 
-    def __init__(self, accounts: Accounts, series: KnownSeries, usages: Usages) -> None:
+    def __init__(
+        self, accounts: Accounts, series: KnownSeries, usages: Usages, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._clock = clock
         self._accounts = accounts
         self._series = series
         self._usages = usages
@@ -125,10 +128,10 @@ class Amounts:
         """Whoever has used up a part of a bound, the fullest first; EventStoreBusy if adding up takes too long."""
         known = self._company(company)
         if not known.summed:
-            _check_due(known)
+            _check_due(known, self._clock())
             async with self._one_at_a_time:
                 if not known.summed:  # nobody else has added up meanwhile
-                    _check_due(known)
+                    _check_due(known, self._clock())
                     await self._measure(company)
         accounts = list(self._accounts.of_company(company).values())
 
@@ -144,7 +147,7 @@ class Amounts:
             await self._measure(company)
 
     async def _measure(self, company: str) -> None:
-        known, started = self._company(company), time.monotonic()
+        known, started = self._company(company), self._clock()
         known.changed = False  # the job begins no sum of this company meanwhile
         series: dict[Owner, int] = {}
 
@@ -161,7 +164,7 @@ class Amounts:
             lost = await asyncio.to_thread(_with_fewer, series, usage)
         finally:
             known.began = 0
-            ended = time.monotonic()
+            ended = self._clock()
             known.due = ended + max(TIMES * (ended - started), EVERY)
         self._accounts.take_over(company, fullest)
         for owner in lost:  # else these series could come again, beside others that came in their room
@@ -182,7 +185,7 @@ class Amounts:
         return known
 
     async def _measure_all(self) -> None:
-        now = time.monotonic()
+        now = self._clock()
         for company in [name for name, known in self._companies.items() if known.due <= now]:
             accounts = self._accounts.of_company(company).values()
             if self._companies[company].changed or any(account.added_bytes for account in accounts):
@@ -233,8 +236,8 @@ def _with_fewer(series: Mapping[Owner, int], company: CompanyUsage) -> list[Owne
     return [owner for owner, count in series.items() if found.get(owner, 0) < _SURELY * count]
 
 
-def _check_due(known: _Company) -> None:
+def _check_due(known: _Company, now: float) -> None:
     """EventStoreBusy if adding up has failed, and is not to be tried again yet."""
-    if (wait := known.due - time.monotonic()) > 0:
+    if (wait := known.due - now) > 0:
         text = "adding up for quotas failed a moment ago, and is tried again later"
         raise EventStoreBusy(text, retry_after=math.ceil(wait), overloaded=False)

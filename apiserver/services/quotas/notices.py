@@ -9,7 +9,7 @@ further line.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from typing import NamedTuple
 
@@ -48,7 +48,14 @@ class _Line(NamedTuple):
 class Notices:
     """Writes a line about each task and quota once in a while."""
 
-    def __init__(self, events: EventStore, documents: DocumentStore, last_metrics: LastMetrics) -> None:
+    def __init__(
+        self,
+        events: EventStore,
+        documents: DocumentStore,
+        last_metrics: LastMetrics,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._clock = clock
         self._events = events
         self._documents = documents
         self._last_metrics = last_metrics
@@ -101,7 +108,7 @@ class Notices:
     def _tell(self, owner: Owner, what: str, account: Account, text: str) -> None:
         if owner.is_model or not owner.has_document or len(self._waiting) >= _MOST_WAITING:
             return
-        key, now = (owner, what, account.subject), time.monotonic()
+        key, now = (owner, what, account.subject), self._clock()
         if now - self._told.get(key, -AGAIN) < AGAIN:
             return
         self._told.pop(key, None)

@@ -14,7 +14,7 @@ import logging
 import math
 import time
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from apiserver.events.ingest import Ingest
 from apiserver.events.model import HISTORY, EventBatch, LogColumns, Owner, Sample, SeriesName
@@ -68,16 +68,18 @@ class Quotas:
         last_metrics: LastMetrics,
         usages: Usages,
         counters: Counters,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.accounts = Accounts(quotas)
+        self._clock = clock
+        self.accounts = Accounts(quotas, clock=clock)
         self._documents = documents
         self._counters = counters
         self._series = KnownSeries(events)
         self._bounds_series = any(quota.series for quota in quotas)
         self._bounds_bytes = any(quota.bytes for quota in quotas)
         self.bounds_amounts = self._bounds_series or self._bounds_bytes
-        self.amounts = Amounts(self.accounts, self._series, usages)
-        self._notices = Notices(events, documents, last_metrics)
+        self.amounts = Amounts(self.accounts, self._series, usages, clock)
+        self._notices = Notices(events, documents, last_metrics, clock)
         self._told: dict[tuple[Subject, bool], float] = {}
 
     def jobs(self) -> list[Repeating]:
@@ -106,7 +108,7 @@ class Quotas:
         if sender.has_bound_of_series and number_of_batch(batch) not in sender.batches:
             return False
         events, bytes = _size(len(batch.scalars.iters), batch.logs, batch.samples)
-        return sender.count_if_far(events, bytes, time.monotonic())
+        return sender.count_if_far(events, bytes, self._clock())
 
     async def admit(self, events: Ingest, documents: Mapping[Owner, Document | None]) -> None:
         """Refuse what is over a quota: 429 for the batch, or some of its series; and count what is left."""
@@ -189,7 +191,7 @@ class Quotas:
             for account in accounts:
                 if account.bucket is not None:
                     counts[account] = counts.get(account, 0) + count
-        now, longest, slowest = time.monotonic(), 0.0, None
+        now, longest, slowest = self._clock(), 0.0, None
         for account, count in counts.items():
             if account.bucket is not None and (wait := account.bucket.wait(count, now)) > longest:
                 longest, slowest = wait, account

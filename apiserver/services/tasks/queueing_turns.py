@@ -19,8 +19,8 @@ from apiserver.services.tasks.holds import QUEUEING, RESETTING
 from apiserver.services.tasks.task_documents import BEING_QUEUED, TASKS
 from apiserver.stores.documents.query import AllOf, Document, Filter, In, NoneOf, Unequal, Update
 
-#: Seconds that a call waits for its turn, and seconds until it looks again.
-_PATIENCE, _PAUSE = 1.0, 0.02
+#: Seconds until a call looks again whether it is its turn.
+_PAUSE = 0.02
 
 
 @asynccontextmanager
@@ -30,7 +30,8 @@ async def in_turn(call: Call, *task_ids: str, though_reset: bool = False) -> Asy
     With `though_reset`, it is also the turn of tasks that another call resets or deletes.
     """
     holds = [QUEUEING] if though_reset else [QUEUEING, RESETTING]
-    ids, until, tired = list(task_ids), QUEUEING.until(), time.monotonic() + _PATIENCE
+    ids, until = list(task_ids), QUEUEING.until()
+    tired = time.monotonic() + call.backend.bounds.queue_turn_seconds
     try:
         while not await _take(call, ids, until, holds):
             if time.monotonic() > tired:

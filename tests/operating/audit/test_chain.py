@@ -15,7 +15,7 @@ import pytest
 from apiserver.operating.audit import files as files_module
 from apiserver.operating.audit.checking import check
 from apiserver.operating.audit.entries import NOTHING, Entry, hash_of
-from apiserver.operating.audit.files import AuditFiles, files_of, lines_backwards
+from apiserver.operating.audit.files import PIECE, AuditFiles, files_of, lines_backwards
 from apiserver.operating.audit.reading import Wanted, read
 
 
@@ -199,12 +199,9 @@ def test_the_newest_lines_are_read_first_and_by_what_is_wanted(tmp_path: Path) -
     assert len(list(read(folder, Wanted(action="tasks.")))) == 10
 
 
-@pytest.mark.parametrize("size", [1, 7, 100, files_module._PIECE])
-def test_lines_are_read_backwards_in_pieces_of_any_size(
-    tmp_path: Path, size: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(files_module, "_PIECE", size)
+@pytest.mark.parametrize("size", [1, 7, 100, PIECE])
+def test_lines_are_read_backwards_in_pieces_of_any_size(tmp_path: Path, size: int) -> None:
     path = tmp_path / "lines"
     for content in (b"", b"a", b"a\n", b"a\nbc\n", b"a\nbc\ndef", b"a\n\nb\n"):
         path.write_bytes(content)
-        assert list(lines_backwards(path)) == content.splitlines()[::-1]
+        assert list(lines_backwards(path, size)) == content.splitlines()[::-1]

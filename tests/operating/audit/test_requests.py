@@ -10,23 +10,22 @@ from typing import Any
 
 import pytest
 
-from apiserver import passwords
+from apiserver.bounds import Bounds
 from apiserver.cli import main
-from apiserver.data import audit
-from apiserver.operating.audit import log as log_module
 from apiserver.operating.audit.actions import ACTIONS, COUNTED
 from apiserver.operating.audit.checking import check
 from apiserver.operating.audit.entries import Entry
 from apiserver.operating.audit.files import AuditFiles, files_of
-from apiserver.operating.audit.log import AuditLog
+from apiserver.operating.audit.log import AuditBounds, AuditLog
 from apiserver.operating.audit.reading import Wanted, check_time, read
 from apiserver.operating.doctor.examination import examine
 from apiserver.passwords import hash_password
 from apiserver.services.access import credentials
 from apiserver.services.access.password_login import set_password
+from apiserver.services.bounds import CallBounds
 from apiserver.settings import Settings
 from apiserver.times import utc_now
-from tests.harness import ADMIN_KEY, ADMIN_SECRET, Api, bearer, new_user, running_api, wait_until
+from tests.harness import ADMIN_KEY, ADMIN_SECRET, CHEAP, Api, bearer, new_user, running_api, wait_until
 from tests.services.generated import ENDPOINTS
 
 pytestmark = [pytest.mark.anyio, pytest.mark.own_api]
@@ -95,12 +94,9 @@ async def test_the_start_tells_settings_without_secrets(api: Api, folder: Path) 
     assert "port" not in start["what"]
 
 
-async def test_sign_ins_and_those_that_failed(
-    api: Api, folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setattr(passwords, "COST", 16)
+async def test_sign_ins_and_those_that_failed(api: Api, folder: Path) -> None:
     user = await credentials.add_user(api.backend.documents, api.company, "alice")
-    await set_password(api.backend.documents, user, hash_password("correct horse"))
+    await set_password(api.backend.documents, user, hash_password("correct horse", CHEAP))
     token = (await api.call("auth.login", auth=("alice", "correct horse")))["token"]
     api.client.cookies.clear()
     [signed_in] = lines(folder, 1, "auth.login")
@@ -210,9 +206,9 @@ async def test_who_acts_for_another_user_is_named_with_tokens_that_they_get_so(
     assert (made["user"], made["what"].get("acted_by")) == (bob, admin)
 
 
-async def test_looking_through_it_ends(api: Api, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.bounds(Bounds(calls=CallBounds(audit_seconds=-1)))
+async def test_looking_through_it_ends(api: Api, folder: Path) -> None:
     lines(folder, 1, "server.start")
-    monkeypatch.setattr(audit, "_SECONDS", -1)
     answer = await api.raw("GET", "/data/audit")
     assert (answer.status_code, "say since" in answer.text) == (503, True)
 
@@ -271,8 +267,6 @@ async def test_it_can_go_to_standard_output(tmp_path: Path, capsys: pytest.Captu
 def test_a_full_disk_keeps_lines_waiting_and_tells_what_was_lost(
     folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(log_module, "MOST_WAITING", 3)
-    monkeypatch.setattr(log_module, "_AGAIN", 0.01)
     full = True
     append = AuditFiles.append
 
@@ -282,7 +276,7 @@ def test_a_full_disk_keeps_lines_waiting_and_tells_what_was_lost(
         append(self, entries)
 
     monkeypatch.setattr(AuditFiles, "append", refuse)
-    audit = AuditLog(Settings(data=tmp_path), folder)
+    audit = AuditLog(Settings(data=tmp_path), folder, AuditBounds(waiting=3, again_seconds=0.01))
     audit.open()
     for number in range(5):
         audit.add(Entry(f"action {number}"))
@@ -310,12 +304,8 @@ def test_what_happens_often_is_counted(folder: Path, tmp_path: Path) -> None:
     assert [line["times"] for line in lines(folder, 3, "auth.refused")] == [1, 1, 99]
 
 
-def test_strangers_make_few_lines_and_hide_nobody(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(log_module, "_MOST_COUNTED", 10)
-    monkeypatch.setattr(log_module, "_MOST_OF_STRANGERS", 5)
-    audit = AuditLog(Settings(data=tmp_path), folder)
+def test_strangers_make_few_lines_and_hide_nobody(folder: Path, tmp_path: Path) -> None:
+    audit = AuditLog(Settings(data=tmp_path), folder, AuditBounds(counted=10, counted_of_strangers=5))
     audit.open()
     for number in range(100):
         audit.count(number, Entry("auth.refused", 401), by_stranger=True)

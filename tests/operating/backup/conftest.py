@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from apiserver.operating.backup.bounds import BackupBounds
 from apiserver.operating.backup.folder import Folder
 from apiserver.operating.backup.making import make
 from apiserver.operating.backup.manifest import Named
@@ -19,9 +20,9 @@ from tests.harness import served, wait_until
 from tests.robustness.writers import Writer, new_task, writing
 
 
-def backed_up(data: Path, destination: Path) -> Named:
-    """A backup of a folder that no server uses."""
-    return make(Settings(data=data), Folder(destination), quiet())
+def backed_up(data: Path, destination: Path, **bounds: int) -> Named:
+    """A backup of a folder that no server uses; `bounds`: fields of BackupBounds."""
+    return make(Settings(data=data), Folder(destination), quiet(), bounds=BackupBounds(**bounds))
 
 
 def quiet() -> Progress:

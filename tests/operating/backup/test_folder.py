@@ -76,16 +76,14 @@ def test_what_is_no_file_is_not_waited_for(destination: Path) -> None:
         folder.read(name)
 
 
-def test_a_manifest_that_is_larger_than_any_backup_needs_is_refused(
-    data: Path, destination: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_manifest_that_is_larger_than_any_backup_needs_is_refused(data: Path, destination: Path) -> None:
     folder = Folder(destination)
     (name,) = manifest.names(folder)
-    monkeypatch.setattr(manifest, "LARGEST", len(folder.read(name)) - 1)
+    largest = len(folder.read(name)) - 1
     with pytest.raises(BackupError, match=f"{name} is refused: it is larger than"):
-        manifest.read(folder, name)
+        manifest.read(folder, name, largest)
     with pytest.raises(BackupError, match="there are too many files"):
-        backed_up(data, destination)
+        backed_up(data, destination, manifest_bytes=largest)
     assert manifest.names(folder) == [name]
 
 

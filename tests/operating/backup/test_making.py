@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from apiserver.operating.backup import manifest, pieces
+from apiserver.operating.backup.bounds import BackupBounds
 from apiserver.operating.backup.checking import check
 from apiserver.operating.backup.folder import Folder
 from apiserver.operating.backup.making import make
@@ -78,19 +79,17 @@ class FailingFolder(Folder):
         self.written += len(content)
 
 
-def test_a_backup_that_was_interrupted_anywhere_goes_on(
-    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("apiserver.operating.backup.pieces.PIECE_BYTES", 2**17)
-    whole = backed_up(data, tmp_path / "whole").manifest
+def test_a_backup_that_was_interrupted_anywhere_goes_on(data: Path, tmp_path: Path) -> None:
+    bounds = BackupBounds(piece_bytes=2**17)
+    whole = backed_up(data, tmp_path / "whole", piece_bytes=2**17).manifest
     assert len(whole.pieces) >= 5
     for fails_at in range(len(whole.pieces) + 1):
         destination = tmp_path / f"backups{fails_at}"
         first = FailingFolder(destination, fails_at)
         with pytest.raises(Interrupted):
-            make(Settings(data=data), first, quiet())
+            make(Settings(data=data), first, quiet(), bounds=bounds)
         assert manifest.names(first) == []
-        second = backed_up(data, destination).manifest
+        second = backed_up(data, destination, piece_bytes=2**17).manifest
         assert first.written + second.copied <= whole.copied + 100
         assert not check(Folder(destination), quiet())
 
@@ -163,16 +162,14 @@ def test_a_manifest_has_room_for_eight_million_files() -> None:
     manifest.require_room(8_000_000 * manifest.bytes_of(file))
 
 
-def test_too_many_files_are_refused_before_any_is_copied(
-    data: Path, destination: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_too_many_files_are_refused_before_any_is_copied(data: Path, destination: Path, tmp_path: Path) -> None:
     for number in range(100):
         (data / "files" / f"{number}.txt").write_text("")
     before = sorted(destination.rglob("*"))
-    monkeypatch.setattr(manifest, "LARGEST", 100 * len("files/10.txt"))
+    largest = 100 * len("files/10.txt")
     for place in (destination, tmp_path / "other"):
         with pytest.raises(BackupError, match="there are too many files: the list of them has"):
-            backed_up(data, place)
+            backed_up(data, place, manifest_bytes=largest)
     assert sorted(destination.rglob("*")) == before
     assert not (tmp_path / "other" / "pieces").exists()
 

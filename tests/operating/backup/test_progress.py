@@ -6,7 +6,6 @@ import io
 
 import pytest
 
-from apiserver.operating.backup import progress
 from apiserver.operating.backup.progress import GENTLY, Progress
 
 
@@ -15,10 +14,9 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_a_terminal_has_a_bar_and_lines_stand_apart_from_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(progress, "_SECONDS", 0)
+def test_a_terminal_has_a_bar_and_lines_stand_apart_from_it() -> None:
     out = Terminal()
-    shown = Progress(out)
+    shown = Progress(out, redraw_seconds=0)
     shown.step("events/events.db", 1000)
     shown.advance(500)
     shown.say("left out: a link")

@@ -13,7 +13,8 @@ import pytest
 
 from apiserver import cli
 from apiserver.data_folder import DataFolder
-from apiserver.operating.backup import command, manifest, pieces, rereading
+from apiserver.operating.backup import command, manifest, pieces
+from apiserver.operating.backup.bounds import BackupBounds
 from apiserver.operating.backup.check_schedule import ScheduledChecks
 from apiserver.operating.backup.checking import REMEMBERED_ADVICE, check, forget
 from apiserver.operating.backup.folder import Folder
@@ -31,10 +32,9 @@ HOURS = 1e-6
 
 
 @pytest.fixture
-def destination(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def destination(data: Path, tmp_path: Path) -> Path:
     """A folder with a backup of `data`, in many pieces."""
-    monkeypatch.setattr(pieces, "PIECE_BYTES", 2**17)
-    backed_up(data, tmp_path / "backups")
+    backed_up(data, tmp_path / "backups", piece_bytes=2**17)
     return tmp_path / "backups"
 
 
@@ -130,15 +130,12 @@ def test_what_is_wrong_is_told_in_a_line_each(data: Path, destination: Path, not
     assert len(lines) == 3
 
 
-def test_an_interrupted_reading_goes_on_where_it_was(
-    destination: Path, noted: DataFolder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(rereading, "_NOTED_EVERY", 0.0)
+def test_an_interrupted_reading_goes_on_where_it_was(destination: Path, noted: DataFolder) -> None:
     names = [path.name for path in names_of(destination)]
     flip(names_of(destination)[0])
     one = Watched(destination, fails_at=3)
     with pytest.raises(BackupError, match="the network is away"):
-        read_on(one, noted, HOURS, quiet())
+        read_on(one, noted, HOURS, quiet(), noted_every=0)
     assert read_state(noted, one.address).place == names[2]
     other = Watched(destination)
     state = read_on(other, noted, HOURS, quiet())
@@ -208,7 +205,6 @@ def test_what_is_missing_of_a_backup_that_is_deleted_meanwhile_is_not_told(
 def test_a_destination_that_is_not_mounted_is_not_taken_for_one_that_is_well(
     destination: Path, noted: DataFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rereading, "_NOTED_EVERY", 0.0)
     flip(names_of(destination)[0])
     names = [path.name for path in names_of(destination)]
     found = read_on(Folder(destination), noted, HOURS, quiet()).wrong
@@ -223,7 +219,7 @@ def test_a_destination_that_is_not_mounted_is_not_taken_for_one_that_is_well(
     monkeypatch.setattr(Folder, "stream", stream)
     for _ in range(2):  # it goes away, and is away
         with pytest.raises(BackupError, match=r"there is no backup at .* any more"):
-            read_on(folder, noted, HOURS, quiet())
+            read_on(folder, noted, HOURS, quiet(), noted_every=0)
         state = read_state(noted, folder.address)
         assert (state.place, state.suspects, state.wrong) == (names[2], names[:1], found)
     monkeypatch.undo()
@@ -281,7 +277,6 @@ def test_the_command_reads_gently_and_remembers(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("os.nice", lambda _: 0)
-    monkeypatch.setattr(rereading, "SLOWLY", 1e12)
     gently = ["backup", str(destination), "--data", str(data), "--check", "--gently"]
     assert cli.main(gently) == 0
     assert "all backups are well" in capsys.readouterr().out
@@ -315,34 +310,34 @@ async def test_a_server_tells_what_it_finds_until_a_backup_mends_it_also_after_a
     checks = ScheduledChecks(settings)
     assert checks.report() == {"state": "ok", "ended": None, "findings": 0, "why": None}
     with caplog.at_level(logging.INFO):
-        await checks._check_if_due()
+        await checks.check_if_due()
     assert f"the piece {path.name} is damaged" in caplog.text
     assert "pieces were read; 1 finding" in caplog.text
     assert REMEMBERED_ADVICE in caplog.text
     again, asked = ScheduledChecks(settings), list[tuple[str, ...]]()
     real = command.run
 
-    async def run(settings: Settings, *flags: str) -> command.Ended:
+    async def run(settings: Settings, *flags: str, ending: float) -> command.Ended:
         asked.append(flags)
-        return await real(settings, *flags)
+        return await real(settings, *flags, ending=ending)
 
     monkeypatch.setattr(command, "run", run)
-    await again._check_if_due()
+    await again.check_if_due()
     assert asked == []  # it is not due yet
     assert again.state == "damaged"
     assert again.report()["ended"] is not None
     assert again.gauges()["backup_check_findings"][1]() == 1
     now = time.time()
     monkeypatch.setattr(time, "time", lambda: now + 3601)
-    await ScheduledBackups(settings)._make_if_due()
+    await ScheduledBackups(settings).make_if_due()
     asked.clear()
     again._every = 7200.0
-    await again._check_if_due()
+    await again.check_if_due()
     assert (asked, again.state) == ([], "ok")
     monkeypatch.setattr(time, "time", lambda: now + 3 * 7200)
     assert again.state == "late"
     assert again.gauges()["backup_check_well"][1]() == 0
-    await again._check_if_due()
+    await again.check_if_due()
     assert asked == [("--check", "--gently")]
 
 
@@ -370,8 +365,7 @@ async def test_a_server_stops_though_its_destination_holds_the_process(
         return Held()
 
     monkeypatch.setattr(asyncio, "create_subprocess_exec", started)
-    monkeypatch.setattr(command, "_ENDING", 0.0)
-    checks = ScheduledChecks(Settings(data=data, backup_to=str(tmp_path / "backups")))
+    checks = ScheduledChecks(Settings(data=data, backup_to=str(tmp_path / "backups")), BackupBounds(ending_seconds=0))
     checks.job.start()
     await waits.wait()
     async with asyncio.timeout(30):
@@ -384,13 +378,13 @@ async def test_a_check_that_fails_is_told_and_tried_again_later(data: Path, tmp_
     (tmp_path / "backups").write_text("this is no folder")
     checks = ScheduledChecks(Settings(data=data, backup_to=str(tmp_path / "backups")))
     with pytest.raises(BackupError, match="cannot be listed"):
-        await checks._check_if_due()
+        await checks.check_if_due()
     assert checks.state == "failed"
     assert checks.report()["why"] == "the destination cannot be listed: Not a directory"
-    await checks._check_if_due()  # too soon
+    await checks.check_if_due()  # too soon
     (tmp_path / "backups").unlink()
     checks._attempts._next = 0
-    await checks._check_if_due()
+    await checks.check_if_due()
     assert checks.state == "ok"
     assert checks.report()["ended"] is not None
 

@@ -68,11 +68,11 @@ async def test_old_backups_are_deleted_and_a_new_one_is_made_when_the_newest_is_
     folder = Folder(tmp_path / "backups")
     names = [backed_up(data, folder.root).name for _ in range(2)]
     backups = ScheduledBackups(Settings(data=data, backup_to=str(folder.root), backup_every=1, backup_keep=2))
-    await backups._make_if_due()
+    await backups.make_if_due()
     assert manifest.names(folder) == names
     now = time.time()
     monkeypatch.setattr(time, "time", lambda: now + 3600)
-    await backups._make_if_due()
+    await backups.make_if_due()
     assert manifest.names(folder)[0] == names[1]
     assert len(manifest.names(folder)) == 2
     monkeypatch.setattr(time, "time", lambda: now + 3 * 3600)
@@ -85,7 +85,7 @@ async def test_no_backup_is_made_when_somebody_has_just_made_one_by_the_command(
     backups = ScheduledBackups(Settings(data=data, backup_to=str(folder.root), backup_every=1))
     backups._newest, backups._looks = time.time() - 2 * 3600, False
     by_hand = backed_up(data, folder.root).name
-    await backups._make_if_due()
+    await backups.make_if_due()
     assert manifest.names(folder) == [by_hand]
     assert backups.newest == manifest.time_of(by_hand)
 
@@ -100,7 +100,7 @@ async def test_backups_that_are_ahead_do_not_count_until_the_clock_has_come_ther
     clock = [made + 60]
     monkeypatch.setattr(time, "time", lambda: clock[0])
     backups = ScheduledBackups(Settings(data=data, backup_to=str(folder.root), backup_every=1, backup_keep=1))
-    await backups._make_if_due()
+    await backups.make_if_due()
     assert backups.gauges()["backup_newest_seconds"][1]() == made
     clock[0] = made - day / 2
     assert backups.report() == {"state": "ok", "newest": None, "why": None}
@@ -113,21 +113,21 @@ async def test_backups_that_are_ahead_do_not_count_until_the_clock_has_come_ther
         asked.append(backed_up(data, folder.root).name)
         forget(folder, 1)
 
-    monkeypatch.setattr(backups, "_make", make)
+    monkeypatch.setattr(backups, "make", make)
     for _ in range(3):  # the backup that was made does count, and is not deleted for the one that is ahead
-        await backups._make_if_due()
+        await backups.make_if_due()
     assert manifest.names(folder)[:-1] == asked
     assert backups.newest == manifest.time_of(asked[0])
     assert (
         f"do not count until the clock has come there: 1, the last one is {manifest.names(folder)[-1]}" in caplog.text
     )
     clock[0] += 3600
-    await backups._make_if_due()
+    await backups.make_if_due()
     assert len(asked) == 2
     assert manifest.names(folder)[:-1] == asked[1:]
     clock[0] = made + 60
     restarted = ScheduledBackups(Settings(data=data, backup_to=str(folder.root), backup_every=1, backup_keep=1))
-    await restarted._make_if_due()
+    await restarted.make_if_due()
     assert restarted.newest == made
     forget(folder, 1)
     assert [manifest.time_of(name) for name in manifest.names(folder)] == [made]
@@ -140,20 +140,20 @@ async def test_after_a_failure_the_newest_backup_is_told_still(
     folder = Folder(tmp_path / "backups")
     made = manifest.time_of(backed_up(data, folder.root).name)
     backups = ScheduledBackups(Settings(data=data, backup_to=str(folder.root), backup_every=1))
-    await backups._make_if_due()
+    await backups.make_if_due()
     before = backups.report()
     assert before["newest"] is not None
     monkeypatch.setattr(time, "time", lambda: made + 3601)
     folder.root.rename(tmp_path / "elsewhere")
     (tmp_path / "backups").write_text("this is no folder")
     with pytest.raises(BackupError):
-        await backups._make_if_due()
+        await backups.make_if_due()
     why = "the destination cannot be listed: Not a directory"
     assert backups.report() == {"state": "failed", "newest": before["newest"], "why": why}
     assert backups.gauges()["backup_newest_seconds"][1]() == made
     (tmp_path / "backups").unlink()
     backups._attempts._next = 0
-    await backups._make_if_due()  # it looks again: the destination is another one now
+    await backups.make_if_due()  # it looks again: the destination is another one now
     assert backups.state == "ok"
     assert len(manifest.names(folder)) == 1
 
@@ -168,13 +168,13 @@ async def test_a_backup_after_which_nothing_can_be_deleted_is_not_made_again_at_
     now = time.time()
     backups._newest, backups._looks = now - 2 * 3600, False
     with caplog.at_level(logging.WARNING):
-        await backups._make_if_due()
+        await backups.make_if_due()
     assert (
         "deleting older ones failed: nothing is deleted while there are 1 names like manifests/notes.txt" in caplog.text
     )
     assert backups.state == "ok"
     monkeypatch.setattr(time, "time", lambda: now + 1800)
-    await backups._make_if_due()
+    await backups.make_if_due()
     assert len(manifest.names(folder)) == 1
 
 
@@ -185,11 +185,11 @@ async def test_why_the_command_failed_is_told_without_paths(data: Path, tmp_path
     (tmp_path / "backups").mkdir(mode=0o700)
     backups = ScheduledBackups(Settings(data=data, backup_to=str(folder.root)))
     with folder.owned(), pytest.raises(BackupError, match=f"another backup to {folder.root} is under way"):
-        await backups._make_if_due()
+        await backups.make_if_due()
     assert backups.report()["why"] == "another backup to the destination is under way"
     (data / "formats.json").write_text('{"release": "9.0.0", "formats": {"folder": 99}}')
     backups._attempts._next = 0
     with pytest.raises(BackupError) as failure:
-        await backups._make_if_due()
+        await backups.make_if_due()
     assert str(tmp_path) in str(failure.value)
     assert backups.report()["why"] == "the data folder cannot be used"

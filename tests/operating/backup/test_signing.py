@@ -204,7 +204,7 @@ def test_the_commands_sign_and_check(
 
 def test_a_server_with_a_key_gives_it_to_its_backups(data: Path, tmp_path: Path) -> None:
     backups = ScheduledBackups(Settings(data=data, backup_to=str(tmp_path / "backups"), backup_key=KEY.decode()))
-    asyncio.run(backups._make_if_due())
+    asyncio.run(backups.make_if_due())
     (name,) = manifest.names(Folder(tmp_path / "backups"))
     folder = folder_of(tmp_path / "backups")
     restore(folder, manifest.read(folder, name).manifest, tmp_path / "new", quiet())
@@ -218,7 +218,7 @@ def test_a_server_with_a_key_and_older_backups_without_one_tells_of_the_good_bac
     for keep in (1, 2):  # the unsigned one would go, and would stay
         backups = ScheduledBackups(replace(settings, backup_keep=keep))
         with caplog.at_level(logging.INFO):
-            asyncio.run(backups._make_if_due())
+            asyncio.run(backups.make_if_due())
         *_, made = manifest.names(Folder(destination))
         assert (backups.state, backups.newest) == ("ok", manifest.time_of(made))
         (line,) = [line for line in caplog.messages if line.startswith("a backup was made: ")]

@@ -16,6 +16,7 @@ from typing import Any
 import httpx
 import pytest
 
+from apiserver.bounds import Bounds
 from apiserver.copying.events import EventCopy
 from apiserver.copying.retrying import Say
 from apiserver.data_folder import DataFolder
@@ -24,6 +25,7 @@ from apiserver.events.changes import Cursor
 from apiserver.events.model import EventType, Owner
 from apiserver.events.queries import Range, SeriesQuery
 from apiserver.operating.backup import working_copy
+from apiserver.operating.backup.bounds import BackupBounds
 from apiserver.operating.backup.folder import Folder
 from apiserver.operating.backup.making import make
 from apiserver.operating.backup.restoring import restore
@@ -148,7 +150,7 @@ async def test_a_copy_that_stays_takes_only_what_has_changed(
     owners = {name: Owner("company", name) for name in ("same", "more", "over", "less", "gone", "new")}
     new = owners["new"]
     copied: set[str] = set()
-    really = EventCopy._copy_type
+    really = EventCopy.copy_type
 
     async def copy_type(self: EventCopy, owner: Owner, type: EventType, turns: asyncio.Semaphore) -> None:
         copied.add(owner.id)
@@ -180,7 +182,7 @@ async def test_a_copy_that_stays_takes_only_what_has_changed(
         await events.add(batch(scalars([9.0], owner=owners["over"])))
         await events.delete_samples(SeriesQuery(owners["less"], EventType.PLOT), Range(0, 0))
         await events.delete([owners["gone"]])
-        monkeypatch.setattr(EventCopy, "_copy_type", copy_type)
+        monkeypatch.setattr(EventCopy, "copy_type", copy_type)
         found = await restored("kept", tmp_path / "work")
         assert copied >= {"more", "over", "less", "new"}
         assert "same" not in copied
@@ -216,8 +218,8 @@ def test_a_server_makes_backups_of_engines_by_itself_and_only_one_of_its_workers
 ) -> None:
     destination = Folder(tmp_path / "backups")
     settings = {**engines, "backup_to": str(destination.root), "workers": 2}
-    often = {"apiserver.operating.backup.schedule.LOOK": 0.5}
-    with served(tmp_path / "data", constants=often, **settings) as server:
+    often = Bounds(backup=BackupBounds(look_seconds=0.5))
+    with served(tmp_path / "data", bounds=often, **settings) as server:
         wait_until(lambda: "a backup was made: " in server.log.read_text())
         with server.client() as client:
             wait_until(lambda: client.get("/health").json()["backup"]["newest"] is not None)
@@ -259,13 +261,13 @@ def test_a_copy_ends_when_its_disk_is_nearly_full(tmp_path: Path, monkeypatch: p
 
     async def copied(settings: Settings, copied: Settings, say: Say) -> Cursor:
         copied.data.mkdir()
-        monkeypatch.setattr(working_copy, "_ROOM", 2**80)
+        monkeypatch.setattr(working_copy, "free_bytes", lambda folder: 0)
         try:
             await asyncio.Event().wait()
         finally:
             ended.append(True)
 
-    monkeypatch.setattr(working_copy, "_copied", copied)
+    monkeypatch.setattr(working_copy, "copy_stores", copied)
     with pytest.raises(BackupError, match=r"there is too little room in .*data for a copy"):
         make(Settings(data=tmp_path / "data", **ELSEWHERE), Folder(tmp_path / "backups"), quiet())
     assert ended == [True]

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from apiserver.operating.doctor import scrub as scrubbing
-from apiserver.operating.doctor.scrub import Scrub
+from apiserver.bounds import Bounds
+from apiserver.operating.doctor.scrub import Scrub, ScrubBounds
 from apiserver.stores.events.base import EventStoreError
 from apiserver.stores.events.embedded.scrubbing import scrub
 from tests.harness import ADMIN_KEY, ADMIN_SECRET, PATIENCE, running_api
@@ -125,7 +125,8 @@ async def test_steps_are_spread_over_the_days(tmp_path: Path) -> None:
     pauses = [await reading.step()]
     while reading.state.place:
         pauses.append(await reading.step())
-    assert all(scrubbing._LEAST <= pause <= scrubbing._MOST for pause in pauses)
+    bounds = ScrubBounds()
+    assert all(bounds.least <= pause <= bounds.most for pause in pauses)
     assert sum(pauses) > 1  # of 86 seconds for a file with little in its pages
 
 
@@ -136,16 +137,13 @@ async def eventually_so(ask: Callable[[], Awaitable[bool]]) -> None:
             await asyncio.sleep(0.01)
 
 
-async def test_a_server_tells_what_it_finds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_server_tells_what_it_finds(tmp_path: Path) -> None:
     async with filled(tmp_path / "filled"):
         pass
     data = shutil.copytree(tmp_path / "filled", tmp_path / "data")
     with closing(sqlite3.connect(data / "events" / "events.db")) as conn, conn:
         conn.execute("UPDATE log_blocks SET count = count + 1 WHERE id = (SELECT min(id) FROM log_blocks)")
-    monkeypatch.setattr(scrubbing, "_MOST", 0.01)
-    monkeypatch.setattr(scrubbing, "_LEAST", 0.0)
-    monkeypatch.setattr(scrubbing, "_PATIENCE", 0)
-    async with running_api(data) as api:
+    async with running_api(data, Bounds(scrub=ScrubBounds(least=0, most=0.01, busy=0))) as api:
 
         async def ended() -> bool:
             health = await api.raw("GET", "/health", auth=None)

@@ -11,6 +11,7 @@ from apiserver.events.model import EventType, Owner
 from apiserver.files.addresses import LOCAL
 from apiserver.files.deletions import FileDeletions
 from apiserver.operating.retention.archive import Archive
+from apiserver.operating.retention.bounds import RetentionBounds
 from apiserver.operating.retention.run import Gone, Run
 from apiserver.retention_rules import RetentionRule
 from apiserver.stores.documents.base import DocumentStore
@@ -55,6 +56,7 @@ class Stores:
         self.events = events
         self.documents = documents
         self.files = NotedFiles()
+        self.bounds = RetentionBounds()
         self.failures: list[str] = []
 
     async def task(self, id: str = "task", **fields: Any) -> Owner:
@@ -69,7 +71,7 @@ class Stores:
         return f"id of {name}"
 
     async def would_go(self, *rules: RetentionRule, now: int = NOW) -> list[Gone]:
-        return [gone async for gone in Run(self.events, self.documents, rules, now=now).would_go()]
+        return [gone async for gone in Run(self.events, self.documents, rules, now=now, bounds=self.bounds).would_go()]
 
     async def run(
         self,
@@ -81,7 +83,7 @@ class Stores:
         tell: Callable[[Gone], None] = lambda gone: None,
     ) -> list[Gone]:
         """Delete, and `tell` of each part; what could not be deleted is in `failures`."""
-        run = Run(self.events, self.documents, rules, now=now)
+        run = Run(self.events, self.documents, rules, now=now, bounds=self.bounds)
         self.failures = run.failures
         kept = Archive(archive, moment) if archive is not None else None
         deleted = []

@@ -20,7 +20,6 @@ from apiserver.data.formats import arrow
 from apiserver.events.model import SAMPLE_TYPES, EventType, LogColumns
 from apiserver.events.queries import PageQuery, SeriesQuery
 from apiserver.operating.retention import archive, due, tables
-from apiserver.operating.retention.run import Run
 from apiserver.retention_rules import RetentionRule
 from apiserver.stores.documents.query import Update
 from tests.contract.event_stores import RECEIVED, SCALARS, Case, batch, case, iters, lines, messages, sample, scalars
@@ -217,7 +216,7 @@ async def test_a_run_that_was_cut_short_archives_nothing_twice_and_loses_nothing
         return [sample(n, timestamp=OLD + n * DAY) for n in range(first, first + number)]
 
     await stores.events.add(batch(*made(0, 105)))
-    place = {"while it is written": (archive, "_keep"), "when all is deleted": (archive, "_rename_each")}.get(when)
+    place = {"while it is written": (archive, "keep"), "when all is deleted": (archive, "rename_each")}.get(when)
     with monkeypatch.context() as patch:
         if place is not None:
 
@@ -265,14 +264,15 @@ async def test_a_slow_disk_of_the_archive_keeps_no_call_waiting(
         monkeypatch.setattr(Path, name, watched(name))
     await stores.task()
     await stores.events.add(batch(lines(["old"], timestamps=[OLD])))
-    real = Run._is_still_due
+    real = stores.documents.find_one
 
-    async def came_late(run: Run, *how: Any) -> bool:
+    async def came_late(*how: Any, **more: Any) -> Any:
+        """Before it is looked at again."""
         await stores.documents.find_and_update("tasks", {"id": "task"}, Update(set={"status": "queued"}))
-        return await real(run, *how)
+        return await real(*how, **more)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Run, "_is_still_due", came_late)
+        patch.setattr(stores.documents, "find_one", came_late)
         assert await stores.run(LOGS, archive=folder) == []
     await stores.documents.find_and_update("tasks", {"id": "task"}, Update(set={"status": "stopped"}))
     (folder / COMPANY / "task" / "logs-M.going.parquet.part").write_text("half")
@@ -281,7 +281,7 @@ async def test_a_slow_disk_of_the_archive_keeps_no_call_waiting(
         def dies(*how: Any) -> None:
             raise CutShort
 
-        patch.setattr(archive, "_rename_each", dies)
+        patch.setattr(archive, "rename_each", dies)
         with pytest.raises(CutShort):
             await stores.run(LOGS, archive=folder, moment="M")
     assert await stores.run(LOGS, archive=folder, moment="N") == []

@@ -9,7 +9,8 @@ import pytest
 
 from apiserver.events.model import EventType, Owner
 from apiserver.events.queries import SeriesQuery
-from apiserver.operating.retention import archive, due
+from apiserver.operating.retention import archive
+from apiserver.operating.retention.bounds import RetentionBounds
 from apiserver.operating.retention.run import MOST_FAILURES, Gone, RetentionError
 from apiserver.stores.events.base import EventStoreBusy
 from tests.contract.event_stores import batch, lines, sample
@@ -76,7 +77,7 @@ async def test_what_was_deleted_is_told_though_the_archive_fails_afterwards(
         raise OSError("the archive is away")
 
     with monkeypatch.context() as patch:
-        patch.setattr(archive, "_rename_each", fails)
+        patch.setattr(archive, "rename_each", fails)
         gone = await stores.run(LOGS, archive=tmp_path, moment="M")
     assert sum(one.events for one in gone) == len(stores.failures) == MOST_FAILURES + 1
     assert stores.failures[0] == "logs of task task 00: the archive is away"
@@ -97,7 +98,7 @@ async def test_what_was_deleted_is_told_before_a_run_is_cancelled(
         raise Ended
 
     told: list[Gone] = []
-    monkeypatch.setattr(archive, "_rename_each", ends)
+    monkeypatch.setattr(archive, "rename_each", ends)
     with pytest.raises(Ended):
         await stores.run(LOGS, archive=tmp_path, tell=told.append)
     assert [one.events for one in told] == [1]
@@ -105,7 +106,7 @@ async def test_what_was_deleted_is_told_before_a_run_is_cancelled(
 
 async def test_a_part_that_was_deleted_is_told(stores: Stores, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Series by series: of three, one can be deleted, then the disk is full. The archive has each event once."""
-    monkeypatch.setattr(due, "_TOGETHER", 1)
+    stores.bounds = RetentionBounds(series=1)
     await stores.task()
     images = [sample(n, type=EventType.IMAGE, variant=v, timestamp=NOW) for v in "abc" for n in range(5)]
     await stores.events.add(batch(*images))

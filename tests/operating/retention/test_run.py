@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from apiserver.events.model import EventType, Owner, Sample
 from apiserver.events.queries import PageQuery, Range, SeriesQuery
 from apiserver.operating.retention import due, run, shown_files
+from apiserver.operating.retention.bounds import RetentionBounds
 from apiserver.operating.retention.due import Due
 from apiserver.retention_rules import RetentionRule, rule_for
 from apiserver.stores.events.base import EventStore, EventStoreBusy
@@ -79,7 +80,7 @@ async def test_each_project_is_compared_with_the_rules_once_and_in_another_threa
     project = await stores.project("lab")
     for number in range(5):
         await stores.task(str(number), project=project)
-    monkeypatch.setattr(run, "_TASKS", 2)
+    stores.bounds = RetentionBounds(tasks=2)
     compared = []
 
     def noted(rules: Sequence[RetentionRule], project: str | None, type: str) -> RetentionRule | None:
@@ -114,7 +115,7 @@ async def test_series_with_images_at_the_same_iterations_are_deleted_together(
     stores: Stores, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Seven series, of which one has more iterations, by calls for up to four series."""
-    monkeypatch.setattr(due, "_TOGETHER", 4)
+    stores.bounds = RetentionBounds(series=4)
     await stores.task()
     images = [image(n, variant=str(v), timestamp=NOW) for v in range(7) for n in range(5 if v < 6 else 6)]
     await stores.events.add(batch(*images))
@@ -348,7 +349,7 @@ async def test_files_of_other_tasks_stay_whatever_images_show(stores: Stores) ->
 
 async def test_documents_are_asked_for_some_models_at_a_time(stores: Stores, monkeypatch: pytest.MonkeyPatch) -> None:
     """MongoDB takes no command of many megabytes, and a task may show any number of files."""
-    monkeypatch.setattr(shown_files, "_URLS", 10)
+    stores.bounds = RetentionBounds(urls=10)
     await stores.task()
     await stores.events.add(batch(*(image(n) for n in range(35))))
     real, asked = stores.documents.find, list[int]()

@@ -7,9 +7,8 @@ import json
 import logging
 import re
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -151,10 +150,10 @@ async def documents(tmp_path: Path) -> AsyncIterator[DocumentStore]:
     await store.close()
 
 
-def scheduled(documents: DocumentStore) -> ScheduledRetention:
+def scheduled(documents: DocumentStore, **clocks: Callable[[], float]) -> ScheduledRetention:
     settings = Settings(retention=RULES, retention_every=24)
     files = cast(FileDeletions, NotedFiles())
-    return ScheduledRetention(settings, PlainEventStore(), documents, files, lambda entry: None)
+    return ScheduledRetention(settings, PlainEventStore(), documents, files, lambda entry: None, **clocks)
 
 
 async def run_ended(documents: DocumentStore, seconds_from_now: float) -> None:
@@ -199,7 +198,8 @@ async def test_a_failure_is_over_when_another_server_has_done_it(
 async def test_a_failure_is_tried_again_in_ten_minutes_whatever_the_clock_says(
     documents: DocumentStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    retention, tried, clock, running = scheduled(documents), [], [time.time()], [1000.0]
+    tried, clock, running = list[float](), [time.time()], [1000.0]
+    retention = scheduled(documents, clock=lambda: clock[0], running=lambda: running[0])
 
     async def fails(*how: Any, **more: Any) -> list[str]:
         tried.append(running[0])
@@ -208,7 +208,6 @@ async def test_a_failure_is_tried_again_in_ten_minutes_whatever_the_clock_says(
         return []
 
     monkeypatch.setattr(schedule, "delete", fails)
-    monkeypatch.setattr(schedule, "time", SimpleNamespace(time=lambda: clock[0], monotonic=lambda: running[0]))
     with pytest.raises(RetentionError):
         await retention.look()
     clock[0] += 30 * 86400  # the clock is set forward: no storm of tries

@@ -15,7 +15,8 @@ import pytest
 
 from apiserver.cli import main
 from apiserver.files.deletions import FileDeletions
-from apiserver.operating.retention import due, shown_files
+from apiserver.operating.retention import due
+from apiserver.operating.retention.bounds import RetentionBounds
 from apiserver.operating.retention.shown_files import ShownFiles
 from apiserver.stores.documents.base import DocumentStore
 from apiserver.stores.events.base import EventStoreBusy
@@ -42,7 +43,7 @@ async def stores(store: DocumentStore) -> AsyncIterator[Stores]:
 
 
 def shown(stores: Stores) -> ShownFiles:
-    return ShownFiles(stores.events, stores.documents, cast(FileDeletions, stores.files))
+    return ShownFiles(stores.events, stores.documents, cast(FileDeletions, stores.files), stores.bounds)
 
 
 @pytest.mark.parametrize("is_deleted", [False, True])
@@ -106,11 +107,11 @@ async def test_files_that_were_left_and_cannot_be_looked_at_are_told_and_keep_no
     assert stores.files.names == {"/0.png"}
 
 
-async def test_many_urls_are_noted_some_at_a_time(stores: Stores, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_many_urls_are_noted_some_at_a_time(stores: Stores) -> None:
     """MongoDB takes no document of more than 16 MB. URLs of other servers and of other tasks are not noted."""
-    monkeypatch.setattr(shown_files, "_LONGEST_NOTE", 100)
     urls = {f"http://localhost:8081/{n:02}.png" for n in range(10)}
     others = {"s3://bucket/0.png", f"http://localhost:8081/p/other.{'0' * 32}/x.png"}
+    stores.bounds = RetentionBounds(note_characters=100)
     files = shown(stores)
     await files.note(OWNER, urls | others)
     notes = await stores.documents.find("retention_files", {})
@@ -124,6 +125,7 @@ async def test_many_urls_are_noted_some_at_a_time(stores: Stores, monkeypatch: p
 _KILLED = """
 import os, signal, sys
 from apiserver.cli import main
+from apiserver.operating.retention.bounds import RetentionBounds
 from apiserver.operating.retention.shown_files import ShownFiles
 
 async def delete(self, shown):

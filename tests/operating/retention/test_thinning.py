@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from apiserver.events.model import EventType, Owner
 from apiserver.events.queries import SeriesQuery
-from apiserver.operating.retention import archive, due, thinned
+from apiserver.operating.retention import archive, due
+from apiserver.operating.retention.bounds import RetentionBounds
 from apiserver.operating.retention.deleting import Amounts
 from apiserver.retention_rules import RetentionRule
 from apiserver.stores.events.embedded.bounds import EmbeddedBounds
@@ -226,7 +227,7 @@ async def test_a_dry_run_reads_each_point_once(stores: Stores, monkeypatch: pyte
 
 @pytest.mark.parametrize(
     ("place", "is_thinned"),
-    [((archive, "_keep"), False), ((due, "delete"), False), ((archive, "_rename_each"), True)],
+    [((archive, "keep"), False), ((due, "delete"), False), ((archive, "rename_each"), True)],
     ids=["while it is written", "before it is thinned", "when it is thinned"],
 )
 async def test_a_run_that_was_cut_short_archives_nothing_twice_and_loses_nothing(
@@ -259,7 +260,7 @@ async def test_a_long_series_is_thinned_in_parts(stores: Stores, monkeypatch: py
     await merge(stores)
     assert isinstance(stores.events, EmbeddedEventStore)
     monkeypatch.setattr(stores.events, "bounds", EmbeddedBounds(points_at_a_time=5000))
-    monkeypatch.setattr(thinned, "POINTS_AT_A_TIME", 5000)
+    stores.bounds = RetentionBounds(points=5000)
     rule = RetentionRule(("scalars",), "90 d", then="50 points")
     (planned,) = await stores.would_go(rule)
     assert await stores.run(rule) == [planned]

@@ -10,6 +10,7 @@ import pytest
 from apiserver.events.model import EventType
 from apiserver.files.deletions import FileDeletions
 from apiserver.operating.retention import turns
+from apiserver.operating.retention.bounds import RetentionBounds
 from apiserver.operating.retention.deleting import delete
 from apiserver.operating.retention.run import RetentionError
 from apiserver.operating.retention.turns import Taken, Turn, turn
@@ -86,9 +87,8 @@ async def test_a_turn_that_ends_too_late_is_of_a_wrong_clock(shared: DocumentSto
                     pass
 
 
-async def test_who_lost_the_turn_notices(shared: DocumentStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(turns, "_AGAIN", 0.01)
-    async with turn(shared) as lost:
+async def test_who_lost_the_turn_notices(shared: DocumentStore) -> None:
+    async with turn(shared, RetentionBounds(again_seconds=0.01)) as lost:
         await shared.update("retention", {"id": "retention"}, Update(set={"by": "another"}))
         async with asyncio.timeout(60):
             while lost.is_held():  # noqa: ASYNC110
@@ -115,15 +115,13 @@ async def test_who_lost_the_turn_deletes_nothing_any_more(
 async def test_a_turn_that_cannot_be_put_off_for_long_is_not_held(
     shared: DocumentStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(turns, "_AGAIN", 0.01)
-    async with turn(shared) as held:
+    async with turn(shared, RetentionBounds(turn_seconds=0.2, again_seconds=0.01)) as held:
 
         async def away(*how: Any, **more: Any) -> int:
             raise DocumentStoreBusy("it is away")
 
         with monkeypatch.context() as patch:
             patch.setattr(shared, "update", away)
-            monkeypatch.setattr(turns, "_PATIENCE", 0.2)
             async with asyncio.timeout(60):
                 while held.is_held():  # noqa: ASYNC110
                     await asyncio.sleep(0.01)

@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from apiserver.bounds import Bounds
 from apiserver.rpc.auth import Lookup
 from apiserver.services.access import defaults
-from apiserver.services.access.attempts import Attempts
 from apiserver.services.access.credentials import Credential
 from apiserver.settings import Settings
 from apiserver.stores.documents.base import DocumentStore
 from apiserver.stores.documents.sqlite.store import SqliteDocumentStore
+from tests.harness import CHEAP_PASSWORDS
 
 SETTINGS = Settings(company="c0ffee")
 
 
-@pytest.fixture(autouse=True)
-def _failures_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def bounds(bounds: Bounds | None) -> Bounds:
     """However slow the machine is, no failed attempt is forgotten while a test makes more of them."""
-    monkeypatch.setattr(Attempts.__init__, "__defaults__", (lambda: 0.0,))
+    return replace(bounds or CHEAP_PASSWORDS, clock=lambda: 0.0)
 
 
 @pytest.fixture

@@ -48,9 +48,9 @@ async def test_what_another_process_changes_is_noticed(
     tmp_path: Path, documents: DocumentStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, made = await credentials.create_user(documents, "c0ffee", "eve")
+    later, find_one = 0.0, documents.find_one
+    identities.bound_cache(documents, clock=lambda: time.monotonic() + later)
     identify, read = identities.lookup(documents, KeyUses(documents)), 0
-    later, clock, find_one = 0.0, time.monotonic, documents.find_one
-    monkeypatch.setattr(time, "monotonic", lambda: clock() + later)
 
     async def counted(*args: Any, **options: Any) -> Document | None:
         nonlocal read
@@ -175,7 +175,7 @@ async def test_unknown_roles_are_refused(documents: DocumentStore) -> None:
 
 
 async def test_the_cache_is_bounded(documents: DocumentStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(identities, "MOST_CACHED", 2)
+    identities.bound_cache(documents, most=2)
     pairs = [(await credentials.create_user(documents, "c0ffee", f"user {n}"))[1] for n in range(4)]
     identify = identities.lookup(documents, KeyUses(documents))
     read, found = list[str](), documents.find_one

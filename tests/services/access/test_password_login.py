@@ -11,23 +11,19 @@ from typing import Any
 import pytest
 
 from apiserver import passwords
+from apiserver.bounds import Bounds
 from apiserver.passwords import hash_password
 from apiserver.services.access import credentials, password_login
 from apiserver.services.access.fixed_users import WEB_UI, ensure_fixed_users
 from apiserver.services.access.password_login import set_password
 from apiserver.setting_values import FixedUser
 from apiserver.settings import SettingsError
-from tests.harness import ADMIN_KEY, Api, bearer, running_api
+from tests.harness import ADMIN_KEY, CHEAP, Api, bearer, running_api
 
 pytestmark = [pytest.mark.anyio, pytest.mark.own_api]
 
 PASSWORD = "correct horse"
 OTHER = "battery staple"
-
-
-@pytest.fixture(autouse=True)
-def cheap(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(passwords, "COST", 16)
 
 
 @pytest.fixture
@@ -38,7 +34,7 @@ async def alice(api: Api) -> str:
 
 async def with_password(api: Api, name: str) -> str:
     user = await credentials.add_user(api.backend.documents, api.company, name)
-    await set_password(api.backend.documents, user, hash_password(PASSWORD))
+    await set_password(api.backend.documents, user, hash_password(PASSWORD, CHEAP))
     return str(user["id"])
 
 
@@ -143,7 +139,7 @@ async def test_guesses_keep_out_nobody_who_logged_in_before(api: Api, alice: str
         await log_in(api, "alice", OTHER, expect=401)
     user = await api.backend.documents.find_one("users", {"id": alice})
     assert user is not None
-    await set_password(api.backend.documents, user, hash_password("another one"))
+    await set_password(api.backend.documents, user, hash_password("another one", CHEAP))
     for password in (PASSWORD, "another one"):
         await log_in(api, "alice", password, expect=429)
 
@@ -162,9 +158,9 @@ async def test_who_guesses_the_secret_of_a_key_has_to_wait(api: Api) -> None:
         await api.call("users.get_current_user", auth=("REVOKED0REVOKED0REVOKED0", "x"), expect=401)
 
 
-async def test_a_secret_that_was_chosen_is_not_even_told_to_who_guesses(tmp_path: Path) -> None:
+async def test_a_secret_that_was_chosen_is_not_even_told_to_who_guesses(tmp_path: Path, bounds: Bounds) -> None:
     for known in (False, True):
-        async with running_api(tmp_path / "data") as api:
+        async with running_api(tmp_path / "data", bounds) as api:
             if known:
                 await api.call("users.get_current_user")
             for guess in range(10):
@@ -179,7 +175,7 @@ async def test_with_another_password_the_old_ones_tokens_end(api: Api, alice: st
     api.client.cookies.clear()
     user = await api.backend.documents.find_one("users", {"id": alice})
     assert user is not None
-    await set_password(api.backend.documents, user, hash_password(OTHER))
+    await set_password(api.backend.documents, user, hash_password(OTHER, CHEAP))
     for token in (old, renewed):
         await who(api, token, expect=401)
     await log_in(api, "alice", PASSWORD, expect=401)
@@ -208,7 +204,7 @@ async def test_an_admin_with_a_password_acts_for_users(api: Api, alice: str) -> 
 
 
 def fixed(name: str, **fields: str) -> FixedUser:
-    return FixedUser(**{"name": name, "password": hash_password(PASSWORD), **fields})
+    return FixedUser(**{"name": name, "password": hash_password(PASSWORD, CHEAP), **fields})
 
 
 async def test_users_are_what_the_settings_say(tmp_path: Path) -> None:
@@ -231,7 +227,7 @@ async def test_users_are_what_the_settings_say(tmp_path: Path) -> None:
 
 
 async def test_who_the_settings_name_keeps_the_name(tmp_path: Path) -> None:
-    users = (FixedUser("alice", hash_password(PASSWORD)),)
+    users = (FixedUser("alice", hash_password(PASSWORD, CHEAP)),)
     async with running_api(tmp_path, users=users) as api:
         headers = bearer((await log_in(api, "alice", PASSWORD))["token"])
         alice = (await api.call("users.get_current_user", auth=None, headers=headers))["user"]["id"]

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from apiserver import passwords, times
+from apiserver import times
 from apiserver.cli import main
 from apiserver.passwords import hash_password
 from apiserver.services.access import credentials
 from apiserver.services.access.fixed_users import WEB_UI
 from apiserver.services.access.password_login import set_password
 from apiserver.services.access.sign_in_links import new_path
-from tests.harness import Api, new_user, running_api
+from tests.harness import CHEAP, Api, new_user, running_api
 
 pytestmark = pytest.mark.anyio
 
@@ -36,12 +36,11 @@ async def test_a_service_account_is_shown_and_has_keys(api: Api) -> None:
 
 
 @pytest.mark.own_api
-async def test_no_password_opens_a_service_account(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(passwords, "COST", 16)
+async def test_no_password_opens_a_service_account(api: Api) -> None:
     documents, id = api.backend.documents, await service(api)
     user = await documents.find_one("users", {"id": id})
     assert user is not None
-    await set_password(documents, user, hash_password("correct horse"))
+    await set_password(documents, user, hash_password("correct horse", CHEAP))
     answer = await api.call("auth.login", auth=("the nightly job", "correct horse"), expect=401)
     assert answer["meta"]["result_subcode"] == 22
 
@@ -109,7 +108,6 @@ def test_the_command_line_makes_them_and_keys_with_scopes(
     assert said.startswith("robot (user, service account): ")
     assert "(for read, events; until 20" in said
     assert said.endswith("(a second one)\n")
-    monkeypatch.setattr(passwords, "COST", 16)
     monkeypatch.setattr(sys, "stdin", io.StringIO("correct horse\n"))
     assert main(["user", "password", "robot", *data]) == 1
     assert main(["user", "key", "robot", "--scopes", "everything", *data]) == 1

@@ -11,7 +11,7 @@ import pytest
 from apiserver import cli
 from apiserver.cli.command import CommandError
 from apiserver.services.access import identities
-from apiserver.services.access import sessions as sessions_module
+from apiserver.services.access.sessions import end_sessions, sessions_of
 from apiserver.settings import Settings
 from apiserver.stores.documents.query import Update
 from apiserver.times import from_now
@@ -82,13 +82,13 @@ async def test_admins_see_and_end_the_logins_of_others(api: Api) -> None:
 
 
 @pytest.mark.own_api
-async def test_many_logins_are_ended_at_once(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sessions_module, "ENDED_AT_ONCE", 2)
-    _, key = await new_user(api, "eve")
+async def test_many_logins_are_ended_at_once(api: Api) -> None:
+    eve, key = await new_user(api, "eve")
     tokens = [await log_in(api, key) for _ in range(5)]
     [last, *_] = await sessions(api, auth=key)
     await api.backend.documents.insert("ended_sessions", [{"id": last["id"], "company": "c", "expires": "3000"}])
-    assert await api.call("users.end_sessions", {"all": True}, auth=key) == {"ended": 5}
+    documents, company = api.backend.documents, api.backend.settings.company
+    assert await end_sessions(documents, await sessions_of(documents, company, eve), at_once=2) == 5
     for token in tokens:
         await api.call("users.get_current_user", auth=None, headers=bearer(token), expect=401)
     assert await api.backend.documents.count("sessions", {}) == 0
@@ -118,14 +118,15 @@ async def test_what_has_ended_is_not_kept(api: Api) -> None:
 
 
 @pytest.mark.own_api
-async def test_that_a_login_is_used_is_noted_once_in_a_while(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_that_a_login_is_used_is_noted_once_in_a_while(api: Api) -> None:
     eve, key = await new_user(api, "eve")
     token, documents = await log_in(api, key), api.backend.documents
     [before] = await documents.find("sessions", {"user": eve})
-    monkeypatch.setattr(identities, "CACHED_ALONE_SECONDS", 0.0)
+    identities.forget(documents)  # it would know the token for ten minutes
     await api.call("users.get_current_user", auth=None, headers=bearer(token))
     assert await documents.find("sessions", {"user": eve}) == [before]
     await documents.update("sessions", {"user": eve}, Update(set={"last_used": from_now(-3601)}))
+    identities.forget(documents)
     await api.call("users.get_current_user", auth=None, headers=bearer(token))
     [after] = await documents.find("sessions", {"user": eve})
     assert after["last_used"] >= before["last_used"]

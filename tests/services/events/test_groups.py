@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from apiserver.services.events import groups
+from apiserver.bounds import Bounds
+from apiserver.services.bounds import CallBounds
 from tests.harness import Api
 from tests.services.events.conftest import Add
 from tests.services.events.test_scalars import scalar
@@ -105,9 +106,8 @@ async def test_what_is_asked_has_bounds(api: Api, fields: dict[str, Any], field:
     assert (meta["result_subcode"], meta["error_data"]["field"]) == (12, field)
 
 
-@pytest.mark.own_api
-async def test_the_largest_call(api: Api, add: Add, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(groups, "MOST_CURVES", 6)
+@pytest.mark.bounds(Bounds(calls=CallBounds(curves=6)))
+async def test_the_largest_call(api: Api, add: Add) -> None:
     tasks = [(await api.call("tasks.create", {"name": str(n), "type": "training"}))["id"] for n in range(3)]
     await add(*(scalar(task, n, n) for n, task in enumerate(tasks)))
     two = [{"metric": "m", "variants": ["v", "w"]}]

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from apiserver.aggregation import log_search
+from apiserver.bounds import Bounds
+from apiserver.services.bounds import CallBounds
 from tests.harness import Api
 from tests.services.events.conftest import Add
 from tests.services.events.test_read import NOW, event, fill_log
@@ -80,12 +81,8 @@ async def test_empty_filters_are_none(api: Api, add: Add, task: str) -> None:
     assert "scroll_id" not in page
 
 
-@pytest.mark.own_api
-async def test_a_search_goes_on_by_its_scroll_id(
-    api: Api, add: Add, task: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(log_search, "PAGE", 10)
-    monkeypatch.setattr(log_search, "SECONDS", 0)
+@pytest.mark.bounds(Bounds(calls=CallBounds(searched_lines=10, search_seconds=0)))
+async def test_a_search_goes_on_by_its_scroll_id(api: Api, add: Add, task: str) -> None:
     await fill_log(add, task, 95)
     request: dict[str, Any] = {"task": task, "search": {"regex": "[05]$"}, "batch_size": 3}
     pages = [await api.call(LOG, request)]

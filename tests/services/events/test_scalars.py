@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from apiserver.services.events import scalars
+from apiserver.bounds import Bounds
+from apiserver.services.bounds import CallBounds
 from tests.harness import Api, running_api
 from tests.services.events.conftest import Add
 from tests.services.events.test_read import NOW, event
@@ -60,11 +61,8 @@ async def test_the_events_of_a_metric_come_newest_first(api: Api, add: Add, task
     assert (await api.call("events.get_scalar_metric_data", {**request, "no_scroll": True}))["scroll_id"] is None
 
 
-@pytest.mark.own_api
-async def test_events_of_a_metric_are_paged_while_others_arrive(
-    api: Api, add: Add, task: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(scalars, "PAGE", 3)
+@pytest.mark.bounds(Bounds(calls=CallBounds(scalars=3)))
+async def test_events_of_a_metric_are_paged_while_others_arrive(api: Api, add: Add, task: str) -> None:
     await add(*(scalar(task, n, n, variant=variant) for n in range(10) for variant in "ab"))
     seen: list[tuple[int, str]] = []
     request = {"task": task, "metric": "m"}

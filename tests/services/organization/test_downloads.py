@@ -7,6 +7,9 @@ from typing import Any
 
 import pytest
 
+from apiserver.answers import AnswerBounds
+from apiserver.bounds import Bounds
+from apiserver.services.bounds import CallBounds
 from tests.harness import Api
 
 pytestmark = pytest.mark.anyio
@@ -55,9 +58,8 @@ async def test_a_table_of_tasks_is_a_file(api: Api) -> None:
     assert text.splitlines() == ["NAME", '"sec""ond"', "elsewhere", "'=first"]
 
 
-@pytest.mark.own_api
-async def test_a_table_has_all_its_pages(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("apiserver.services.organization.downloads.PAGE", 2)
+@pytest.mark.bounds(Bounds(calls=CallBounds(downloaded=2)))
+async def test_a_table_has_all_its_pages(api: Api) -> None:
     for number in range(5):
         await api.call("models.create", {"name": f"m{number}", "uri": "u", "metadata": {"k": {"value": "v"}}})
     columns = [{"field": "name"}, {"field": "metadata.k.value", "name": "k"}]
@@ -70,15 +72,13 @@ async def test_a_table_has_all_its_pages(api: Api, monkeypatch: pytest.MonkeyPat
     assert (await downloaded(api, nothing))[1] == "name,k\r\n"
 
 
-@pytest.mark.own_api
-async def test_pages_of_large_tasks_are_halved(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.bounds(Bounds(answers=AnswerBounds(largest=700_000), calls=CallBounds(downloaded=4)))
+async def test_pages_of_large_tasks_are_halved(api: Api) -> None:
     for number in range(7):
         task = {"name": f"t{number}", "type": "training", "comment": "x" * (300_000 if number < 5 else 1)}
         await api.call("tasks.create", task)
     columns = [{"field": "name"}, {"field": "comment"}]
     wanted = await prepared(api, columns, order_by=["name"])
-    monkeypatch.setattr("apiserver.answers.LARGEST", 700_000)
-    monkeypatch.setattr("apiserver.services.organization.downloads.PAGE", 4)
     rows = (await downloaded(api, wanted))[1].splitlines()
     assert [len(row) for row in rows] == [len("name,comment"), *[300_003] * 5, 4, 4]
 

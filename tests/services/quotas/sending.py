@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -16,7 +17,7 @@ from apiserver.services.quotas.accounts import Account
 from apiserver.services.quotas.amounts import Amounts
 from apiserver.services.quotas.subjects import Subject
 from apiserver.setting_values import Quota
-from tests.harness import Api, running_api
+from tests.harness import CHEAP_PASSWORDS, Api, running_api
 
 COMPANY = "d1e5c0a8f00d4e0ab1e0c0ffee000001"
 
@@ -44,9 +45,13 @@ def amounts(api: Api) -> Amounts:
 
 
 @asynccontextmanager
-async def with_quotas(data: Path, *quotas: Quota) -> AsyncIterator[Api]:
-    """A server with quotas that has just added up, so that it does not again while the test runs."""
-    async with running_api(data, quotas=quotas) as api:
+async def with_quotas(data: Path, *quotas: Quota, clock: Sequence[float] = ()) -> AsyncIterator[Api]:
+    """A server with quotas that has just added up, so that it does not again while the test runs.
+
+    `clock`: its only item is the time.
+    """
+    bounds = replace(CHEAP_PASSWORDS, clock=lambda: clock[0]) if clock else None
+    async with running_api(data, bounds, quotas=quotas) as api:
         await amounts(api).measure(COMPANY)
         yield api
 

@@ -73,11 +73,8 @@ class Both:
 
 
 @pytest.mark.parametrize("seed", range(5))
-async def test_batches_count_as_if_each_was_looked_at_closely(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
-) -> None:
+async def test_batches_count_as_if_each_was_looked_at_closely(tmp_path: Path, seed: int) -> None:
     draw, now = random.Random(seed), [time.monotonic()]
-    monkeypatch.setattr("apiserver.services.quotas.quotas.time.monotonic", lambda: now[0])
     bounds = tuple(
         Quota(
             of,
@@ -89,7 +86,8 @@ async def test_batches_count_as_if_each_was_looked_at_closely(
     )
     async with running_api(tmp_path) as api:
         parts = api.backend.events, api.backend.documents, api.backend.last_metrics, api.backend.usages
-        both = Both(Quotas(bounds, *parts, api.backend.counters), Close(bounds, *parts, api.backend.counters))
+        given = bounds, *parts, api.backend.counters, lambda: now[0]
+        both = Both(Quotas(*given), Close(*given))
         said = set()
         for number in range(400):
             task, count = draw.choice(TASKS), draw.choice([1, 1, 5, 20, 100])

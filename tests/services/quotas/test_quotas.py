@@ -39,18 +39,16 @@ pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+def clock() -> list[float]:
     """The time for rates, which stands still until a test sets it."""
-    now = [time.monotonic()]
-    monkeypatch.setattr("apiserver.services.quotas.quotas.time.monotonic", lambda: now[0])
-    return now
+    return [time.monotonic()]
 
 
 async def test_who_sends_too_fast_is_named_and_waits_and_loses_nothing(
     tmp_path: Path, clock: list[float], caplog: pytest.LogCaptureFixture
 ) -> None:
     quotas = (Quota("task", events_per_second=10), Quota("company", events_per_second=15))
-    async with with_quotas(tmp_path / "data", *quotas) as api:
+    async with with_quotas(tmp_path / "data", *quotas, clock=clock) as api:
         one, two = await new_task(api), await new_task(api)
         assert (await send(api, *points(one, 90))).json()["data"]["added"] == 90
         refused = await send(api, *points(one, 20, first=90), *points(two, 1))
@@ -76,7 +74,7 @@ async def test_who_sends_too_fast_is_named_and_waits_and_loses_nothing(
 
 async def test_another_company_and_another_user_have_their_own(tmp_path: Path, clock: list[float]) -> None:
     quotas = (Quota("user", events_per_second=10), Quota("company", COMPANY, events_per_second=1000))
-    async with with_quotas(tmp_path / "data", *quotas) as api:
+    async with with_quotas(tmp_path / "data", *quotas, clock=clock) as api:
         mine = await new_task(api)
         assert (await send(api, *points(mine, 100))).status_code == 200
         assert (await send(api, *points(mine, 1))).status_code == 429
@@ -280,7 +278,7 @@ def wait_until_files_are_newer(moment: int, probe: Path) -> None:
 
 
 async def test_a_model_is_named_too(tmp_path: Path, clock: list[float]) -> None:
-    async with with_quotas(tmp_path / "data", Quota("task", events_per_second=10, series=100)) as api:
+    async with with_quotas(tmp_path / "data", Quota("task", events_per_second=10, series=100), clock=clock) as api:
         model: str = (await api.call("models.create", {"name": "a model", "uri": "s3://b/m", "ready": False}))["id"]
         sent = [{**point, "model_event": True} for point in points(model, 101)]
         assert (await send(api, *sent)).status_code == 200

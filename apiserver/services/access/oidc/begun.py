@@ -49,9 +49,9 @@ class Begun:
         """Where the provider sends the browser afterwards."""
         return f"{self.origin}/sign-in"
 
-    def cookie(self) -> str:
-        """The value of the cookie."""
-        claims = {"aud": _AUDIENCE, "exp": int(time.time()) + SECONDS, "seed": self._seed}
+    def cookie(self, seconds: float = SECONDS) -> str:
+        """The value of the cookie, which is valid for so many seconds."""
+        claims = {"aud": _AUDIENCE, "exp": int(time.time() + seconds), "seed": self._seed}
         return jwt.encode({**claims, "origin": self.origin, "next": self.next}, self._secret, algorithm=_ALGORITHM)
 
 

@@ -19,16 +19,28 @@ from apiserver.extras import installed_by
 from apiserver.rpc.errors import overloaded
 from apiserver.services.access.oidc.begun import Begun
 from apiserver.services.access.oidc.id_tokens import BadIdToken, Claims, UnknownKey, verified
-from apiserver.services.access.oidc.requests import ProviderFailed, StillFailing, ask
+from apiserver.services.access.oidc.requests import SECONDS, Answer, ProviderFailed, StillFailing, ask
 from apiserver.settings import Settings, SettingsError
 from apiserver.urls import is_private
 
 #: Seconds that addresses and keys are kept; and that must lie between two requests for them.
 KEPT_SECONDS, PAUSE_SECONDS = 3600.0, 5.0
-#: How many codes are exchanged at once, and how many more wait for that.
-AT_ONCE, WAITING = 8, 64
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderBounds:
+    """Limits of what is asked of the provider. Times are in seconds."""
+
+    answer_seconds: float = SECONDS
+    """How long one answer may take."""
+    patience_seconds: float = 20
+    """How long somebody waits for all of its answers."""
+    at_once: int = 8
+    """How many codes are exchanged at once."""
+    waiting: int = 64
+    """How many more wait for that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,15 +69,21 @@ class SignedIn:
 class Provider:
     """The provider that the settings name. SettingsError without the package that verifies signatures."""
 
-    def __init__(self, settings: Settings, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        clock: Callable[[], float] = time.monotonic,
+        bounds: ProviderBounds | None = None,
+    ) -> None:
         if find_spec("cryptography") is None:
             raise SettingsError(
                 f"oidc_issuer: signing in at a provider needs an optional package: {installed_by('oidc')}"
             )
         self._settings = settings
+        self.bounds = bounds = bounds or ProviderBounds()
         self._addresses = _Kept(self._find_addresses, clock)
         self._keys = _Kept(self._find_keys, clock)
-        self._turn = asyncio.Semaphore(AT_ONCE)
+        self._turn = asyncio.Semaphore(bounds.at_once)
         self._waiting = 0
 
     async def addresses(self) -> Addresses:
@@ -100,7 +118,7 @@ class Provider:
         ProviderFailed, or BadIdToken, also if the provider refuses the code. 429 if too many codes are exchanged
         at once.
         """
-        if self._waiting >= WAITING:
+        if self._waiting >= self.bounds.waiting:
             raise overloaded("Too many people sign in at once")
         self._waiting += 1
         try:
@@ -131,7 +149,7 @@ class Provider:
             headers["authorization"] = f"Basic {b64encode(credentials).decode()}"
         else:
             form |= {"client_id": client, **({"client_secret": secret} if secret else {})}
-        status, answer = await ask(addresses.token, form=form, headers=headers)
+        status, answer = await self._ask(addresses.token, form=form, headers=headers)
         if status == 400 and answer.get("error") == "invalid_grant":
             raise BadIdToken("the provider does not know the code, or it was used before")
         if status != 200:
@@ -161,17 +179,22 @@ class Provider:
         return wants_groups or wants_email or not {"preferred_username", "email", "name"} & claims.keys()
 
     async def _more_of(self, claims: Claims, userinfo: str, access_token: str) -> dict[str, Any]:
-        status, more = await ask(userinfo, headers={"authorization": f"Bearer {access_token}"})
+        status, more = await self._ask(userinfo, headers={"authorization": f"Bearer {access_token}"})
         if status != 200:
             raise ProviderFailed(f"{userinfo} answers {status}")
         if more.get("sub") != claims["sub"]:
             raise BadIdToken("userinfo is about somebody else (sub)")
         return more
 
+    async def _ask(
+        self, url: str, *, form: Mapping[str, str] | None = None, headers: Mapping[str, str] | None = None
+    ) -> Answer:
+        return await ask(url, form=form, headers=headers, seconds=self.bounds.answer_seconds)
+
     async def _find_addresses(self) -> Addresses:
         issuer = self._settings.oidc_issuer
         url = f"{issuer.rstrip('/')}/.well-known/openid-configuration"
-        status, said = await ask(url)
+        status, said = await self._ask(url)
         if status != 200:
             raise ProviderFailed(f"{url} answers {status}")
         if said.get("issuer") != issuer:
@@ -189,7 +212,7 @@ class Provider:
 
     async def _find_keys(self) -> list[Mapping[str, Any]]:
         url = (await self.addresses()).keys
-        status, said = await ask(url)
+        status, said = await self._ask(url)
         keys = said.get("keys")
         if status != 200 or not isinstance(keys, list):
             raise ProviderFailed(f"{url} answers {status}, without keys")

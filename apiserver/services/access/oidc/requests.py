@@ -24,12 +24,18 @@ class Answer(NamedTuple):
     content: dict[str, Any]
 
 
-async def ask(url: str, *, form: Mapping[str, str] | None = None, headers: Mapping[str, str] | None = None) -> Answer:
-    """The JSON object that an address answers, to a GET, or to a POST of a form. ProviderFailed if there is none."""
+async def ask(
+    url: str,
+    *,
+    form: Mapping[str, str] | None = None,
+    headers: Mapping[str, str] | None = None,
+    seconds: float = SECONDS,
+) -> Answer:
+    """The JSON object that an address answers to a GET, or to a POST of a form, within `seconds`. ProviderFailed."""
     import aiohttp  # which takes a quarter of a second
 
     session = aiohttp.ClientSession(
-        timeout=aiohttp.ClientTimeout(total=SECONDS),
+        timeout=aiohttp.ClientTimeout(total=seconds),
         headers={"accept": "application/json", "accept-encoding": "identity"},
         cookie_jar=aiohttp.DummyCookieJar(),
         auto_decompress=False,
@@ -45,7 +51,7 @@ async def ask(url: str, *, form: Mapping[str, str] | None = None, headers: Mappi
                     raise ProviderFailed(f"{url} answers more than {MOST_BYTES} bytes")
         content = orjson.loads(body)
     except TimeoutError:
-        raise ProviderFailed(f"{url} does not answer within {SECONDS:.0f} seconds") from None
+        raise ProviderFailed(f"{url} does not answer within {seconds:.0f} seconds") from None
     except orjson.JSONDecodeError:
         raise ProviderFailed(f"{url} answers {answer.status}, without JSON") from None
     except (aiohttp.ClientError, OSError, ValueError) as error:

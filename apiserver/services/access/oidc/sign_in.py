@@ -36,8 +36,6 @@ logger = logging.getLogger("apiserver.sign_in")
 FINISHED = "finished_sign_ins"
 #: Collection of ID tokens by session id: by them, the provider knows what to end.
 ID_TOKENS = "id_tokens"
-#: Seconds that somebody waits for the provider at most.
-PATIENCE = 20
 #: Addresses at which somebody has signed in are remembered under this name. Callbacks that fail are counted under names
 #: that begin with it, another one for each sign-in that was begun. So where somebody has signed in before, nobody waits
 #: for what others at the address did. No user has such a name, as names have no line breaks.
@@ -65,7 +63,7 @@ async def begin(call: Call, next: str) -> str:
     """
     origin, provider = _origin(call), _provider(call)
     new = begun.begin(call.backend.settings.token_secret, origin, next)
-    async with _asked():
+    async with _asked(provider):
         address = await provider.sign_in_address(new)
     _set_cookie(call, new.cookie(), begun.SECONDS)
     return address
@@ -89,7 +87,7 @@ async def finish(call: Call, request: dict[str, Any]) -> tuple[Identity, str, st
     attempts.begin(counted, call.client, known=_COUNTED)
     _set_cookie(call, "", 0)
     try:
-        async with _asked():
+        async with _asked(provider):
             await _check_sender(provider, settings, request)
             if request.get("code") is None:
                 said = str(request.get("error"))
@@ -133,7 +131,7 @@ async def sign_out_address(call: Call) -> str | None:
         return None
     await call.backend.documents.delete(ID_TOKENS, {"id": session})
     with contextlib.suppress(ProviderFailed, TimeoutError):  # who signs out is signed out here, whatever it says
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(provider.bounds.patience_seconds):
             return await provider.sign_out_address(kept["id_token"], origin)
     return None
 
@@ -148,10 +146,10 @@ async def _check_sender(provider: Provider, settings: Settings, request: dict[st
 
 
 @contextlib.asynccontextmanager
-async def _asked() -> AsyncIterator[None]:
+async def _asked(provider: Provider) -> AsyncIterator[None]:
     """What goes wrong with the provider, in words for people. The log says more."""
     try:
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(provider.bounds.patience_seconds):
             yield
     except BadIdToken as error:
         logger.warning("what the provider says was refused: %s", error)

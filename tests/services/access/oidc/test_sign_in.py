@@ -14,11 +14,13 @@ import jwt
 import pytest
 from aiohttp import web
 
+from apiserver.bounds import Bounds
 from apiserver.operating.audit.reading import Wanted, read
 from apiserver.rpc.auth import TOKEN_COOKIE
 from apiserver.services.access.attempts import OF_ADDRESS, OF_NAME
-from apiserver.services.access.oidc import begun, provider, requests, sign_in
+from apiserver.services.access.oidc import begun, provider
 from apiserver.services.access.oidc.begun import COOKIE
+from apiserver.services.access.oidc.provider import ProviderBounds
 from tests.harness import Api, running_api, wait_until
 from tests.services.access.oidc.conftest import OWN, Browser, settings_of
 from tests.services.access.oidc.liar import (
@@ -196,15 +198,13 @@ async def test_a_code_and_a_state_work_once(browser: Browser, api: Api) -> None:
 
 @pytest.mark.parametrize("change", ["forged", "old", "long", "empty", "other origin"])
 async def test_a_cookie_that_this_server_did_not_just_make_counts_for_nothing(
-    browser: Browser, api: Api, change: str, monkeypatch: pytest.MonkeyPatch
+    browser: Browser, api: Api, change: str
 ) -> None:
     secret = api.backend.settings.token_secret
-    if change == "old":
-        monkeypatch.setattr(begun, "SECONDS", -1)
     own = begun.begin("x" * 40 if change == "forged" else secret, "http://testserver", "/")
     if change == "other origin":
         own = begun.begin(secret, "http://elsewhere", "/")
-    value = {"long": own.cookie() + "a" * 5000, "empty": ""}.get(change, own.cookie())
+    value = {"long": own.cookie() + "a" * 5000, "empty": "", "old": own.cookie(-1)}.get(change, own.cookie())
     browser.client.cookies.set(COOKIE, value, path="/auth.finish_provider_login")
     browser.came_back = {"code": "code", "state": own.state}
     assert "not begun in this browser" in await refused(browser)
@@ -354,10 +354,8 @@ async def test_addresses_that_cannot_be_trusted_are_not_used(browser: Browser, s
 
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize("fault", [slowly, hugely, elsewhere, failing, with_a_page, hanging_up])
-async def test_a_provider_that_fails_is_said_in_words(
-    browser: Browser, path: str, fault: Handler, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(requests, "SECONDS", 0.3)
+@pytest.mark.bounds(Bounds(provider=ProviderBounds(answer_seconds=0.3)))
+async def test_a_provider_that_fails_is_said_in_words(browser: Browser, path: str, fault: Handler) -> None:
     browser.liar.answer[path] = fault
     answer = await browser.begin() if path == CONFIGURATION else await browser.sign_in()
     assert (answer.status_code, answer.headers["retry-after"]) == (503, "5")
@@ -365,18 +363,16 @@ async def test_a_provider_that_fails_is_said_in_words(
     assert f"{path}/elsewhere" not in browser.liar.asked
 
 
-async def test_nobody_waits_longer_than_for_all_the_provider_may_take(
-    browser: Browser, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sign_in, "PATIENCE", 0.3)
+@pytest.mark.bounds(Bounds(provider=ProviderBounds(patience_seconds=0.3)))
+async def test_nobody_waits_longer_than_for_all_the_provider_may_take(browser: Browser) -> None:
     browser.liar.answer["/token"] = slowly
     assert (await browser.sign_in()).status_code == 503
 
 
+@pytest.mark.bounds(Bounds(provider=ProviderBounds(waiting=1)))
 async def test_while_too_many_codes_are_exchanged_others_are_told_to_come_back(
-    browser: Browser, other: Browser, monkeypatch: pytest.MonkeyPatch
+    browser: Browser, other: Browser
 ) -> None:
-    monkeypatch.setattr(provider, "WAITING", 1)
     asked, goes_on = asyncio.Event(), asyncio.Event()
 
     async def waiting(request: web.Request) -> web.StreamResponse:

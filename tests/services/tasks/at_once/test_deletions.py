@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
+from apiserver.bounds import Bounds
 from apiserver.services import holds
-from apiserver.services.tasks import cleanup, queueing_turns
+from apiserver.services.bounds import CallBounds
+from apiserver.services.tasks import cleanup
 from apiserver.services.tasks.task_documents import BEING_QUEUED, BEING_RESET
 from apiserver.stores.documents.query import Update
 from apiserver.stores.events.base import EventStoreBusy
@@ -82,8 +84,8 @@ async def test_a_server_that_died_while_it_deleted_a_task_holds_nobody_up_for_lo
     assert answer["deleted_tasks"] == 1
 
 
+@pytest.mark.bounds(Bounds(calls=CallBounds(queue_turn_seconds=60)))
 async def test_two_calls_delete_a_task(api: Api, archived: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(queueing_turns, "_PATIENCE", 60.0)  # a busy machine takes longer than a caller waits
     emptied = Step(api.backend.events, "delete", monkeypatch)
     async with emptied.stops(status(api, "tasks.delete", {"task": archived})) as first:
         second = asyncio.create_task(status(api, "tasks.delete", {"task": archived, "force": True}))

@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
+from apiserver.bounds import Bounds
 from apiserver.services import queue_entries
+from apiserver.services.bounds import CallBounds
 from apiserver.services.tasks import queueing, queueing_turns
 from apiserver.services.tasks.task_documents import BEING_QUEUED, BEING_RESET
 from apiserver.stores.events.base import EventStoreBusy
@@ -105,10 +107,8 @@ async def test_a_task_is_moved_while_it_is_taken_out(api: Api, queued: str, monk
     assert await is_consistent(api, queued)
 
 
-async def test_a_call_waits_for_its_turn_only_for_a_while(
-    api: Api, queued: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(queueing_turns, "_PATIENCE", 0)
+@pytest.mark.bounds(Bounds(calls=CallBounds(queue_turn_seconds=0)))
+async def test_a_call_waits_for_its_turn_only_for_a_while(api: Api, queued: str) -> None:
     other = await make(api)
     await hold(api, BEING_QUEUED, queued, 5)
     answer = await api.raw("POST", "/tasks.enqueue_many", json={"ids": [queued, other], "queue_name": "other"})
@@ -148,10 +148,10 @@ async def three(api: Api, queue: str) -> list[str]:
 
 @pytest.mark.parametrize("field", [BEING_QUEUED, BEING_RESET])
 @pytest.mark.parametrize("out", OUT_OF)
+@pytest.mark.bounds(Bounds(calls=CallBounds(queue_turn_seconds=0)))
 async def test_a_call_that_cannot_take_a_task_out_leaves_none_queued_in_no_queue(
-    api: Api, queue: str, three: list[str], monkeypatch: pytest.MonkeyPatch, out: str, field: str
+    api: Api, queue: str, three: list[str], out: str, field: str
 ) -> None:
-    monkeypatch.setattr(queueing_turns, "_PATIENCE", 0)
     request = OUT_OF[out](three, queue)
     await hold(api, field, three[1], 5)
     if (out, field) == ("tasks.delete_many", BEING_RESET):  # `force` deletes also what another call deletes
@@ -169,10 +169,10 @@ async def test_a_call_that_cannot_take_a_task_out_leaves_none_queued_in_no_queue
 
 
 @pytest.mark.parametrize("field", [BEING_QUEUED, BEING_RESET])
+@pytest.mark.bounds(Bounds(calls=CallBounds(queue_turn_seconds=0)))
 async def test_a_batch_with_a_task_that_cannot_be_queued_leaves_none_queued_in_no_queue(
-    api: Api, queue: str, monkeypatch: pytest.MonkeyPatch, field: str
+    api: Api, queue: str, field: str
 ) -> None:
-    monkeypatch.setattr(queueing_turns, "_PATIENCE", 0)
     tasks = [await make(api) for _ in range(3)]
     await hold(api, field, tasks[1], 5)
     assert await status(api, "tasks.enqueue_many", {"ids": tasks, "queue": queue}) == 503

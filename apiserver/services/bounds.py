@@ -1,0 +1,47 @@
+"""Limits that handlers keep: of what one call may ask for, read at once, and wait for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from apiserver.aggregation.whole_series import AT_ONCE
+from apiserver.passwords import COST
+
+
+@dataclass(frozen=True, slots=True)
+class CallBounds:
+    """Limits of calls. Times are in seconds."""
+
+    queue_turn_seconds: float = 1
+    """How long a call waits for its turn to put a task into a queue, or to take it out."""
+    password_cost: int = COST
+    """What it costs to compare a password where there is none: as much as with a user's."""
+    curves: int = 10_000
+    """From how many curves a call about groups is answered: tasks of all groups, times series."""
+    scalars: int = 10_000
+    """Least number of events in a page of `get_scalar_metric_data`."""
+    downloaded: int = 1024
+    """Documents that a download reads at once, a power of two: of large ones, pages are halved until one can be
+    read."""
+    searched_lines: int = 2000
+    """Lines of a log that a search reads at once."""
+    search_seconds: float = 2
+    """Then a search answers what it has found, and where to go on."""
+    listed: int = 512
+    """Documents that a table reads at once; halved while they are too large."""
+    log_lines: int = 2000
+    """Lines that a table of a log reads at once."""
+    hits: int = 50_000
+    """About how many hits of a search one answer has."""
+    points: int = AT_ONCE
+    """Points of curves that a table reads at once."""
+    audit_seconds: float = 10
+    """How long a call may look through the audit log."""
+    short_views: int = 1000
+    """Short addresses of one user."""
+    short_bytes: int = 4 * 2**20
+    """Bytes of one user's short addresses together."""
+    named_views: int = 200
+    """Named views of one user."""
+    listed_views: int = 1000
+    """Views of a project that are listed."""
