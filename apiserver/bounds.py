@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from apiserver.answers import AnswerBounds
+from apiserver.connections.bounds import ConnectionBounds
 from apiserver.live.bounds import LiveBounds
 from apiserver.operating.audit.log import AuditBounds
 from apiserver.operating.backup.bounds import BackupBounds
@@ -25,6 +26,7 @@ class Bounds:
     audit: AuditBounds = field(default_factory=AuditBounds)
     backup: BackupBounds = field(default_factory=BackupBounds)
     calls: CallBounds = field(default_factory=CallBounds)
+    connections: ConnectionBounds = field(default_factory=ConnectionBounds)
     last_metrics: LastMetricsBounds = field(default_factory=LastMetricsBounds)
     live: LiveBounds = field(default_factory=LiveBounds)
     provider: ProviderBounds = field(default_factory=ProviderBounds)

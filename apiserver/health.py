@@ -66,10 +66,10 @@ class Health:
         return dict(zip(checks, states, strict=True))
 
 
-async def state(name: str, check: Awaitable[object]) -> str:
-    """ "ok" if the check of a store passes in time, else "down"."""
+async def state(name: str, check: Awaitable[object], seconds: float = PATIENCE_SECONDS) -> str:
+    """ "ok" if the check of a store passes in so many seconds, else "down"."""
     try:
-        async with asyncio.timeout(PATIENCE_SECONDS):
+        async with asyncio.timeout(seconds):
             await check
     except Exception as error:
         log.warning("the store of %s is down: %r", name, error)

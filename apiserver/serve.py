@@ -26,7 +26,7 @@ from apiserver.app import create_app
 from apiserver.bounds import Bounds
 from apiserver.client_configuration import api_address, client_configuration
 from apiserver.connections import descriptors
-from apiserver.connections.certificate import LOOK_SECONDS, Certificate, CertificateError
+from apiserver.connections.certificate import Certificate, CertificateError
 from apiserver.connections.protocol import Protocol
 from apiserver.connections.proxies import Proxies
 from apiserver.connections.shutdown import answered_when_stopped
@@ -167,6 +167,7 @@ def _told_if_in_use(host: str, port: int) -> Iterator[None]:
 
 async def _serve(settings: Settings, sockets: list[socket.socket], worker: Child | None, bounds: Bounds | None) -> None:
     certificate = Certificate(Path(settings.tls_cert), Path(settings.tls_key)) if settings.tls_cert else None
+    bounds = bounds or Bounds()
     app = create_app(settings, bounds)
     stop = Stop(app.end_streams)
     with contextlib.ExitStack() as until_closed:
@@ -186,6 +187,7 @@ async def _serve(settings: Settings, sockets: list[socket.socket], worker: Child
                 total=limit,
                 per_address=settings.max_connections_per_address,
                 proxies=Proxies(settings.trusted_proxies, settings.proxy_user_header),
+                bounds=bounds.connections,
             )
             app.metrics.gauges["connections"] = ("Connections that are open.", lambda: len(slots))
             app.metrics.gauges["connections_limit"] = ("Most connections of this process.", lambda: limit)
@@ -211,7 +213,9 @@ async def _protocol(
         "tls_certificate_end_seconds": ("When the certificate ends, since 1970.", lambda: certificate.ends.timestamp()),
         "tls_certificate_outdated": ("1 if its changed files cannot be used.", lambda: float(certificate.outdated)),
     }
-    looking = Repeating("reading the certificate", certificate.refresh, LOOK_SECONDS, expected=(), at_once=False)
+    looking = Repeating(
+        "reading the certificate", certificate.refresh, slots.bounds.certificate_seconds, expected=(), at_once=False
+    )
     looking.start()
     try:
         yield partial(Tls, certificate, slots)

@@ -58,7 +58,9 @@ log = logging.getLogger(__name__)
 class Traces:
     """Makes and sends the spans of a server. SettingsError without the optional packages."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, *, seconds: float = _SECONDS, last_seconds: float = _LAST_SECONDS) -> None:
+        """The collector may take so many `seconds` for spans, and `last_seconds` for the last ones."""
+        self._last_seconds = last_seconds
         if find_spec("opentelemetry") is None or find_spec("opentelemetry.sdk") is None:
             raise SettingsError(f"traces_to: traces need optional packages: {installed_by('traces')}")
         from opentelemetry import trace
@@ -73,7 +75,7 @@ class Traces:
         self._provider = TracerProvider(resource=about, shutdown_on_exit=False)
         if not settings.traces_trust_clients:
             self._provider.sampler = _sampler_of_our_own(self._provider.sampler)
-        self._provider.add_span_processor(BatchSpanProcessor(_exporter(address)))
+        self._provider.add_span_processor(BatchSpanProcessor(_exporter(address, seconds)))
         self._tracer = self._provider.get_tracer("apiserver", __version__)
         self._trace = trace
         self._extract = TraceContextTextMapPropagator().extract
@@ -133,9 +135,9 @@ class Traces:
         # Python waits for other threads when it exits, but not for daemons.
         threading.Thread(target=shut_down, name="last traces", daemon=True).start()
         try:
-            await asyncio.wait_for(done.wait(), _LAST_SECONDS)
+            await asyncio.wait_for(done.wait(), self._last_seconds)
         except TimeoutError:
-            log.warning("the last traces are lost: the collector has not taken them in %d seconds", _LAST_SECONDS)
+            log.warning("the last traces are lost: the collector has not taken them in %d seconds", self._last_seconds)
 
     def _traced(self, call: Callable[..., Awaitable[Any]], name: str) -> Callable[..., Awaitable[Any]]:
         @wraps(call)
@@ -159,14 +161,14 @@ def _named_trace(scope: Scope) -> dict[str, str]:
     return {name.decode(): value.decode("latin-1") for name, value in given.items()}
 
 
-def _exporter(address: str) -> SpanExporter:
+def _exporter(address: str, seconds: float) -> SpanExporter:
     """Sends spans to a collector. The log says once that it takes none, and once that it takes them again."""
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
     from opentelemetry.sdk.trace.export import SpanExportResult
 
     class Telling(OTLPSpanExporter):
         def __init__(self) -> None:
-            super().__init__(address, timeout=_SECONDS)
+            super().__init__(address, timeout=seconds)
             self._fails, self._reason = False, ""
             for name in (_EXPORTER, _QUEUE):
                 logging.getLogger(name).addFilter(self._note)

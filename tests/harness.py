@@ -102,7 +102,7 @@ class Api:
 
 
 @contextlib.asynccontextmanager
-async def running_api(data: Path, bounds: Bounds | None = None, **settings: Any) -> AsyncIterator[Api]:
+async def running_api(data: Path, bounds: Bounds | None = None, /, **settings: Any) -> AsyncIterator[Api]:
     """The server on the folder `data`, started; `settings` are fields of Settings."""
     fields = {"data": data, "reserve_bytes": 0, "admin_key": ADMIN_KEY, "admin_secret": ADMIN_SECRET, **settings}
     app = create_app(Settings(**fields), bounds or CHEAP_PASSWORDS)

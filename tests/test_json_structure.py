@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apiserver import json_structure
 from apiserver.json_structure import has_more_values, is_deeper, structure_of
 
 TEXTS = st.text(alphabet='"\\[]{},:a', max_size=8)
@@ -31,9 +30,7 @@ def measured(value: Any) -> tuple[int, int]:
 def test_depth_is_exact_and_values_are_not_more(at_once: int, value: Any) -> None:
     text = orjson.dumps(value)
     values, depth = measured(value)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(json_structure, "SLICE", at_once)
-        found = structure_of(text)
+    found = structure_of(text, at_once)
     assert found.depth == depth
     assert values <= found.values <= 2 * values
 

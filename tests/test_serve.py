@@ -20,6 +20,7 @@ from pyhocon import ConfigFactory
 
 from apiserver import cli
 from apiserver import serve as serving
+from apiserver.bounds import Bounds
 from apiserver.connections.bounds import ConnectionBounds
 from apiserver.serve import CannotServe, announce, copies, invite, serve_on, take_port
 from apiserver.services.access.credentials import Credential
@@ -185,8 +186,8 @@ def test_a_server_speaks_tls_on_both_ports_and_takes_a_new_certificate(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pair, new = new_pair(tmp_path, days=10), new_pair(tmp_path, "new", days=20)
-    at_once = {"apiserver.serve.LOOK_SECONDS": 0.2}
-    with served(tmp_path / "data", constants=at_once, admin_key="", admin_secret="", **pair.settings) as server:
+    at_once = Bounds(connections=ConnectionBounds(certificate_seconds=0.2))
+    with served(tmp_path / "data", bounds=at_once, admin_key="", admin_secret="", **pair.settings) as server:
         conf = ConfigFactory.parse_string((tmp_path / "data" / "clearml.conf").read_text())["api"]
         assert (conf["api_server"], conf["files_server"]) == (server.api_url, server.files_url)
         key_pair = (conf["credentials"]["access_key"], conf["credentials"]["secret_key"])

@@ -141,10 +141,9 @@ async def test_a_collector_that_takes_nothing_is_told_once_and_once_more_when_it
 
 @pytest.mark.anyio
 async def test_a_collector_that_is_not_there_is_told_in_one_line(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    monkeypatch.setattr(traces, "_SECONDS", 0.1)
-    sending = traces.Traces(Settings(traces_to="http://127.0.0.1:9"))
+    sending = traces.Traces(Settings(traces_to="http://127.0.0.1:9"), seconds=0.1)
     for _ in range(3):
         await request(sending, refusing)
         await asyncio.to_thread(sending._provider.force_flush)
@@ -253,7 +252,6 @@ async def test_a_refusal_is_no_error_and_a_fault_is_one_that_says_nothing() -> N
 async def test_a_collector_that_does_not_answer_does_not_keep_the_server_from_stopping(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(traces, "_LAST_SECONDS", 0)
     asked, answer = threading.Event(), threading.Event()
 
     def wait(self: _Taking) -> None:
@@ -264,7 +262,7 @@ async def test_a_collector_that_does_not_answer_does_not_keep_the_server_from_st
 
     monkeypatch.setattr(_Taking, "do_POST", wait)
     with collector() as silent:
-        sending = traces.Traces(Settings(traces_to=f"http://127.0.0.1:{silent.server_port}"))
+        sending = traces.Traces(Settings(traces_to=f"http://127.0.0.1:{silent.server_port}"), last_seconds=0)
         await request(sending, refusing)
         await sending.close()
         assert "the last traces are lost" in caplog.text

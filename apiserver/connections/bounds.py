@@ -34,6 +34,8 @@ class ConnectionBounds:
     kept_bytes: int = 32 * 2**20
     """Bytes that all connections together may hold back: incomplete heads, and requests behind other requests."""
     look_seconds: float = 1
+    certificate_seconds: float = 5
+    """Between two looks whether there is a new certificate."""
 
 
 #: Bytes that each connection may hold back, however many the others hold.

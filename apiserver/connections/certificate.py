@@ -11,8 +11,6 @@ from typing import NoReturn
 
 log = logging.getLogger(__name__)
 
-#: The files are looked at every so many seconds, to see whether they have changed.
-LOOK_SECONDS = 5.0
 #: Each of these gives a new secret to each connection, and notices changed data.
 _CIPHERS = "ECDHE+AESGCM:ECDHE+CHACHA20"
 _PEM = re.compile(r"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)

@@ -20,35 +20,45 @@ class _NameTaken(CopyError):
     """Another document of the target has a name, or another unique value, of one that is copied."""
 
 
-async def copy_documents(source: DocumentStore, target: DocumentStore, say: Say, *, replaces: bool = False) -> int:
+async def copy_documents(
+    source: DocumentStore,
+    target: DocumentStore,
+    say: Say,
+    *,
+    replaces: bool = False,
+    page: int = PAGE,
+    page_of_ids: int = PAGE_OF_IDS,
+) -> int:
     """Make the target's documents those of the source; returns how many there are.
 
     If the target holds documents that the source does not have, that is a CopyError; with `replaces`, they are deleted.
-    CopyError if some are missing in the end.
+    CopyError if some are missing in the end. `page`: documents that are read at once; `page_of_ids`: ids.
     """
     collections = sorted(await patiently(say, source.collections), key=_turn)
     if not replaces:
-        await _check_nothing_else(source, target, say)
+        await _check_nothing_else(source, target, say, page_of_ids)
     for collection in {*await patiently(say, target.collections)} - {*collections} if replaces else ():
         await patiently(say, target.delete, collection, {})
     total = 0
     for collection in collections:
         try:
-            number = await _copy(source, target, collection, say, replaces=replaces)
+            number = await _copy(source, target, collection, say, replaces=replaces, limit=page)
         except _NameTaken:
             if not replaces:
                 raise
             # The document that has the name now comes before the one that had it: so all are put anew.
             await patiently(say, target.delete, collection, {})
-            number = await _copy(source, target, collection, say, replaces=replaces)
+            number = await _copy(source, target, collection, say, replaces=replaces, limit=page)
         total += number
         say(f"documents: {number:,} in '{collection}', all there")
     return total
 
 
-async def _copy(source: DocumentStore, target: DocumentStore, collection: str, say: Say, *, replaces: bool) -> int:
+async def _copy(
+    source: DocumentStore, target: DocumentStore, collection: str, say: Say, *, replaces: bool, limit: int
+) -> int:
     number, last = 0, ""
-    async for page in _pages(source, collection, say, limit=PAGE):
+    async for page in _pages(source, collection, say, limit=limit):
         if replaces:
             await patiently(say, target.delete, collection, _others(page, last))
         await patiently(say, _put, target, collection, page)
@@ -73,9 +83,9 @@ def _turn(collection: str) -> int:
     return _NAMED.index(collection) if collection in _NAMED else -1
 
 
-async def _check_nothing_else(source: DocumentStore, target: DocumentStore, say: Say) -> None:
+async def _check_nothing_else(source: DocumentStore, target: DocumentStore, say: Say, limit: int) -> None:
     for collection in await patiently(say, target.collections):
-        async for page in _pages(target, collection, say, limit=PAGE_OF_IDS, projection=()):
+        async for page in _pages(target, collection, say, limit=limit, projection=()):
             ids = [document["id"] for document in page]
             if await patiently(say, source.count, collection, {"id": In(ids)}) != len(ids):
                 raise CopyError(

@@ -54,8 +54,8 @@ async def hits(
     owner = await find_owner(call, task)
     series = SeriesQuery(owner, EventType.LOG)
     async with call.while_connected():
-        most = call.backend.bounds.hits
-        found = await log_search.hits(call.backend.events, series, wanted, _position("after", after), most)
+        bounds, position = call.backend.bounds, _position("after", after)
+        found = await log_search.hits(call.backend.events, series, wanted, position, bounds.hits, bounds.search)
     last = found.last and position_text(found.last)
     return _json({"lines": found.numbers, "end": found.end, "last": last, "ended": found.ended})
 

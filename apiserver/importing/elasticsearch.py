@@ -67,7 +67,9 @@ _pages = msgspec.json.Decoder(_SearchPage)
 class ElasticsearchEvents:
     """The indices `events-<type>-<company>` at one address."""
 
-    def __init__(self, address: ElasticsearchAddress) -> None:
+    def __init__(self, address: ElasticsearchAddress, *, owners: int = OWNERS, events: int = EVENTS) -> None:
+        """A page has up to so many `owners`, or `events`."""
+        self._owners, self._events = owners, events
         self._http = Http("Elasticsearch", address.hosts, ca=address.ca, verify=address.verify)
         if address.api_key:
             self._http.authorize(f"ApiKey {address.api_key}")
@@ -96,7 +98,7 @@ class ElasticsearchEvents:
     async def tallies(self, index: str) -> AsyncIterator[list[Tally]]:
         """The tallies of all tasks and models in an index, in pages, by id."""
         after: dict[str, Any] = {}
-        group = {"size": OWNERS, "sources": [{"task": {"terms": {"field": await self._task_field(index)}}}]}
+        group = {"size": self._owners, "sources": [{"task": {"terms": {"field": await self._task_field(index)}}}]}
         aggs = {"newest": {"max": {"field": "@timestamp"}}}
         while True:
             body = {"size": 0, "aggs": {"tasks": {"composite": {**group, **after}, "aggs": aggs}}}
@@ -114,7 +116,7 @@ class ElasticsearchEvents:
         self, index: str, type: EventType, ids: Collection[str], count: int
     ) -> AsyncIterator[Sequence[StoredEvent]]:
         """Pages of all events of some tasks or models, about `count`; log lines by time, others in any order."""
-        size = SAMPLES.get(type, EVENTS)
+        size = SAMPLES.get(type, self._events)
         body = {
             "size": size,
             "query": {"terms": {await self._task_field(index): list(ids)}},

@@ -28,7 +28,9 @@ _Line = tuple[int, str, str, str, int | None, str, str]
 class LinesThere:
     """The lines of one owner in the target. They are read as far as the source's lines are compared with them."""
 
-    def __init__(self, target: EventStore, owner: Owner, say: Say) -> None:
+    def __init__(self, target: EventStore, owner: Owner, say: Say, page: int = PAGE) -> None:
+        """`page`: how many lines of the target are read at once."""
+        self._page = page
         self._target = target
         self._series = SeriesQuery(owner, EventType.LOG)
         self._say = say
@@ -52,8 +54,8 @@ class LinesThere:
 
     async def _read_to(self, timestamp: int) -> None:
         while not self._ended and (self._after is None or self._after.timestamp <= timestamp):
-            page = await patiently(self._say, self._target.log_lines, self._series, PageQuery(PAGE, self._after))
-            self._ended = not may_go_on(page, PAGE)
+            page = await patiently(self._say, self._target.log_lines, self._series, PageQuery(self._page, self._after))
+            self._ended = not may_go_on(page, self._page)
             self._unmatched.update(
                 (one.position.timestamp, one.level or "", one.worker, one.message, one.iter, one.metric, one.variant)
                 for one in page

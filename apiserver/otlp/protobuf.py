@@ -67,10 +67,10 @@ _KINDS = {
 }
 
 
-def points(body: bytes) -> Iterator[Point]:
-    """The points of a body. Raises Malformed and TooMuch."""
+def points(body: bytes, most: int = MOST_FIELDS) -> Iterator[Point]:
+    """The points of a body of up to `most` fields. Raises Malformed and TooMuch."""
     try:
-        yield from _Reading(body).points()
+        yield from _Reading(body, most).points()
     except NotProtobuf as error:
         raise Malformed(f"The body is not a request in Protocol Buffers: {error}") from None
 
@@ -81,9 +81,9 @@ def memory_of(body: bytes) -> int:
 
 
 class _Reading:
-    def __init__(self, data: bytes) -> None:
+    def __init__(self, data: bytes, most: int) -> None:
         self._data = data
-        self._left = MOST_FIELDS
+        self._most = self._left = most
         self._pairs: dict[bytes, tuple[str, Any]] = {}
         """Attributes that were read, by their bytes: most points have the same few."""
 
@@ -188,7 +188,7 @@ class _Reading:
         for field in fields(self._data, start, stop):
             self._left -= 1
             if self._left < 0:
-                raise TooMuch(f"The request holds more than {MOST_FIELDS:,} fields: send fewer points at once")
+                raise TooMuch(f"The request holds more than {self._most:,} fields: send fewer points at once")
             yield field
 
     def _text(self, field: Field) -> str:

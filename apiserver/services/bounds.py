@@ -1,11 +1,15 @@
-"""Limits that handlers keep: of what one call may ask for, read at once, and wait for."""
+"""Limits that handlers keep, also in `data/` and `vendors/`: what a call may ask for, read at once, and wait for."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from apiserver.aggregation.log_search import BOUNDS, SearchBounds
 from apiserver.aggregation.whole_series import AT_ONCE
 from apiserver.passwords import COST
+
+#: The most that ModelArts' API answers of a log, in bytes.
+PREVIEW = 5 * 2**20
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,10 +27,8 @@ class CallBounds:
     downloaded: int = 1024
     """Documents that a download reads at once, a power of two: of large ones, pages are halved until one can be
     read."""
-    searched_lines: int = 2000
-    """Lines of a log that a search reads at once."""
-    search_seconds: float = 2
-    """Then a search answers what it has found, and where to go on."""
+    search: SearchBounds = BOUNDS
+    """How much of a log one answer searches."""
     listed: int = 512
     """Documents that a table reads at once; halved while they are too large."""
     log_lines: int = 2000
@@ -35,6 +37,14 @@ class CallBounds:
     """About how many hits of a search one answer has."""
     points: int = AT_ONCE
     """Points of curves that a table reads at once."""
+    minutes: int = 366 * 24 * 60
+    """Of a longer job, ModelArts' API answers the last minutes."""
+    preview_bytes: int = PREVIEW
+    """The most that ModelArts' API answers of a log."""
+    baseten_points: int = 200_000
+    """Points of all curves of one answer of Baseten's API."""
+    pai_steps: int = 200_000
+    """The most steps of all pods together that PAI's API answers; more are refused."""
     audit_seconds: float = 10
     """How long a call may look through the audit log."""
     short_views: int = 1000

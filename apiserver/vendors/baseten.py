@@ -82,7 +82,8 @@ async def get_training_job_metrics(call: TheCall, job: TheJob, wanted: GetTraini
     start, stop = wanted.start_epoch_millis, wanted.end_epoch_millis
     if start is not None and stop is not None and start > stop:
         raise Refused(Problem.INVALID, "it must not be after end_epoch_millis", parameter="start_epoch_millis")
-    nodes = await read(call.backend.events, job, start, stop, wanted.step_seconds and wanted.step_seconds * 1000)
+    step, all_points = wanted.step_seconds and wanted.step_seconds * 1000, call.backend.bounds.baseten_points
+    nodes = await read(call.backend.events, job, start, stop, step, all_points=all_points)
     return await call.answer(lambda: _answer(job, nodes))
 
 

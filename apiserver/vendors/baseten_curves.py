@@ -21,10 +21,9 @@ from apiserver.vendors.jobs import Job, Machine
 from apiserver.vendors.measures import CORES, Measure, by_device, mean_of
 from apiserver.vendors.refusals import Problem, Refused
 
-#: Curves of more than `MOST_POINTS` are answered as means. All curves of an answer may have `ALL_POINTS` together, but
-#: each may have at least `FEW_POINTS`.
+#: Curves of more than `MOST_POINTS` are answered as means. All curves of an answer have a bound together, but each may
+#: have at least `FEW_POINTS`.
 MOST_POINTS, FEW_POINTS = 1000, 100
-ALL_POINTS = 200_000
 
 #: Nodes report unevenly, so the number of points in a period is only estimated. If the estimate is up to so many times
 #: too large, the points are read and counted.
@@ -90,20 +89,21 @@ def no_curves(machine: Machine) -> NodeCurves:
 
 
 async def read(
-    store: EventStore, job: Job, start: int | None, stop: int | None, step: int | None = None
+    store: EventStore, job: Job, start: int | None, stop: int | None, step: int | None = None, *, all_points: int
 ) -> list[NodeCurves]:
     """The curves of each node from `start` to `stop` (inclusive; None is unbounded), in steps of `step` milliseconds.
 
-    Without `step`, curves are as they were reported, or in steps as long as their number of points needs.
+    Without `step`, curves are as they were reported, or in steps as long as their number of points needs: up
+    to `all_points` of all curves.
     """
     spans = [span for node in job.nodes for span in node.spans_of(_QUANTITIES)]
     period = _period(spans, start, stop)
     if period is None:
         return [no_curves(job.machine) for _ in job.nodes]
-    most = max(min(ALL_POINTS // len(spans), MOST_POINTS), FEW_POINTS)
+    most = max(min(all_points // len(spans), MOST_POINTS), FEW_POINTS)
     longer = _whole(period, step or _step(period.steps, most), start)
-    if longer.steps * len(spans) > ALL_POINTS and step is not None:
-        reason = f"the {len(spans)} curves would have {longer.steps} steps each, and {ALL_POINTS} together at most"
+    if longer.steps * len(spans) > all_points and step is not None:
+        reason = f"the {len(spans)} curves would have {longer.steps} steps each, and {all_points} together at most"
         raise Refused(Problem.INVALID, reason, parameter="step_seconds")
     if step is None and max(_share(span, period) for span in spans) <= _UNEVEN * most:
         found = await curves_of(store, job.owner, job.nodes, _QUANTITIES, period)

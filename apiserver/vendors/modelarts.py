@@ -21,15 +21,11 @@ from apiserver.aggregation.monitoring.curves import Curve, Curves, curves_of
 from apiserver.aggregation.monitoring.quantities import Quantity
 from apiserver.events.model import Float64Array
 from apiserver.events.queries import Grid
+from apiserver.services.bounds import PREVIEW
 from apiserver.vendors.jobs import Job, Machine, find_job
 from apiserver.vendors.measures import MEMORY_USAGE, mean_of
 from apiserver.vendors.refusals import Problem, Refused
 from apiserver.vendors.routes import ErrorAnswer, TheCall, authorization_for, refuse_other_paths, vendor_route
-
-#: If a job took longer, its last so many minutes are answered: a year.
-MOST_MINUTES = 366 * 24 * 60
-#: The longest part of a log that is answered, in bytes.
-LARGEST_PREVIEW = 5 * 2**20
 
 _MINUTE = 60_000
 _NOTHING = -1.0
@@ -67,7 +63,7 @@ class ShowTrainingJobLogsPreviewResponse(BaseModel):
     """A task's log, or the latest part of it."""
 
     content: str
-    current_size: int = Field(description="Bytes of the content", le=LARGEST_PREVIEW)
+    current_size: int = Field(description="Bytes of the content", le=PREVIEW)
     full_size: int = Field(description="Bytes of the whole log")
 
 
@@ -135,7 +131,7 @@ TaskId = Annotated[str, Path(min_length=1, max_length=256, description="worker-0
     response_model=ShowTrainingJobMetricsResponse,
 )
 async def show_training_job_metrics(call: TheCall, job: TheJob, task_id: TaskId) -> Response:
-    number, grid = job.node(task_id), _grid(job)
+    number, grid = job.node(task_id), _grid(job, call.backend.bounds.minutes)
     node = job.nodes[number : number + 1] if grid is not None else []
     (curves,) = await curves_of(call.backend.events, job.owner, node, _QUANTITIES, grid) if node and grid else [{}]
     return await call.answer(lambda: {"metrics": _metrics(curves, job.machine, grid)})
@@ -151,7 +147,7 @@ async def show_training_job_logs_preview(call: TheCall, job: TheJob, task_id: Ta
     size = sum(log.bytes for log in logs.values())
     if not size:
         raise Refused(Problem.NO_LOG, f"no log has been generated for the task {task_id}")
-    content = await tail(call.backend.events, job.owner, logs, min(size, LARGEST_PREVIEW))
+    content = await tail(call.backend.events, job.owner, logs, min(size, call.backend.bounds.preview_bytes))
     sizes = {"current_size": len(content), "full_size": size}
     return await call.answer(lambda: {"content": content.decode(), **sizes})
 
@@ -159,12 +155,12 @@ async def show_training_job_logs_preview(call: TheCall, job: TheJob, task_id: Ta
 refuse_other_paths(router, "/{path:path}")
 
 
-def _grid(job: Job) -> Grid | None:
-    """The job's minutes; None before it began or reported anything."""
+def _grid(job: Job, most: int) -> Grid | None:
+    """The job's last minutes, up to so many; None before it began or reported anything."""
     if job.first is None or job.last is None:
         return None
     whole = Grid.of(job.first, max(job.first, job.last), _MINUTE)
-    return whole._replace(start=whole.start + max(whole.steps - MOST_MINUTES, 0) * _MINUTE)
+    return whole._replace(start=whole.start + max(whole.steps - most, 0) * _MINUTE)
 
 
 def _metrics(curves: Curves, machine: Machine, grid: Grid | None) -> list[dict[str, Any]]:

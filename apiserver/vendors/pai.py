@@ -26,9 +26,6 @@ from apiserver.vendors.measures import MEMORY_USAGE, mean_of
 from apiserver.vendors.refusals import Problem, Refused
 from apiserver.vendors.routes import ErrorAnswer, TheCall, authorization_for, refuse_other_paths, vendor_route
 
-#: The most steps of all pods together; more are refused.
-MOST_STEPS = 200_000
-
 _HOUR = 3_600_000
 _UNITS = {"s": 1_000, "m": 60_000, "h": _HOUR, "d": 24 * _HOUR}
 _STEP = re.compile(r"([0-9]{1,9})([smhd]?)")
@@ -152,8 +149,9 @@ async def get_job_metrics(
     start, end = _time("StartTime", start_time, now - _HOUR), _time("EndTime", end_time, now)
     grid = _grid(start, end, _step(time_step))
     job = await find_job(call.backend, call.caller, job_id)
-    if grid.steps * len(job.nodes) > MOST_STEPS:
-        reason = f"{len(job.nodes)} pods would have {grid.steps} steps each, and may have {MOST_STEPS} together"
+    most = call.backend.bounds.pai_steps
+    if grid.steps * len(job.nodes) > most:
+        reason = f"{len(job.nodes)} pods would have {grid.steps} steps each, and may have {most} together"
         raise Refused(Problem.INVALID, reason, parameter="TimeStep")
     metric = _METRICS[metric_type]
     read = await curves_of(call.backend.events, job.owner, job.nodes, metric.quantities, grid)

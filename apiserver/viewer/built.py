@@ -64,7 +64,7 @@ class Built:
         if key not in self._read and address in self._paths:
             with self._reading:
                 if key not in self._read:
-                    self._read[key] = _content(self._paths[address], encoding)
+                    self._read[key] = content_of(self._paths[address], encoding)
         return self._read.get(key)
 
     def has(self, address: str, encoding: str | None) -> bool:
@@ -87,7 +87,7 @@ def read(folder: Path) -> Built:
     return Built(version, {f"/{path.relative_to(folder).as_posix()}": path for path in files})
 
 
-def _content(path: Path, encoding: str | None) -> Content:
+def content_of(path: Path, encoding: str | None) -> Content:
     try:
         body = path.read_bytes()
     except OSError:  # another build is under way

@@ -6,6 +6,7 @@ import asyncio
 import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from apiserver.copying import documents
-from apiserver.copying.documents import copy_documents
 from apiserver.copying.retrying import CopyError
 from apiserver.stores.documents.base import DocumentStore
 from apiserver.stores.documents.query import Document, Update
@@ -40,10 +40,7 @@ TASKS: list[Document] = [
 PROJECTS: list[Document] = [{"id": "p", "company": "c", "name": "n", "tags": ["a", None, {}], "parent": None}]
 
 
-@pytest.fixture(autouse=True)
-def _small_pages(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(documents, "PAGE", 3)
-    monkeypatch.setattr(documents, "PAGE_OF_IDS", 2)
+copy_documents = partial(documents.copy_documents, page=3, page_of_ids=2)
 
 
 @pytest.fixture

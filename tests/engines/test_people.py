@@ -7,11 +7,10 @@ from typing import Any
 
 import pytest
 
-from apiserver import passwords
 from apiserver.passwords import hash_password
 from apiserver.services.access import identities
 from apiserver.setting_values import FixedUser
-from tests.harness import Api, bearer, running_api
+from tests.harness import CHEAP, Api, bearer, running_api
 
 pytestmark = pytest.mark.anyio
 
@@ -27,9 +26,8 @@ async def who(api: Api, token: str, expect: int = 200) -> str:
 async def test_servers_share_users_and_the_ends_of_logins(
     tmp_path: Path, engines: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(passwords, "COST", 16)
     monkeypatch.setattr(identities, "CACHED_SECONDS", 0.0)  # as if two seconds had gone by
-    alice = FixedUser("alice", hash_password(PASSWORD), role="admin")
+    alice = FixedUser("alice", hash_password(PASSWORD, CHEAP), role="admin")
     shared: dict[str, Any] = {**engines, "token_secret": SECRET, "users": (alice,), "guest": True}
     async with running_api(tmp_path / "a", **shared) as one, running_api(tmp_path / "b", **shared) as other:
         token = (await one.call("auth.login", auth=("alice", PASSWORD)))["token"]

@@ -12,7 +12,6 @@ import orjson
 import pytest
 
 from apiserver.events.model import EventType
-from apiserver.importing import elasticsearch
 from apiserver.importing.elasticsearch import ElasticsearchEvents, Tally
 from apiserver.importing.report import ImportFailed
 from apiserver.importing.sources import elasticsearch_of
@@ -69,13 +68,10 @@ def version_7(elasticsearch_url: str) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("version", [7, 8])
-async def test_every_event_comes_once_and_lines_in_order(
-    version: int, source: ClearmlServer, version_7: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name, size in {"EVENTS": 7, "OWNERS": 2}.items():
-        monkeypatch.setattr(elasticsearch, name, size)
+async def test_every_event_comes_once_and_lines_in_order(version: int, source: ClearmlServer, version_7: str) -> None:
     source.index(*logs(range(40), task="a"), *logs(range(3), task="b"), *logs(range(2), task="c"))
-    events = ElasticsearchEvents(elasticsearch_of(version_7 if version == 7 else source.elasticsearch))
+    address = elasticsearch_of(version_7 if version == 7 else source.elasticsearch)
+    events = ElasticsearchEvents(address, owners=2, events=7)
     try:
         await events.open()
         assert await events.indices(EventType.LOG) == [LOGS]

@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from apiserver.events.model import EventBatch, LogColumns
-from apiserver.importing import lines as importing
 from apiserver.importing.lines import LinesThere
 from apiserver.stores.events import base
 from tests.contract.event_stores import OWNER
@@ -44,7 +43,7 @@ def test_in_the_end_there_are_as_many_of_each_line_as_in_the_source(
         target = PlainEventStore()
         if there:
             await target.add(EventBatch(1, logs=[columns(there)]))
-        missing = LinesThere(target, OWNER, lambda line: None)
+        missing = LinesThere(target, OWNER, lambda line: None, page=3)
         ordered = sorted(source, key=lambda line: line[0])
         fresh: list[Line] = []
         for start in range(0, len(ordered), page):
@@ -55,6 +54,5 @@ def test_in_the_end_there_are_as_many_of_each_line_as_in_the_source(
         assert fresh == sorted(fresh, key=lambda line: line[0])
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(importing, "PAGE", 3)
         patch.setattr(base, "PAGE_BYTES", size)  # the target's pages end early when lines are large
         asyncio.run(check())

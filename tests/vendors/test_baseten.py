@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from apiserver.vendors import baseten_curves
+from apiserver.bounds import Bounds
+from apiserver.services.bounds import CallBounds
 from tests.harness import Api
 from tests.vendors.reported import (
     BEGIN,
@@ -359,9 +360,8 @@ async def test_newer_clients_ask_by_get(job: Reported) -> None:
         assert (by_get.status_code, by_get.json()) == (200, by_post.json())
 
 
-@pytest.mark.own_api
-async def test_of_many_curves_each_has_fewer_points(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(baseten_curves, "ALL_POINTS", 1000)
+@pytest.mark.bounds(Bounds(calls=CallBounds(baseten_points=1000)))
+async def test_of_many_curves_each_has_fewer_points(api: Api) -> None:
     job = await reported(api)
     gpus = [f"gpu_{n}_utilization" for n in range(4)]
     await job.send([Report("w", ":monitor:gpu", gpu, BEGIN + n * SECOND, n / 4) for n in range(400) for gpu in gpus])

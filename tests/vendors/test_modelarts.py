@@ -7,8 +7,9 @@ from urllib.parse import quote
 
 import pytest
 
+from apiserver.bounds import Bounds
+from apiserver.services.bounds import CallBounds
 from apiserver.stores.documents.query import Update
-from apiserver.vendors import modelarts
 from tests.harness import Api
 from tests.vendors.reported import (
     BEGIN,
@@ -136,9 +137,8 @@ async def test_reports_after_the_end_still_count(api: Api) -> None:
     assert (await metrics(job))["cpuUsage"] == [-1, -1, -1, 5]
 
 
-@pytest.mark.own_api
-async def test_of_a_long_job_the_last_minutes_are_answered(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(modelarts, "MOST_MINUTES", 5)
+@pytest.mark.bounds(Bounds(calls=CallBounds(minutes=5)))
+async def test_of_a_long_job_the_last_minutes_are_answered(api: Api) -> None:
     job = await reported(api)
     await job.send([Report("w", ":monitor:machine", "cpu_usage", BEGIN + n * MINUTE, n) for n in range(20)])
     assert (await metrics(job))["cpuUsage"] == [15, 16, 17, 18, 19]

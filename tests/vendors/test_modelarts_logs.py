@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from apiserver.vendors import modelarts
+from apiserver.services.bounds import CallBounds
 from tests.harness import Api
 from tests.vendors.reported import BEGIN, HOUR, SECOND, Line, Report, Reported, reported, validate
 
@@ -89,7 +89,7 @@ async def test_the_latest_lines_that_have_room(api: Api, monkeypatch: pytest.Mon
     await job.send([], [Line("w", BEGIN + n, text) for n, text in enumerate(("one", "zwei — 行", "three"))])
     three, two, one = "one\nzwei — 行\nthree\n", "zwei — 行\nthree\n", "three\n"
     for limit, content in ((100, three), (23, three), (22, two), (19, two), (18, one), (6, one), (5, "hree\n")):
-        monkeypatch.setattr(modelarts, "LARGEST_PREVIEW", limit)
+        monkeypatch.setattr(api.backend, "bounds", CallBounds(preview_bytes=limit))
         expected = {"content": content, "current_size": len(content.encode()), "full_size": 23}
         assert await preview(job) == expected, limit
 
@@ -99,7 +99,7 @@ async def test_a_line_without_room_is_cut_at_a_whole_character(api: Api, monkeyp
     job = await reported(api)
     await job.send([], [Line("w", BEGIN, "行" * 20)])
     for limit, characters in ((9, 2), (8, 2), (7, 2), (6, 1), (4, 1), (3, 0)):
-        monkeypatch.setattr(modelarts, "LARGEST_PREVIEW", limit)
+        monkeypatch.setattr(api.backend, "bounds", CallBounds(preview_bytes=limit))
         expected = {"content": "行" * characters + "\n", "current_size": 3 * characters + 1, "full_size": 61}
         assert await preview(job) == expected, limit
 

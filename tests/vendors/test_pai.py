@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from apiserver.bounds import Bounds
+from apiserver.services.bounds import CallBounds
 from apiserver.times import now_ms
 from apiserver.vendors import pai
 from tests.harness import Api
@@ -141,9 +143,8 @@ async def test_times_are_utc(api: Api) -> None:
         assert await pods(job, StartTime=start, EndTime=stop) == [[(BEGIN - 3_250, 0)]], start
 
 
-@pytest.mark.own_api
-async def test_pods_share_the_most_steps(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pai, "MOST_STEPS", 100)
+@pytest.mark.bounds(Bounds(calls=CallBounds(pai_steps=100)))
+async def test_pods_share_the_most_steps(api: Api) -> None:
     job = await reported(api)
     await job.send([Report(worker, ":monitor:machine", "cpu_usage", BEGIN, 1) for worker in "ab"])
     path = f"/api/v1/jobs/{job.id}/metrics"

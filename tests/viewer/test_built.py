@@ -31,7 +31,7 @@ class CountingLock:
 def test_a_file_is_compressed_once_for_all_who_ask_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "index.html").write_text("<p>" * 1000)
     pages, compressed = built.read(tmp_path), list[Path]()
-    content, lock = built._content, CountingLock(4)
+    content, lock = built.content_of, CountingLock(4)
     monkeypatch.setattr(pages, "_reading", lock)
 
     def slowly(path: Path, encoding: str | None) -> built.Content:
@@ -39,7 +39,7 @@ def test_a_file_is_compressed_once_for_all_who_ask_at_once(tmp_path: Path, monke
         assert lock.all_ask.wait(PATIENCE)
         return content(path, encoding)
 
-    monkeypatch.setattr(built, "_content", slowly)
+    monkeypatch.setattr(built, "content_of", slowly)
 
     with ThreadPoolExecutor(4) as threads:
         found = list(threads.map(lambda _: pages.content("/index.html", "zstd"), range(4)))

@@ -16,14 +16,24 @@ _REDRAW_SECONDS, _SAY_SECONDS = 0.2, 5.0
 class Progress:
     """How much of `total` units is done, and how many events were sent; a `total` of 0 means that it is not known."""
 
-    def __init__(self, unit: str, total: int, stream: TextIO | None = None) -> None:
+    def __init__(
+        self,
+        unit: str,
+        total: int,
+        stream: TextIO | None = None,
+        *,
+        redraw_seconds: float = _REDRAW_SECONDS,
+        say_seconds: float = _SAY_SECONDS,
+    ) -> None:
+        """A bar is drawn again after `redraw_seconds`, and another line is said after `say_seconds`."""
+        self._redraw_seconds, self._say_seconds = redraw_seconds, say_seconds
         self._unit = unit
         self._total = total
         self._stream = stream or sys.stderr
         self._has_bar = self._stream.isatty()
         self._done = self._events = 0
         self._begun = time.monotonic()
-        self._next = self._begun + (0 if self._has_bar else _SAY_SECONDS)
+        self._next = self._begun + (0 if self._has_bar else say_seconds)
         self._is_drawn = False
 
     def say(self, line: str) -> None:
@@ -40,13 +50,13 @@ class Progress:
         if now < self._next:
             return
         if self._has_bar:
-            self._next = now + _REDRAW_SECONDS
+            self._next = now + self._redraw_seconds
             self.clear()
             self._stream.write(f"{self._bar()} {self._state(now)}")
             self._stream.flush()
             self._is_drawn = True
         else:
-            self._next = now + _SAY_SECONDS
+            self._next = now + self._say_seconds
             self.say(self._state(now))
 
     def clear(self) -> None:

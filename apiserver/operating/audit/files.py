@@ -110,7 +110,7 @@ class AuditFiles:
                 lines.insert(0, b"\n")
             content = b"".join(lines)
             try:
-                _write_all(descriptor, content)
+                write_all(descriptor, content)
             except OSError:
                 os.ftruncate(descriptor, end.size)
                 raise
@@ -174,7 +174,7 @@ def _ends_its_line(path: Path) -> bool:
         return file.read(1) == b"\n"
 
 
-def _write_all(descriptor: int, content: bytes) -> None:
+def write_all(descriptor: int, content: bytes) -> None:
     view = memoryview(content)
     while view:
         view = view[os.write(descriptor, view) :]

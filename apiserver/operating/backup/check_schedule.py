@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections.abc import Callable
 from functools import cached_property
 
 from apiserver.data_folder import DataFolder
@@ -29,11 +30,17 @@ log = logging.getLogger(__name__)
 class ScheduledChecks:
     """Reads what lies at the destination when that was last done `backup_check_every` hours ago, also over restarts."""
 
-    def __init__(self, settings: Settings, bounds: BackupBounds | None = None) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        bounds: BackupBounds | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._clock = clock
         self._settings = settings
         self._bounds = bounds = bounds or BackupBounds()
         self._every = settings.backup_check_every * 3600.0
-        self._begun = time.time()
+        self._begun = clock()
         self._attempts = Attempts()
         self._state = State("")
         self.job = Repeating("a check of backups", self.check_if_due, bounds.look_seconds, expected=FAILURES)
@@ -45,7 +52,7 @@ class ScheduledChecks:
             return "damaged"
         if self._attempts.failure is not None:
             return "failed"
-        return "late" if time.time() - (self.ended() or self._begun) > 2 * self._every else "ok"
+        return "late" if self._clock() - (self.ended() or self._begun) > 2 * self._every else "ok"
 
     def report(self) -> dict[str, str | int | None]:
         """What `/health` tells."""
@@ -70,7 +77,7 @@ class ScheduledChecks:
     async def check_if_due(self) -> None:
         """Read all that lies there if that is due; BackupError."""
         self._state = await asyncio.to_thread(self._look)  # a backup may have mended something
-        is_due = bool(self._state.place) or not 0 <= time.time() - self.ended() < self._every
+        is_due = bool(self._state.place) or not 0 <= self._clock() - self.ended() < self._every
         if not is_due or not self._attempts.may_begin:
             return
         with self._attempts.attempt(), command.turn(self._settings, "check") as is_mine:

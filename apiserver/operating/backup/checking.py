@@ -98,11 +98,11 @@ def advice(wrong: Sequence[BackupError]) -> list[str]:
     return [f"{first}: {_THEN}"]
 
 
-def forget(storage: Storage, keep: int) -> tuple[int, int]:
+def forget(storage: Storage, keep: int, now: float | None = None) -> tuple[int, int]:
     """Delete all but the newest `keep` backups, and pieces that none of these needs; how many backups and pieces.
 
-    Backups of a moment that is ahead stay, and are not counted: the clock was set back, and the backup that was made
-    just now is older by its name.
+    Backups of a moment that is ahead of `now` stay, and are not counted: the clock was set back, and the backup that
+    was made just now is older by its name.
 
     Nothing is deleted while a manifest that stays cannot be read: nobody knows which pieces it needs. With a key,
     nothing is deleted either while a manifest that would go is refused: somebody may have put it there.
@@ -113,7 +113,7 @@ def forget(storage: Storage, keep: int) -> tuple[int, int]:
             raise BackupError(
                 f"nothing is deleted while there are {len(strays)} names like {strays[0]} among manifests"
             )
-        counted = len(names) - len(manifests.ahead(names))
+        counted = len(names) - len(manifests.ahead(names, now))
         old = names[: max(counted - keep, 0)]
         needed: set[str] = set()
         try:

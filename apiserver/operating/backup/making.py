@@ -79,7 +79,7 @@ def make(
             used, kept = writer.used(kept + files)
             seconds = round(time.monotonic() - started, 3)
             manifest = Manifest(manifests.FORMAT, __version__, made, seconds, writer.written, counts, used, kept)
-            return manifests.write(storage, manifest)
+            return manifests.write(storage, manifest, bounds.manifest_bytes)
     except (DataFolderError, SnapshotError) as error:
         raise BackupError(str(error), "the data folder cannot be used") from error
     except OSError as error:

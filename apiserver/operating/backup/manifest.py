@@ -151,9 +151,9 @@ def names_left(storage: Storage) -> list[str]:
     )
 
 
-def ahead(names: Sequence[str]) -> list[str]:
-    """Those of the names of manifests, oldest first, whose moment is ahead: the clock was set back since."""
-    now = time.time()
+def ahead(names: Sequence[str], now: float | None = None) -> list[str]:
+    """Those of the names of manifests, oldest first, whose moment is ahead of `now`: the clock was set back since."""
+    now = time.time() if now is None else now
     return [name for name in names if time_of(name) > now]
 
 
@@ -164,7 +164,7 @@ def _is_stray(name: str) -> bool:
         return True
 
 
-def write(storage: Storage, manifest: Manifest) -> Named:
+def write(storage: Storage, manifest: Manifest, largest: int = LARGEST) -> Named:
     """Keep a manifest: from now on, the backup is there."""
     content = msgspec.json.encode(manifest)
     id = re.sub("[-:]", "", manifest.made)
@@ -172,7 +172,7 @@ def write(storage: Storage, manifest: Manifest) -> Named:
         signature = _signature(storage.key, id)
         signature.update(memoryview(content)[:-1])
         content = content[:-1] + _end(signature)
-    require_room(len(content))
+    require_room(len(content), largest)
     name = f"manifests/{id}-{hashlib.sha256(content).hexdigest()}.json"
     storage.write(name, content)
     return Named(name, id, manifest, is_signed=bool(storage.key))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime
 
 from apiserver.metrics.gauges import Gauges
@@ -22,11 +23,17 @@ log = logging.getLogger(__name__)
 class ScheduledBackups:
     """Makes a backup whenever the newest one is `backup_every` hours old, also over restarts."""
 
-    def __init__(self, settings: Settings, bounds: BackupBounds | None = None) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        bounds: BackupBounds | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._clock = clock
         self._settings = settings
         self._bounds = bounds = bounds or BackupBounds()
         self._every = settings.backup_every * 3600.0
-        self._begun = time.time()
+        self._begun = clock()
         self._attempts = Attempts()
         self._newest: float | None = None
         """The moment of the newest backup that the last look found, in seconds since 1970."""
@@ -37,7 +44,7 @@ class ScheduledBackups:
     @property
     def newest(self) -> float | None:
         """The moment of the newest backup; None if there is none, nobody has looked, or the clock was just set back."""
-        return None if self._newest is None or self._newest > time.time() else self._newest
+        return None if self._newest is None or self._newest > self._clock() else self._newest
 
     @property
     def state(self) -> str:
@@ -45,7 +52,7 @@ class ScheduledBackups:
         if self._attempts.failure is not None:
             return "failed"
         since = self.newest if self.newest is not None else self._begun
-        return "late" if time.time() - since > 2 * self._every else "ok"
+        return "late" if self._clock() - since > 2 * self._every else "ok"
 
     def report(self) -> dict[str, str | None]:
         """What `/health` tells."""
@@ -68,21 +75,22 @@ class ScheduledBackups:
             if not is_mine:
                 return
             self._looks = True  # again if this fails: a backup may be there, though its process ended badly
-            self._newest = await asyncio.to_thread(self._look)  # somebody may have made one
+            self._newest = await asyncio.to_thread(self.look)  # somebody may have made one
             if self._is_due():
                 await self.make()
-                self._newest = await asyncio.to_thread(self._look)
+                self._newest = await asyncio.to_thread(self.look)
             self._looks = False
 
     def _is_due(self) -> bool:
-        return self.newest is None or time.time() - self.newest >= self._every
+        return self.newest is None or self._clock() - self.newest >= self._every
 
-    def _look(self) -> float | None:
+    def look(self) -> float | None:
+        """The moment of the newest backup that counts, as the destination has it."""
         place = storage(self._settings.backup_to, self._settings.backup_key)
         names, strays = manifest.listed(place)
         if strays:
             log.warning("no old backups are deleted, as there are %d names like %s", len(strays), shown(strays[0]))
-        if ahead := manifest.ahead(names):
+        if ahead := manifest.ahead(names, self._clock()):
             text = "backups whose time is ahead do not count until the clock has come there: %d, the last one is %s"
             log.warning(text, len(ahead), ahead[-1])
         for name in reversed(names[: len(names) - len(ahead)]):

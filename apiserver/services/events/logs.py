@@ -70,14 +70,7 @@ async def _search(call: Call, owner: Owner, request: dict[str, Any]) -> dict[str
     )
     asked = PageQuery(min(request["batch_size"], MAX_PAGE), after, earlier)
     series = SeriesQuery(owner, EventType.LOG, selection)
-    bounds = call.backend.bounds
-    found = await log_search.search(
-        call.backend.events,
-        series,
-        wanted,
-        asked,
-        log_search.SearchBounds(page=bounds.searched_lines, seconds=bounds.search_seconds),
-    )
+    found = await log_search.search(call.backend.events, series, wanted, asked, call.backend.bounds.search)
     return {
         "events": found.events,
         "returned": len(found.events),

@@ -33,7 +33,7 @@ async def in_turn(call: Call, *task_ids: str, though_reset: bool = False) -> Asy
     ids, until = list(task_ids), QUEUEING.until()
     tired = time.monotonic() + call.backend.bounds.queue_turn_seconds
     try:
-        while not await _take(call, ids, until, holds):
+        while not await take(call, ids, until, holds):
             if time.monotonic() > tired:
                 raise unavailable(f"another call queues, dequeues, resets or deletes a task of {ids}", retry_after=1)
             await asyncio.sleep(_PAUSE)
@@ -43,7 +43,7 @@ async def in_turn(call: Call, *task_ids: str, though_reset: bool = False) -> Asy
         await documents(call).update(TASKS, mine, Update(unset=(BEING_QUEUED,)), many=True)
 
 
-async def _take(call: Call, ids: list[str], until: str, holds: list[Hold]) -> bool:
+async def take(call: Call, ids: list[str], until: str, holds: list[Hold]) -> bool:
     """Take the turns of those tasks that nobody has; returns whether the call has all. Unknown tasks have no turns."""
     free: Filter = AllOf([{"id": In(ids)}, NoneOf([hold.condition() for hold in holds])])
     if await documents(call).update(TASKS, free, Update(set={BEING_QUEUED: until}), many=True) == len(ids):

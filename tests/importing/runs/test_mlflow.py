@@ -17,8 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from apiserver.cli import main
-from apiserver.importing.runs.mlflow import files
 from apiserver.importing.runs.mlflow.experiments import Mlflow, MlflowRun
+from apiserver.importing.runs.mlflow.files import FileStore
 from apiserver.importing.runs.mlflow.opening import store_at
 from apiserver.importing.runs.mlflow.yaml import flat_yaml
 from apiserver.importing.runs.model import Artifact, Part, Points, Position, Problem, Unmapped
@@ -79,11 +79,12 @@ def test_a_file_store(tmp_path: Path) -> None:
     assert points_of(parts_of(tmp_path, positions[-1])) == {}
 
 
-def test_a_metric_is_read_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "_BLOCK", 100)
+def test_a_metric_is_read_in_pieces(tmp_path: Path) -> None:
     make_run(tmp_path, metrics={"m": "".join(f"{n} {n / 7} {n}\n" for n in range(1000))})
     expected = [(n, n, repr(n / 7)) for n in range(1000)]
-    assert points_of(parts_of(tmp_path)) == {("m", "m"): expected}
+    (run,) = Mlflow(FileStore(tmp_path, block=100), None).runs()
+    assert isinstance(run, MlflowRun)
+    assert points_of(list(run.parts(None))) == {("m", "m"): expected}
 
 
 def test_nothing_outside_the_store_is_read(tmp_path: Path) -> None:

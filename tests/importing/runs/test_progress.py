@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import io
 
-import pytest
-
-from apiserver.importing.runs import progress
 from apiserver.importing.runs.progress import Progress
 
 
@@ -15,10 +12,9 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_a_terminal_has_a_bar_below_the_lines(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(progress, "_REDRAW_SECONDS", 0)
+def test_a_terminal_has_a_bar_below_the_lines() -> None:
     stream = Terminal()
-    shown = Progress("bytes", 1000, stream)
+    shown = Progress("bytes", 1000, stream, redraw_seconds=0)
     shown.advance(done=500, events=7)
     shown.say("a line")
     shown.advance(done=700)
@@ -29,13 +25,12 @@ def test_a_terminal_has_a_bar_below_the_lines(monkeypatch: pytest.MonkeyPatch) -
     assert full.startswith(f"[{'█' * 30}] 1,000 of 1,000 bytes")
 
 
-def test_elsewhere_there_are_lines_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_elsewhere_there_are_lines_now_and_then() -> None:
     stream = io.StringIO()
     shown = Progress("bytes", 0, stream)
     shown.advance(done=1, events=1)
     assert stream.getvalue() == ""
-    monkeypatch.setattr(progress, "_SAY_SECONDS", 0)
-    shown = Progress("bytes", 0, stream)
+    shown = Progress("bytes", 0, stream, say_seconds=0)
     shown.advance(done=1, events=1234)
     assert stream.getvalue().startswith("1,234 events, ")
     assert stream.getvalue().endswith("/s\n")

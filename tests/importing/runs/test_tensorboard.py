@@ -25,16 +25,16 @@ STEPS = st.integers(-(2**63), 2**63 - 1)
 FLOATS = st.floats(width=32)
 
 
-def run_of(folder: Path, content: bytes) -> TensorboardRun:
+def run_of(folder: Path, content: bytes, **bounds: int) -> TensorboardRun:
     folder.mkdir(exist_ok=True)
     (folder / NAME).write_bytes(content)
-    (run,) = TensorboardFolder(folder, None).runs()
+    (run,) = TensorboardFolder(folder, None, **bounds).runs()
     assert isinstance(run, TensorboardRun)
     return run
 
 
-def taken(folder: Path, content: bytes) -> list[Part]:
-    return [part for part in run_of(folder, content).parts(None) if not isinstance(part, Position)]
+def taken(folder: Path, content: bytes, **bounds: int) -> list[Part]:
+    return [part for part in run_of(folder, content, **bounds).parts(None) if not isinstance(part, Position)]
 
 
 def points_of(parts: list[Part]) -> dict[tuple[str, str], list[tuple[int, int, bytes]]]:
@@ -216,12 +216,11 @@ def test_a_file_is_read_on_where_it_ended(tmp_path: Path) -> None:
     assert sorted(found) == list(range(1, 100))
 
 
-def test_a_record_longer_than_a_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(records, "BLOCK", 1000)
-    monkeypatch.setattr(records, "MAX_RECORD", 100_000)
+def test_a_record_longer_than_a_block(tmp_path: Path) -> None:
     texts = ["x" * 50_000, "y" * 10, "z" * 200_000, "w" * 999]
     events = [event("t", n, (8, message((1, 7), (8, text))), plugin("text")) for n, text in enumerate(texts)]
-    parts = taken(tmp_path / "run", tfevents.records([*events, scalar("a", 1, 1)]))
+    bounds = {"block_bytes": 1000, "most": 100_000}
+    parts = taken(tmp_path / "run", tfevents.records([*events, scalar("a", 1, 1)]), **bounds)
     assert [len(part.text) for part in parts if isinstance(part, Line)] == [50_000, 10, 999]
     assert ["too much" in part.reason for part in parts if isinstance(part, Problem)] == [True]
     assert len(points_of(parts)["a", "a"]) == 1

@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from apiserver.cli import main
 from apiserver.events.event_types import LATEST_TIMESTAMP
 from apiserver.importing.runs.model import Artifact, Figure, Image, Line, Part, Points, Position, Problem, Unmapped
-from apiserver.importing.runs.wandb import log
 from apiserver.importing.runs.wandb.runs import WandbFolder, WandbRun
 from tests.harness import Served
 from tests.importing.runs.test_mlflow import points_of
@@ -175,11 +174,10 @@ def test_nothing_outside_the_run_is_read(tmp_path: Path) -> None:
     assert len([part for part in parts if isinstance(part, Problem)]) == len(paths)
 
 
-def test_a_long_record_takes_no_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(log, "MAX_RECORD", 100_000)
+def test_a_long_record_takes_no_memory(tmp_path: Path) -> None:
     records = [message((2, b"x" * 5_000_000)), message((2, varint(10) + varint(2**62))), history(1, {"x": 1})]
     write(tmp_path, log_of([RUN, *records]))
-    (run,) = WandbFolder(tmp_path, None).runs()
+    (run,) = WandbFolder(tmp_path, None, most=100_000).runs()
     assert isinstance(run, WandbRun)
     tracemalloc.start()
     parts = list(run.parts(None))

@@ -126,7 +126,7 @@ def test_a_full_disk_leaves_no_half_line(tmp_path: Path, monkeypatch: pytest.Mon
         raise OSError(errno.ENOSPC, "no space")
 
     with monkeypatch.context() as patched:
-        patched.setattr(files_module, "_write_all", lambda descriptor, content: _write(full, descriptor, content))
+        patched.setattr(files_module, "write_all", lambda descriptor, content: _write(full, descriptor, content))
         with pytest.raises(OSError, match="no space"):
             log.append([Entry("two"), Entry("three")])
     log.append([Entry("four")])

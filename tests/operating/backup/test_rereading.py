@@ -314,7 +314,8 @@ async def test_a_server_tells_what_it_finds_until_a_backup_mends_it_also_after_a
     assert f"the piece {path.name} is damaged" in caplog.text
     assert "pieces were read; 1 finding" in caplog.text
     assert REMEMBERED_ADVICE in caplog.text
-    again, asked = ScheduledChecks(settings), list[tuple[str, ...]]()
+    clock = [now := time.time()]
+    again, asked = ScheduledChecks(settings, clock=lambda: clock[0]), list[tuple[str, ...]]()
     real = command.run
 
     async def run(settings: Settings, *flags: str, ending: float) -> command.Ended:
@@ -327,14 +328,13 @@ async def test_a_server_tells_what_it_finds_until_a_backup_mends_it_also_after_a
     assert again.state == "damaged"
     assert again.report()["ended"] is not None
     assert again.gauges()["backup_check_findings"][1]() == 1
-    now = time.time()
-    monkeypatch.setattr(time, "time", lambda: now + 3601)
-    await ScheduledBackups(settings).make_if_due()
+    clock[0] = now + 3601
+    await ScheduledBackups(settings, clock=lambda: clock[0]).make_if_due()
     asked.clear()
     again._every = 7200.0
     await again.check_if_due()
     assert (asked, again.state) == ([], "ok")
-    monkeypatch.setattr(time, "time", lambda: now + 3 * 7200)
+    clock[0] = now + 3 * 7200
     assert again.state == "late"
     assert again.gauges()["backup_check_well"][1]() == 0
     await again.check_if_due()

@@ -62,20 +62,19 @@ def test_a_failure_is_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.anyio
-async def test_old_backups_are_deleted_and_a_new_one_is_made_when_the_newest_is_old(
-    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_old_backups_are_deleted_and_a_new_one_is_made_when_the_newest_is_old(data: Path, tmp_path: Path) -> None:
     folder = Folder(tmp_path / "backups")
     names = [backed_up(data, folder.root).name for _ in range(2)]
-    backups = ScheduledBackups(Settings(data=data, backup_to=str(folder.root), backup_every=1, backup_keep=2))
+    settings = Settings(data=data, backup_to=str(folder.root), backup_every=1, backup_keep=2)
+    clock = [time.time()]
+    backups = ScheduledBackups(settings, clock=lambda: clock[0])
     await backups.make_if_due()
     assert manifest.names(folder) == names
-    now = time.time()
-    monkeypatch.setattr(time, "time", lambda: now + 3600)
+    clock[0] += 3600
     await backups.make_if_due()
     assert manifest.names(folder)[0] == names[1]
     assert len(manifest.names(folder)) == 2
-    monkeypatch.setattr(time, "time", lambda: now + 3 * 3600)
+    clock[0] += 2 * 3600
     assert backups.state == "late"
 
 
@@ -98,8 +97,8 @@ async def test_backups_that_are_ahead_do_not_count_until_the_clock_has_come_ther
     day = 24 * 3600
     made = manifest.time_of(backed_up(data, folder.root).name)
     clock = [made + 60]
-    monkeypatch.setattr(time, "time", lambda: clock[0])
-    backups = ScheduledBackups(Settings(data=data, backup_to=str(folder.root), backup_every=1, backup_keep=1))
+    settings = Settings(data=data, backup_to=str(folder.root), backup_every=1, backup_keep=1)
+    backups = ScheduledBackups(settings, clock=lambda: clock[0])
     await backups.make_if_due()
     assert backups.gauges()["backup_newest_seconds"][1]() == made
     clock[0] = made - day / 2
@@ -111,7 +110,7 @@ async def test_backups_that_are_ahead_do_not_count_until_the_clock_has_come_ther
         now = datetime.fromtimestamp(clock[0], UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
         monkeypatch.setattr(manifest, "moment", lambda: now)
         asked.append(backed_up(data, folder.root).name)
-        forget(folder, 1)
+        forget(folder, 1, clock[0])
 
     monkeypatch.setattr(backups, "make", make)
     for _ in range(3):  # the backup that was made does count, and is not deleted for the one that is ahead
@@ -126,24 +125,24 @@ async def test_backups_that_are_ahead_do_not_count_until_the_clock_has_come_ther
     assert len(asked) == 2
     assert manifest.names(folder)[:-1] == asked[1:]
     clock[0] = made + 60
-    restarted = ScheduledBackups(Settings(data=data, backup_to=str(folder.root), backup_every=1, backup_keep=1))
+    restarted = ScheduledBackups(settings, clock=lambda: clock[0])
     await restarted.make_if_due()
     assert restarted.newest == made
-    forget(folder, 1)
+    forget(folder, 1, clock[0])
     assert [manifest.time_of(name) for name in manifest.names(folder)] == [made]
 
 
 @pytest.mark.anyio
-async def test_after_a_failure_the_newest_backup_is_told_still(
-    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_after_a_failure_the_newest_backup_is_told_still(data: Path, tmp_path: Path) -> None:
     folder = Folder(tmp_path / "backups")
     made = manifest.time_of(backed_up(data, folder.root).name)
-    backups = ScheduledBackups(Settings(data=data, backup_to=str(folder.root), backup_every=1))
+    clock = [made + 1]
+    settings = Settings(data=data, backup_to=str(folder.root), backup_every=1)
+    backups = ScheduledBackups(settings, clock=lambda: clock[0])
     await backups.make_if_due()
     before = backups.report()
     assert before["newest"] is not None
-    monkeypatch.setattr(time, "time", lambda: made + 3601)
+    clock[0] = made + 3601
     folder.root.rename(tmp_path / "elsewhere")
     (tmp_path / "backups").write_text("this is no folder")
     with pytest.raises(BackupError):
@@ -160,12 +159,13 @@ async def test_after_a_failure_the_newest_backup_is_told_still(
 
 @pytest.mark.anyio
 async def test_a_backup_after_which_nothing_can_be_deleted_is_not_made_again_at_each_try(
-    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    data: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     folder = Folder(tmp_path / "backups")
     folder.write("manifests/notes.txt", b"")
-    backups = ScheduledBackups(Settings(data=data, backup_to=str(folder.root), backup_every=1, backup_keep=1))
-    now = time.time()
+    settings = Settings(data=data, backup_to=str(folder.root), backup_every=1, backup_keep=1)
+    clock = [now := time.time()]
+    backups = ScheduledBackups(settings, clock=lambda: clock[0])
     backups._newest, backups._looks = now - 2 * 3600, False
     with caplog.at_level(logging.WARNING):
         await backups.make_if_due()
@@ -173,7 +173,7 @@ async def test_a_backup_after_which_nothing_can_be_deleted_is_not_made_again_at_
         "deleting older ones failed: nothing is deleted while there are 1 names like manifests/notes.txt" in caplog.text
     )
     assert backups.state == "ok"
-    monkeypatch.setattr(time, "time", lambda: now + 1800)
+    clock[0] += 1800
     await backups.make_if_due()
     assert len(manifest.names(folder)) == 1
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
-import time
 import tracemalloc
 from dataclasses import replace
 from pathlib import Path
@@ -115,17 +114,16 @@ def test_a_signed_backup_cannot_be_given_another_moment(signed: Named, tmp_path:
 
 
 def test_a_backup_that_was_not_signed_does_not_keep_the_server_from_making_one(
-    signed: Named, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    signed: Named, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     destination = tmp_path / "backups"
     later = manifest.time_of(signed.name) + 60
     a_minute_later = iso_millis(round(later * 1000))
-    monkeypatch.setattr(time, "time", lambda: later)
     forged = manifest.write(Folder(destination), msgspec.structs.replace(empty(), made=a_minute_later))
     (destination / "manifests" / "notes.txt").write_text("")
     settings = Settings(backup_to=str(destination), backup_key=KEY.decode())
     with caplog.at_level(logging.WARNING):
-        newest = ScheduledBackups(settings)._look()
+        newest = ScheduledBackups(settings, clock=lambda: later).look()
     assert newest == manifest.time_of(signed.name)
     assert f"{forged.name} is refused" in caplog.text
     assert "manifests/notes.txt" in caplog.text
@@ -141,7 +139,7 @@ def test_a_large_manifest_without_the_signature_takes_no_memory(tmp_path: Path, 
     settings = Settings(backup_to=str(tmp_path / "backups"), backup_key=KEY.decode())
     tracemalloc.start()
     try:
-        assert ScheduledBackups(settings)._look() is None
+        assert ScheduledBackups(settings).look() is None
         with pytest.raises(BackupError, match=f"{name} is refused: it is not signed with your key"):
             manifest.read(folder, name)
         assert tracemalloc.get_traced_memory()[1] < 2**23

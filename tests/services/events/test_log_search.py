@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from apiserver.aggregation.log_search import SearchBounds
 from apiserver.bounds import Bounds
 from apiserver.services.bounds import CallBounds
 from tests.harness import Api
@@ -81,7 +82,7 @@ async def test_empty_filters_are_none(api: Api, add: Add, task: str) -> None:
     assert "scroll_id" not in page
 
 
-@pytest.mark.bounds(Bounds(calls=CallBounds(searched_lines=10, search_seconds=0)))
+@pytest.mark.bounds(Bounds(calls=CallBounds(search=SearchBounds(page=10, seconds=0))))
 async def test_a_search_goes_on_by_its_scroll_id(api: Api, add: Add, task: str) -> None:
     await fill_log(add, task, 95)
     request: dict[str, Any] = {"task": task, "search": {"regex": "[05]$"}, "batch_size": 3}

@@ -84,10 +84,10 @@ async def test_many_log_lines_of_one_moment_keep_nobody_waiting(
         return made(owner, line)
 
     monkeypatch.setattr(documents, "log", event_in)
-    monkeypatch.setattr(off_loop, "MANY", 3)
-    await add(*({**event("log", task, n, msg=f"line {n}"), "timestamp": NOW} for n in range(4)))
+    count = off_loop.MANY + 1
+    await add(*({**event("log", task, n, msg=f"line {n}"), "timestamp": NOW} for n in range(count)))
     page = await api.call("events.get_task_log", {"task": task, "batch_size": 1})
-    assert [one["msg"] for one in page["events"]] == ["line 3", "line 2", "line 1", "line 0"]
+    assert [one["msg"] for one in page["events"]] == [f"line {n}" for n in reversed(range(count))]
     assert threading.current_thread() not in threads
 
 

@@ -25,7 +25,9 @@ _END = b";"
 class FileStore:
     """The store in a folder."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, block: int = _BLOCK) -> None:
+        """`block`: bytes of a metric's file that are read at once."""
+        self._block = block
         self._folder = folder
         if not folder.is_dir():
             raise ImportFailed(f"there is no folder '{folder}'")
@@ -56,7 +58,7 @@ class FileStore:
     def points(self, run: Recorded, key: str) -> Iterator[Values | Problem]:
         rest = b""
         with (Path(run.artifacts).parent / "metrics" / key).open("rb") as file:
-            while block := file.read(_BLOCK):
+            while block := file.read(self._block):
                 block = rest + block
                 end = block.rfind(b"\n") + 1
                 if not end and len(block) > _MOST:

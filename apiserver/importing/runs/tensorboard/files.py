@@ -27,7 +27,9 @@ class TensorboardFolder:
 
     unit = "bytes"
 
-    def __init__(self, folder: Path, project: str | None) -> None:
+    def __init__(self, folder: Path, project: str | None, **bounds: int) -> None:
+        """`bounds`: as `blocks` has them."""
+        self._bounds = bounds
         self._folder = folder
         self._project = project or folder.resolve().name or "tensorboard"
 
@@ -40,7 +42,9 @@ class TensorboardFolder:
             name = self._folder.resolve().name if relative == "." else relative
             # The name of an event file says when and where it was begun, so it tells runs of the same name apart.
             oldest = min(path.name for path in files)
-            yield TensorboardRun(Run(f"tensorboard {self._project}: {name} ({oldest})", self._project, name), files)
+            yield TensorboardRun(
+                Run(f"tensorboard {self._project}: {name} ({oldest})", self._project, name), files, **self._bounds
+            )
 
     def _folders(self) -> Iterator[tuple[Path, list[Path]]]:
         if not self._folder.is_dir():
@@ -55,7 +59,9 @@ class TensorboardFolder:
 class TensorboardRun:
     """The event files of one folder."""
 
-    def __init__(self, run: Run, files: list[Path]) -> None:
+    def __init__(self, run: Run, files: list[Path], **bounds: int) -> None:
+        """`bounds`: as `blocks` has them."""
+        self._bounds = bounds
         self.run = run
         self._files = files
         self._reader = EventReader(run)
@@ -69,7 +75,7 @@ class TensorboardRun:
                 yield Problem(path.name, str(error))
 
     def _file(self, path: Path, read: dict[str, int]) -> Iterator[Part]:
-        for block in blocks(path, read.get(path.name, 0)):
+        for block in blocks(path, read.get(path.name, 0), **self._bounds):
             yield from self._block(block, path.name)
             for problem in block.problems:
                 yield Problem(self.run.name, problem)

@@ -46,16 +46,18 @@ class Block:
         return self.data[start : start + int(self.lengths[number])]
 
 
-def blocks(path: Path, offset: int) -> Iterator[Block]:
-    """The whole records from `offset` on. A record that is not complete yet ends them. Raises OSError."""
+def blocks(path: Path, offset: int, *, block_bytes: int = BLOCK, most: int = MAX_RECORD) -> Iterator[Block]:
+    """The whole records of up to `most` bytes from `offset` on; `block_bytes` are read at once.
+
+    A record that is not complete yet ends them. Raises OSError."""
     with path.open("rb") as file:
         block = None
         while block is None or not block.is_last:
             file.seek(offset)
-            data = file.read(BLOCK)
+            data = file.read(block_bytes)
             block = _cut(data, offset, path.name)
             if block.end == offset and not block.is_last:
-                block = _long_record(file, data, offset, path.name)
+                block = _long_record(file, data, offset, path.name, most)
             if block is None:
                 return
             yield block
@@ -85,7 +87,7 @@ def _cut(data: bytes, offset: int, name: str) -> Block:
     return block
 
 
-def _long_record(file: BinaryIO, data: bytes, offset: int, name: str) -> Block | None:
+def _long_record(file: BinaryIO, data: bytes, offset: int, name: str, most: int) -> Block | None:
     """The record at `offset`, of which `data` is only the beginning; None if the file does not have all of it yet.
 
     Nothing is read unless the length fits its checksum, and the file is that long.
@@ -99,7 +101,7 @@ def _long_record(file: BinaryIO, data: bytes, offset: int, name: str) -> Block |
     whole = _HEADER + length + _TRAILER
     if os.fstat(file.fileno()).st_size < offset + whole:
         return None
-    if length > MAX_RECORD:
+    if length > most:
         problem = f"{name}: the record at byte {offset:,} has {length:,} bytes, which is too much"
         return Block(b"", nothing, nothing, offset + whole, [problem])
     file.seek(offset)

@@ -32,8 +32,8 @@ class Record(NamedTuple):
     end: int
 
 
-def records(path: Path, offset: int = START) -> Iterator[Record | Problem]:
-    """The whole records from `offset` on. Raises OSError, and Malformed for a file of another form."""
+def records(path: Path, offset: int = START, most: int = MAX_RECORD) -> Iterator[Record | Problem]:
+    """The whole records from `offset` on, of up to `most` bytes. Raises OSError, and Malformed for another file."""
     with path.open("rb") as file:
         if file.read(len(_MAGIC)) != _MAGIC:
             raise Malformed(f"{path.name} is not a file of W&B")
@@ -63,10 +63,10 @@ def records(path: Path, offset: int = START) -> Iterator[Record | Problem]:
                 if kept is None:  # the beginning of the record is lost
                     continue
                 size += length
-                if size <= MAX_RECORD:
+                if size <= most:
                     kept.append(piece)
                 if kind in (_FULL, _LAST):
-                    if size > MAX_RECORD:
+                    if size > most:
                         yield Problem(path.name, f"a record of {size:,} bytes is too long")
                     else:
                         yield Record(b"".join(kept), start + at)

@@ -35,7 +35,7 @@ from apiserver.importing.runs.model import (
     names_of,
 )
 from apiserver.importing.runs.wandb.history import Item, items
-from apiserver.importing.runs.wandb.log import START, Record, records
+from apiserver.importing.runs.wandb.log import MAX_RECORD, START, Record, records
 from apiserver.protobuf_wire import Malformed, Message, fields
 
 #: Fields of a record.
@@ -58,7 +58,8 @@ class WandbFolder:
 
     unit = "bytes"
 
-    def __init__(self, folder: Path, project: str | None) -> None:
+    def __init__(self, folder: Path, project: str | None, most: int = MAX_RECORD) -> None:
+        self._most = most
         self._folder = folder
         self._project = project
         if not folder.is_dir():
@@ -70,7 +71,7 @@ class WandbFolder:
     def runs(self) -> Iterator[WandbRun | Problem]:
         for name, path in self._logs():
             try:
-                yield WandbRun(path, self._project)
+                yield WandbRun(path, self._project, self._most)
             except (OSError, ValueError) as error:
                 yield Problem(name, str(error))
 
@@ -83,7 +84,9 @@ class WandbFolder:
 class WandbRun:
     """One run. Raises Malformed if its record is missing."""
 
-    def __init__(self, path: Path, project: str | None) -> None:
+    def __init__(self, path: Path, project: str | None, most: int = MAX_RECORD) -> None:
+        """`most`: bytes of the largest record that is taken."""
+        self._most = most
         self._path = path
         self.run = _run(path, project)
         self._points = _Gathered()
@@ -98,7 +101,7 @@ class WandbRun:
         places: dict[str, int] = json.loads(position) if position else {}
         here = self._path.parent.name
         begun = given = read = places.get(here, START)
-        for record in records(self._path, given):
+        for record in records(self._path, given, self._most):
             if isinstance(record, Problem):
                 yield record
                 continue

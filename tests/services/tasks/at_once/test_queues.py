@@ -31,7 +31,7 @@ async def is_consistent(api: Api, task: str) -> bool:
 
 async def has_to_wait(call: asyncio.Task[int], monkeypatch: pytest.MonkeyPatch) -> None:
     """Go on when it is not the call's turn, or when the call is done: then it has not waited."""
-    waits, take = asyncio.Event(), queueing_turns._take
+    waits, take = asyncio.Event(), queueing_turns.take
 
     async def watched(*arguments: Any) -> bool:
         taken = await take(*arguments)
@@ -39,7 +39,7 @@ async def has_to_wait(call: asyncio.Task[int], monkeypatch: pytest.MonkeyPatch) 
             waits.set()
         return taken
 
-    monkeypatch.setattr(queueing_turns, "_take", watched)
+    monkeypatch.setattr(queueing_turns, "take", watched)
     waiting = asyncio.create_task(waits.wait())
     await asyncio.wait([call, waiting], return_when=asyncio.FIRST_COMPLETED)
     waiting.cancel()
