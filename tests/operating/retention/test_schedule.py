@@ -153,7 +153,7 @@ async def documents(tmp_path: Path) -> AsyncIterator[DocumentStore]:
 def scheduled(documents: DocumentStore, **clocks: Callable[[], float]) -> ScheduledRetention:
     settings = Settings(retention=RULES, retention_every=24)
     files = cast(FileDeletions, NotedFiles())
-    return ScheduledRetention(settings, PlainEventStore(), documents, files, lambda entry: None, **clocks)
+    return ScheduledRetention(settings, PlainEventStore(), documents, files, lambda entry: None, None, **clocks)
 
 
 async def run_ended(documents: DocumentStore, seconds_from_now: float) -> None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
 from apiserver.answers import AnswerBounds
 from apiserver.bounds import Bounds
 from apiserver.services.bounds import CallBounds
+from apiserver.services.expiring_ids import oldest_id
+from apiserver.services.organization import downloads
 from tests.harness import Api
 
 pytestmark = pytest.mark.anyio
@@ -83,8 +85,7 @@ async def test_pages_of_large_tasks_are_halved(api: Api) -> None:
     assert [len(row) for row in rows] == [len("name,comment"), *[300_003] * 5, 4, 4]
 
 
-@pytest.mark.own_api
-async def test_what_cannot_be_downloaded_is_refused(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_cannot_be_downloaded_is_refused(api: Api) -> None:
     columns = [{"field": "name"}]
     query = {"entity_type": "task", "field_mappings": columns}
     for request in (
@@ -97,9 +98,11 @@ async def test_what_cannot_be_downloaded_is_refused(api: Api, monkeypatch: pytes
     meta = (await api.call("organization.download_for_get_all", {"prepare_id": "x"}, expect=400))["meta"]
     assert meta["result_subcode"] == 10
 
-    late = await prepared(api, columns)
-    now = time.time()
-    monkeypatch.setattr(time, "time", lambda: now + 301)
+    documents, late = api.backend.documents, f"{oldest_id(downloads.KEPT_SECONDS + 1)}{uuid4().hex}"
+    await prepared(api, columns)
+    [kept] = await documents.find(downloads.DOWNLOADS, {})
+    await documents.delete(downloads.DOWNLOADS, {"id": kept["id"]})
+    await documents.insert(downloads.DOWNLOADS, [{**kept, "id": late}])
     await api.call("organization.download_for_get_all", {"prepare_id": late}, expect=400)
     await prepared(api, columns)
     assert await api.backend.documents.count("downloads", {}) == 1
