@@ -1,7 +1,8 @@
 """The event stores that the contract is tested on, and short ways to fill and read them.
 
 An engine may hold the same events in different states, such as in memory or on disk. It is tested in each: tests call
-`settle` where a state may be taken on, after some of their writes.
+`settle` where a state may be taken on, after some of their writes. `make test` takes those states of the embedded store
+that differ most, `make check` also Elasticsearch and the plain store, and `make longer` all.
 """
 
 from __future__ import annotations
@@ -35,7 +36,6 @@ from apiserver.stores.events.embedded.store import EmbeddedEventStore
 from apiserver.stores.events.parts import in_parts
 from tests.contract.plain_event_store import PlainEventStore
 from tests.engines import elasticsearch as engine
-from tests.longer import beyond
 
 if TYPE_CHECKING:
     from apiserver.stores.events.elasticsearch.store import ElasticsearchEventStore
@@ -156,7 +156,17 @@ ON_ELASTICSEARCH: dict[str, Callable[[pytest.FixtureRequest], Case]] = {
 }
 
 
-@pytest.fixture(params=beyond([*sorted(CASES), "elasticsearch"], [*sorted(CASES), *ON_ELASTICSEARCH]))
+def _of(tier: pytest.MarkDecorator, *states: str) -> list[Any]:
+    return [pytest.param(state, marks=tier) for state in states]
+
+
+@pytest.fixture(
+    params=[
+        *("embedded-hot", "embedded-mixed", "embedded-sealed"),
+        *_of(pytest.mark.check, "elasticsearch", "plain"),
+        *_of(pytest.mark.longer, "embedded-merged", "embedded-reopened", "embedded-synced", "elasticsearch-compacted"),
+    ]
+)
 async def case(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Case]:
     """An open store with nothing in it."""
     make = CASES.get(request.param)
