@@ -139,11 +139,23 @@ def call(url: str, method: str, path: str, body: Any = None) -> Any:
 
 def remove(url: str, prefix: str) -> None:
     """Delete all indices and templates whose names begin with `prefix`, many with each request."""
-    _delete(url, "", list(call(url, "GET", f"/{prefix}*/_settings?expand_wildcards=all")))
+    remove_indices(url, prefix)
     # Index templates first: they may be made of component templates.
     for kind in ("index_template", "component_template"):
         templates = call(url, "GET", f"/_{kind}?filter_path={kind}s.name").get(f"{kind}s", [])
         _delete(url, f"/_{kind}", [one["name"] for one in templates if one["name"].startswith(prefix)])
+
+
+def remove_indices(url: str, prefix: str, but: str = "") -> None:
+    """Delete all indices whose names begin with `prefix`, but for one."""
+    indices = call(url, "GET", f"/{prefix}*/_settings?expand_wildcards=all&filter_path=*.settings.index.uuid")
+    _delete(url, "", [index for index in indices if index != but])
+
+
+def templates(url: str, prefix: str) -> Any:
+    """All index templates whose names begin with `prefix`, and what they are made of."""
+    found = [call(url, "GET", f"/_{kind}/{prefix}*?flat_settings") for kind in ("index_template", "component_template")]
+    return found if any(any(kind.values()) for kind in found) else None
 
 
 def _delete(url: str, kind: str, names: list[str]) -> None:

@@ -8,7 +8,8 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -36,6 +37,7 @@ class _Startable(Protocol):
 
 
 Engine = TypeVar("Engine", bound=_Startable)
+NewPrefix = Callable[[], AbstractContextManager[str]]
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -96,18 +98,37 @@ def elasticsearch_to_stop() -> Iterator[Node]:
 
 
 @pytest.fixture
-def elasticsearch_prefix(elasticsearch_url: str) -> Iterator[str]:
-    """What the names of a test's own indices and templates begin with; they are deleted after it."""
+def elasticsearch_bare_prefix(elasticsearch_url: str) -> Iterator[str]:
+    """What the names of a test's own indices and templates begin with; there is none yet, and they are deleted later.
+
+    To set up a schema takes a node 0.3 seconds: only tests that change it, or look how it is made, take this.
+    """
     with own_prefix(elasticsearch_url) as prefix:
         yield prefix
 
 
 @pytest.fixture(scope="session")
+def _kept_schema(elasticsearch_url: str) -> Iterator[_KeptSchema]:
+    with _set_up(elasticsearch_url) as prefix:
+        yield _KeptSchema(elasticsearch_url, prefix)
+
+
+@pytest.fixture
+def elasticsearch_new_prefix(_kept_schema: _KeptSchema) -> NewPrefix:
+    """As `elasticsearch_prefix`, again and again: for each example of a property."""
+    return _kept_schema.without_indices
+
+
+@pytest.fixture
+def elasticsearch_prefix(elasticsearch_new_prefix: NewPrefix) -> Iterator[str]:
+    """What the names of a test's own indices begin with; they are deleted after it, and the templates stay."""
+    with elasticsearch_new_prefix() as prefix:
+        yield prefix
+
+
+@pytest.fixture(scope="session")
 def _set_up_prefix(elasticsearch_url: str) -> Iterator[str]:
-    with (
-        own_prefix(elasticsearch_url) as prefix,
-        _looked_at_once("apiserver.stores.events.elasticsearch.store", prefix),
-    ):
+    with _set_up(elasticsearch_url) as prefix:
         yield prefix
 
 
@@ -198,6 +219,37 @@ def own_prefix(elasticsearch_url: str) -> Iterator[str]:
         yield prefix
     finally:
         elasticsearch.remove(elasticsearch_url, prefix)
+
+
+@contextmanager
+def _set_up(elasticsearch_url: str) -> Iterator[str]:
+    """A prefix whose schema the first store sets up, and later ones do not look at."""
+    with (
+        own_prefix(elasticsearch_url) as prefix,
+        _looked_at_once("apiserver.stores.events.elasticsearch.store", prefix),
+    ):
+        yield prefix
+
+
+@dataclass(slots=True)
+class _KeptSchema:
+    """A prefix whose templates stay from one test to the next, while indices go."""
+
+    url: str
+    prefix: str
+    templates: Any = None
+    """As they were after the first test that set them up."""
+
+    @contextmanager
+    def without_indices(self) -> Iterator[str]:
+        try:
+            yield self.prefix
+        finally:
+            elasticsearch.remove_indices(self.url, self.prefix, but=f"{self.prefix}-schema")
+        templates = elasticsearch.templates(self.url, self.prefix)
+        unchanged = templates == (self.templates or templates)
+        assert unchanged, "a test that changes a schema takes elasticsearch_bare_prefix"
+        self.templates = templates
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import inspect
 import os
 import re
 import shutil
@@ -33,7 +34,7 @@ def home(engine: str, arrange: Callable[[Path], None] | None = None) -> Path:
     engine: its folder below java/. arrange: adds what the engine wants besides, when the folder is made.
     """
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "events-apiserver-engines"
-    made = cache / f"{engine}-{_fingerprint(engine)}"
+    made = cache / f"{engine}-{_fingerprint(engine, arrange)}"
     cache.mkdir(parents=True, exist_ok=True)
     with open(cache / "lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -97,10 +98,10 @@ def _version(folder: Path) -> int:
     return int(found[1]) if found else 0
 
 
-def _fingerprint(engine: str) -> str:
+def _fingerprint(engine: str, arrange: Callable[[Path], None] | None) -> str:
     """Changes when anything does that a home is made of."""
     of_engine = sorted(path for path in (SOURCES / engine).iterdir() if path.is_file())
-    digest = sha256(Path(__file__).with_name(f"{engine}.py").read_bytes())
+    digest = sha256(b"" if arrange is None else inspect.getsource(arrange).encode())
     for path in (Path(__file__), SOURCES / "Lifeline.java", *of_engine):
         digest.update(path.read_bytes())
     return digest.hexdigest()[:12]

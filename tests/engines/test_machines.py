@@ -59,10 +59,10 @@ async def reported(api: Api) -> dict[str, Any]:
     return charts
 
 
-async def test_charts_are_those_of_embedded_stores(tmp_path: Path, engines: dict[str, Any]) -> None:
+async def test_charts_are_those_of_embedded_stores(tmp_path: Path, shared_engines: dict[str, Any]) -> None:
     async with running_api(tmp_path / "embedded") as api:
         embedded = await reported(api)
-    async with running_api(tmp_path / "engines", **engines) as api:
+    async with running_api(tmp_path / "engines", **shared_engines) as api:
         answered = await reported(api)
     assert max(embedded["stats"]["workers"][0]["metrics"][0]["stats"][0]["values"]) > 0
     assert embedded["swept"] == 1

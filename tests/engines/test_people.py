@@ -24,11 +24,11 @@ async def who(api: Api, token: str, expect: int = 200) -> str:
 
 
 async def test_servers_share_users_and_the_ends_of_logins(
-    tmp_path: Path, engines: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, shared_engines: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(identities, "CACHED_SECONDS", 0.0)  # as if two seconds had gone by
     alice = FixedUser("alice", hash_password(PASSWORD, CHEAP), role="admin")
-    shared: dict[str, Any] = {**engines, "token_secret": SECRET, "users": (alice,), "guest": True}
+    shared: dict[str, Any] = {**shared_engines, "token_secret": SECRET, "users": (alice,), "guest": True}
     async with running_api(tmp_path / "a", **shared) as one, running_api(tmp_path / "b", **shared) as other:
         token = (await one.call("auth.login", auth=("alice", PASSWORD)))["token"]
         guest = (await other.call("auth.login", auth=("guest", "guest")))["token"]

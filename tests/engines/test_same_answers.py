@@ -18,9 +18,9 @@ async def _answers(folder: Path, **settings: Any) -> dict[str, Any]:
         return await make_all(api)
 
 
-async def test_every_call_is_answered_as_on_embedded_stores(tmp_path: Path, engines: dict[str, Any]) -> None:
+async def test_every_call_is_answered_as_on_embedded_stores(tmp_path: Path, shared_engines: dict[str, Any]) -> None:
     embedded = await _answers(tmp_path / "embedded")
     assert len(embedded) >= 150
-    answered = await _answers(tmp_path / "engines", **engines)
+    answered = await _answers(tmp_path / "engines", **shared_engines)
     differ = [name for name in embedded if embedded[name] != answered[name]]
     assert not differ, {name: (embedded[name], answered[name]) for name in differ[:1]}

@@ -256,8 +256,8 @@ def test_attributes_never_look_the_same() -> None:
     assert described_by({"gpu": 0, "b": "x y", "a": "1,2"}) == 'a="1,2", b=x y, gpu=0'
 
 
-async def test_it_is_the_same_on_other_engines(tmp_path: Path, engines: dict[str, Any]) -> None:
-    async with running_api(tmp_path / "data", **engines) as api:
+async def test_it_is_the_same_on_other_engines(tmp_path: Path, shared_engines: dict[str, Any]) -> None:
+    async with running_api(tmp_path / "data", **shared_engines) as api:
         task = await new_task(api)
         body = request(task, gauge("loss", 0.5, step=7), gauge("hw.gpu.utilization", 40, gpu="0"))
         body["resourceMetrics"] += request("nobody", gauge("loss", 4, step=1))["resourceMetrics"]

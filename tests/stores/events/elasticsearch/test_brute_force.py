@@ -20,7 +20,7 @@ from apiserver.stores.events.elasticsearch.store import ElasticsearchEventStore
 from tests.chance import examples
 from tests.contract.event_stores import batch, scalars
 from tests.contract.plain_event_store import PlainEventStore
-from tests.engines.fixtures import own_prefix
+from tests.engines.fixtures import NewPrefix
 from tests.stores.events import comparison
 from tests.stores.events.random_events import (
     OWNERS,
@@ -132,13 +132,15 @@ LEFT_BY_ANOTHER = [
 ]
 
 
-def test_the_elasticsearch_store_answers_like_the_plain_one(elasticsearch_url: str) -> None:
+def test_the_elasticsearch_store_answers_like_the_plain_one(
+    elasticsearch_url: str, elasticsearch_new_prefix: NewPrefix
+) -> None:
     @examples(2)
     @given(operations)
     @example(LEFT_BY_ANOTHER)
     @example([*LEFT_BY_ANOTHER, ("tell",), ("restated", {OWNERS[1]})])
     def same(operations: list[tuple[Any, ...]]) -> None:
-        with own_prefix(elasticsearch_url) as prefix:
+        with elasticsearch_new_prefix() as prefix:
             address = ElasticsearchAddress((elasticsearch_url,), prefix)
             asyncio.run(run(ElasticsearchEventStore(address, migrate=True, abandoned=0), operations))
 

@@ -29,7 +29,7 @@ from apiserver.stores.events.elasticsearch.cluster import Cluster
 from apiserver.stores.events.elasticsearch.store import ElasticsearchEventStore
 from tests.chance import examples
 from tests.contract.event_stores import LOGS, OWNER, PLOTS, SCALARS, batch, lines, sample, scalars
-from tests.engines.fixtures import own_prefix
+from tests.engines.fixtures import NewPrefix
 from tests.stores.events.following import Follower
 from tests.stores.events.random_events import (
     OWNERS,
@@ -83,11 +83,11 @@ async def run(address: ElasticsearchAddress, operations: list[tuple[Any, ...]]) 
             await store.close()
 
 
-def test_a_follower_has_what_the_stores_have(elasticsearch_url: str) -> None:
+def test_a_follower_has_what_the_stores_have(elasticsearch_url: str, elasticsearch_new_prefix: NewPrefix) -> None:
     @examples(2)
     @given(operations)
     def same(operations: list[tuple[Any, ...]]) -> None:
-        with own_prefix(elasticsearch_url) as prefix:
+        with elasticsearch_new_prefix() as prefix:
             asyncio.run(run(ElasticsearchAddress((elasticsearch_url,), prefix), operations))
 
     same()

@@ -25,8 +25,8 @@ pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture
-async def schema(elasticsearch_url: str, elasticsearch_prefix: str) -> AsyncIterator[ElasticsearchSchema]:
-    async with schema_at(ElasticsearchAddress((elasticsearch_url,), elasticsearch_prefix)) as (opened, _):
+async def schema(elasticsearch_url: str, elasticsearch_bare_prefix: str) -> AsyncIterator[ElasticsearchSchema]:
+    async with schema_at(ElasticsearchAddress((elasticsearch_url,), elasticsearch_bare_prefix)) as (opened, _):
         yield opened
 
 
@@ -70,24 +70,24 @@ FIRST = Step(1, "0001_first", [template(type="float")])
 SECOND = Step(2, "0002_second", [template(type="double", index=False)])
 
 
-async def test_the_schema_is_set_up_once(client: AsyncElasticsearch, elasticsearch_prefix: str) -> None:
+async def test_the_schema_is_set_up_once(client: AsyncElasticsearch, elasticsearch_bare_prefix: str) -> None:
     with pytest.raises(EventStoreError, match="has no schema yet: run `apiserver migrate`"):
-        await check_schema(client, elasticsearch_prefix, migrate=False)
-    await check_schema(client, elasticsearch_prefix, migrate=True)
-    await check_schema(client, elasticsearch_prefix, migrate=False)
-    records = await client.search(index=f"{elasticsearch_prefix}-schema")
+        await check_schema(client, elasticsearch_bare_prefix, migrate=False)
+    await check_schema(client, elasticsearch_bare_prefix, migrate=True)
+    await check_schema(client, elasticsearch_bare_prefix, migrate=False)
+    records = await client.search(index=f"{elasticsearch_bare_prefix}-schema")
     assert [hit["_source"]["name"] for hit in records["hits"]["hits"]] == [step.name for step in steps_of(ENGINE)]
 
 
-async def test_many_may_migrate_at_once(client: AsyncElasticsearch, elasticsearch_prefix: str) -> None:
-    await asyncio.gather(*(check_schema(client, elasticsearch_prefix, migrate=True) for _ in range(4)))
-    await check_schema(client, elasticsearch_prefix, migrate=False)
+async def test_many_may_migrate_at_once(client: AsyncElasticsearch, elasticsearch_bare_prefix: str) -> None:
+    await asyncio.gather(*(check_schema(client, elasticsearch_bare_prefix, migrate=True) for _ in range(4)))
+    await check_schema(client, elasticsearch_bare_prefix, migrate=False)
 
 
-async def test_a_new_schema_takes_few_requests(client: AsyncElasticsearch, elasticsearch_prefix: str) -> None:
+async def test_a_new_schema_takes_few_requests(client: AsyncElasticsearch, elasticsearch_bare_prefix: str) -> None:
     """Each test on this engine that has a schema of its own makes one. A step at a time, it took 79."""
     with bounded(client) as sent:
-        await check_schema(client, elasticsearch_prefix, migrate=True)
+        await check_schema(client, elasticsearch_bare_prefix, migrate=True)
     assert len(sent) <= 26
 
 
@@ -114,9 +114,9 @@ async def test_an_upgrade_that_stopped_is_done_again_by_the_next_start(
 
 
 async def test_a_record_that_the_node_refuses_is_an_error(
-    schema: ElasticsearchSchema, client: AsyncElasticsearch, elasticsearch_prefix: str
+    schema: ElasticsearchSchema, client: AsyncElasticsearch, elasticsearch_bare_prefix: str
 ) -> None:
-    index = f"{elasticsearch_prefix}-schema"
+    index = f"{elasticsearch_bare_prefix}-schema"
     await schema.record([FIRST])
     await client.indices.put_settings(index=index, settings={"index.blocks.write": True})
     with pytest.raises(EventStoreBusy, match="Elasticsearch does not write: cluster_block_exception"):
@@ -125,42 +125,45 @@ async def test_a_record_that_the_node_refuses_is_an_error(
     assert [*await schema.applied()] == [1]
 
 
-async def test_a_newer_schema_is_refused(client: AsyncElasticsearch, elasticsearch_prefix: str) -> None:
-    await check_schema(client, elasticsearch_prefix, migrate=True)
-    await ElasticsearchSchema(client, elasticsearch_prefix).record([Step(99, "0099_later", [])])
+async def test_a_newer_schema_is_refused(client: AsyncElasticsearch, elasticsearch_bare_prefix: str) -> None:
+    await check_schema(client, elasticsearch_bare_prefix, migrate=True)
+    await ElasticsearchSchema(client, elasticsearch_bare_prefix).record([Step(99, "0099_later", [])])
     for migrating in (False, True):
         with pytest.raises(EventStoreError, match="has schema 99, made by a newer version"):
-            await check_schema(client, elasticsearch_prefix, migrate=migrating)
+            await check_schema(client, elasticsearch_bare_prefix, migrate=migrating)
 
 
-async def test_a_later_step_changes_what_is_there(schema: ElasticsearchSchema, elasticsearch_prefix: str) -> None:
+async def test_a_later_step_changes_what_is_there(schema: ElasticsearchSchema, elasticsearch_bare_prefix: str) -> None:
     assert await migrate(schema, [FIRST]) == [FIRST]
     assert await migrate(schema, [FIRST, SECOND]) == [SECOND]
     assert await schema.applied() == {1: __version__, 2: __version__}
     assert await schema.problems([FIRST, SECOND]) == []
     assert await schema.problems([FIRST]) == [
-        f"the template for '{elasticsearch_prefix}-scalars-*' has the field 'value' as "
+        f"the template for '{elasticsearch_bare_prefix}-scalars-*' has the field 'value' as "
         '{"index":false,"type":"double"}, it should be {"type":"float"}'
     ]
 
 
 async def test_templates_that_were_taken_away_are_named_and_made_again(
-    schema: ElasticsearchSchema, client: AsyncElasticsearch, elasticsearch_prefix: str
+    schema: ElasticsearchSchema, client: AsyncElasticsearch, elasticsearch_bare_prefix: str
 ) -> None:
     await migrate(schema, [FIRST])
-    await client.indices.delete_index_template(name=f"{elasticsearch_prefix}-scalars")
-    assert await schema.problems([FIRST]) == [f"there is no template for '{elasticsearch_prefix}-scalars-*'"]
+    await client.indices.delete_index_template(name=f"{elasticsearch_bare_prefix}-scalars")
+    assert await schema.problems([FIRST]) == [f"there is no template for '{elasticsearch_bare_prefix}-scalars-*'"]
     assert await migrate(schema, [FIRST]) == [FIRST]
     assert await schema.problems([FIRST]) == []
 
 
 async def test_a_template_that_goes_before_ours_is_noticed(
-    schema: ElasticsearchSchema, client: AsyncElasticsearch, elasticsearch_prefix: str
+    schema: ElasticsearchSchema, client: AsyncElasticsearch, elasticsearch_bare_prefix: str
 ) -> None:
     await migrate(schema, [FIRST])
     other = {"mappings": {"properties": {"value": {"type": "long"}}}}
     await client.indices.put_index_template(
-        name=f"{elasticsearch_prefix}-other", index_patterns=[f"{elasticsearch_prefix}-*"], template=other, priority=9
+        name=f"{elasticsearch_bare_prefix}-other",
+        index_patterns=[f"{elasticsearch_bare_prefix}-*"],
+        template=other,
+        priority=9,
     )
     value, dynamic = await schema.problems([FIRST])
     assert value.endswith("""has the field 'value' as {"type":"long"}, it should be {"type":"float"}""")
@@ -168,11 +171,11 @@ async def test_a_template_that_goes_before_ours_is_noticed(
 
 
 async def test_an_index_with_a_wrong_mapping_is_named(
-    schema: ElasticsearchSchema, client: AsyncElasticsearch, elasticsearch_prefix: str
+    schema: ElasticsearchSchema, client: AsyncElasticsearch, elasticsearch_bare_prefix: str
 ) -> None:
-    index = f"{elasticsearch_prefix}-scalars-company"
+    index = f"{elasticsearch_bare_prefix}-scalars-company"
     await client.indices.create(index=index, mappings={"dynamic": "strict", "properties": {"value": {"type": "text"}}})
-    await client.indices.create(index=f"{elasticsearch_prefix}-other", mappings={})
+    await client.indices.create(index=f"{elasticsearch_bare_prefix}-other", mappings={})
     await migrate(schema, [FIRST])
     assert await schema.problems([FIRST]) == [
         f"""the index '{index}' has the field 'value' as {{"type":"text"}}, it should be {{"type":"float"}}"""
@@ -181,11 +184,11 @@ async def test_an_index_with_a_wrong_mapping_is_named(
 
 
 def test_the_command_says_what_it_would_do_and_does_it(
-    elasticsearch_url: str, elasticsearch_prefix: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    elasticsearch_url: str, elasticsearch_bare_prefix: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    address = f"elasticsearch://{elasticsearch_url.removeprefix('http://')}/{elasticsearch_prefix}"
+    address = f"elasticsearch://{elasticsearch_url.removeprefix('http://')}/{elasticsearch_bare_prefix}"
     names = [step.name for step in steps_of(ENGINE)]
-    events = f"events: Elasticsearch (prefix '{elasticsearch_prefix}')"
+    events = f"events: Elasticsearch (prefix '{elasticsearch_bare_prefix}')"
     embedded = "documents: embedded, so a server brings the schema up to date by itself"
     places = ["--events", address, "--data", str(tmp_path)]
     assert main(["migrate", "--check", *places]) == 1

@@ -19,7 +19,7 @@ from tests.chance import examples
 from tests.contract.event_stores import OWNER, batch, lines, sample, scalars
 from tests.contract.plain_event_store import PlainEventStore
 from tests.copying.test_events import content, copy
-from tests.engines.fixtures import own_prefix
+from tests.engines.fixtures import NewPrefix
 from tests.stores.events.random_events import OWNERS, batches
 
 A, B, C, D = (Owner("company", id) for id in "abcd")
@@ -71,11 +71,11 @@ async def run(address: ElasticsearchAddress, before: list[EventBatch], operation
         await server.close()
 
 
-def test_a_moment_stays_as_it_was(elasticsearch_url: str) -> None:
+def test_a_moment_stays_as_it_was(elasticsearch_url: str, elasticsearch_new_prefix: NewPrefix) -> None:
     @examples(4)
     @given(st.lists(batches, min_size=1, max_size=5), meanwhile)
     def same(before: list[EventBatch], operations: list[tuple[Any, ...]]) -> None:
-        with own_prefix(elasticsearch_url) as prefix:
+        with elasticsearch_new_prefix() as prefix:
             asyncio.run(run(ElasticsearchAddress((elasticsearch_url,), prefix), before, operations))
 
     same()

@@ -40,7 +40,7 @@ from tests.chance import examples
 from tests.contract.event_stores import LOGS, OWNER, SCALARS, batch, lines, scalars
 from tests.contract.plain_event_store import PlainEventStore
 from tests.engines import elasticsearch as engine
-from tests.engines.fixtures import own_prefix
+from tests.engines.fixtures import NewPrefix
 from tests.stores.events import random_events
 from tests.stores.events.columnar.test_scalars import Both
 from tests.stores.events.elasticsearch.old_layout import OldServer
@@ -353,11 +353,13 @@ async def run(url: str, prefix: str, old: list[EventBatch], new: list[tuple[Any,
         await cluster.close()
 
 
-def test_old_documents_answer_as_the_plain_store(elasticsearch_url: str, few_in_a_block: None) -> None:
+def test_old_documents_answer_as_the_plain_store(
+    elasticsearch_url: str, elasticsearch_new_prefix: NewPrefix, few_in_a_block: None
+) -> None:
     @examples(3)
     @given(st.lists(random_events.batches, min_size=1, max_size=3), operations)
     def same(old: list[EventBatch], new: list[tuple[Any, ...]]) -> None:
-        with own_prefix(elasticsearch_url) as prefix:
+        with elasticsearch_new_prefix() as prefix:
             asyncio.run(run(elasticsearch_url, prefix, old, new))
 
     same()

@@ -65,11 +65,14 @@ async def test_what_is_removed_is_gone_and_comes_back(
 
 
 async def test_no_index_is_written_to_that_has_no_template(
-    store: ElasticsearchEventStore, client: AsyncElasticsearch, elasticsearch_prefix: str
+    client: AsyncElasticsearch, elasticsearch_url: str, elasticsearch_bare_prefix: str
 ) -> None:
-    await client.indices.delete_index_template(name=f"{elasticsearch_prefix}-blocks")
+    store = ElasticsearchEventStore(ElasticsearchAddress((elasticsearch_url,), elasticsearch_bare_prefix), migrate=True)
+    await store.open()
+    await client.indices.delete_index_template(name=f"{elasticsearch_bare_prefix}-blocks")
     with pytest.raises(EventStoreBusy, match="apiserver migrate"):
         await store.add(batch(scalars([1.0])))
+    await store.close()
 
 
 async def test_a_delete_that_is_blocked_says_so_in_a_line(
