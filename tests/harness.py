@@ -14,6 +14,7 @@ import sys
 import tempfile
 import time
 from base64 import b64encode
+from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -43,7 +44,9 @@ NEWEST = "2.34"
 #: Seconds that anything is waited for: a busy machine takes long, and what never happens is a failure.
 PATIENCE = 120
 _PORTS = (12_000, 32_000)
-_KEPT_PORTS: set[int] = set()
+#: Descriptors that keep other tests away from the last ports of `free_ports`, on which servers listen by then.
+_LAST_NAMES: deque[int] = deque()
+_MOST_NAMES = 64
 #: What a password costs here: no time. It takes a core a third of a second otherwise.
 CHEAP = 16
 CHEAP_PASSWORDS = Bounds(calls=CallBounds(password_cost=CHEAP))
@@ -343,34 +346,31 @@ def wait_until(condition: Callable[[], bool], seconds: float = PATIENCE) -> None
 
 def kept_ports(count: int) -> list[int]:
     """Free ports that stay with who asks: nobody else is given them, also while no server listens there."""
-    ports = free_ports(count)
-    _KEPT_PORTS.update(ports)
-    return ports
+    return [port for port, _ in _taken_ports(count)]
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports of 127.0.0.1 that nobody listens on, and that no other process of this test run is given.
+    """Ports of 127.0.0.1 that nobody listens on, and that no other process of tests is given for a while.
 
     They lie below those that the system gives to outgoing connections, so that none of these takes them meanwhile.
     """
-    processes, process = _processes()
-    ports: list[int] = []
-    with contextlib.ExitStack() as stack:
-        while len(ports) < count:
-            port = random.randrange(*_PORTS, processes) + process
-            if port in _KEPT_PORTS:
-                continue
-            listener = stack.enter_context(socket.socket())
-            with contextlib.suppress(OSError):
-                listener.bind(("127.0.0.1", port))
-                ports.append(port)
-    return ports
+    taken = _taken_ports(count)
+    _LAST_NAMES.extend(name for _, name in taken)
+    while len(_LAST_NAMES) > _MOST_NAMES:
+        os.close(_LAST_NAMES.popleft())
+    return [port for port, _ in taken]
 
 
-def _processes() -> tuple[int, int]:
-    """How many processes run the tests, and which of them this is."""
-    name = os.environ.get("PYTEST_XDIST_WORKER", "gw0")
-    return int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")), int(name.removeprefix("gw"))
+def _taken_ports(count: int) -> list[tuple[int, int]]:
+    """Ports, each with the descriptor of a name that keeps all tests of this machine away until it is closed."""
+    taken: list[tuple[int, int]] = []
+    while len(taken) < count:
+        port = random.randrange(*_PORTS)
+        with contextlib.suppress(OSError), socket.socket() as listener, socket.socket(socket.AF_UNIX) as name:
+            name.bind(f"\0events-test-port-{port}")
+            listener.bind(("127.0.0.1", port))
+            taken.append((port, name.detach()))
+    return taken
 
 
 def basic(key: str = ADMIN_KEY, secret: str = ADMIN_SECRET) -> str:
