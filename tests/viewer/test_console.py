@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.harness import Served
-from tests.viewer.browser import PATIENCE, Faults, arrived, hold
+from tests.viewer.browser import PATIENCE, arrived, hold
 from tests.viewer.lab import Lab
 
 #: So many rows are higher than the highest element: one pixel of the scroll bar is more than one of rows.
@@ -148,17 +148,6 @@ def test_a_wrong_expression_is_explained(page: Page, long_log: Log, faults: Any)
     page.get_by_text("1,000 hits", exact=True).wait_for(timeout=SEARCH_PATIENCE)
 
 
-@pytest.mark.check
-def test_a_time_leads_to_its_line_and_a_line_to_the_curves(page: Page, long_log: Log) -> None:
-    opened(page, f"{long_log.address}?time={START + 10 * 123_456 - 3}")
-    expect(line(page, 123_457)).to_be_in_viewport()
-    expect(line(page, 123_457)).to_have_attribute("data-chosen", "")
-    detail = page.get_by_role("region", name="Line 123457")
-    expect(detail).to_contain_text("step 123456 done")
-    address = detail.get_by_role("link", name="On the curves").get_attribute("href")
-    assert address == f"/projects/*/tasks/{long_log.task}/scalars?at={START + 10 * 123_456}"
-
-
 def test_new_lines_are_followed_only_at_the_end(page: Page, server: Served) -> None:
     log = Log(server, "growing")
     log.add([f"step {n} done" for n in range(500)])
@@ -213,49 +202,6 @@ def test_levels_and_workers_are_filtered_on_the_server(page: Page, server: Serve
     expect(line(page, 31)).to_contain_text("one more")
 
 
-@pytest.mark.check
-def test_a_line_with_breaks_shows_all_its_rows(page: Page, server: Served) -> None:
-    log = Log(server, "breaks")
-    log.add(
-        ["\nTraceback:\n  \x1b[31mfile\n  red\x1b[0m\nValueError\n", "alone", " 50%|██ | 5/10 [00:01<00:01, 5it/s]"],
-        level="error",
-    )
-    opened(page, log.address)
-    page.get_by_text("3 lines", exact=True).wait_for()
-    expect(line(page, 1)).to_contain_text("Traceback:")
-    expect(part(page, 1, 2).locator("bdi > span")).to_have_text("file")
-    expect(part(page, 1, 3).locator("bdi > span")).to_have_text("  red")
-    expect(part(page, 1, 4)).to_have_text("ValueError")
-    expect(part(page, 1, 4)).to_have_attribute("data-level", "error")
-    expect(line(page, 2)).to_have_attribute("data-level", "error")
-    expect(line(page, 3)).not_to_have_attribute("data-level", "error")
-    part(page, 1, 4).click()
-    whole = page.get_by_label("The whole message")
-    expect(whole).to_contain_text("ValueError")
-    expect(whole.locator("span")).to_have_text("  file\n  red", use_inner_text=True)
-
-
-@pytest.mark.check
-def test_a_line_of_many_rows_is_unfolded_and_folded(page: Page, server: Served) -> None:
-    log = Log(server, "many rows")
-    log.add(["before", "\n".join(f"row {n} of many" for n in range(1, 5001)), "0%\r50%\r100%", "after"])
-    opened(page, f"{log.address}?line=1")
-    rows = page.locator('[role="log"] [data-line], [role="log"] [data-part]')
-    expect(rows).to_have_count(1 + 20 + 1 + 1)
-    part(page, 2, 20).get_by_role("button", name="characters").click()
-    expect(rows).not_to_have_count(1 + 20 + 1 + 1)
-    expect(part(page, 2, 25)).to_contain_text("row 25 of many")
-    page.get_by_role("button", name="Last line").click()
-    expect(part(page, 2, 5000)).to_contain_text("row 5000 of many")
-    expect(line(page, 3)).to_contain_text("100%")
-    line(page, 3).get_by_role("button", name="2 more rows").click()
-    expect(part(page, 3, 2)).to_contain_text("50%")
-    part(page, 2, 5000).get_by_role("button", name="Fewer rows").click()
-    expect(part(page, 2, 20)).to_contain_text("row 20 of many")
-    expect(line(page, 4)).to_be_in_viewport()
-    assert page.locator("[data-chosen]").count() == 0, "a click on a button chooses no line"
-
-
 def test_a_hit_leads_to_its_row_in_a_long_line(page: Page, server: Served) -> None:
     log = Log(server, "hit in many rows")
     rows = [f"row {n} of many" for n in range(1, 3001)]
@@ -292,38 +238,6 @@ def test_who_scrolls_on_is_not_led_back_to_a_hit_that_is_found_late(page: Page, 
 
 
 @pytest.mark.check
-def test_what_is_not_answered_is_said(page: Page, server: Served, faults: Faults) -> None:
-    faults.allow("ERR_FAILED")
-    log = Log(server, "not answered")
-    log.add(["first", "second"])
-    opened(page, log.address)
-    line(page, 1).click()
-    page.route("**/log.json*", lambda route: route.abort())
-    page.keyboard.press("c")
-    failures = page.get_by_role("status").get_by_text("Not done. The server does not answer")
-    expect(failures).to_have_count(1)
-    page.route("**/log/line*", lambda route: route.abort())
-    page.get_by_label("Jump to a time").fill("2025-10-09T08:53:20")
-    page.get_by_role("button", name="Go", exact=True).click()
-    expect(failures).to_have_count(2)
-
-
-@pytest.mark.check
-def test_more_than_a_thousand_hits_are_copied(page: Page, server: Served) -> None:
-    log = Log(server, "many hits")
-    log.add([f"step {n} done" for n in range(1200)])
-    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    opened(page, f"{log.address}?q=done&only=1")
-    page.get_by_text("1,200 of 1,200 lines").wait_for()
-    line(page, 1200).click()
-    page.get_by_role("button", name="First line").click()
-    line(page, 1).click(modifiers=["Shift"])
-    page.keyboard.press("c")
-    expect(page.get_by_text("Copied 1,200 lines", exact=True)).to_be_visible()
-    assert str(page.evaluate("navigator.clipboard.readText()")).count("\n") == 1200
-
-
-@pytest.mark.check
 def test_chosen_lines_are_copied_whole(page: Page, server: Served) -> None:
     log = Log(server, "copied")
     long = "word " * 10_000 + "end"
@@ -354,22 +268,6 @@ def test_a_slow_expression_does_not_stop_the_page(page: Page, server: Served) ->
     expect(page.locator('[data-part^="2."] mark')).to_have_text("loss=4")
     page.get_by_label("Search in the log").fill("(a+)+b")
     expect(page.get_by_text("0 hits · not marked in their rows")).to_be_visible()
-
-
-@pytest.mark.check
-def test_progress_bars_are_folded(page: Page, server: Served) -> None:
-    log = Log(server, "bars")
-    bars = [f"train: {n}%|{'█' * (n // 10)}| {n}/100 [00:01<00:09, 9.9it/s]" for n in range(101)]
-    log.add(["begin", *bars, "  0%|  | 0/9\r 50%|█ | 5/9\r100%|██| 9/9", "end"])
-    opened(page, log.address)
-    rows = page.locator("[data-line]")
-    expect(rows).to_have_count(4)
-    expect(line(page, 102)).to_contain_text("100/100")
-    expect(line(page, 103)).to_contain_text("100%|██| 9/9")
-    expect(line(page, 103)).not_to_contain_text("50%")
-    line(page, 102).get_by_role("button", name="+100").click()
-    expect(line(page, 101)).to_contain_text("99/100")
-    expect(line(page, 101)).to_be_in_viewport()
 
 
 @pytest.mark.longer
@@ -475,15 +373,6 @@ def test_hostile_lines_run_and_change_nothing(page: Page, server: Served) -> Non
     line(page, 8).click()
     expect(page.get_by_label("The whole message")).to_have_text("a\nb\nc")
     assert page.title().startswith("hostile")
-
-
-@pytest.mark.check
-def test_a_run_without_a_log_says_so(page: Page, server: Served) -> None:
-    log = Log(server, "no log")
-    page.goto(log.address)
-    page.get_by_text("has written no line yet").wait_for()
-    log.add(["first"])
-    expect(line(page, 1)).to_contain_text("first")
 
 
 @pytest.mark.longer

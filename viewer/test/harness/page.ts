@@ -46,6 +46,7 @@ export class Page {
     for (const [name, value] of Object.entries(stored)) this.window.localStorage.setItem(`viewer.${name}`, JSON.stringify(value));
     layOut(this.window, (run) => this.clock.later(run));
     this.document.body.innerHTML = '<div id="page"></div>';
+    this.window.addEventListener("error", (event) => this.faults.push(String((event as unknown as ErrorEvent).error)));
     const globals = this.#globals();
     if (!load) {
       parameters = Object.keys(globals);
@@ -231,6 +232,7 @@ export class Page {
       innerHeight: HEIGHT,
       devicePixelRatio: 1,
       scrollTo: () => undefined,
+      getSelection: () => ({ isCollapsed: true, removeAllRanges: () => undefined }),
       matchMedia: () => ({ matches: false, addEventListener: () => undefined, removeEventListener: () => undefined }),
       addEventListener: window.addEventListener.bind(window),
       removeEventListener: window.removeEventListener.bind(window),
