@@ -9,8 +9,10 @@ import pytest
 
 from apiserver.events.model import SINGLE_VALUE_ITERATION, BucketAxis, Owner
 from apiserver.events.queries import CommonBuckets, CurvesQuery
-from apiserver.stores.events.elasticsearch import cluster
-from apiserver.stores.events.embedded import curves
+from apiserver.stores.events.elasticsearch.bounds import ElasticsearchBounds
+from apiserver.stores.events.elasticsearch.store import ElasticsearchEventStore
+from apiserver.stores.events.embedded.bounds import EmbeddedBounds
+from apiserver.stores.events.embedded.store import EmbeddedEventStore
 from tests.contract.event_stores import Case, batch, case, same, scalars
 
 __all__ = ["case"]
@@ -213,8 +215,11 @@ async def test_a_long_curve_has_the_means_of_all_its_points(case: Case) -> None:
 
 async def test_many_owners_are_read_at_once(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     count = 62  # engines ask for 30 or 50 at a time
-    monkeypatch.setattr(cluster, "_SEARCHES_AT_ONCE", 30)
-    monkeypatch.setattr(curves, "_OWNERS_A_QUERY", 50)
+    store = case.store
+    if isinstance(store, EmbeddedEventStore):
+        monkeypatch.setattr(store, "bounds", EmbeddedBounds(owners_a_query=50))
+    elif isinstance(store, ElasticsearchEventStore):
+        monkeypatch.setattr(store._cluster, "bounds", ElasticsearchBounds(searches_at_once=30))
     owners = [Owner("company", f"task {n}") for n in range(count)]
     await case.store.add(batch(*(scalars([float(n)], iters=[n], owner=owner) for n, owner in enumerate(owners))))
     await case.settle()

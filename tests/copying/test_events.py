@@ -16,9 +16,10 @@ from apiserver.copying.retrying import CopyError
 from apiserver.events.model import SAMPLE_TYPES, SINGLE_VALUE_ITERATION, EventBatch, EventType, Owner
 from apiserver.events.queries import PageQuery, SeriesQuery
 from apiserver.stores.events.base import EventStore, EventStoreBusy
-from apiserver.stores.events.columnar import whole_points as columnar
+from apiserver.stores.events.columnar.bounds import ColumnarBounds
 from apiserver.stores.events.columns.lines import Lines
 from apiserver.stores.events.columns.points import WholePoints
+from apiserver.stores.events.elasticsearch.store import ElasticsearchEventStore
 from apiserver.stores.events.embedded.bounds import EmbeddedBounds
 from apiserver.stores.events.embedded.store import EmbeddedEventStore
 from tests.chance import examples
@@ -41,10 +42,11 @@ BOUNDS = EmbeddedBounds(points_at_a_time=7, line_bytes_at_a_time=1000, block_lin
 @pytest.fixture
 def case(any_case: Case, monkeypatch: pytest.MonkeyPatch) -> Case:
     """Each store, which copies small parts."""
-    if isinstance(any_case.store, EmbeddedEventStore):
-        monkeypatch.setattr(any_case.store, "bounds", BOUNDS)
-    monkeypatch.setattr(columnar, "MANY", 3)
-    monkeypatch.setattr(columnar, "POINTS_AT_A_TIME", 7)
+    store = any_case.store
+    if isinstance(store, EmbeddedEventStore):
+        monkeypatch.setattr(store, "bounds", BOUNDS)
+    elif isinstance(store, ElasticsearchEventStore):
+        monkeypatch.setattr(store._points, "bounds", ColumnarBounds(copied_points=3, points_at_a_time=7))
     return any_case
 
 

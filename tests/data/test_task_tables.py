@@ -9,6 +9,8 @@ import pytest
 from apiserver.bounds import Bounds
 from apiserver.data.versions import Version
 from apiserver.services.bounds import CallBounds
+from apiserver.stores.events.columnar.bounds import ColumnarBounds
+from apiserver.stores.events.elasticsearch.store import ElasticsearchEventStore
 from apiserver.stores.events.embedded.bounds import EmbeddedBounds
 from apiserver.stores.events.embedded.store import EmbeddedEventStore
 from tests.data.conftest import ON_EACH, Data, scalar
@@ -142,9 +144,11 @@ async def test_windows_of_a_log(data_anywhere: Data) -> None:
 
 @pytest.mark.bounds(Bounds(calls=CallBounds(hits=2)))
 async def test_hits_of_a_search(data_anywhere: Data, monkeypatch: pytest.MonkeyPatch) -> None:
-    if isinstance(store := data_anywhere.api.backend.events, EmbeddedEventStore):
+    store = data_anywhere.api.backend.events
+    if isinstance(store, EmbeddedEventStore):
         monkeypatch.setattr(store, "bounds", EmbeddedBounds(searched_lines=7))
-    monkeypatch.setattr("apiserver.stores.events.columnar.logs.SEARCHED", 7)
+    elif isinstance(store, ElasticsearchEventStore):
+        monkeypatch.setattr(store._log, "bounds", ColumnarBounds(searched_lines=7))
     data = data_anywhere
     await data.add(
         *(line(n // 3, "error" if n % 10 == 0 else "info", f"line {n}", "ab"[n % 2]) for n in range(50)),

@@ -22,7 +22,9 @@ import httpx
 import pytest
 
 from apiserver.events.model import Owner
+from apiserver.stores.events.columnar.bounds import ColumnarBounds
 from apiserver.stores.events.elasticsearch.address import elasticsearch_address
+from apiserver.stores.events.elasticsearch.bounds import ElasticsearchBounds
 from apiserver.stores.events.elasticsearch.cluster import Cluster
 from tests import warm
 from tests.contract.event_stores import batch, lines, scalars
@@ -37,18 +39,15 @@ FEWEST, BATCHES = 6, 15
 DAY = 24 * 60 * 60
 #: Seconds for which a killed server keeps the other from compacting and deleting. It is half a minute otherwise.
 LEASE = 2.0
+#: Where an engine has the bounds of its stores.
+BOUNDS = "apiserver.stores.events.elasticsearch.engine.ElasticsearchEngine.bounds"
 
 
 @pytest.fixture
 def servers(tmp_path: Path, engines: dict[str, Any]) -> Iterator[list[Served]]:
     """Two servers that see at once what the other acknowledged."""
     with ExitStack() as running:
-        columnar = "apiserver.stores.events.columnar"
-        constants = {
-            f"{columnar}.compaction.LEASE": LEASE,
-            f"{columnar}.compactor.FEWEST": FEWEST,
-            f"{columnar}.compactor.LEAST_REST": 0.0,
-        }
+        constants = {BOUNDS: ElasticsearchBounds(ColumnarBounds(lease=LEASE, fewest=FEWEST, least_rest=0))}
         yield [
             running.enter_context(served(tmp_path / "data", consistency="strict", constants=constants, **engines))
             for _ in range(2)
@@ -197,7 +196,7 @@ def test_a_killed_move_of_old_documents_goes_on(tmp_path: Path, engines: dict[st
         writer = Writer(server, tasks[0], "meanwhile", pause=0.05)
         command = ["migrate", "--events", engines["events"], "--documents", engines["documents"]]
         # It waits a second for what a killed one left behind, not half a minute.
-        short = {"apiserver.stores.events.columnar.compaction.LEASE": 1.0}
+        short = {BOUNDS: ElasticsearchBounds(ColumnarBounds(lease=1))}
         migrate = partial(warm.Forked, command, os.environ, tmp_path / "migrate.log", constants=short)
         with writing([writer]):
             for number in range(KILLS):

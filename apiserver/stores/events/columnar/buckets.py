@@ -21,6 +21,7 @@ from apiserver.events.queries import EVERYWHERE, BucketQuery, Range
 from apiserver.events.smoothing import Smoothing
 from apiserver.off_loop import off_loop
 from apiserver.stores.events.columnar.blocks import Block
+from apiserver.stores.events.columnar.bounds import ColumnarBounds
 from apiserver.stores.events.columnar.encoding import CURVE, SUMS, sums_of
 from apiserver.stores.events.columnar.loading import Loaded, Loader, Wanted, curve_in, points_in
 from apiserver.stores.events.columnar.stretches import OfSeries, Stretch, size_of
@@ -33,18 +34,14 @@ from apiserver.stores.events.columns.bucketing import (
     fitting,
     of_curves,
 )
-from apiserver.stores.events.columns.chunks import POINTS_AT_A_TIME, Room
+from apiserver.stores.events.columns.chunks import Room
 from apiserver.stores.events.columns.extremes import Extremes
 from apiserver.stores.events.columns.pieces import POINTS_A_BLOCK, ColumnNames, sum_up_points
 from apiserver.stores.events.columns.points import Curve, Workers, concat, curve_over_time, within, without_single_value
 from apiserver.stores.events.parts import in_parts
 
-#: The columns of about so many points are fetched together. Each request costs as much as decoding 100,000 points.
-POINTS_A_FETCH = 2 * POINTS_AT_A_TIME
 #: So many blocks of a series are summed up at once: about as many as fit into a processor's cache.
 CHUNKS_OF_POINTS = 32
-#: Blocks of so many points are summed up as they are decoded: shorter ones take less time together.
-LONG = 1024
 
 #: A series and its number.
 _Numbered = tuple[int, Sequence[Stretch]]
@@ -79,7 +76,7 @@ def some_buckets(
 async def _of_whole_curves(
     loader: Loader, series: Iterable[_Numbered], wanted: BucketQuery
 ) -> AsyncIterator[list[InBuckets]]:
-    for part in in_parts(series, lambda one: size_of(one[1]), POINTS_AT_A_TIME):
+    for part in in_parts(series, lambda one: size_of(one[1]), loader.bounds.points_at_a_time):
         yield await _of_some_curves(loader, part, wanted)
 
 
@@ -111,8 +108,9 @@ def curve_over(some: Sequence[Stretch], loaded: Loaded, axis: BucketAxis, smooth
 async def _by_plans(
     loader: Loader, series: Iterable[_Numbered], wanted: BucketQuery, extremes: Extremes | None
 ) -> AsyncIterator[list[InBuckets]]:
-    for part in in_parts(series, lambda one: 1 + size_of(_overlapping(one[1])), POINTS_AT_A_TIME):
-        parts = in_parts(await _plans(loader, part, wanted), lambda plan: plan.size, POINTS_A_FETCH)
+    at_a_time = loader.bounds.points_at_a_time
+    for part in in_parts(series, lambda one: 1 + size_of(_overlapping(one[1])), at_a_time):
+        parts = in_parts(await _plans(loader, part, wanted), lambda plan: plan.size, loader.bounds.fetched_points)
         async for plans, loaded in loader.load_ahead(parts, lambda plans: chain(*(one.wanted() for one in plans))):
             yield await _made(plans, loaded, wanted, extremes)
 
@@ -125,7 +123,7 @@ def _overlapping(some: Iterable[Stretch]) -> list[Stretch]:
 async def _plans(loader: Loader, series: Sequence[_Numbered], wanted: BucketQuery) -> list[_Plan]:
     overlapping = [stretch for _, some in series for stretch in _overlapping(some)]
     loaded = await loader.curves(overlapping)
-    made = (_plan(number, some, loaded, wanted) for number, some in series)
+    made = (_plan(number, some, loaded, wanted, loader.bounds) for number, some in series)
     return await off_loop(len(series) + size_of(overlapping), lambda: [one for one in made if one is not None])
 
 
@@ -148,6 +146,8 @@ class _Plan(NamedTuple):
     """Points that are known, and stretches where a block is alone."""
     shift: int | None
     """Sums that are as wide as this, or narrower, fit into the buckets. None: there are no such sums."""
+    long: int
+    """Points of a long block."""
 
     @property
     def size(self) -> int:
@@ -170,7 +170,7 @@ class _Plan(NamedTuple):
         block = part.parts[0].block
         if self.shift is not None and block.statement is not None and block.statement.shift <= self.shift:
             return _Way.SUMS
-        is_long = block.count >= LONG and block.in_bundle is None
+        is_long = block.count >= self.long and block.in_bundle is None
         return _Way.SUMMED_UP if self.interval > 1 and is_long else _Way.POINTS
 
 
@@ -214,7 +214,9 @@ class _Making(NamedTuple):
         return within(part, range.least, range.greatest)
 
 
-def _plan(number: int, some: Sequence[Stretch], loaded: Loaded, wanted: BucketQuery) -> _Plan | None:
+def _plan(
+    number: int, some: Sequence[Stretch], loaded: Loaded, wanted: BucketQuery, bounds: ColumnarBounds
+) -> _Plan | None:
     """None: the series has no curve."""
     found: list[Curve | Stretch] = []
     ends: list[tuple[int, int, int]] = []
@@ -237,8 +239,8 @@ def _plan(number: int, some: Sequence[Stretch], loaded: Loaded, wanted: BucketQu
     ]
     alone = [part.parts[0].block.statement for part in inside if isinstance(part, Stretch)]
     shifts = {statement.shift for statement in alone if statement is not None}
-    shift, interval = fitting(interval, shifts, wanted)
-    return _Plan(number, interval, wanted.range, inside, shift)
+    shift, interval = fitting(interval, shifts, wanted, bounds.most_widening)
+    return _Plan(number, interval, wanted.range, inside, shift, bounds.long_block)
 
 
 def _plain(stretch: Stretch) -> Block | None:

@@ -30,6 +30,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 from itertools import chain
 from typing import NamedTuple
 
@@ -39,20 +40,14 @@ from apiserver.off_loop import off_loop
 from apiserver.stores.events.base import EventStoreBusy
 from apiserver.stores.events.columnar import encoding
 from apiserver.stores.events.columnar.blocks import OLD, Block, BlockStore, Found, Gone, NewBlock, Version
+from apiserver.stores.events.columnar.bounds import ColumnarBounds
 from apiserver.stores.events.columnar.loading import Loaded, Loader, points_in
 from apiserver.stores.events.columnar.precedence import BlockPart, superseded
 from apiserver.stores.events.columnar.stretches import Stretch, stretches
-from apiserver.stores.events.columns.chunks import POINTS_AT_A_TIME
 from apiserver.stores.events.columns.names import Name
 from apiserver.stores.events.columns.points import WholePoints, Workers, concat
 from apiserver.stores.events.parts import in_parts
 
-#: A series is compacted if it has so many blocks that are not chunks alone in their stretch.
-FEWEST = 16
-#: Seconds for which a server keeps others from doing the same work, unless it renews that.
-LEASE = 30.0
-#: Seconds between questions for a lease, and how often somebody asks who needs it.
-_PAUSE, _QUESTIONS = 0.1, 100
 #: Where the version of a chunk does not matter.
 NO_VERSION = Version(0, 0)
 
@@ -61,13 +56,19 @@ class Maker(ABC):
     """Makes chunks of events of one type."""
 
     type: EventType
-    at_a_time: int
-    """The most that is made at once, as `size` counts it."""
-    sealed: int
-    """Chunks of this size are not made anew with their neighbours."""
 
     def __init__(self, loader: Loader) -> None:
         self.loader = loader
+
+    @property
+    @abstractmethod
+    def at_a_time(self) -> int:
+        """The most that is made at once, as `size` counts it."""
+
+    @property
+    @abstractmethod
+    def sealed(self) -> int:
+        """Chunks of this size are not made anew with their neighbours."""
 
     def size(self, stretch: Stretch) -> int:
         """How much there is in a stretch, about."""
@@ -98,10 +99,11 @@ class Maker(ABC):
         """Chunks with everything of these runs."""
 
 
-async def compact(maker: Maker, series: SeriesQuery, fewest: int = FEWEST) -> bool:
+async def compact(maker: Maker, series: SeriesQuery, fewest: int | None) -> bool:
     """Compact those of the series that need it, unless another holder of a lease does. Returns whether it was done."""
-    store, owner = maker.loader.store, series.owner
-    async with _leased(store, owner, questions=1) as holder:
+    store, owner, bounds = maker.loader.store, series.owner, maker.loader.bounds
+    fewest = bounds.fewest if fewest is None else fewest
+    async with _leased(store, owner, replace(bounds, lease_questions=1)) as holder:
         if holder is None:
             return False
         up_to = await store.ended(owner)
@@ -111,34 +113,34 @@ async def compact(maker: Maker, series: SeriesQuery, fewest: int = FEWEST) -> bo
 
 
 @asynccontextmanager
-async def leased(store: BlockStore, owner: Owner) -> AsyncIterator[str]:
+async def leased(store: BlockStore, owner: Owner, bounds: ColumnarBounds) -> AsyncIterator[str]:
     """The holder of a lease, who may make chunks of the owner's events; EventStoreBusy if nobody may for too long."""
-    async with _leased(store, owner, _QUESTIONS) as holder:
+    async with _leased(store, owner, bounds) as holder:
         if holder is None:
             raise EventStoreBusy("another server compacts these events, or deletes some of them", overloaded=False)
         yield holder
 
 
 @asynccontextmanager
-async def _leased(store: BlockStore, owner: Owner, questions: int) -> AsyncIterator[str | None]:
+async def _leased(store: BlockStore, owner: Owner, bounds: ColumnarBounds) -> AsyncIterator[str | None]:
     """The holder of a lease, or None if others hold it whenever it is asked for.
 
     It is given back however this ends, also while it is taken. If the store fails then, too, the lease ends by itself.
     """
     holder = uuid.uuid4().hex
     try:
-        yield holder if await _takes(store, owner, holder, questions) else None
+        yield holder if await _takes(store, owner, holder, bounds) else None
     finally:
         with suppress(EventStoreBusy):
             await store.lease(owner, holder, 0)
 
 
-async def _takes(store: BlockStore, owner: Owner, holder: str, questions: int) -> bool:
-    """Whether the holder gets the lease of the owner. It asks so often."""
-    for question in range(questions):
+async def _takes(store: BlockStore, owner: Owner, holder: str, bounds: ColumnarBounds) -> bool:
+    """Whether the holder gets the lease of the owner."""
+    for question in range(bounds.lease_questions):
         if question:
-            await asyncio.sleep(_PAUSE)
-        if await store.lease(owner, holder, LEASE):
+            await asyncio.sleep(bounds.lease_pause)
+        if await store.lease(owner, holder, bounds.lease):
             return True
     return False
 
@@ -171,7 +173,7 @@ async def make_chunks(maker: Maker, owner: Owner, found: Found, up_to: int, hold
     is_gone = False
     for number, some in enumerate(in_parts(runs, lambda run: run.size, maker.at_a_time)):
         if number:
-            await store.lease(owner, holder, LEASE)
+            await store.lease(owner, holder, maker.loader.bounds.lease)
         try:
             made = await maker.chunks(owner, some, up_to)
         except Gone:
@@ -256,25 +258,33 @@ class PointsMaker(Maker):
     """Makes chunks of points. Points of a write that is undone may stay in a chunk."""
 
     type = EventType.SCALAR
-    at_a_time = POINTS_AT_A_TIME
-    sealed = encoding.SEALED
+
+    @property
+    def at_a_time(self) -> int:
+        """In points."""
+        return self.loader.bounds.points_at_a_time
+
+    @property
+    def sealed(self) -> int:
+        """In points."""
+        return self.loader.bounds.sealed_points
 
     async def chunks(self, owner: Owner, runs: Sequence[Run], up_to: int) -> list[NewBlock]:
         """Chunks with all points of these runs. Nobody will read what they are made of."""
         loaded = await self.loader.whole(one for run in runs for one in run.stretches)
         made = await off_loop(
             sum([run.size for run in runs]),
-            lambda: [one for run in runs for one in _chunks_of(owner, run, loaded, up_to)],
+            lambda: [one for run in runs for one in _chunks_of(owner, run, loaded, up_to, self.loader.bounds)],
         )
         self.loader.replaced([part.block for run in runs for part in run.parts], made)
         return made
 
 
-def _chunks_of(owner: Owner, run: Run, loaded: Loaded, up_to: int) -> list[NewBlock]:
+def _chunks_of(owner: Owner, run: Run, loaded: Loaded, up_to: int, bounds: ColumnarBounds) -> list[NewBlock]:
     workers = Workers()
     points = concat([points_in(one, loaded, EVERYWHERE, workers) for one in run.stretches])
     some = WholePoints(run.series, points, workers.names)
-    return encoding.chunks_of(owner, some, run.ends, up_to, run.newest)
+    return encoding.chunks_of(owner, some, run.ends, up_to, run.newest, bounds)
 
 
 def superseded_blocks(found: Found, put: Sequence[Block], up_to: int) -> list[Block]:

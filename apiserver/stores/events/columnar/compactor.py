@@ -15,10 +15,10 @@ fragments anyway, so the second is divided among them. If the store is busy, the
 says.
 
 Fragments of an owner do not pile up for ever. Each server counts its own writes to an owner since it was compacted. If
-these are HURRY or more, the compactor ends its rest, and begins none. If they are more than MOST, further writes wait
-until the owner has been compacted: first of all. If that takes too long, their clients are told to try again later. So
-a server never leaves more than MOST writes, and those that came at once, for readers to put together. An example, with
-FEWEST 16, HURRY 160 and MOST 320:
+these are `hurry` or more, the compactor ends its rest, and begins none. If they are more than `most`, further writes
+wait until the owner has been compacted: first of all. If that takes too long, their clients are told to try again
+later. So a server never leaves more than `most` writes, and those that came at once, for readers to put together. An
+example, with `fewest` 16, `hurry` 160 and `most` 320:
 
     16 writes    the owner is due, and compacted unless the compactor rests
     160 writes   the compactor does not rest any more
@@ -39,28 +39,11 @@ from typing import Literal, NamedTuple, Protocol, TypeVar
 from apiserver.events.model import EventType, Owner
 from apiserver.stores.events.base import EventStoreBusy
 from apiserver.stores.events.columnar.blocks import OLD
-from apiserver.stores.events.columnar.compaction import FEWEST
+from apiserver.stores.events.columnar.bounds import BOUNDS, ColumnarBounds
 
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
-
-#: Seconds without a write after which an owner is compacted if it was written to twice, and the fewest blocks then.
-QUIET = 60.0
-FEW = 2
-#: Seconds between two looks for owners that others left, and how many fragments of a series these have.
-LOOK = 60.0
-LEFT = 2 * FEWEST
-#: Seconds between two looks for owners with a few.
-SWEEP = 600.0
-#: How many times as long as it worked the compactor rests, and for how many seconds at least if no owner waits.
-REST, LEAST_REST = 3.0, 1.0
-#: Writes to an owner after which the compactor does not rest, and after which further writes wait.
-HURRY, MOST = 10 * FEWEST, 20 * FEWEST
-#: Seconds for which a write waits at most, and after which its client may try again.
-PATIENCE, AGAIN = 10.0, 2
-#: Seconds until the compactor tries again what another server does just now.
-_PAUSE = 0.1
 
 
 class _Due(NamedTuple):
@@ -96,20 +79,9 @@ class Compacts(NamedTuple):
 class Compactor:
     """The compactor of one server."""
 
-    def __init__(
-        self,
-        types: Mapping[EventType, Compacts],
-        *,
-        quiet: float = QUIET,
-        look: float = LOOK,
-        sweep: float = SWEEP,
-        patience: float = PATIENCE,
-    ) -> None:
-        self._types = types
-        self._quiet = quiet
-        self._look = look
-        self._sweep = sweep
-        self._patience = patience
+    def __init__(self, types: Mapping[EventType, Compacts], bounds: ColumnarBounds = BOUNDS) -> None:
+        self.types = types
+        self.bounds = bounds
         self._looked = self._swept = time.monotonic()
         self._seen: dict[_Due, int] = {}
         """The owners with a few fragments that the last sweep found, with the places of their newest ones."""
@@ -139,11 +111,11 @@ class Compactor:
     @property
     def waiting(self) -> int:
         """How many owners are compacted now, or will be without another write."""
-        later = {due for due, known in self._written.items() if known.times >= FEW}
+        later = {due for due, known in self._written.items() if known.times >= self.bounds.few}
         return len({*self._due, *later, self._compacted} - {None})
 
     async def until_there_is_room(self, type: EventType, owners: Iterable[Owner]) -> None:
-        """Wait while more than MOST writes to one of the owners are not compacted.
+        """Wait while more than `most` writes to one of the owners are not compacted.
 
         EventStoreBusy: that takes too long. Whoever writes asks this before, and tells `wrote` afterwards.
         """
@@ -152,18 +124,20 @@ class Compactor:
             if not self._is_full(due):
                 continue
             if due != self._compacted:
-                self._due = {due: FEWEST, **self._due}
+                self._due = {due: self.bounds.fewest, **self._due}
                 self._is_due.set()
             try:
-                async with asyncio.timeout(self._patience), self._has_compacted:
+                async with asyncio.timeout(self.bounds.patience), self._has_compacted:
                     await self._has_compacted.wait_for(lambda due=due: not self._is_full(due))  # type: ignore[misc]
             except TimeoutError:
                 raise EventStoreBusy(
-                    f"too many batches of {owner.id} wait for compaction", retry_after=AGAIN, overloaded=True
+                    f"too many batches of {owner.id} wait for compaction",
+                    retry_after=self.bounds.again,
+                    overloaded=True,
                 ) from None
 
     def _is_full(self, due: _Due) -> bool:
-        return self._writes(due) >= MOST
+        return self._writes(due) >= self.bounds.most
 
     def _writes(self, due: _Due) -> int:
         """How often this server wrote to an owner since it was compacted."""
@@ -178,16 +152,16 @@ class Compactor:
             known = self._written.setdefault(due, _Written())
             self._written.move_to_end(due)
             known.times, known.last = known.times + 1, now
-            if known.times >= FEWEST and due != self._compacted:
-                self._add(due, FEWEST)
-            if known.times >= HURRY:
+            if known.times >= self.bounds.fewest and due != self._compacted:
+                self._add(due, self.bounds.fewest)
+            if known.times >= self.bounds.hurry:
                 self._has_to_hurry.set()
 
     def deleted(self, type: EventType, owners: Iterable[Owner]) -> None:
         """Note that blocks of these owners count no more: a compaction under way may still put some of them."""
         for owner in owners:
             due = _Due(type, owner)
-            self._written[due] = _Written(FEW, time.monotonic())
+            self._written[due] = _Written(self.bounds.few, time.monotonic())
             self._written.move_to_end(due)
 
     def _add(self, due: _Due, fewest: int) -> None:
@@ -204,59 +178,59 @@ class Compactor:
                 continue
             self._is_due.clear()
             with suppress(TimeoutError):
-                async with asyncio.timeout(min(self._quiet, self._look, self._sweep) / 4):
+                async with asyncio.timeout(min(self.bounds.quiet, self.bounds.look, self.bounds.sweep) / 4):
                     await self._is_due.wait()
 
     def _add_quiet(self) -> None:
         """Owners that were not written to for a while."""
-        before = time.monotonic() - self._quiet
+        before = time.monotonic() - self.bounds.quiet
         while self._written and next(iter(self._written.values())).last <= before:
             due, known = self._written.popitem(last=False)
-            if known.times >= FEW:
-                self._add(due, FEW)
+            if known.times >= self.bounds.few:
+                self._add(due, self.bounds.few)
 
     async def _add_left(self) -> None:
         """Owners with many fragments, and those with a few that stay as they are, whoever wrote them."""
         now = time.monotonic()
-        if now - self._looked >= self._look:
+        if now - self._looked >= self.bounds.look:
             self._looked = now
-            for due in await self._crowded(LEFT):
-                self._add(due, FEWEST)
-        if now - self._swept >= self._sweep:
+            for due in await self._crowded(self.bounds.left):
+                self._add(due, self.bounds.fewest)
+        if now - self._swept >= self.bounds.sweep:
             self._swept = now
-            before, self._seen = self._seen, await self._crowded(FEW)
+            before, self._seen = self._seen, await self._crowded(self.bounds.few)
             for due, newest in self._seen.items():
                 if before.get(due, OLD.place) == newest:  # what was kept before there were blocks never changes
-                    self._add(due, FEW)
+                    self._add(due, self.bounds.few)
 
     async def _crowded(self, fragments: int) -> dict[_Due, int]:
         return {
             _Due(type, owner): newest
-            for type, one in self._types.items()
+            for type, one in self.types.items()
             for owner, newest in (await one.crowded(fragments)).items()
         }
 
     async def _compact(self, due: _Due, fewest: int) -> None:
         known = self._written.get(due, _Written())
         times, began = known.times, time.monotonic()
-        compacted = await self._try("compacting", self._types[due.type].compact(due.owner, fewest=fewest))
+        compacted = await self._try("compacting", self.types[due.type].compact(due.owner, fewest=fewest))
         worked = time.monotonic() - began
         if compacted is not False:  # if it failed, it will fail again: then readers have to put up with more fragments
             known.times -= times
             async with self._has_compacted:
                 self._has_compacted.notify_all()
         self._compacted = None
-        if known.times >= FEWEST:
-            self._add(due, FEWEST)
+        if known.times >= self.bounds.fewest:
+            self._add(due, self.bounds.fewest)
         if compacted is False:
-            await asyncio.sleep(_PAUSE)
+            await asyncio.sleep(self.bounds.pause)
         else:
-            await self._rest(max(worked * REST, LEAST_REST / max(len(self._due), 1)))
+            await self.rest(max(worked * self.bounds.rest, self.bounds.least_rest / max(len(self._due), 1)))
 
-    async def _rest(self, seconds: float) -> None:
+    async def rest(self, seconds: float) -> None:
         """Let others work, but not while an owner that is due has many writes."""
         self._has_to_hurry.clear()
-        if not any(self._writes(due) >= HURRY for due in self._due):
+        if not any(self._writes(due) >= self.bounds.hurry for due in self._due):
             with suppress(TimeoutError):
                 async with asyncio.timeout(seconds):
                     await self._has_to_hurry.wait()

@@ -20,7 +20,6 @@ from apiserver.stores.events.columnar.buckets import curve_over, load_curves, so
 from apiserver.stores.events.columnar.loading import Loaded, Loader, Spans, curve_in, times_of
 from apiserver.stores.events.columnar.stretches import Numbered, OfSeries, Stretch, numbered, size_of
 from apiserver.stores.events.columns.bucketing import nearest_bucket, put_into
-from apiserver.stores.events.columns.chunks import POINTS_AT_A_TIME
 from apiserver.stores.events.columns.extremes import Extremes
 from apiserver.stores.events.columns.points import Points, Workers, concat, ends_of_all, without_single_value
 from apiserver.stores.events.columns.reports import Span, joined
@@ -105,7 +104,7 @@ async def neighbours(
     if asked.axis is BucketAxis.ITER and asked.smoothing is None:
         await _search(loader, curves, _Outside(buckets, before), made)
         return made
-    for part in in_parts(curves, lambda curve: size_of(curve[1]), POINTS_AT_A_TIME):
+    for part in in_parts(curves, lambda curve: size_of(curve[1]), loader.bounds.points_at_a_time):
         await _of_whole_curves(loader, part, asked, _Outside(buckets, before), made)
     return made
 
@@ -177,7 +176,7 @@ async def _search(loader: Loader, curves: Sequence[_Curve], outside: _Outside, m
     near_first = -1 if outside.before else 1
     left = [_Search(place, [one for one in some[::near_first] if one.meets(outside.range)]) for place, some in curves]
     while left := [one for one in left if one.stretches]:
-        parts, left = [*in_parts(left, lambda one: size_of(one.next), POINTS_AT_A_TIME)], []
+        parts, left = [*in_parts(left, lambda one: size_of(one.next), loader.bounds.points_at_a_time)], []
         for part in parts:
             for one, found in zip(part, await _steps(loader, part, outside), strict=True):
                 if isinstance(found, _Search):

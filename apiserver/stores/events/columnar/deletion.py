@@ -29,7 +29,7 @@ async def delete_known(loader: Loader, owner: Owner, known: int) -> int:
     If a block is gone, another server has compacted these blocks, as the lease had run out.
     """
     store = loader.store
-    async with leased(store, owner):
+    async with leased(store, owner, loader.bounds):
         found, up_to = await found_up_to(store, SeriesQuery(owner, EventType.SCALAR))
         if any(block.newest > known for block in found.counting):
             return 0

@@ -10,8 +10,8 @@ A fragment has the first two of these columns, a chunk has all. Inside, they are
 
 The id of a fragment is made of its series and its points, so a batch that is sent again makes no second one.
 
-Fragments of up to SHORT points are put together into bundles (`blocks.py`), as each document has a fixed cost, and each
-column, too: a batch of 100 points in ten series becomes one document of two columns.
+Fragments of up to `short_points` are put together into bundles (`blocks.py`), as each document has a fixed cost, and
+each column, too: a batch of 100 points in ten series becomes one document of two columns.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ import orjson
 
 from apiserver.events.model import Owner, Scalars
 from apiserver.stores.events.columnar.blocks import NO_SERIES, Block, Columns, Member, NewBlock, Statement
+from apiserver.stores.events.columnar.bounds import ColumnarBounds
 from apiserver.stores.events.columnar.precedence import BlockPart
 from apiserver.stores.events.columns import chunks, pieces, reports, stats
 from apiserver.stores.events.columns.checked import Place, decoder, unwrap, wrap
@@ -57,23 +58,12 @@ WHOLE = (CURVE, DETAILS)
 #: The columns of chunks that charts over iterations and summaries are made of.
 OF_CHARTS = (CURVE, SUMS, STATS)
 
-#: The most points of a block.
-LARGEST = chunks.LARGEST_SEALED
-#: A chunk of so many points is encoded in few bytes: it will hardly be made anew.
-SEALED = LARGEST // 2
-
-#: Points of a series that are put into a bundle, and of a bundle, and series of a bundle, at most.
-SHORT, LARGEST_BUNDLE, MOST_SERIES = 256, 4096, 64
-
 _HASH, _DIGEST = 12, 12
 _LENGTH = 4
 
 
-def fragments(scalars: Scalars, received: int, *, most_series: int = MOST_SERIES) -> list[NewBlock]:
-    """Fragments for each series of a batch. Of points with the same iteration, the last one is kept.
-
-    `most_series`: how many may be in a bundle.
-    """
+def fragments(scalars: Scalars, received: int, bounds: ColumnarBounds) -> list[NewBlock]:
+    """Fragments for each series of a batch. Of points with the same iteration, the last one is kept."""
     if not scalars:
         return []
     workers = Workers()
@@ -95,29 +85,30 @@ def fragments(scalars: Scalars, received: int, *, most_series: int = MOST_SERIES
     members = [*map(Member, series, *ends, counts.tolist())]
     owners = [owner for owner, *_ in numbers]
     made: list[NewBlock] = []
-    for begin, end in _together(owners, counts.tolist(), most_series):
+    for begin, end in _together(owners, counts.tolist(), bounds):
         owner, some = scalars.owners[owners[begin]], take(points, slice(edges[begin], edges[end]))
         if end - begin > 1:
             made.append(_bundle(owner, members[begin:end], some, workers.names))
         else:
-            made += fragments_of(owner, WholePoints(members[begin].series, some, workers.names))
+            made += fragments_of(owner, WholePoints(members[begin].series, some, workers.names), bounds)
     return made
 
 
-def fragments_of(owner: Owner, some: WholePoints) -> list[NewBlock]:
+def fragments_of(owner: Owner, some: WholePoints, bounds: ColumnarBounds) -> list[NewBlock]:
     """Fragments with points of a series."""
-    return [_fragment(owner, some.series, part, some.workers) for part in even_parts(some.points, LARGEST)]
+    return [_fragment(owner, some.series, part, some.workers) for part in even_parts(some.points, bounds.block_points)]
 
 
-def _together(owners: Sequence[int], counts: Sequence[int], most_series: int) -> Iterator[tuple[int, int]]:
+def _together(owners: Sequence[int], counts: Sequence[int], bounds: ColumnarBounds) -> Iterator[tuple[int, int]]:
     """Runs of series that are put together: the number of the first one, and that behind the last one."""
+    short, most, most_series = bounds.short_points, bounds.bundle_points, bounds.bundle_series
     begin, size = 0, counts[0]
     for number in range(1, len(counts)):
         before, count = counts[number - 1], counts[number]
         if (
             owners[number] == owners[begin]
-            and before <= SHORT >= count
-            and size + count <= LARGEST_BUNDLE
+            and before <= short >= count
+            and size + count <= most
             and number - begin < most_series
         ):
             size += count
@@ -150,19 +141,33 @@ def _digest(points: Points, workers: Sequence[str]) -> str:
     return _text(digest.digest())
 
 
-def chunks_of(owner: Owner, some: WholePoints, ends: tuple[int, int], up_to: int, newest: int | None) -> list[NewBlock]:
+def chunks_of(
+    owner: Owner,
+    some: WholePoints,
+    ends: tuple[int, int],
+    up_to: int,
+    newest: int | None,
+    bounds: ColumnarBounds,
+) -> list[NewBlock]:
     """Chunks of like size with these points. Together they cover all iterations from ends[0] to ends[1]."""
-    parts = even_parts(some.points, LARGEST)
+    parts, sealed = even_parts(some.points, bounds.block_points), bounds.sealed_points
     firsts = [ends[0], *(int(part.iters[0]) for part in parts[1:])]
     lasts = [*(first - 1 for first in firsts[1:]), ends[1]]
     return [
-        _chunk(owner, some.series, first, last, part, some.workers, Statement(up_to, newest, 0))
+        _chunk(owner, some.series, first, last, part, some.workers, Statement(up_to, newest, 0), sealed)
         for first, last, part in zip(firsts, lasts, parts, strict=True)
     ]
 
 
 def _chunk(
-    owner: Owner, series: Name, first: int, last: int, points: Points, workers: Sequence[str], statement: Statement
+    owner: Owner,
+    series: Name,
+    first: int,
+    last: int,
+    points: Points,
+    workers: Sequence[str],
+    statement: Statement,
+    sealed: int,
 ) -> NewBlock:
     points, workers = _own_workers(points, workers)
     iters, values, *_ = points
@@ -171,7 +176,7 @@ def _chunk(
     (sums,) = pieces.blocks_of(iters, values, np.zeros(1, np.intp), [shift])
     spans = [(workers[number], *span) for number, span in reports.spans_of(points.timestamps, points.workers)]
     columns = {
-        **_columns(id, points, workers, sealed=len(iters) >= SEALED),
+        **_columns(id, points, workers, sealed=len(iters) >= sealed),
         SUMS: wrap(pieces.encode_blocks(sums), Place.of(id)),
         SPANS: wrap(orjson.dumps(spans), Place.of(id)),
         STATS: wrap(stats.of_points(points).tobytes(), Place.of(id)),

@@ -38,14 +38,12 @@ from apiserver.events.model import EventType, Owner
 from apiserver.events.queries import SeriesQuery
 from apiserver.stores.events.bounded import Bounded
 from apiserver.stores.events.columnar.blocks import OLD, Block, BlockStore, Found
+from apiserver.stores.events.columnar.bounds import BOUNDS, ColumnarBounds
 from apiserver.stores.events.columnar.stretches import OfSeries
 from apiserver.stores.events.columns.names import Name
 
-#: Blocks that are many: asking the store for fewer takes no longer than asking it what has ended.
-MANY = 20
-#: Blocks that are remembered, of all queries together: about a kilobyte each, with what is made of it. A query counts
-#: as one block, each name in it as another one, and so does each such number of characters of its names.
-REMEMBERED, _CHARACTERS = 25_000, 128
+#: Characters of names in queries that count as a block (`remembered_blocks`).
+_CHARACTERS = 128
 
 #: A query of one owner: its type, and the series that it asks for.
 Key = tuple[Owner, EventType, tuple[tuple[str, tuple[str, ...]], ...]]
@@ -74,11 +72,12 @@ class Finder:
     """
 
     def __init__(
-        self, store: BlockStore, series_in: Callable[[Found], Awaitable[OfSeries]], remembered: int = REMEMBERED
+        self, store: BlockStore, series_in: Callable[[Found], Awaitable[OfSeries]], bounds: ColumnarBounds = BOUNDS
     ) -> None:
+        self._many = bounds.many_blocks
         self._store = store
         self._series_in = series_in
-        self._known = Bounded(remembered, _size)
+        self._known = Bounded(bounds.remembered_blocks, _size)
         """The queries that were asked last."""
 
     async def series(self, query: SeriesQuery) -> OfSeries:
@@ -109,7 +108,7 @@ class Finder:
         known = self._known.get(key)
         if known is None:
             found = await self._store.find(series)
-            if len(found.blocks) >= MANY and self._known.get(key) is None:
+            if len(found.blocks) >= self._many and self._known.get(key) is None:
                 self._known.put(key, _Known({}, None))
             return found
         if known.last is not None:
@@ -118,7 +117,7 @@ class Finder:
                 return known.found
             if any(one.id == known.last.id and one.version == known.last.version for one in newer.blocks):
                 both = newer._replace(blocks=[*{**known.blocks, **{one.key: one for one in newer.blocks}}.values()])
-                if len(newer.blocks) > MANY + len(known.blocks) // 4:
+                if len(newer.blocks) > self._many + len(known.blocks) // 4:
                     self._known.put(key, _Known({}, None))
                 else:
                     known.newer, known.found, known.series = newer, both, None
@@ -134,7 +133,7 @@ class Finder:
 
         All writes up to a place had ended before compaction put its blocks.
         """
-        if len(left) + put < MANY:
+        if len(left) + put < self._many:
             return
         ended = await self._store.ended(series.owner)
         newer = await self._store.find(series, place=up_to + 1)

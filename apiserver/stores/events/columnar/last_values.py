@@ -13,7 +13,6 @@ from apiserver.off_loop import off_loop
 from apiserver.stores.events.columnar.encoding import curves_of
 from apiserver.stores.events.columnar.loading import Loader, in_all
 from apiserver.stores.events.columnar.stretches import OfSeries, Stretch, numbered, size_of
-from apiserver.stores.events.columns.chunks import POINTS_AT_A_TIME
 from apiserver.stores.events.columns.names import Name
 from apiserver.stores.events.parts import in_parts
 
@@ -24,7 +23,7 @@ async def last_values(loader: Loader, found: OfSeries, n: int) -> dict[Name, lis
     left = dict(found)
     while left:
         ends = {name: _end(some, n - len(values[name])) for name, some in left.items()}
-        for part in in_parts(ends.items(), lambda one: size_of(one[1]), POINTS_AT_A_TIME):
+        for part in in_parts(ends.items(), lambda one: size_of(one[1]), loader.bounds.points_at_a_time):
             names, some = zip(*part, strict=True)
             for number, more in (await _read(loader, some, n)).items():
                 values[names[number]] = [*more, *values[names[number]]][-n:]

@@ -23,6 +23,7 @@ from apiserver.off_loop import off_loop
 from apiserver.stores.events.base import EventStoreBusy
 from apiserver.stores.events.bounded import Bounded
 from apiserver.stores.events.columnar.blocks import Block, BlockStore, Columns, Found, Gone, NewBlock
+from apiserver.stores.events.columnar.bounds import BOUNDS, ColumnarBounds
 from apiserver.stores.events.columnar.encoding import (
     COLUMNS,
     CURVE,
@@ -36,7 +37,6 @@ from apiserver.stores.events.columnar.encoding import (
 from apiserver.stores.events.columnar.finding import Finder
 from apiserver.stores.events.columnar.precedence import BlockPart
 from apiserver.stores.events.columnar.stretches import Numbered, OfSeries, Stretch, stretches
-from apiserver.stores.events.columns.chunks import POINTS_AT_A_TIME
 from apiserver.stores.events.columns.points import (
     NO_CURVE,
     NO_POINTS,
@@ -85,9 +85,10 @@ class Loaded(dict[str, Columns]):
 class Loader:
     """Finds the blocks of a store, fetches their columns, and caches these, up to `most` bytes."""
 
-    def __init__(self, store: BlockStore, most: int) -> None:
+    def __init__(self, store: BlockStore, most: int, bounds: ColumnarBounds = BOUNDS) -> None:
         self.store = store
-        self.finder = Finder(store, self.series_in)
+        self.bounds = bounds
+        self.finder = Finder(store, self.series_in, bounds)
         self._cached: Bounded[tuple[str, str], bytes] = Bounded(most, lambda _, column: len(column))
         """By what blocks are cached as, and the names of columns."""
 
@@ -173,7 +174,7 @@ class Loader:
     ) -> list[Result]:
         """What `work` makes of the points of the stretches, in threads, some stretches at a time."""
         made = []
-        parts = in_parts(some, lambda one: one.stretch.size, POINTS_AT_A_TIME)
+        parts = in_parts(some, lambda one: one.stretch.size, self.bounds.points_at_a_time)
         async for part, loaded in self.load_ahead(parts, lambda part: whole_of(one.stretch for one in part)):
             size = sum([one.stretch.size for one in part])
             made.append(await off_loop(size, partial(_work_on, work, part, loaded, workers)))

@@ -34,6 +34,7 @@ import orjson
 from apiserver.events.model import EventBatch, Int64Array, LogColumns, LogPosition, Owner
 from apiserver.events.queries import Range
 from apiserver.stores.events.columnar.blocks import NO_SERIES, Block, Columns, NewBlock, Statement
+from apiserver.stores.events.columnar.bounds import ColumnarBounds
 from apiserver.stores.events.columnar.log_batches import BATCH_ID, Batches, batch_of
 from apiserver.stores.events.columns import lines as codec
 from apiserver.stores.events.columns import worker_sizes
@@ -45,11 +46,6 @@ from apiserver.stores.events.columns.worker_sizes import Sizes
 LINES, ABOUT, BATCHES = "lines", "about", "batches"
 #: The series of blocks that name bodies of lines which a copy brought.
 OF_BODIES: Name = ("bodies", "")
-
-#: Bytes of memory that the lines of a chunk take, and those of a fragment, unless it is a single line.
-LARGEST, LARGEST_FRAGMENT = 2**20, 4 * 2**20
-#: A chunk of so many bytes is not made anew with its neighbours.
-SEALED = LARGEST // 2
 
 #: Lines so many milliseconds apart are in fragments of their own, if these gaps are among the longest of a body.
 GAP, _GAPS = 3_600_000, 7
@@ -109,7 +105,7 @@ def on_axis(block: Block) -> Block:
 # --- blocks of lines -------------------------------------------------------------------------------
 
 
-def fragments(batch: EventBatch) -> list[list[NewBlock]]:
+def fragments(batch: EventBatch, bounds: ColumnarBounds) -> list[list[NewBlock]]:
     """Fragments of a batch. Those of a list may be put in any order, but before those of the next list.
 
     So the order of an owner's fragments is that of its lines, however many fragments they need.
@@ -117,11 +113,11 @@ def fragments(batch: EventBatch) -> list[list[NewBlock]]:
     of_owners: dict[Owner, list[LogColumns]] = {}
     for columns in batch.logs:
         of_owners.setdefault(columns.owner, []).append(columns)
-    made = [[*_fragments(owner, some, batch.received)] for owner, some in of_owners.items()]
+    made = [[*_fragments(owner, some, batch.received, bounds.fragment_bytes)] for owner, some in of_owners.items()]
     return [[block for block in some if block is not None] for some in zip_longest(*made)]
 
 
-def _fragments(owner: Owner, some: Sequence[LogColumns], received: int) -> Iterator[NewBlock]:
+def _fragments(owner: Owner, some: Sequence[LogColumns], received: int, largest: int) -> Iterator[NewBlock]:
     """Fragments of an owner's lines. Parts of a body are numbered, and so known if they are sent again."""
     numbers: Counter[bytes] = Counter()
     for digest, of_body in groupby(some, key=lambda columns: columns.digest):
@@ -130,7 +126,7 @@ def _fragments(owner: Owner, some: Sequence[LogColumns], received: int) -> Itera
             parts.append(LogPart(first, received, columns))
             first += len(columns.messages)
         body = os.urandom(BATCH_ID) if digest is None else digest
-        together = [lines for apart in _apart(codec.of_parts(parts)) for lines in _in_parts(apart, LARGEST_FRAGMENT)]
+        together = [lines for apart in _apart(codec.of_parts(parts)) for lines in _in_parts(apart, largest)]
         for number, lines in enumerate(together, numbers[body]):
             yield _fragment(owner, batch_of(body, number, is_last=lines is together[-1]), lines)
         numbers[body] += len(together)
@@ -156,13 +152,19 @@ def _fragment(owner: Owner, batch: bytes, lines: Lines) -> NewBlock:
 
 
 def chunks_of(
-    owner: Owner, ends: tuple[int, int], lines: Lines, batches: Batches, up_to: int, newest: int | None
+    owner: Owner,
+    ends: tuple[int, int],
+    lines: Lines,
+    batches: Batches,
+    up_to: int,
+    newest: int | None,
+    bounds: ColumnarBounds,
 ) -> list[NewBlock]:
     """Chunks of like size with these lines. Together they cover all places from ends[0] to ends[1].
 
     `batches` has all fragments that lines came with. Old lines (`OLD`) came with none.
     """
-    parts = _in_parts(lines, LARGEST)
+    parts = _in_parts(lines, bounds.chunk_bytes)
     firsts = [ends[0], *(place_of(part.position(0)) for part in parts[1:])]
     lasts = [*(first - 1 for first in firsts[1:]), ends[1]]
     return [

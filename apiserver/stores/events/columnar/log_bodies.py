@@ -90,5 +90,5 @@ async def known_bodies(loader: LogLoader, owner: Owner) -> set[bytes]:
 
 async def know_bodies(loader: LogLoader, owner: Owner, ids: Collection[bytes]) -> None:
     """Put blocks that name these bodies."""
-    up_to = await ended(loader.store, owner)
+    up_to = await ended(loader.store, owner, loader.bounds)
     await loader.store.put([bodies(owner, some, up_to) for some in in_parts(sorted(ids), lambda id: 1, _IDS)])

@@ -19,7 +19,6 @@ from apiserver.stores.events.columnar.log_blocks import (
     BATCHES,
     LINES,
     NO_LINES,
-    SEALED,
     batch_id,
     batches_of,
     chunks_of,
@@ -34,17 +33,22 @@ from apiserver.stores.events.columnar.stretches import Stretch
 from apiserver.stores.events.columns.lines import Lines
 from apiserver.stores.events.columns.lines import joined as lines_of_all
 
-#: Bytes of memory of lines that become chunks at once.
-_AT_A_TIME = 32 * 2**20
-
 
 class LinesMaker(Maker):
     """Makes chunks of log lines."""
 
     type = EventType.LOG
-    at_a_time = _AT_A_TIME
-    sealed = SEALED
     loader: LogLoader
+
+    @property
+    def at_a_time(self) -> int:
+        """In bytes of memory."""
+        return self.loader.bounds.bytes_at_a_time
+
+    @property
+    def sealed(self) -> int:
+        """In bytes of memory."""
+        return self.loader.bounds.sealed_bytes
 
     def size(self, stretch: Stretch) -> int:
         """Bytes of memory that the lines of the stretch take, about."""
@@ -89,11 +93,11 @@ class LinesMaker(Maker):
         )
 
         def make() -> list[NewBlock]:
-            batches = joined([batches_in(part, of_chunks) for part in parts])
+            batches, bounds = joined([batches_in(part, of_chunks) for part in parts]), self.loader.bounds
             return [
                 one
                 for run in runs
-                for one in chunks_of(owner, run.ends, self._lines(run, loaded), batches, up_to, run.newest)
+                for one in chunks_of(owner, run.ends, self._lines(run, loaded), batches, up_to, run.newest, bounds)
             ]
 
         self.loader.forget([part.block for part in parts], (LINES, BATCHES))  # nobody will read them

@@ -65,7 +65,7 @@ async def delete_lines(
     None are deleted if step 2 finds lines of the owner that came behind the place `known`, if there is one.
     """
     store, owner = loader.store, series.owner
-    async with leased(store, owner) as deletion:
+    async with leased(store, owner, loader.bounds) as deletion:
         await store.put([note(owner, deletion)])
         found, up_to, place = await _found(store, owner, deletion)
         if known is not None and any(block.series == NO_SERIES and block.newest > known for block in found.counting):

@@ -39,7 +39,8 @@ from apiserver.events.queries import PageQuery, SeriesQuery
 from apiserver.off_loop import off_loop
 from apiserver.stores.events.base import PAGE_BYTES, bytes_of_all, page_of
 from apiserver.stores.events.columnar.blocks import BlockStore, Columns
-from apiserver.stores.events.columnar.compaction import FEWEST, compact
+from apiserver.stores.events.columnar.bounds import BOUNDS, ColumnarBounds
+from apiserver.stores.events.columnar.compaction import compact
 from apiserver.stores.events.columnar.loading import Loaded, begins_again
 from apiserver.stores.events.columnar.log_blocks import (
     ABOUT,
@@ -70,8 +71,6 @@ from apiserver.stores.events.parts import in_parts
 
 #: Bytes of chunks that are kept in memory.
 CACHE = 32 * 2**20
-#: Lines after which a search pauses, so that it takes some milliseconds. It also pauses after PAGE_BYTES.
-SEARCHED = 10_000
 
 _begins_again = begins_again(lambda reads: reads._log)
 
@@ -179,7 +178,9 @@ class LogReads:
         counted = await self._counted(owner)
         firsts = np.array([0, *accumulate(count for _, count in counted)], np.int64)
         found: list[LogLine] = []
-        for some in in_parts(of_parts(numbers, firsts), lambda part: counted[part[0]][0].size, SEARCHED):
+        for some in in_parts(
+            of_parts(numbers, firsts), lambda part: counted[part[0]][0].size, self._log.bounds.searched_lines
+        ):
             loaded = await self._log.column(LINES, blocks_of(counted[number][0] for number, _ in some))
             for number, places in some:
                 found += lines_in(counted[number][0], loaded).take(places).log_lines()
@@ -205,14 +206,14 @@ class LogReads:
     @_begins_again
     async def log_hits(self, owner: Owner, wanted: LineFilter, after: LogPosition | None) -> LogHits:
         places: list[int] = []
-        searched = size = 0
-        async for some, loaded in self._log.walk(await self._log.stretches(owner), after, lines=SEARCHED):
+        searched, size, most = 0, 0, self._log.bounds.searched_lines
+        async for some, loaded in self._log.walk(await self._log.stretches(owner), after, lines=most):
             for one in some:
                 found, count = await off_loop(one.size, partial(_hits, one, loaded, wanted))
                 places += [searched + place for place in found]
                 searched, size = searched + count, size + bytes_of(one)
                 after = position_at(one.last)
-            if searched >= SEARCHED or size >= PAGE_BYTES:
+            if searched >= most or size >= PAGE_BYTES:
                 return LogHits(places, searched, after, ended=False)
         return LogHits(places, searched, after, ended=True)
 
@@ -220,8 +221,8 @@ class LogReads:
 class ColumnarLogs(LogReads):
     """The logs of all owners, as one server reads and writes them."""
 
-    def __init__(self, store: BlockStore, *, cache: int = CACHE) -> None:
-        self.loader = LogLoader(store, cache)
+    def __init__(self, store: BlockStore, *, cache: int = CACHE, bounds: ColumnarBounds = BOUNDS) -> None:
+        self.loader = LogLoader(store, cache, bounds)
         self._bodies = KnownBodies(self.loader)
 
     @property
@@ -234,7 +235,7 @@ class ColumnarLogs(LogReads):
         """Keep the batch's lines. Adding it again changes nothing if they have digests."""
         batch = await self._bodies.without(batch)
         lines = sum([len(columns.messages) for columns in batch.logs])
-        for blocks in await off_loop(lines, lambda: fragments(batch)):
+        for blocks in await off_loop(lines, lambda: fragments(batch, self.loader.bounds)):
             await self.loader.store.put(blocks)
 
     async def put_lines(self, owner: Owner, lines: Lines) -> None:
@@ -256,7 +257,7 @@ class ColumnarLogs(LogReads):
         """
         return await delete_lines(self.loader, series, before, exclude, known)
 
-    async def compact(self, owner: Owner, *, fewest: int = FEWEST) -> bool:
+    async def compact(self, owner: Owner, *, fewest: int | None = None) -> bool:
         """Make chunks of fragments, and remove what counts nowhere. Any server may do it at any time.
 
         Returns whether it was done: perhaps another server does it just now.

@@ -8,6 +8,7 @@ An event store inherits the reads.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TypeVar
 
 from apiserver import answers
@@ -28,7 +29,8 @@ from apiserver.off_loop import off_loop
 from apiserver.stores.events.columnar import buckets as bucketing
 from apiserver.stores.events.columnar import by_worker, curves, last_values, pages, statistics
 from apiserver.stores.events.columnar.blocks import BlockStore, Refused
-from apiserver.stores.events.columnar.compaction import FEWEST, PointsMaker, compact
+from apiserver.stores.events.columnar.bounds import BOUNDS, ColumnarBounds
+from apiserver.stores.events.columnar.compaction import PointsMaker, compact
 from apiserver.stores.events.columnar.deletion import delete_known
 from apiserver.stores.events.columnar.earliest import earliest
 from apiserver.stores.events.columnar.encoding import fragments
@@ -122,8 +124,8 @@ class ScalarReads:
 class ColumnarScalars(ScalarReads):
     """The scalars of all owners, as one server reads and writes them."""
 
-    def __init__(self, store: BlockStore, *, cache: int = CACHE) -> None:
-        self.loader = Loader(store, cache)
+    def __init__(self, store: BlockStore, *, cache: int = CACHE, bounds: ColumnarBounds = BOUNDS) -> None:
+        self.loader = Loader(store, cache, bounds)
 
     @property
     def _points(self) -> Loader:
@@ -136,19 +138,21 @@ class ColumnarScalars(ScalarReads):
 
         Each series of a bundle that is refused is put by itself, so that one costs no other.
         """
-        scalars, received = batch.scalars, batch.received
-        made = await off_loop(len(scalars.iters), lambda: fragments(scalars, received))
+        scalars, received, bounds = batch.scalars, batch.received, self.loader.bounds
+        made = await off_loop(len(scalars.iters), lambda: fragments(scalars, received, bounds))
         try:
             await self.loader.store.put(made)
         except Refused as refusal:
             if not any(block.members for block in refusal.blocks):
                 raise
             refused = {(block.owner, name) for block in refusal.blocks for name in block.names}
-            alone = await off_loop(len(scalars.iters), lambda: fragments(scalars, received, most_series=1))
+            alone = await off_loop(
+                len(scalars.iters), lambda: fragments(scalars, received, replace(bounds, bundle_series=1))
+            )
             await self.loader.store.put([block for block in alone if (block.owner, block.series) in refused])
 
     async def put_points(self, owner: Owner, some: Sequence[WholePoints]) -> None:
-        await put_points(self.loader.store, owner, some)
+        await put_points(self.loader.store, owner, some, self.loader.bounds)
 
     async def delete(self, owners: Sequence[Owner]) -> None:
         await self.loader.store.remove_before(await self.loader.store.delete(owners))
@@ -162,7 +166,7 @@ class ColumnarScalars(ScalarReads):
     ) -> int:
         return await thin(self.loader, series, points, checksums)
 
-    async def compact(self, owner: Owner, *, fewest: int = FEWEST) -> bool:
+    async def compact(self, owner: Owner, *, fewest: int | None = None) -> bool:
         """Make chunks of fragments, and remove what counts nowhere. Any server may do it at any time.
 
         Returns whether it was done: perhaps another server does it just now.

@@ -22,7 +22,6 @@ from apiserver.stores.events.columnar.encoding import STATS, WHOLE, curves_of, s
 from apiserver.stores.events.columnar.loading import Loader, in_all
 from apiserver.stores.events.columnar.stretches import OfSeries, Stretch, size_of
 from apiserver.stores.events.columns import stats
-from apiserver.stores.events.columns.chunks import POINTS_AT_A_TIME
 from apiserver.stores.events.columns.stats import EMPTY, StatsArray
 from apiserver.stores.events.parts import in_parts
 
@@ -34,7 +33,9 @@ async def scalar_stats(
 ) -> list[list[ScalarStats]]:
     """The stats of each owner's series, in their order."""
     series = [some for of_owner in found for some in of_owner.values()]
-    parts = in_parts(chain.from_iterable(series), lambda one: one.size if one.chunk is None else 0, POINTS_AT_A_TIME)
+    parts = in_parts(
+        chain.from_iterable(series), lambda one: one.size if one.chunk is None else 0, loader.bounds.points_at_a_time
+    )
     of_stretches = [await _rows(loader, some) for some in parts]
     if not of_stretches:
         return [[] for _ in owners]
@@ -72,7 +73,7 @@ async def count(loader: Loader, found: OfSeries) -> int:
     overlapping: list[Stretch] = []
     for one in chain.from_iterable(found.values()):
         (overlapping if one.alone is None else alone).append(one)
-    parts = in_parts(overlapping, lambda one: one.size, POINTS_AT_A_TIME)
+    parts = in_parts(overlapping, lambda one: one.size, loader.bounds.points_at_a_time)
     return size_of(alone) + sum([await _counted(loader, some) for some in parts])
 
 

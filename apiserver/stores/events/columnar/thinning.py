@@ -22,13 +22,12 @@ from apiserver.events.model import BucketAxis, ScalarStats
 from apiserver.events.queries import EVERYWHERE, SeriesQuery
 from apiserver.off_loop import off_loop
 from apiserver.stores.events.columnar.blocks import Block, NewBlock
-from apiserver.stores.events.columnar.compaction import LEASE, NO_VERSION, found_up_to, leased, superseded_blocks
+from apiserver.stores.events.columnar.compaction import NO_VERSION, found_up_to, leased, superseded_blocks
 from apiserver.stores.events.columnar.curves import ends
 from apiserver.stores.events.columnar.encoding import chunks_of
 from apiserver.stores.events.columnar.loading import Loaded, Loader, begins_again, points_in
 from apiserver.stores.events.columnar.statistics import scalar_stats
 from apiserver.stores.events.columnar.stretches import Numbered, OfSeries, numbered, stretches
-from apiserver.stores.events.columns.chunks import POINTS_AT_A_TIME
 from apiserver.stores.events.columns.names import Name
 from apiserver.stores.events.columns.points import WholePoints, Workers
 from apiserver.stores.events.columns.thinning import Thinning, known_ends
@@ -38,7 +37,7 @@ from apiserver.stores.events.thinned import Thinned
 
 async def thin(loader: Loader, series: SeriesQuery, points: int, checksums: Mapping[Name, int] | None) -> int:
     """Thin series as `EventStore.thin_scalars` says; return how many points are gone."""
-    async with leased(loader.store, series.owner) as holder:
+    async with leased(loader.store, series.owner, loader.bounds) as holder:
         thinner = _Thinner(loader, series, points, checksums, holder)
         await thinner.thin()
         return thinner.gone
@@ -51,6 +50,7 @@ class _Thinner:
         self, loader: Loader, wanted: SeriesQuery, points: int, checksums: Mapping[Name, int] | None, holder: str
     ) -> None:
         self._loader = loader
+        self._bounds = loader.bounds
         self._wanted = wanted
         self._owner = wanted.owner
         self._points = points
@@ -72,10 +72,10 @@ class _Thinner:
         if self._checksums is not None:
             long = [one for one in long if (one.metric, one.variant) in self._checksums]
         put: list[Block] = []
-        for some in in_parts(long, lambda one: one.count, POINTS_AT_A_TIME):
+        for some in in_parts(long, lambda one: one.count, self._bounds.points_at_a_time):
             made, gone = await self._made(some)
             await store.put(made)
-            await store.lease(self._owner, self._holder, LEASE)
+            await store.lease(self._owner, self._holder, self._bounds.lease)
             put += [block.at(NO_VERSION) for block in made]
             self.gone += gone
         await store.remove(self._owner, superseded_blocks(found, put, self._up_to))
@@ -85,7 +85,7 @@ class _Thinner:
         names = [(one.metric, one.variant) for one in some]
         series = [Thinned(await self._thinning(one)) for one in some]
         workers = Workers()
-        for part in in_parts(numbered(self._series[name] for name in names), _size, POINTS_AT_A_TIME):
+        for part in in_parts(numbered(self._series[name] for name in names), _size, self._bounds.points_at_a_time):
             loaded = await self._loader.whole(stretch for _, stretch in part)
 
             def read_part(part: Sequence[Numbered] = part, loaded: Loaded = loaded) -> None:
@@ -115,7 +115,7 @@ class _Thinner:
     def _chunks(self, kept: WholePoints) -> list[NewBlock]:
         some = self._series[kept.series]
         newest = max(part.block.newest for stretch in some for part in stretch.parts)
-        return chunks_of(self._owner, kept, (some[0].first, some[-1].last), self._up_to, newest)
+        return chunks_of(self._owner, kept, (some[0].first, some[-1].last), self._up_to, newest, self._bounds)
 
 
 def _size(one: Numbered) -> int:

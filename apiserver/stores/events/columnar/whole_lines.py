@@ -57,7 +57,7 @@ def _lines(some: Sequence[Stretch], loaded: Loaded) -> Lines:
 @begins_again()
 async def put_lines(loader: LogLoader, owner: Owner, lines: Lines) -> None:
     """Keep lines of the owner at their positions, as `EventStore.put_lines` says."""
-    up_to = await ended(loader.store, owner)
+    up_to = await ended(loader.store, owner, loader.bounds)
     some, there = await _between(loader, owner, _ends(lines), up_to)
     fresh = lines.without(there)
     if not len(fresh):
@@ -65,7 +65,7 @@ async def put_lines(loader: LogLoader, owner: Owner, lines: Lines) -> None:
     ends, nothing = _ends(fresh), Batches.of([])
     if any(one.first <= ends[1] and ends[0] <= one.last for one in some):
         up_to = NOTHING
-    made = await off_loop(len(fresh), partial(chunks_of, owner, ends, fresh, nothing, up_to, None))
+    made = await off_loop(len(fresh), partial(chunks_of, owner, ends, fresh, nothing, up_to, None, loader.bounds))
     await loader.store.put(made)
 
 

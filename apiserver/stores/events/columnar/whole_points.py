@@ -22,17 +22,13 @@ from apiserver.events.queries import EVERYWHERE, GREATEST, Range, SeriesQuery
 from apiserver.off_loop import off_loop
 from apiserver.stores.events.base import EventStoreBusy
 from apiserver.stores.events.columnar.blocks import BlockStore, Gone, NewBlock
-from apiserver.stores.events.columnar.compaction import LEASE
-from apiserver.stores.events.columnar.encoding import LARGEST, chunks_of, fragments_of
+from apiserver.stores.events.columnar.bounds import ColumnarBounds
+from apiserver.stores.events.columnar.encoding import chunks_of, fragments_of
 from apiserver.stores.events.columnar.loading import TRIES, Loaded, Loader, points_in, whole_of
 from apiserver.stores.events.columnar.stretches import Stretch, stretches
-from apiserver.stores.events.columns.chunks import POINTS_AT_A_TIME
 from apiserver.stores.events.columns.names import Name
 from apiserver.stores.events.columns.points import WholePoints, Workers, concat
 from apiserver.stores.events.parts import in_parts
-
-#: Fewer points become fragments: asking what there is would take longer than all else.
-MANY = LARGEST
 
 _Named = tuple[Name, Stretch]
 
@@ -46,7 +42,7 @@ async def whole_points(loader: Loader, series: SeriesQuery) -> AsyncIterator[lis
         named = [(name, one) for name, some in found.items() for one in some]
         left = [(name, one) for name, one in named if done is None or (name, one.last) > done]
         try:
-            parts = in_parts(left, lambda named: named[1].size, POINTS_AT_A_TIME)
+            parts = in_parts(left, lambda named: named[1].size, loader.bounds.points_at_a_time)
             async for part, loaded in loader.load_ahead(parts, lambda part: whole_of(one for _, one in part)):
                 size = sum([one.size for _, one in part])
                 yield await off_loop(size, partial(_points, part, loaded, done))
@@ -69,13 +65,13 @@ def _points(part: Sequence[_Named], loaded: Loaded, done: tuple[Name, int] | Non
     return found
 
 
-async def put_points(store: BlockStore, owner: Owner, some: Sequence[WholePoints]) -> None:
+async def put_points(store: BlockStore, owner: Owner, some: Sequence[WholePoints], bounds: ColumnarBounds) -> None:
     """Keep points of series of the owner, as `EventStore.put_points` says."""
     count = sum([len(one.points.iters) for one in some])
-    if count < MANY:
-        await store.put([block for one in some for block in fragments_of(owner, one)])
+    if count < bounds.copied_points:
+        await store.put([block for one in some for block in fragments_of(owner, one, bounds)])
         return
-    up_to = await ended(store, owner)
+    up_to = await ended(store, owner, bounds)
     ends = {one.series: Range(int(one.points.iters[0]), int(one.points.iters[-1])) for one in some}
     all_of_them = Range(min(one.least for one in ends.values()), max(one.greatest for one in ends.values()))
     found = stretches(await store.find(SeriesQuery(owner, EventType.SCALAR, selection_of(ends)), all_of_them))
@@ -85,20 +81,20 @@ async def put_points(store: BlockStore, owner: Owner, some: Sequence[WholePoints
         for one in some:
             range = ends[one.series]
             if any(stretch.meets(range) for stretch in found.get(one.series, ())):
-                blocks += fragments_of(owner, one)
+                blocks += fragments_of(owner, one, bounds)
             else:
-                blocks += chunks_of(owner, one, (range.least, range.greatest), up_to, None)
+                blocks += chunks_of(owner, one, (range.least, range.greatest), up_to, None, bounds)
         return blocks
 
     await store.put(await off_loop(count, made))
 
 
-async def ended(store: BlockStore, owner: Owner) -> int:
+async def ended(store: BlockStore, owner: Owner, bounds: ColumnarBounds) -> int:
     """A place up to which all has ended, which no statement can do without: a store may have no write yet."""
     place = await store.ended(owner)
     if place < 0:
         holder = uuid.uuid4().hex
-        await store.lease(owner, holder, LEASE)
+        await store.lease(owner, holder, bounds.lease)
         await store.lease(owner, holder, 0)
         place = await store.ended(owner)
     return place

@@ -28,8 +28,9 @@ what lies before some place, which it names, and the lease of the server that co
 from __future__ import annotations
 
 import asyncio
+import time
 import uuid
-from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 
 from apiserver.answers import reading
@@ -74,7 +75,6 @@ from apiserver.stores.events.parts import in_parts
 
 #: What a search answers of each block.
 _BARE = asking_for(FIELDS)
-_PAGE = 5000
 #: Series that are found at once because they have many fragments, and what tells whose they are.
 _CROWDED = 1000
 _WHOSE = (("index", "_index"), ("owner", "owner"))
@@ -92,12 +92,18 @@ _PAUSE, _QUESTIONS = 0.05, 100
 class ElasticsearchBlocks:
     """The blocks of events of one type, of all owners, in an index for each company."""
 
-    def __init__(self, cluster: Cluster, type: EventType = EventType.SCALAR) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        type: EventType = EventType.SCALAR,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`clock` tells seconds, for which leases of others are seen."""
         self._cluster = cluster
         self.type = type
         self._copies = uuid.uuid4().hex
         """Searches and fetches that name this go to the same copies of shards, which are not refreshed at once."""
-        self._leases = Leases(cluster)
+        self._leases = Leases(cluster, clock)
 
     # --- writing -----------------------------------------------------------------------------------
 
@@ -230,7 +236,9 @@ class ElasticsearchBlocks:
             self._cluster.wrote([index], [*owners])
 
     async def remove(self, owner: Owner, blocks: Sequence[Block]) -> None:
-        for some in in_parts({block.id: block for block in blocks}.values(), lambda block: 1, _PAGE):
+        for some in in_parts(
+            {block.id: block for block in blocks}.values(), lambda block: 1, self._cluster.bounds.page
+        ):
             lines = (
                 action("delete", one.id, owner, if_seq_no=one.version.place, if_primary_term=one.version.term)
                 for one in some
@@ -291,14 +299,15 @@ class ElasticsearchBlocks:
         were removed before the first page, so it is refreshed.
         """
         (index,) = {self._index(owner) for owner in owners}
-        body: JsonObject = {**_BARE, "size": _PAGE, "query": query, "sort": [{"_seq_no": "asc"}]}
+        page = self._cluster.bounds.page
+        body: JsonObject = {**_BARE, "size": page, "query": query, "sort": [{"_seq_no": "asc"}]}
         routing = names.owner_key(next(iter(owners))) if len(owners) == 1 else None
         while True:
             answer = await self._cluster.search(index, body, routing=routing, preference=self._copies)
             hits = answer["hits"]["hits"]
             for hit in hits:
                 yield hit
-            if len(hits) < _PAGE:
+            if len(hits) < page:
                 return
             body["search_after"] = [hits[-1]["sort"][0] - 1]
             self._cluster.is_behind([index])

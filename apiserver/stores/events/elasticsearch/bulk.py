@@ -13,11 +13,7 @@ from apiserver.stores.events.elasticsearch.cluster import Cluster
 from apiserver.stores.events.elasticsearch.errors import busy, needs_hands
 from apiserver.stores.events.parts import in_parts
 
-#: Characters of a request. Larger requests are no faster if several are under way.
-REQUEST = 2**20 - 2**12
 _SENDERS = 4
-#: Seconds between attempts while nodes are overloaded.
-PAUSES = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6)
 
 #: An item is refused for the moment: too many requests, no active shard, a timeout.
 _FOR_NOW = frozenset({429, 503, 504})
@@ -80,7 +76,7 @@ async def _send(
     cluster: Cluster, index: str, items: Iterable[str], settle: _Settle, *, in_order: bool
 ) -> list[Refusal]:
     refused: list[Refusal] = []
-    parts = in_parts(items, len, REQUEST)
+    parts = in_parts(items, len, cluster.bounds.request_characters)
     first = [*islice(parts, 2)]
     left = chain(first, parts)
 
@@ -99,7 +95,7 @@ async def _send(
 
 async def _send_part(cluster: Cluster, index: str, items: list[str], settle: _Settle) -> list[Refusal]:
     refused: list[Refusal] = []
-    for pause in (*PAUSES, None):
+    for pause in (*cluster.bounds.send_pauses, None):
         try:
             answers = await cluster.bulk(index, "".join(items).encode())
         except EventStoreBusy as refusal:

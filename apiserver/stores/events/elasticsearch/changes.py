@@ -44,10 +44,6 @@ from apiserver.stores.events.elasticsearch.queries import BARE, all_of, any_of, 
 
 #: Seconds between two looks of a reader who waits for changes.
 POLL = 1.0
-#: Seconds between two notes of a deletion that goes on, and after which one without a new note has ended.
-NOTED_EVERY, ENDED_AFTER = 15.0, 60.0
-#: A deletion that began so many seconds ago has ended, if this server sees its note for the first time.
-LONGEST_DELETION = 3600
 
 #: What a cursor begins with. Cursors of releases that kept no blocks begin with another word.
 _ENGINE = "elasticsearch blocks"
@@ -124,14 +120,14 @@ class Deletions:
     async def _note_again(self, owners: Sequence[Owner], begun: int, ended: asyncio.Event) -> None:
         while not ended.is_set():
             try:
-                await asyncio.wait_for(ended.wait(), NOTED_EVERY)
+                await asyncio.wait_for(ended.wait(), self._cluster.bounds.noted_every)
             except TimeoutError:
                 with suppress(EventStoreError):
                     await self._note(owners, begun, done=False)
 
     def goes_on(self, owner: str, place: int) -> bool:
         """Whether a deletion that noted at this place that it goes on may do so still."""
-        return self._seen.seconds(owner, place) < ENDED_AFTER
+        return self._seen.seconds(owner, place) < self._cluster.bounds.ended_after
 
     async def _note(self, owners: Iterable[Owner], begun: int, *, done: bool) -> None:
         await self._cluster.ensure([self.index])
@@ -309,7 +305,7 @@ class _Look:
     async def deletions(self, notes: Deletions, shard: int, since: int) -> bool:
         """Deletions that were noted since, or go on; returns whether some go on."""
         owners = {_key(owner): owner for owner in self.query.owners}
-        newest = int((time.time() - LONGEST_DELETION) * 1000)
+        newest = int((time.time() - self.cluster.bounds.longest_deletion) * 1000)
         going_on = all_of({"term": {"done": False}}, *between("begun", newest, None))
         by_owner: JsonObject = {"terms": {"field": "owner", "size": len(owners)}}
         places = {**by_owner, "aggs": {"place": {"max": {"field": "_seq_no"}}}}

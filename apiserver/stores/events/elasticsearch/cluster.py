@@ -15,6 +15,7 @@ from apiserver.off_loop import together
 from apiserver.stores.events.base import EventStoreBusy, EventStoreError
 from apiserver.stores.events.elasticsearch import names
 from apiserver.stores.events.elasticsearch.address import ElasticsearchAddress
+from apiserver.stores.events.elasticsearch.bounds import BOUNDS, ElasticsearchBounds
 from apiserver.stores.events.elasticsearch.errors import AWAY_AGAIN, BY_HAND_AGAIN, MISSING, busy, errors, no_index
 from apiserver.stores.events.elasticsearch.node import CBOR, client_of
 from apiserver.stores.events.elasticsearch.visibility import Visibility
@@ -33,14 +34,13 @@ _NOT_ALLOWED = (400, 403)
 NOTHING: JsonObject = {"hits": {"total": {"value": 0}, "hits": []}}
 #: What `visible` answers: decoding what nobody reads would take as long.
 VISIBLE = "hits.hits._seq_no,hits.hits.fields"
-_SEARCHES_AT_ONCE = 200
 
 
 class Cluster(Visibility):
     """Requests to the nodes of one address."""
 
-    def __init__(self, address: ElasticsearchAddress, *, strict: bool) -> None:
-        super().__init__(client_of(address), strict=strict)
+    def __init__(self, address: ElasticsearchAddress, *, strict: bool, bounds: ElasticsearchBounds = BOUNDS) -> None:
+        super().__init__(client_of(address, bounds), strict=strict, bounds=bounds)
         self.prefix = address.prefix
         self._has_one_shard: dict[str, bool] = {}
 
@@ -259,8 +259,9 @@ class Cluster(Visibility):
         """The answers to many searches of one index, in as few requests as possible."""
         found: list[JsonObject] = []
         header = orjson.dumps({"routing": routing, "preference": routing, "allow_partial_search_results": False})
-        for start in range(0, len(bodies), _SEARCHES_AT_ONCE):
-            part = bodies[start : start + _SEARCHES_AT_ONCE]
+        at_once = self.bounds.searches_at_once
+        for start in range(0, len(bodies), at_once):
+            part = bodies[start : start + at_once]
             lines = [line for body in part for line in (header, orjson.dumps(body))]
             answer = await self._ask(index, partial(self.client.msearch, index=index, searches=cast(Any, lines)))
             for one in answer["responses"] if answer is not None else ():

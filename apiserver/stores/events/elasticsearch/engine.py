@@ -14,6 +14,7 @@ from apiserver.stores.migrations import Step, Target
 
 if TYPE_CHECKING:
     from apiserver.stores.events.base import EventStore, EventStoreMoment
+    from apiserver.stores.events.elasticsearch.bounds import ElasticsearchBounds
     from apiserver.stores.inspection import Inspection
 
 
@@ -22,6 +23,8 @@ class ElasticsearchEngine(Engine["EventStore"]):
 
     form = "elasticsearch://[user[:password]@]host[:9200][,host…][/prefix][?tls=true&ca=/path&verify=false&api_key=…]"
     shared = True
+    bounds: ElasticsearchBounds | None = None
+    """Those of stores, and of what moves old documents, if they are not those of a server."""
 
     def __init__(self, settings: Settings) -> None:
         secrets = {"password": settings.events_password, "api_key": settings.events_api_key}
@@ -29,10 +32,12 @@ class ElasticsearchEngine(Engine["EventStore"]):
         super().__init__(settings, {f"{host}/{self.address.prefix}" for host in self.address.hosts})
 
     def store(self, folder: DataFolder) -> EventStore:
+        from apiserver.stores.events.elasticsearch.bounds import BOUNDS
         from apiserver.stores.events.elasticsearch.store import ElasticsearchEventStore
 
         strict = self.settings.consistency == "strict"
-        return ElasticsearchEventStore(self.address, strict=strict, migrate=self.settings.migrate_at_start)
+        migrate, bounds = self.settings.migrate_at_start, self.bounds or BOUNDS
+        return ElasticsearchEventStore(self.address, strict=strict, migrate=migrate, bounds=bounds)
 
     def inspection(self, folder: DataFolder) -> AbstractAsyncContextManager[Inspection]:
         from apiserver.stores.events.elasticsearch.inspection import looking_at
@@ -51,9 +56,10 @@ class ElasticsearchEngine(Engine["EventStore"]):
 
     async def move(self, say: Callable[[str], None], *, checking: bool) -> bool:
         """Move points and log lines that older versions kept, a document each, into blocks."""
+        from apiserver.stores.events.elasticsearch.bounds import BOUNDS
         from apiserver.stores.events.elasticsearch.moving import moving
 
-        async with moving(self.address, say) as documents:
+        async with moving(self.address, say, self.bounds or BOUNDS) as documents:
             if checking:
                 return not await documents.left()
             await documents.run()

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from apiserver.events.model import JsonObject
-from apiserver.stores.events.columnar.compactor import LEFT
+from apiserver.stores.events.columnar.bounds import BOUNDS
 from apiserver.stores.events.elasticsearch import names
 from apiserver.stores.events.elasticsearch.address import ElasticsearchAddress
 from apiserver.stores.events.elasticsearch.blocks import ElasticsearchBlocks
@@ -64,7 +64,7 @@ class IndicesInspection(EventInspection):
                 Held(f"{what} in {name}", None, int(counted[name]["events"]["value"]), what)
                 for name in ("fragments", "chunks")
             ),
-            Held(f"{what} wait for compaction", None, len(await blocks.crowded(LEFT)), "owners"),
+            Held(f"{what} wait for compaction", None, len(await blocks.crowded(BOUNDS.left)), "owners"),
             Held(f"deletions of {what}", None, counted["deletions"]["doc_count"], "noted"),
             Held(f"leases of {what}", None, counted["leases"]["doc_count"], "held, or left by servers that died"),
         ]

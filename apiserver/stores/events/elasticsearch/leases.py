@@ -7,7 +7,7 @@ died. So a lease also ends when a server has seen it unchanged for so long.
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Hashable
+from collections.abc import Awaitable, Callable, Hashable
 from typing import Any
 
 from elasticsearch import ConflictError, NotFoundError
@@ -26,13 +26,14 @@ _MOST_SEEN = 10_000
 class Seen:
     """For how long this server has seen documents of others unchanged. No clock of others is asked for that."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
         self._seen: dict[Hashable, tuple[int, float]] = {}
         """The place of each document, and when (monotonic) it was seen there first."""
 
     def seconds(self, key: Hashable, place: int) -> float:
         """How many seconds ago the document with this key was first seen at this place."""
-        now = time.monotonic()
+        now = self._clock()
         known, since = self._seen.get(key, (place, now))
         if known != place:
             since = now
@@ -45,9 +46,9 @@ class Seen:
 class Leases:
     """The leases of owners, as one server sees them."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, clock: Callable[[], float] = time.monotonic) -> None:
         self._cluster = cluster
-        self._seen = Seen()
+        self._seen = Seen(clock)
         """The leases that other servers hold."""
 
     async def take(self, index: str, owner: Owner, holder: str, seconds: float) -> bool:

@@ -24,9 +24,8 @@ from apiserver.events.queries import SeriesQuery
 from apiserver.stores.events.bounded import Bounded
 from apiserver.stores.events.columnar.blocks import Found
 from apiserver.stores.events.columnar.finding import Key, key_of, size_of
+from apiserver.stores.events.elasticsearch.bounds import BOUNDS
 
-#: Seconds for which is answered what was found.
-SHARED = 1.0
 #: What is remembered: searches, names in them, and blocks that they found, about half a kilobyte each.
 _REMEMBERED = 10_000
 
@@ -42,8 +41,10 @@ class _Look(NamedTuple):
 class Looks:
     """The last searches of this server."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic, shared: float = BOUNDS.shared) -> None:
+        """What was found is answered for `shared` seconds."""
         self._clock = clock
+        self._shared = shared
         self._looks: Bounded[tuple[Key, int], _Look] = Bounded(_REMEMBERED, _size)
         """By what was asked for, and from which place on."""
         self._changed: OrderedDict[Owner | str, float] = OrderedDict()
@@ -55,7 +56,7 @@ class Looks:
         for one in some:
             self._changed[one] = now
             self._changed.move_to_end(one)
-        while self._changed and next(iter(self._changed.values())) < now - SHARED:
+        while self._changed and next(iter(self._changed.values())) < now - self._shared:
             self._changed.popitem(last=False)
 
     async def find(
@@ -64,8 +65,8 @@ class Looks:
         """What `search` finds in an index, or found just now. It is told whether to see what others wrote just now."""
         began, key = self._clock(), (key_of(series), place)
         known = self._looks.get(key)
-        changed = max(self._changed.get(one, -SHARED) for one in (series.owner, index))
-        is_asked_again = known is not None and known.began > max(changed, began - SHARED)
+        changed = max(self._changed.get(one, -self._shared) for one in (series.owner, index))
+        is_asked_again = known is not None and known.began > max(changed, began - self._shared)
         if known is not None and is_asked_again and known.found is not None:
             return known.found
         found = await search(is_asked_again)

@@ -18,12 +18,12 @@ from apiserver.events.model import Owner
 from apiserver.off_loop import together
 from apiserver.sizes import counted
 from apiserver.stores.events.base import EventStoreBusy, EventStoreError
-from apiserver.stores.events.columnar.compaction import LEASE
 from apiserver.stores.events.columnar.compactor import Compact
 from apiserver.stores.events.columnar.logs import ColumnarLogs
 from apiserver.stores.events.columnar.scalars import ColumnarScalars
 from apiserver.stores.events.elasticsearch import names
 from apiserver.stores.events.elasticsearch.address import ElasticsearchAddress
+from apiserver.stores.events.elasticsearch.bounds import BOUNDS, ElasticsearchBounds
 from apiserver.stores.events.elasticsearch.cluster import Cluster
 from apiserver.stores.events.elasticsearch.old_documents import LogsWithOldDocuments, WithOldDocuments
 from apiserver.stores.events.elasticsearch.old_owners import owners_in
@@ -31,10 +31,10 @@ from apiserver.stores.events.elasticsearch.old_scalars import OldScalars
 
 #: Owners that are moved at once.
 _AT_ONCE = 4
-#: Seconds between two lines about how far it is, and between two attempts if another server compacts an owner.
-_SAY, _PAUSE = 10.0, 1.0
-#: Seconds without progress after which moving an owner fails, and how often a node may be busy.
-_LONGEST, _ATTEMPTS = 4 * LEASE, 60
+#: Seconds between two lines about how far it is.
+_SAY = 10.0
+#: How many times as long as a lease moving an owner may make no progress, and how often a node may be busy.
+_LEASES, _ATTEMPTS = 4, 60
 
 #: Shows a line to the user.
 Say = Callable[[str], None]
@@ -42,9 +42,11 @@ T = TypeVar("T")
 
 
 @asynccontextmanager
-async def moving(address: ElasticsearchAddress, say: Say) -> AsyncIterator[Moving]:
+async def moving(
+    address: ElasticsearchAddress, say: Say, bounds: ElasticsearchBounds = BOUNDS
+) -> AsyncIterator[Moving]:
     """What moves the documents at an address."""
-    cluster = Cluster(address, strict=False)
+    cluster = Cluster(address, strict=False, bounds=bounds)
     try:
         await cluster.check_version()
         yield Moving(cluster, say)
@@ -76,13 +78,14 @@ class Moving:
                 await store.indices.state(company)  # so that nobody writes documents any more
                 await self._cluster.ensure([names.blocks(self._cluster.prefix, store.type, company)])
                 owners = [one async for one in owners_in(self._cluster, store.type, company)]
-                await _OfCompany(company, store, compact, owners, self._say).run()
+                await _OfCompany(company, store, compact, owners, self._say, self._cluster.bounds).run()
 
     def _types(self) -> Iterator[tuple[WithOldDocuments, Compact]]:
+        bounds = self._cluster.bounds.columnar
         points = WithOldDocuments(self._cluster, OldScalars(self._cluster))
-        yield points, ColumnarScalars(points).compact
+        yield points, ColumnarScalars(points, bounds=bounds).compact
         lines = LogsWithOldDocuments(self._cluster)
-        yield lines, ColumnarLogs(lines).compact
+        yield lines, ColumnarLogs(lines, bounds=bounds).compact
 
 
 @dataclass
@@ -94,6 +97,7 @@ class _OfCompany:
     compact: Compact
     owners: list[tuple[Owner, int]]
     say: Say
+    bounds: ElasticsearchBounds
     done: int = 0
     said: float = field(default_factory=time.monotonic)
 
@@ -122,8 +126,8 @@ class _OfCompany:
             before, left = left, await self._patiently(lambda: self.store.left(owner))
             if left < before:
                 progress = time.monotonic()
-            elif time.monotonic() - progress < _LONGEST:
-                await asyncio.sleep(_PAUSE)  # another server compacts it
+            elif time.monotonic() - progress < _LEASES * self.bounds.columnar.lease:
+                await asyncio.sleep(self.bounds.move_pause)  # another server compacts it
             else:
                 raise EventStoreError(
                     f"it cannot be moved now: {counted(left, 'events')} of '{owner.id}'; try again later"

@@ -1,7 +1,7 @@
 """Makes clients. They send requests with the aiohttp node of Elasticsearch's client, and bound what each of them takes.
 
 Large bodies are sent in pieces. Large answers are read one at a time, so that memory has only one of them; the others
-wait in sockets and at nodes. An answer of more than LARGEST_ANSWER bytes is not read to its end, and becomes an error
+wait in sockets and at nodes. An answer of more than `largest_answer` bytes is not read to its end, and becomes an error
 of the type TOO_LARGE. Requests are not logged, as the client would decode all bodies for that.
 
 A node that did not answer in time may be stuck. Until it answers again, it is asked for a sign of life before each
@@ -51,19 +51,14 @@ from apiserver.events.model import JsonObject
 from apiserver.stores.events.base import EventStoreError
 from apiserver.stores.events.elasticsearch import cbor
 from apiserver.stores.events.elasticsearch.address import ElasticsearchAddress
+from apiserver.stores.events.elasticsearch.bounds import BOUNDS, ElasticsearchBounds
 
 TOO_LARGE = "answer_too_large"
 #: What a request accepts whose answer has many bytes.
 CBOR = "application/vnd.elasticsearch+cbor; compatible-with=8"
 _CBOR = CBOR.partition(";")[0]
-#: Bytes of the largest answer that is read. An event of 16 MB takes up to 32 MB.
-LARGEST_ANSWER = 64 * 2**20
 
 _CONNECTIONS = 32
-#: Seconds for an answer, for a sign of life, and for which nobody asks for another sign after there was none.
-_TIMEOUT, _SIGN, _NO_SIGN = 30.0, 3.0, 1.0
-#: Seconds in which a node that was left out notices that, and joins the others again.
-_JOINING = 10.0
 _IN_PIECES = 2**18
 _IN_TURNS = 2**18
 #: "Bad Request". The client does not ask other nodes after this status, nor leave the node, as it would after 413.
@@ -74,6 +69,7 @@ class Node(AiohttpHttpNode):
     """A node of the cluster, the only one with an address that this server knows."""
 
     has_others = False
+    bounds = BOUNDS
 
     def __init__(self, config: NodeConfig) -> None:
         super().__init__(config)
@@ -112,14 +108,14 @@ class Node(AiohttpHttpNode):
     async def _ask(self) -> bool:
         loop = asyncio.get_running_loop()
         try:
-            await super().perform_request("HEAD", "/", request_timeout=_SIGN)
+            await super().perform_request("HEAD", "/", request_timeout=self.bounds.sign)
         except TransportError:
             self._gave_none, self._signs_since = True, None
-            loop.call_later(_NO_SIGN, self._forget)
+            loop.call_later(self.bounds.no_sign, self._forget)
             return False
         self._forget()
         self._signs_since = self._signs_since or loop.time()
-        if self.has_others and self._gave_none and loop.time() < self._signs_since + _JOINING:
+        if self.has_others and self._gave_none and loop.time() < self._signs_since + self.bounds.joining:
             return False
         self._answers, self._gave_none, self._signs_since = True, False, None
         return True
@@ -130,7 +126,9 @@ class Node(AiohttpHttpNode):
     def _create_aiohttp_session(self) -> None:
         super()._create_aiohttp_session()
         assert self.session is not None
-        self.session._response_class = type("_Answer", (_Answer,), {"turns": asyncio.Lock()})
+        self.session._response_class = type(
+            "_Answer", (_Answer,), {"turns": asyncio.Lock(), "largest": self.bounds.largest_answer}
+        )
 
     def _log_request(self, *_: Any, **__: Any) -> None:
         pass
@@ -151,6 +149,7 @@ class OneUntilItFails(NodeSelector):
 
 class _Answer(ClientResponse):
     turns: ClassVar[asyncio.Lock]
+    largest: ClassVar[int]
 
     async def read(self) -> bytes:
         if self._body is None:
@@ -160,9 +159,9 @@ class _Answer(ClientResponse):
                     if size <= _IN_TURNS < size + len(piece):
                         await turn.enter_async_context(self.turns)
                     size += len(piece)
-                    if size > LARGEST_ANSWER:
+                    if size > self.largest:
                         self.close()
-                        reason = f"an answer of a node has more than {LARGEST_ANSWER:,} bytes"
+                        reason = f"an answer of a node has more than {self.largest:,} bytes"
                         self.status = _STATUS
                         return orjson.dumps({"error": {"type": TOO_LARGE, "reason": reason}})
                     pieces.append(piece)
@@ -194,9 +193,10 @@ class _Cbor(Serializer):
         raise NotImplementedError
 
 
-def client_of(address: ElasticsearchAddress) -> AsyncElasticsearch:
+def client_of(address: ElasticsearchAddress, bounds: ElasticsearchBounds = BOUNDS) -> AsyncElasticsearch:
     """A client of the nodes of an address, which is not connected yet. EventStoreError: its certificates are no use."""
     secure: JsonObject = {}
+    node = OneOfMany if len(address.hosts) > 1 else Node
     if any(host.startswith("https") for host in address.hosts):
         secure = {"verify_certs": address.verify, "ssl_show_warn": False}
         if address.ca is not None:
@@ -204,12 +204,12 @@ def client_of(address: ElasticsearchAddress) -> AsyncElasticsearch:
     try:
         return AsyncElasticsearch(
             list(address.hosts),
-            node_class=OneOfMany if len(address.hosts) > 1 else Node,
+            node_class=type(node.__name__, (node,), {"bounds": bounds}),
             node_selector_class=OneUntilItFails,
             basic_auth=(address.user, address.password) if address.user else None,
             api_key=address.api_key or None,
             connections_per_node=_CONNECTIONS,
-            request_timeout=_TIMEOUT,
+            request_timeout=bounds.timeout,
             retry_on_timeout=False,
             retry_on_status=(502, 503, 504),  # not 429, as the client does not pause
             serializers={"application/json": _Serializer(), _CBOR: _Cbor()},

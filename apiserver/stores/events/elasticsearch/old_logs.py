@@ -16,7 +16,7 @@ from apiserver.stores.events.columnar.log_blocks import LAST_OLD, columns_of
 from apiserver.stores.events.columns.lines import Column, Lines
 from apiserver.stores.events.elasticsearch import names, paging
 from apiserver.stores.events.elasticsearch.cluster import Cluster
-from apiserver.stores.events.elasticsearch.old_parts import MOST, Part, cut, far, measures, near, part
+from apiserver.stores.events.elasticsearch.old_parts import Part, cut, far, measures, near, part
 from apiserver.stores.events.elasticsearch.queries import BARE, all_of, between, of_owners, ordered
 
 _POSITION = ("timestamp", "sequence")
@@ -51,7 +51,7 @@ class OldLogs:
         whole = [part(bucket) async for bucket in buckets]
         for parts in await cut(self._cluster, index, key, "timestamp", [(exact, one) for one in whole]):
             for one in parts:
-                if one.filled <= 1:
+                if one.filled(self._cluster.bounds) <= 1:
                     blocks.append(_block(owner, one))
                 else:
                     at = all_of(query, *between("timestamp", one.first, one.first))
@@ -69,7 +69,8 @@ class OldLogs:
         ]
         for timestamp, same in groupby(positions, key=lambda row: row[0]):
             rows = [*same]
-            most = max(1, min(MOST, paging.LARGE_TOGETHER // size))
+            bounds = self._cluster.bounds
+            most = max(1, min(bounds.part_events, bounds.large_together // size))
             for start in range(0, len(rows), most):
                 some = rows[start : start + most]
                 count = sum([row[2] for row in some])

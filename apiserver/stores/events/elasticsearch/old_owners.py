@@ -10,9 +10,6 @@ from apiserver.stores.events.elasticsearch import names
 from apiserver.stores.events.elasticsearch.cluster import Cluster
 from apiserver.stores.events.elasticsearch.old_indices import OldIndices
 
-#: Owners that a walk looks at at a time.
-_AT_A_TIME = 100
-
 
 async def owners_in(
     cluster: Cluster, type: EventType, company: str, after: str | None = None
@@ -60,7 +57,7 @@ class OldOwners:
             after = names.owner_key(owner)
             if await self._left(owner):
                 found.append(owner)
-            if looked == _AT_A_TIME:
+            if looked == self._cluster.bounds.owners_at_a_time:
                 self._places[company] = _Place(after, met_some or bool(found))
                 return found
         if not found and not met_some:

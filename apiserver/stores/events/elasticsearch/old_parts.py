@@ -18,11 +18,10 @@ from typing import Any, NamedTuple
 
 from apiserver.events.model import JsonObject
 from apiserver.stores.events.base import EVENT_BYTES
+from apiserver.stores.events.elasticsearch.bounds import ElasticsearchBounds
 from apiserver.stores.events.elasticsearch.cluster import Cluster
 from apiserver.stores.events.elasticsearch.queries import all_of, between
 
-#: The most documents of a part, and the most bytes of memory of their events, unless there is only one.
-MOST, MOST_BYTES = 10_000, 4 * 2**20
 #: How full a part is if numbers are spread evenly.
 _FILLED = 0.8
 #: The most buckets of a histogram, about.
@@ -39,10 +38,9 @@ class Part(NamedTuple):
     events: int
     size: int
 
-    @property
-    def filled(self) -> float:
+    def filled(self, bounds: ElasticsearchBounds) -> float:
         """How many parts it would fill."""
-        return max(self.events / MOST, self.size / MOST_BYTES if self.events > 1 else 0)
+        return max(self.events / bounds.part_events, self.size / bounds.part_bytes if self.events > 1 else 0)
 
 
 def near(field: str) -> JsonObject:
@@ -78,15 +76,16 @@ async def cut(
 ) -> list[list[Part]]:
     """Each part of the documents that match a query, cut into parts, ascending. A part of one number is never cut."""
     found: list[list[Part]] = [[] for _ in wanted]
+    bounds = cluster.bounds
     left = [(number, one) for number, (_, one) in enumerate(wanted)]
     while left:
         large: list[tuple[int, Part]] = []
         for number, one in left:
-            if one.filled > 1 and one.first < one.last:
+            if one.filled(bounds) > 1 and one.first < one.last:
                 large.append((number, one))
             else:
                 found[number].append(one)
-        bodies = [_histogram(field, wanted[number][0], one) for number, one in large]
+        bodies = [_histogram(field, wanted[number][0], one, one.filled(bounds)) for number, one in large]
         answers = await cluster.searches(index, bodies, routing=routing)
         left = [
             (number, part(bucket))
@@ -96,10 +95,10 @@ async def cut(
     return [sorted(parts) for parts in found]
 
 
-def _histogram(field: str, query: JsonObject, part: Part) -> JsonObject:
-    """A search for the documents of a part in at least two buckets."""
+def _histogram(field: str, query: JsonObject, part: Part, filled: float) -> JsonObject:
+    """A search for the documents of a part in at least two buckets. It would fill so many parts."""
     width = part.last - part.first
-    interval = min(max(1, int(width * _FILLED / part.filled), width // _BUCKETS), width)
+    interval = min(max(1, int(width * _FILLED / filled), width // _BUCKETS), width)
     buckets: JsonObject = {"histogram": {"field": field, "interval": interval, "min_doc_count": 1}}
     return {
         "size": 0,

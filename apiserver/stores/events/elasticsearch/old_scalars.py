@@ -17,7 +17,7 @@ from apiserver.stores.events.columns.names import Name
 from apiserver.stores.events.columns.points import Curve, Points, Workers, take
 from apiserver.stores.events.elasticsearch import names
 from apiserver.stores.events.elasticsearch.cluster import Cluster
-from apiserver.stores.events.elasticsearch.old_parts import MOST, Part, cut, far, measures, near, part
+from apiserver.stores.events.elasticsearch.old_parts import Part, cut, far, measures, near, part
 from apiserver.stores.events.elasticsearch.queries import BARE, all_of, between, of_owners, of_series
 from apiserver.stores.events.parts import in_parts
 
@@ -54,7 +54,7 @@ class OldScalars:
         for those in far("iter"):
             listed = [[*bucket["key"].values()] async for bucket in self._series(owners, those, [*_SERIES, "iter"])]
             for (owner, *name), rows in groupby(listed, key=lambda row: row[:3]):
-                for some in in_parts([row[3] for row in rows], lambda iter: 1, MOST):
+                for some in in_parts([row[3] for row in rows], lambda iter: 1, self._cluster.bounds.part_events):
                     blocks.append(_block(by_key[owner], (name[0], name[1]), Part(some[0], some[-1], len(some), 0)))
         return blocks
 

@@ -22,8 +22,6 @@ ALL = 2**62
 
 #: Bytes of one answer of small events.
 AN_ANSWER = 16 * 2**20
-#: Bytes of large events in one answer, unless there is only one. A page needs no more.
-LARGE_TOGETHER = PAGE_BYTES
 _LARGE: JsonObject = {"exists": {"field": "large"}}
 
 
@@ -76,7 +74,7 @@ async def texts(
             window = max(1, size // 8)
             continue
         found = _in_order(small["hits"]["hits"], large["hits"]["hits"], sort)[:size]
-        for part in in_parts(found, _large, LARGE_TOGETHER):
+        for part in in_parts(found, _large, cluster.bounds.large_together):
             ids = [hit["_id"] for hit in part if _large(hit)]
             if ids:
                 these = {**BARE, **whole, "sort": sort, "query": {"ids": {"values": ids}}, "size": len(ids)}

@@ -13,7 +13,7 @@ from apiserver.stores.events.columns.names import Name
 from apiserver.stores.events.elasticsearch import names, paging
 from apiserver.stores.events.elasticsearch.cluster import Cluster
 from apiserver.stores.events.elasticsearch.queries import BARE, any_of, between, inside, of, of_series, ordered
-from apiserver.stores.events.elasticsearch.writing import LARGE_SAMPLE, unpacked
+from apiserver.stores.events.elasticsearch.writing import unpacked
 from apiserver.stores.events.parts import in_parts
 
 #: Nodes refuse to make more than 65,536 buckets.
@@ -23,14 +23,8 @@ _EXACT = 2**53
 #: Series of one answer, and aggregations over each of them: the ends of its samples.
 _SERIES = 10_000
 _ENDS = {"min_iter": ("min", "iter"), "max_iter": ("max", "iter"), "max_timestamp": ("max", "timestamp")}
-#: Samples, or iterations to be answered, of a search. A series with more has a search of its own.
-_TOGETHER = 20_000
-#: Iterations of one answer. Reading a larger one would keep all other callers waiting.
-ITERATIONS_AN_ANSWER = 100_000
 _BY = ("iter", "metric", "variant", "key")
 _NEWEST_FIRST = [{"metric": "asc"}, {"variant": "asc"}, {"iter": "desc"}, {"key": "asc"}]
-#: Samples of one answer.
-WINDOW = paging.AN_ANSWER // LARGE_SAMPLE
 #: Parts of one query. Nodes allow a thousand clauses or more.
 _PARTS = 300
 
@@ -104,15 +98,15 @@ class Samples:
 
         Series with few samples share searches, as each search has a fixed cost.
         """
-        most = min(iterations, MOST_BUCKETS)
+        most, bounds = min(iterations, MOST_BUCKETS), self._cluster.bounds
         newest = {"iters": {"terms": {"field": "iter", "size": most, "order": {"_key": "desc"}}}}
         searches = []
-        for some in in_parts(counts, lambda key: max(counts[key], most), _TOGETHER):
+        for some in in_parts(counts, lambda key: max(counts[key], most), bounds.samples_a_search):
             by_series = {"series": {"terms": {"field": "series", "size": len(some)}, "aggs": newest}}
             body = {"size": 0, "track_total_hits": False, "query": of_series(some), "aggs": by_series}
             searches.append((len(some) * most, body))
         found: dict[str, int] = {}
-        for part in in_parts(searches, lambda search: search[0], ITERATIONS_AN_ANSWER):
+        for part in in_parts(searches, lambda search: search[0], bounds.iterations_an_answer):
             bodies = [body for _, body in part]
             for answer in await self._cluster.searches(self._index, bodies, routing=self._routing):
                 for bucket in answer.get("aggregations", {}).get("series", {}).get("buckets", ()):
@@ -151,7 +145,7 @@ class Samples:
             stored=["document"],
             after=after,
             limit=limit,
-            window=WINDOW,
+            window=self._cluster.bounds.samples_an_answer,
         )
         by = [field for one in sort for field in one]
         return await paging.page(hits, lambda hit: self._sample(dict(zip(by, hit["sort"], strict=True)), hit["fields"]))

@@ -43,6 +43,7 @@ from apiserver.stores.events.columns.lines import Lines
 from apiserver.stores.events.columns.points import WholePoints
 from apiserver.stores.events.elasticsearch import bulk, names
 from apiserver.stores.events.elasticsearch.address import ElasticsearchAddress
+from apiserver.stores.events.elasticsearch.bounds import BOUNDS, ElasticsearchBounds
 from apiserver.stores.events.elasticsearch.changes import POLL, Deletions, changes_since, place_at
 from apiserver.stores.events.elasticsearch.cluster import Cluster
 from apiserver.stores.events.elasticsearch.marks import ABANDONED, Marks
@@ -94,7 +95,9 @@ class ElasticsearchEventStore(ScalarReads, LogReads):
         strict: bool = False,
         migrate: bool = False,
         abandoned: float = ABANDONED,
+        bounds: ElasticsearchBounds = BOUNDS,
     ) -> None:
+        self.bounds = bounds
         self._address = address
         self._strict = strict
         self._migrate = migrate
@@ -123,12 +126,14 @@ class ElasticsearchEventStore(ScalarReads, LogReads):
         await cluster.ensure([marks.index, deletions.index])
         points = WithOldDocuments(cluster, OldScalars(cluster))
         lines = LogsWithOldDocuments(cluster)
-        scalars, logs = ColumnarScalars(points), ColumnarLogs(lines)
+        bounds = self.bounds.columnar
+        scalars, logs = ColumnarScalars(points, bounds=bounds), ColumnarLogs(lines, bounds=bounds)
         compactor = Compactor(
             {
                 EventType.SCALAR: Compacts(scalars.compact, points.crowded),
                 EventType.LOG: Compacts(logs.compact, lines.crowded),
-            }
+            },
+            bounds,
         )
         if self.compacts:
             compactor.start()
@@ -144,7 +149,7 @@ class ElasticsearchEventStore(ScalarReads, LogReads):
         )
 
     def _connect(self) -> Cluster:
-        return Cluster(self._address, strict=self._strict)
+        return Cluster(self._address, strict=self._strict, bounds=self.bounds)
 
     async def close(self) -> None:
         """Stop compacting, and close the connections."""
@@ -202,7 +207,7 @@ class ElasticsearchEventStore(ScalarReads, LogReads):
         indices = {index_of(cluster.prefix, sample) for sample in samples}
         await cluster.ensure(indices)
         try:
-            sent = chain(unmarked.values(), items(cluster.prefix, samples))
+            sent = chain(unmarked.values(), items(cluster.prefix, samples, cluster.bounds.large_sample))
             refused = await bulk.send(cluster, marks.index, sent, in_order=repeats(samples))
         finally:
             cluster.wrote(indices)

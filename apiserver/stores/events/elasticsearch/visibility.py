@@ -29,13 +29,12 @@ from elasticsearch import AsyncElasticsearch
 
 from apiserver.events.model import Owner
 from apiserver.stores.events.base import EventStoreBusy
+from apiserver.stores.events.elasticsearch.bounds import BOUNDS, ElasticsearchBounds
 from apiserver.stores.events.elasticsearch.errors import AWAY_AGAIN, errors, no_index
 from apiserver.stores.events.elasticsearch.looks import Looks
 from apiserver.stores.events.elasticsearch.node import leave
 from apiserver.stores.events.elasticsearch.unreachable import Unreachable
 
-#: Seconds between attempts to refresh all copies of shards, one of which may be at a node that has just gone.
-_REFRESH_PAUSES = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6)
 #: How often a search is made again because another node answered it than the one that had refreshed the index.
 _SEARCHES_AGAIN = 5
 
@@ -43,10 +42,11 @@ _SEARCHES_AGAIN = 5
 class Visibility:
     """When each index was written to, and which nodes have refreshed it since."""
 
-    def __init__(self, client: AsyncElasticsearch, *, strict: bool) -> None:
+    def __init__(self, client: AsyncElasticsearch, *, strict: bool, bounds: ElasticsearchBounds = BOUNDS) -> None:
         self.client = client
-        self.looks = Looks()
-        self._strict = strict
+        self.bounds = bounds
+        self.looks = Looks(shared=bounds.shared)
+        self.strict = strict
         self._written: Counter[str] = Counter()
         self._refreshed: defaultdict[str, dict[NodeConfig, int]] = defaultdict(dict)
         """By index and node, how many writes the node's last refresh of the index made visible."""
@@ -82,7 +82,7 @@ class Visibility:
 
     def _to_see(self, index: str) -> int:
         """The count of writes that a read of the index, which begins now, has to see."""
-        if self._strict:
+        if self.strict:
             self.wrote([index])
         return self._written[index]
 
@@ -104,7 +104,7 @@ class Visibility:
                 raise EventStoreBusy(str(failed), retry_after=failed.retry_after, overloaded=failed.overloaded)
             written = self._written[index]
             try:
-                node = await self._refresh(index)
+                node = await self.refresh(index)
             except EventStoreBusy as error:
                 self._failed[index] = error
                 if error.retry_after == AWAY_AGAIN:  # else Elasticsearch is overloaded, or waits for a person
@@ -118,14 +118,14 @@ class Visibility:
         nodes = {node for node, seen in self._refreshed[index].items() if seen >= writes}
         return nodes if lacking is None or lacking in nodes else set()
 
-    async def _refresh(self, index: str) -> NodeConfig:
+    async def refresh(self, index: str) -> NodeConfig:
         """Refresh all copies of the index's shards, as a search may ask any of them; return the node that did it.
 
         A node that is cut off does not know an index that was made since. So most nodes have to say that an index is
         missing which was there for this server.
         """
         without: set[NodeConfig] = set()
-        for pause in (*_REFRESH_PAUSES, None):
+        for pause in (*self.bounds.refresh_pauses, None):
             with errors(), no_index() as missing:
                 answer = await self.client.indices.refresh(index=index)
             node = missing[0].meta.node if missing else answer.meta.node

@@ -17,9 +17,6 @@ from apiserver.events.model import JsonObject, Sample
 from apiserver.stores.events.columns import compression
 from apiserver.stores.events.elasticsearch import names
 
-#: A sample is large if its text in a node's answer has so many bytes.
-LARGE_SAMPLE = 64 * 2**10
-
 _LEAST_COMPRESSED = 256
 
 
@@ -28,8 +25,8 @@ def index_of(prefix: str, sample: Sample) -> str:
     return names.index(prefix, sample.type, sample.owner.company)
 
 
-def items(prefix: str, samples: Sequence[Sample]) -> Iterator[str]:
-    """The samples as items, in their order."""
+def items(prefix: str, samples: Sequence[Sample], large: int) -> Iterator[str]:
+    """The samples as items, in their order. Those are `large` whose text in a node's answer has so many bytes."""
     for sample in samples:
         key = names.owner_key(sample.owner)
         id = names.id_of(names.series_hash(key, sample.metric, sample.variant, sample.key), sample.iter)
@@ -42,7 +39,7 @@ def items(prefix: str, samples: Sequence[Sample]) -> Iterator[str]:
             "key": sample.key,
             "iter": sample.iter,
             "timestamp": sample.timestamp,
-            **({"large": len(document)} if len(document) >= LARGE_SAMPLE else {}),
+            **({"large": len(document)} if len(document) >= large else {}),
             "document": document,
         }
         action = {"index": {"_index": index_of(prefix, sample), "routing": key, "_id": id}}

@@ -72,6 +72,8 @@ class EmbeddedBounds:
     """Points that are held in memory at a time, however many there are."""
     line_bytes_at_a_time: int = 16 * 2**20
     """Bytes of memory that the log lines of a part of a copy take, about."""
+    owners_a_query: int = 500
+    """Owners that one query looks up. SQLite takes 32,766 parameters, and each owner is four."""
     walk_points: int = 1024
     """Points of a chunk that a walk reads at least: of fewer, finding them takes longer than decoding them."""
     hot_lines: int = 10_000

@@ -29,9 +29,6 @@ from apiserver.stores.events.embedded.series import NOT_MERGED, MergedSeries, Se
 from apiserver.stores.events.embedded.unsettled import in_parts
 from apiserver.stores.events.embedded.walks import SeriesWalk
 
-#: Owners that one query looks up. SQLite takes 32,766 parameters, and each owner is four.
-_OWNERS_A_QUERY = 500
-
 #: CROSS JOIN keeps the tables in this order, so that each is searched by its key.
 _FIND = """WITH wanted (place, company, name, is_model) AS (VALUES {})
 SELECT place, series.id, chunk_end, runs, stats FROM wanted
@@ -51,7 +48,7 @@ def views_of(
     conn: sqlite3.Connection, asked: CurvesQuery, hot: Sequence[Mapping[Owner, HotPoints]], bounds: EmbeddedBounds
 ) -> list[Series]:
     """The series of each owner that has it; `hot` has their points in each memtable, oldest first."""
-    merged, name = dict(_merged(conn, asked)), (asked.metric, asked.variant)
+    merged, name = dict(_merged(conn, asked, bounds.owners_a_query)), (asked.metric, asked.variant)
     found = []
     for place, owner in enumerate(asked.owners):
         recent = [table[owner] for table in hot if owner in table]
@@ -60,11 +57,11 @@ def views_of(
     return found
 
 
-def _merged(conn: sqlite3.Connection, asked: CurvesQuery) -> Iterator[tuple[int, MergedSeries]]:
+def _merged(conn: sqlite3.Connection, asked: CurvesQuery, at_once: int) -> Iterator[tuple[int, MergedSeries]]:
     """What was merged of each owner's series, by the owner's place."""
     name = (CODES[EventType.SCALAR], asked.metric, asked.variant)
     owners = enumerate(asked.owners)
-    while some := [(place, one.company, one.id, int(one.is_model)) for place, one in islice(owners, _OWNERS_A_QUERY)]:
+    while some := [(place, one.company, one.id, int(one.is_model)) for place, one in islice(owners, at_once)]:
         find = _FIND.format(",".join(["(?, ?, ?, ?)"] * len(some)))
         for place, *row in conn.execute(find, [value for wanted in some for value in wanted] + list(name)):
             yield place, MergedSeries(*row)

@@ -105,6 +105,10 @@ class PlainBlocks:
     def __init__(self) -> None:
         self.owners: dict[Owner, OwnerWrites] = {}
 
+    def now(self) -> float:
+        """Seconds, by which leases end."""
+        return time.monotonic()
+
     def of(self, owner: Owner) -> OwnerWrites:
         return self.owners.setdefault(owner, OwnerWrites())
 
@@ -197,7 +201,7 @@ class PlainBlocks:
 
     async def lease(self, owner: Owner, holder: str, seconds: float) -> bool:
         await self.pause()
-        of, now = self.of(owner), time.monotonic()
+        of, now = self.of(owner), self.now()
         if of.lease[0] != holder and of.lease[1] > now:
             return False
         of.lease = (holder, now + seconds)

@@ -8,17 +8,16 @@ order, end later, and are undone if a machine fails before they have ended.
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Generator, Iterator, Sequence
+from collections.abc import Coroutine, Generator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from apiserver.events.model import Owner
 from apiserver.stores.events.base import EventStoreBusy
-from apiserver.stores.events.columnar import finding
+from apiserver.stores.events.columnar.bounds import ColumnarBounds
 from tests.contract.event_stores import OWNER
 from tests.stores.events.columnar.plain_blocks import PlainBlocks, Write
 
@@ -30,14 +29,8 @@ Allowed = dict[Any, set[Any]]
 STEPS = st.sampled_from([50, 50, *range(8)])
 #: Picks a server, a call or a write: the number modulo how many there are.
 NUMBER = st.integers(0, 9)
-
-
-@pytest.fixture(autouse=True, scope="module")
-def remembers_few() -> Iterator[None]:
-    """Lets servers remember few blocks, too: those of a query that is asked again."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(finding, "MANY", 1)
-        yield
+#: Servers remember few blocks, too: those of a query that is asked again. Few points of a copy become chunks.
+BOUNDS = ColumnarBounds(many_blocks=1, copied_points=1)
 
 
 class _Pause:

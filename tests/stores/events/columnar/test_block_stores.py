@@ -9,6 +9,8 @@ import pytest
 from apiserver.events.model import EventType, MetricSelection, Owner
 from apiserver.events.queries import EVERYWHERE, GREATEST, LEAST, Range, SeriesQuery
 from apiserver.stores.events.columnar.blocks import Block, BlockStore, Gone, InBundle, Member, NewBlock, Statement
+from apiserver.stores.events.elasticsearch.blocks import ElasticsearchBlocks
+from apiserver.stores.events.elasticsearch.bounds import ElasticsearchBounds
 from tests.stores.events.columnar import block_stores
 from tests.stores.events.columnar.plain_blocks import found_of
 
@@ -54,7 +56,8 @@ async def test_owners_have_their_own_blocks(blocks: BlockStore) -> None:
 async def test_blocks_of_many_owners_are_found_and_fetched_at_once(
     blocks: BlockStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("apiserver.stores.events.elasticsearch.blocks._PAGE", 3)
+    if isinstance(blocks, ElasticsearchBlocks):
+        monkeypatch.setattr(blocks._cluster, "bounds", ElasticsearchBounds(page=3))
     await blocks.put(
         [fragment(f"{n}{variant}", owner=owner, variant=variant) for n, owner in enumerate(OWNERS) for variant in "xyz"]
     )
@@ -293,7 +296,8 @@ async def test_one_holder_has_the_lease(blocks: BlockStore) -> None:
 
 
 async def test_many_blocks_are_found_in_pages(blocks: BlockStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("apiserver.stores.events.elasticsearch.blocks._PAGE", 3)
+    if isinstance(blocks, ElasticsearchBlocks):
+        monkeypatch.setattr(blocks._cluster, "bounds", ElasticsearchBounds(page=3))
     await blocks.put([fragment(f"f{number}") for number in range(10)])
     await blocks.delete([OWNER])
     found = await blocks.find(SERIES)

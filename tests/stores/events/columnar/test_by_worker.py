@@ -9,26 +9,24 @@ import pytest
 from apiserver.events.model import WorkerSpan
 from apiserver.events.queries import Grid
 from apiserver.stores.events.columnar import encoding
+from apiserver.stores.events.columnar.bounds import ColumnarBounds
 from apiserver.stores.events.columnar.scalars import ColumnarScalars
 from tests.contract.event_stores import OWNER, SCALARS, batch, scalars
 from tests.stores.events.columnar.watched_blocks import WatchedBlocks
 
 pytestmark = pytest.mark.anyio
 
+BOUNDS = ColumnarBounds(block_points=100)
+
 
 async def compacted(blocks: WatchedBlocks) -> ColumnarScalars:
     """An engine with chunks of 100 points each, of which the last one is of two workers."""
-    engine = ColumnarScalars(blocks)
+    engine = ColumnarScalars(blocks, bounds=BOUNDS)
     await engine.add(batch(scalars(range(350), worker="one")))
     await engine.add(batch(scalars(range(50), iters=range(350, 400), worker="two")))
     await engine.compact(OWNER, fewest=1)
     blocks.forget()
     return engine
-
-
-@pytest.fixture(autouse=True)
-def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(encoding, "LARGEST", 100)
 
 
 async def test_spans_need_no_points_of_chunks() -> None:
@@ -56,5 +54,5 @@ async def test_spans_are_whole_if_blocks_are_compacted_meanwhile() -> None:
     blocks = WatchedBlocks()
     engine = await compacted(blocks)
     await engine.add(batch(scalars([1.0], iters=[400], worker="two")))
-    blocks.before_fetch = partial(ColumnarScalars(blocks).compact, OWNER, fewest=1)
+    blocks.before_fetch = partial(ColumnarScalars(blocks, bounds=BOUNDS).compact, OWNER, fewest=1)
     assert [span.points for span in await engine.worker_spans(SCALARS)] == [350, 51]

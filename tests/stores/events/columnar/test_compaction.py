@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from types import SimpleNamespace
 
 import pytest
 
 from apiserver.events.model import Owner
 from apiserver.events.queries import PageQuery
 from apiserver.stores.events.base import EventStoreBusy
-from apiserver.stores.events.columnar import compaction, thinning
 from apiserver.stores.events.columnar.blocks import NewBlock
-from apiserver.stores.events.columnar.compaction import FEWEST, LEASE, PointsMaker
-from apiserver.stores.events.columnar.compactor import FEW
+from apiserver.stores.events.columnar.bounds import BOUNDS, ColumnarBounds
 from apiserver.stores.events.columnar.scalars import ColumnarScalars
 from tests.contract.event_stores import OWNER, SCALARS, batch, scalars
-from tests.stores.events.columnar import plain_blocks
 from tests.stores.events.columnar.plain_blocks import PlainBlocks
 
 pytestmark = pytest.mark.anyio
+
+FEWEST, FEW, LEASE = BOUNDS.fewest, BOUNDS.few, BOUNDS.lease
 
 
 def bundles_left(blocks: PlainBlocks) -> int:
@@ -90,11 +88,8 @@ class BreakingBlocks(PlainBlocks):
 
 @pytest.mark.parametrize("at", ["lease", "ended", "put"])
 @pytest.mark.parametrize("error", [EventStoreBusy("away", overloaded=False), asyncio.CancelledError()], ids=repr)
-async def test_a_compaction_that_ends_early_keeps_nobody_away(
-    at: str, error: BaseException, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(compaction, "_QUESTIONS", 1)
-    engine = ColumnarScalars(blocks := BreakingBlocks())
+async def test_a_compaction_that_ends_early_keeps_nobody_away(at: str, error: BaseException) -> None:
+    engine = ColumnarScalars(blocks := BreakingBlocks(), bounds=ColumnarBounds(lease_questions=1))
     for value in (1.0, 2.0):
         await engine.add(batch(scalars([value])))
     blocks.at, blocks.breaks = at, error
@@ -115,23 +110,23 @@ async def test_a_lease_that_cannot_be_given_back_fails_no_compaction() -> None:
 class SlowBlocks(PlainBlocks):
     """Each put takes two thirds of the time of a lease, once `is_slow`. Then another server asks for the lease."""
 
-    now, puts, is_slow = 0.0, 0, False
+    time, puts, is_slow = 0.0, 0, False
+
+    def now(self) -> float:
+        return self.time
 
     async def put(self, blocks: Sequence[NewBlock]) -> None:
         await super().put(blocks)
         if self.is_slow:
             self.puts += 1
-            self.now += LEASE * 2 / 3
+            self.time += LEASE * 2 / 3
             assert not await self.lease(OWNER, "another", LEASE)
 
 
 @pytest.mark.parametrize("does", ["compact", "thin"])
-async def test_the_lease_is_renewed_while_chunks_are_made(monkeypatch: pytest.MonkeyPatch, does: str) -> None:
+async def test_the_lease_is_renewed_while_chunks_are_made(does: str) -> None:
     blocks = SlowBlocks()
-    engine = ColumnarScalars(blocks)
-    monkeypatch.setattr(plain_blocks, "time", SimpleNamespace(monotonic=lambda: blocks.now))
-    monkeypatch.setattr(PointsMaker, "at_a_time", 100)
-    monkeypatch.setattr(thinning, "POINTS_AT_A_TIME", 100)
+    engine = ColumnarScalars(blocks, bounds=ColumnarBounds(points_at_a_time=100))
     for number in range(2):
         groups = [scalars([1.0] * 50, metric=name, iters=range(50 * number, 50 * number + 50)) for name in "abcde"]
         await engine.add(batch(*groups))

@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from apiserver.events.model import EventType, Owner
 from apiserver.stores.events.base import EventStoreBusy
-from apiserver.stores.events.columnar import compactor
-from apiserver.stores.events.columnar.compaction import FEWEST
-from apiserver.stores.events.columnar.compactor import HURRY, LEFT, MOST, Compactor, Compacts
+from apiserver.stores.events.columnar.bounds import BOUNDS, ColumnarBounds
+from apiserver.stores.events.columnar.compactor import Compactor, Compacts
 from apiserver.stores.events.columnar.scalars import ColumnarScalars
 from tests.contract.event_stores import OWNER, batch, scalars
 from tests.stores.events.columnar.plain_blocks import PlainBlocks
@@ -22,20 +23,16 @@ pytestmark = pytest.mark.anyio
 
 OTHER = Owner("company", "other")
 NEVER = 10**6
+FEWEST, LEFT, HURRY, MOST = BOUNDS.fewest, BOUNDS.left, BOUNDS.hurry, BOUNDS.most
+#: Nothing is compacted but what has many writes, and rests are short.
+PATIENT = ColumnarBounds(quiet=NEVER, look=NEVER, sweep=NEVER, patience=NEVER, least_rest=0)
 
 
 class Server:
     """A server that writes a point at a time."""
 
-    def __init__(
-        self,
-        blocks: PlainBlocks,
-        *,
-        quiet: float = NEVER,
-        look: float = NEVER,
-        sweep: float = NEVER,
-        patience: float = NEVER,
-    ) -> None:
+    def __init__(self, blocks: PlainBlocks, **bounds: Any) -> None:
+        """The bounds are those that are not PATIENT."""
         self.blocks = blocks
         self.scalars = ColumnarScalars(blocks)
         self.failures: list[Exception] = []
@@ -44,8 +41,7 @@ class Server:
         self.may_compact = asyncio.Event()
         self.may_compact.set()
         self.tried = 0
-        waits = {"quiet": quiet, "look": look, "sweep": sweep, "patience": patience}
-        self.compactor = Compactor({EventType.SCALAR: of_points}, **waits)
+        self.compactor = Compactor({EventType.SCALAR: of_points}, replace(PATIENT, **bounds))
 
     async def compact(self, owner: Owner, *, fewest: int) -> bool:
         self.tried += 1
@@ -73,11 +69,6 @@ class Server:
             return len(kept) > fragments == self.fragments(owner)
 
         return condition
-
-
-@pytest.fixture(autouse=True)
-def short_rests(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compactor, "LEAST_REST", 0.0)
 
 
 @asynccontextmanager
@@ -167,10 +158,9 @@ async def test_writes_wait_while_too_many_fragments_are_not_compacted() -> None:
         assert server.fragments() <= MOST
 
 
-@pytest.mark.parametrize("rest", ["REST", "LEAST_REST"])
-async def test_the_compactor_rests_until_an_owner_has_many_writes(monkeypatch: pytest.MonkeyPatch, rest: str) -> None:
-    monkeypatch.setattr(compactor, rest, NEVER)
-    async with running(Server(PlainBlocks())) as (server,):
+@pytest.mark.parametrize("rest", ["rest", "least_rest"])
+async def test_the_compactor_rests_until_an_owner_has_many_writes(rest: str) -> None:
+    async with running(Server(PlainBlocks(), **{rest: NEVER})) as (server,):
         await server.write(FEWEST, OTHER)
         await eventually(server.has(0, OTHER))
         await server.write(HURRY - 1)
@@ -182,15 +172,13 @@ async def test_the_compactor_rests_until_an_owner_has_many_writes(monkeypatch: p
 
 
 async def test_the_least_rest_is_divided_among_owners_that_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compactor, "REST", 0.0)
-    monkeypatch.setattr(compactor, "LEAST_REST", 6.0)
     rests: list[float] = []
 
     async def rest(_: Compactor, seconds: float) -> None:
         rests.append(seconds)
 
-    monkeypatch.setattr(Compactor, "_rest", rest)
-    async with running(Server(PlainBlocks())) as (server,):
+    monkeypatch.setattr(Compactor, "rest", rest)
+    async with running(Server(PlainBlocks(), rest=0, least_rest=6)) as (server,):
         server.may_compact.clear()
         owners = [Owner("company", str(number)) for number in range(4)]
         for owner in owners:
@@ -200,9 +188,8 @@ async def test_the_least_rest_is_divided_among_owners_that_wait(monkeypatch: pyt
     assert rests == [2.0, 3.0, 6.0, 6.0]
 
 
-async def test_the_compactor_does_not_rest_if_the_next_owner_has_many_writes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compactor, "REST", NEVER)
-    async with running(Server(PlainBlocks())) as (server,):
+async def test_the_compactor_does_not_rest_if_the_next_owner_has_many_writes() -> None:
+    async with running(Server(PlainBlocks(), rest=NEVER)) as (server,):
         server.may_compact.clear()
         await server.write(FEWEST, OTHER)
         await eventually(lambda: server.tried == 1)
@@ -211,18 +198,16 @@ async def test_the_compactor_does_not_rest_if_the_next_owner_has_many_writes(mon
         await eventually(server.has(0))
 
 
-async def test_the_compactor_does_not_rest_while_writers_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compactor, "REST", NEVER)
-    async with running(Server(PlainBlocks())) as (server,):
+async def test_the_compactor_does_not_rest_while_writers_wait() -> None:
+    async with running(Server(PlainBlocks(), rest=NEVER)) as (server,):
         await server.write(FEWEST, OTHER)
         await eventually(server.has(0, OTHER))
         await asyncio.wait_for(server.write(3 * MOST), 60)
         assert server.fragments() <= MOST
 
 
-async def test_the_compactor_does_not_rest_longer_because_the_store_was_busy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compactor, "REST", 1000)
-    async with running(Server(PlainBlocks())) as (server,):
+async def test_the_compactor_does_not_rest_longer_because_the_store_was_busy() -> None:
+    async with running(Server(PlainBlocks(), rest=1000)) as (server,):
         server.failures = [EventStoreBusy("a node is away", retry_after=1)]
         await server.write(FEWEST)
         await eventually(server.has(0))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -11,8 +12,8 @@ import pytest
 from apiserver.events.model import SINGLE_VALUE_ITERATION, BucketAxis, Owner
 from apiserver.events.queries import CommonBuckets, CurvesQuery
 from apiserver.events.smoothing import Kind, Smoothing
-from apiserver.stores.events.columnar import buckets as bucketing
-from apiserver.stores.events.columnar import curves, encoding, loading
+from apiserver.stores.events.columnar import encoding
+from apiserver.stores.events.columnar.bounds import ColumnarBounds
 from apiserver.stores.events.columnar.scalars import ColumnarScalars
 from tests.contract.event_stores import OWNER, batch, scalars
 from tests.contract.plain_event_store import PlainEventStore
@@ -23,26 +24,17 @@ pytestmark = pytest.mark.anyio
 
 OWNERS = [Owner("company", f"task {n}") for n in range(40)]
 NAN = math.nan
+SMALL_CHUNKS = ColumnarBounds(block_points=100)
 
 
 def loss(*owners: Owner, axis: BucketAxis = BucketAxis.ITER, smoothing: Smoothing | None = None) -> CurvesQuery:
     return CurvesQuery(owners, "loss", "train", axis, smoothing)
 
 
-@pytest.fixture
-def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(encoding, "LARGEST", 100)
-
-
 @pytest.mark.parametrize(("at_a_time", "long"), [(300, 16), (2**18, 1024)])
-async def test_curves_of_many_owners_are_those_of_the_plain_store(
-    at_a_time: int, long: int, small_chunks: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(bucketing, "LONG", long)
-    for module in (bucketing, curves, loading):
-        monkeypatch.setattr(module, "POINTS_AT_A_TIME", at_a_time)
+async def test_curves_of_many_owners_are_those_of_the_plain_store(at_a_time: int, long: int) -> None:
     blocks, plain = WatchedBlocks(), PlainEventStore()
-    engine = ColumnarScalars(blocks)
+    engine = ColumnarScalars(blocks, bounds=replace(SMALL_CHUNKS, points_at_a_time=at_a_time, long_block=long))
     owners = OWNERS[:8]
     for number, owner in enumerate(owners):
         for first in (0, 150 + number):
@@ -75,14 +67,13 @@ async def test_many_owners_are_read_by_two_requests() -> None:
             blocks.forget()
 
 
-async def test_sums_of_many_curves_are_fetched_together(small_chunks: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bucketing, "POINTS_AT_A_TIME", 300)
-    blocks = WatchedBlocks()
-    engine = ColumnarScalars(blocks)
+async def test_sums_of_many_curves_are_fetched_together() -> None:
+    blocks, bounds = WatchedBlocks(), replace(SMALL_CHUNKS, points_at_a_time=300)
+    engine = ColumnarScalars(blocks, bounds=bounds)
     for owner in OWNERS:
         await engine.add(batch(scalars(range(100), owner=owner)))
         await engine.compact(owner, fewest=1)
-    engine = ColumnarScalars(blocks)  # the server that made the chunks has their columns
+    engine = ColumnarScalars(blocks, bounds=bounds)  # the server that made the chunks has their columns
     blocks.forget()
     found = await engine.curve_buckets(loss(*OWNERS), CommonBuckets(0, 1, 256))
     assert found.means.tolist() == [[49.5]] * len(OWNERS)
@@ -90,17 +81,17 @@ async def test_sums_of_many_curves_are_fetched_together(small_chunks: None, monk
     assert blocks.columns == {encoding.SUMS}
 
 
-async def test_ends_over_iterations_need_no_columns(small_chunks: None) -> None:
+async def test_ends_over_iterations_need_no_columns() -> None:
     blocks = WatchedBlocks()
-    engine = ColumnarScalars(blocks)
+    engine = ColumnarScalars(blocks, bounds=SMALL_CHUNKS)
     await engine.add(batch(*(scalars(range(300), owner=owner) for owner in OWNERS)))
     assert await engine.curve_ends(loss(*OWNERS)) == (0, 299)
     assert blocks.fetches == []
 
 
-async def test_ends_over_times_need_no_points_of_chunks(small_chunks: None) -> None:
+async def test_ends_over_times_need_no_points_of_chunks() -> None:
     blocks = WatchedBlocks()
-    engine = ColumnarScalars(blocks)
+    engine = ColumnarScalars(blocks, bounds=SMALL_CHUNKS)
     for owner in OWNERS:
         await engine.add(batch(scalars(range(300), timestamps=range(1000, 700, -1), owner=owner)))
         await engine.compact(owner, fewest=1)
@@ -110,9 +101,9 @@ async def test_ends_over_times_need_no_points_of_chunks(small_chunks: None) -> N
     assert blocks.columns == {encoding.SPANS}
 
 
-async def test_only_the_nearest_blocks_are_read_for_neighbours(small_chunks: None) -> None:
+async def test_only_the_nearest_blocks_are_read_for_neighbours() -> None:
     blocks = WatchedBlocks()
-    engine = ColumnarScalars(blocks)
+    engine = ColumnarScalars(blocks, bounds=SMALL_CHUNKS)
     values = np.arange(1000.0)
     values[395:] = NAN
     await engine.add(batch(scalars(values.tolist(), owner=OWNER)))
@@ -121,8 +112,8 @@ async def test_only_the_nearest_blocks_are_read_for_neighbours(small_chunks: Non
     assert [[block.first for block, _ in some] for some in blocks.fetches] == [[400], [300, 200]]
 
 
-async def test_a_bucket_of_several_blocks_is_a_neighbour_as_a_whole(small_chunks: None) -> None:
-    engine = ColumnarScalars(WatchedBlocks())
+async def test_a_bucket_of_several_blocks_is_a_neighbour_as_a_whole() -> None:
+    engine = ColumnarScalars(WatchedBlocks(), bounds=SMALL_CHUNKS)
     await engine.add(batch(scalars(range(1000), owner=OWNER)))
     for before, numbers, mean in ((True, [-1], 255.5), (False, [1], (768 + 999) / 2)):
         common = CommonBuckets(1, 1, 512) if before else CommonBuckets(2, 1, 256)

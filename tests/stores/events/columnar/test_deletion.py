@@ -18,10 +18,8 @@ from apiserver.stores.events.columnar.scalars import ColumnarScalars
 from tests.chance import examples
 from tests.contract.event_stores import OWNER
 from tests.stores.events.columnar.plain_blocks import PlainBlocks
-from tests.stores.events.columnar.servers import NUMBER, STEPS, Allowed, Call, ShakyBlocks, finish, remembers_few
+from tests.stores.events.columnar.servers import BOUNDS, NUMBER, STEPS, Allowed, Call, ShakyBlocks, finish
 from tests.stores.events.columnar.test_servers import ScalarServers, added, read
-
-__all__ = ["remembers_few"]
 
 
 class DeletingServers(ScalarServers):
@@ -54,7 +52,7 @@ def test_a_point_that_comes_at_any_step_stays(late: tuple[str, int], is_compacte
     outcomes = set()
     for steps in range(100):
         blocks = ShakyBlocks()
-        one, other = ColumnarScalars(blocks), ColumnarScalars(blocks)
+        one, other = ColumnarScalars(blocks, bounds=BOUNDS), ColumnarScalars(blocks, bounds=BOUNDS)
         for at, value in KNOWN.items():
             finish(Call(one.add(added({at: value}))))
         if is_compacted:
@@ -77,7 +75,7 @@ def test_a_point_that_comes_at_any_step_stays(late: tuple[str, int], is_compacte
 
 def test_nothing_goes_if_some_points_are_newer_than_the_caller_knows() -> None:
     async def run() -> None:
-        scalars = ColumnarScalars(blocks := PlainBlocks())
+        scalars = ColumnarScalars(blocks := PlainBlocks(), bounds=BOUNDS)
         await scalars.add(added({("loss", 0): 0.5}))
         known = await blocks.ended(OWNER)
         await scalars.add(added({("loss", 1): 0.25}))
@@ -97,7 +95,8 @@ def test_a_deletion_begins_again_if_blocks_are_compacted_meanwhile(monkeypatch: 
     """As if its lease had run out."""
 
     async def run() -> None:
-        scalars, other = ColumnarScalars(blocks := PlainBlocks(), cache=0), ColumnarScalars(blocks)
+        scalars = ColumnarScalars(blocks := PlainBlocks(), cache=0, bounds=BOUNDS)
+        other = ColumnarScalars(blocks, bounds=BOUNDS)
         for value in (1.0, 2.0):
             await scalars.add(added({("loss", 0): value, ("loss", 1): value}))
         found = 0
@@ -122,4 +121,4 @@ def _read(blocks: PlainBlocks) -> dict[tuple[str, int], float]:
     """What a reader sees who is not stopped."""
     unstopped = PlainBlocks()
     unstopped.owners = blocks.owners
-    return asyncio.run(read(ColumnarScalars(unstopped)))
+    return asyncio.run(read(ColumnarScalars(unstopped, bounds=BOUNDS)))

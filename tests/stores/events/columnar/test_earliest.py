@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from apiserver.stores.events.columnar import encoding
+from apiserver.stores.events.columnar.bounds import ColumnarBounds
 from apiserver.stores.events.columnar.scalars import ColumnarScalars
 from tests.contract.event_stores import OWNER, SCALARS, batch, scalars
 from tests.stores.events.columnar.watched_blocks import WatchedBlocks
@@ -12,10 +13,9 @@ from tests.stores.events.columnar.watched_blocks import WatchedBlocks
 pytestmark = pytest.mark.anyio
 
 
-async def test_only_chunks_are_read_that_may_have_the_first_points(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(encoding, "LARGEST", 100)
+async def test_only_chunks_are_read_that_may_have_the_first_points() -> None:
     blocks = WatchedBlocks()
-    engine = ColumnarScalars(blocks)
+    engine = ColumnarScalars(blocks, bounds=ColumnarBounds(block_points=100))
     await engine.add(batch(scalars(range(500), timestamps=range(500, 0, -1))))
     await engine.compact(OWNER, fewest=1)
     blocks.forget()

@@ -8,9 +8,9 @@ import pytest
 
 from apiserver.events.model import EventType, MetricSelection, Owner
 from apiserver.events.queries import PageQuery, SeriesQuery
-from apiserver.stores.events.columnar import finding
 from apiserver.stores.events.columnar.blocks import Found
-from apiserver.stores.events.columnar.finding import MANY, Finder
+from apiserver.stores.events.columnar.bounds import BOUNDS, ColumnarBounds
+from apiserver.stores.events.columnar.finding import Finder
 from apiserver.stores.events.columnar.scalars import ColumnarScalars
 from apiserver.stores.events.columnar.stretches import OfSeries, stretches
 from tests.contract.event_stores import OWNER, SCALARS, batch, scalars, select
@@ -20,6 +20,7 @@ from tests.stores.events.columnar.watched_blocks import WatchedBlocks
 pytestmark = pytest.mark.anyio
 
 OTHER = Owner("company", "other")
+MANY = BOUNDS.many_blocks
 
 
 @pytest.fixture
@@ -222,7 +223,7 @@ async def test_queries_are_remembered_apart(finder: Finder, blocks: WatchedBlock
 
 
 async def test_queries_that_were_asked_long_ago_are_forgotten(blocks: WatchedBlocks) -> None:
-    finder = Finder(blocks, series_in, remembered=MANY + 3)
+    finder = Finder(blocks, series_in, ColumnarBounds(remembered_blocks=MANY + 3))
     other = SeriesQuery(OTHER, EventType.SCALAR)
     for owner in (OWNER, OTHER):
         await add(blocks, *range(MANY), owner=owner)
@@ -237,7 +238,7 @@ async def test_queries_that_were_asked_long_ago_are_forgotten(blocks: WatchedBlo
 
 @pytest.mark.parametrize("names", [("x" * 1000,), tuple("abcdefgh")])
 async def test_names_in_queries_take_room(blocks: WatchedBlocks, names: tuple[str, ...]) -> None:
-    finder = Finder(blocks, series_in, remembered=2 * (MANY + 4))
+    finder = Finder(blocks, series_in, ColumnarBounds(remembered_blocks=2 * (MANY + 4)))
     await add(blocks, *range(MANY))
     for query in (SCALARS, select(SCALARS, MetricSelection("loss", ("train", *names)))):
         for _ in range(3):
@@ -246,9 +247,9 @@ async def test_names_in_queries_take_room(blocks: WatchedBlocks, names: tuple[st
     assert await asked_again(finder, blocks) == [MANY]
 
 
-async def test_several_owners_are_found_by_one_request(monkeypatch: pytest.MonkeyPatch, blocks: WatchedBlocks) -> None:
-    monkeypatch.setattr(finding, "MANY", 1)
-    finder, queries = Finder(blocks, series_in), [SCALARS, SeriesQuery(OTHER, EventType.SCALAR)]
+async def test_several_owners_are_found_by_one_request(blocks: WatchedBlocks) -> None:
+    finder = Finder(blocks, series_in, ColumnarBounds(many_blocks=1))
+    queries = [SCALARS, SeriesQuery(OTHER, EventType.SCALAR)]
     await add(blocks, 1, 2)
     for _ in range(3):
         blocks.forget()

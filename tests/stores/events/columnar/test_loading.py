@@ -14,7 +14,7 @@ import pytest
 from apiserver.events.model import BucketAxis, Owner
 from apiserver.events.queries import EVERYWHERE, BucketQuery, PageQuery, Range
 from apiserver.stores.events.columnar.blocks import Block, Gone
-from apiserver.stores.events.columnar.compactor import FEW
+from apiserver.stores.events.columnar.bounds import BOUNDS
 from apiserver.stores.events.columnar.encoding import CURVE
 from apiserver.stores.events.columnar.loading import AHEAD, Loader, Wanted, curve_in, points_in
 from apiserver.stores.events.columnar.scalars import ColumnarScalars
@@ -25,6 +25,8 @@ from tests.contract.event_stores import OWNER, SCALARS, batch, scalars
 from tests.stores.events.columnar.watched_blocks import WatchedBlocks
 
 pytestmark = pytest.mark.anyio
+
+FEW = BOUNDS.few
 
 PARTS = 8
 OTHER = Owner("company", "other")

@@ -14,6 +14,7 @@ from apiserver.events.model import LogPosition
 from apiserver.events.queries import PageQuery
 from apiserver.stores.events.columnar import log_blocks
 from apiserver.stores.events.columnar.blocks import BlockStore, NewBlock
+from apiserver.stores.events.columnar.bounds import ColumnarBounds
 from apiserver.stores.events.columnar.logs import ColumnarLogs
 from tests.contract.event_stores import LOGS, OWNER, batch, lines
 from tests.stores.events.columnar import block_stores
@@ -47,11 +48,8 @@ async def test_a_body_sent_again_after_its_lines_were_deleted_adds_nothing(block
         await logs.delete([OWNER])
 
 
-async def test_chunks_know_the_deleted_lines_of_their_times(
-    blocks: BlockStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(log_blocks, "LARGEST", 1000)
-    logs = ColumnarLogs(blocks)
+async def test_chunks_know_the_deleted_lines_of_their_times(blocks: BlockStore) -> None:
+    logs = ColumnarLogs(blocks, bounds=ColumnarBounds(chunk_bytes=1000))
     times = [*range(0, 100, 10)]
     known = batch(lines([f"{time}" for time in times], timestamps=times, digest=b"body"))
     await logs.add(known)

@@ -26,6 +26,7 @@ from tests.contract.event_stores import LOGS, OWNER, batch, lines, select
 from tests.contract.plain_event_store import selects
 from tests.stores.events.columnar.plain_blocks import PlainBlocks, Write
 from tests.stores.events.columnar.servers import (
+    BOUNDS,
     NUMBER,
     STEPS,
     Allowed,
@@ -34,10 +35,7 @@ from tests.stores.events.columnar.servers import (
     Servers,
     ShakyBlocks,
     finish,
-    remembers_few,
 )
-
-__all__ = ["remembers_few"]
 
 #: Bodies by their digests: the metric and the timestamps of their lines.
 BODIES = {
@@ -172,7 +170,7 @@ class LogServers(Servers):
         self.deletions: list[Deleting] = []
 
     def new_server(self, blocks: PlainBlocks, cache: int) -> ColumnarLogs:
-        return ColumnarLogs(blocks, cache=cache)
+        return ColumnarLogs(blocks, cache=cache, bounds=BOUNDS)
 
     async def read_all(self, server: ColumnarLogs) -> Contents:
         self.forget_positions()
@@ -286,7 +284,7 @@ TestLogServers.settings = settings(examples(50), stateful_step_count=50)
 
 def test_no_line_of_a_write_that_may_be_undone_gets_into_a_chunk() -> None:
     blocks = ShakyBlocks()
-    one, other = ColumnarLogs(blocks), ColumnarLogs(blocks)
+    one, other = ColumnarLogs(blocks, bounds=BOUNDS), ColumnarLogs(blocks, bounds=BOUNDS)
     finish(Call(one.add(sent("a"))))
     blocks.holds = True
     adding = Call(one.add(sent("b")))

@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 from apiserver.events.model import EventBatch, EventType, LogPosition, selection_of
 from apiserver.events.queries import PageQuery
 from apiserver.stores.events.base import EventStore
-from apiserver.stores.events.columnar import log_blocks
 from apiserver.stores.events.columnar.blocks import BlockStore
-from apiserver.stores.events.columnar.log_compaction import LinesMaker
+from apiserver.stores.events.columnar.bounds import ColumnarBounds
 from apiserver.stores.events.columnar.logs import ColumnarLogs
 from tests.chance import examples
 from tests.contract import test_event_store_logs as contract
@@ -85,10 +84,8 @@ async def test_a_body_sent_again_after_a_deletion_is_new(blocks: BlockStore) -> 
         assert [message for message, _ in await positions(logs)] == ["one", "two"]
 
 
-async def test_many_lines_of_one_time_are_in_many_blocks(blocks: BlockStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("LARGEST", "LARGEST_FRAGMENT"):
-        monkeypatch.setattr(log_blocks, name, 1000)
-    logs = ColumnarLogs(blocks)
+async def test_many_lines_of_one_time_are_in_many_blocks(blocks: BlockStore) -> None:
+    logs = ColumnarLogs(blocks, bounds=ColumnarBounds(chunk_bytes=1000, fragment_bytes=1000))
     sent = [str(number) for number in range(100)]
     first, second = lines(sent[:40], timestamps=[7] * 40), lines(sent[40:], timestamps=[7] * 60, metric="other")
     await logs.add(batch(first, second))
@@ -155,26 +152,23 @@ STEP = st.one_of(st.sampled_from([1, 3, "delete", "again"]), random_events.batch
 @examples(20)
 @given(st.lists(STEP, max_size=8), st.sampled_from([300, 10**6]))
 async def test_random_logs_are_read_as_from_the_plain_store(steps: Sequence[Any], largest: int) -> None:
-    logs, plain = ColumnarLogs(PlainBlocks()), PlainEventStore()
+    bounds = ColumnarBounds(chunk_bytes=largest, fragment_bytes=largest, bytes_at_a_time=4 * largest)
+    logs, plain = ColumnarLogs(PlainBlocks(), bounds=bounds), PlainEventStore()
     sent: list[EventBatch] = []
-    with pytest.MonkeyPatch.context() as patch:
-        for name in ("LARGEST", "LARGEST_FRAGMENT"):
-            patch.setattr(log_blocks, name, largest)
-        patch.setattr(LinesMaker, "at_a_time", 4 * largest)
-        for step in steps:
-            if step == "delete":
-                await logs.delete(OWNERS)
-                await plain.delete(OWNERS, [EventType.LOG])
-            elif isinstance(step, int):
-                for owner in OWNERS:
-                    await logs.compact(owner, fewest=step)
-            elif isinstance(step, tuple):
-                assert await logs.delete_logs(*step[1:]) == await plain.delete_logs(*step[1:])
-            elif step != "again":
-                sent.append(step)
-            if sent and not isinstance(step, int):
-                await logs.add(sent[-1])
-                await plain.add(sent[-1])
-        for owner in OWNERS:
-            await assert_same_logs(cast(EventStore, logs), plain, owner)
-            assert await logs.series(owner) == await plain.series(owner, [EventType.LOG])
+    for step in steps:
+        if step == "delete":
+            await logs.delete(OWNERS)
+            await plain.delete(OWNERS, [EventType.LOG])
+        elif isinstance(step, int):
+            for owner in OWNERS:
+                await logs.compact(owner, fewest=step)
+        elif isinstance(step, tuple):
+            assert await logs.delete_logs(*step[1:]) == await plain.delete_logs(*step[1:])
+        elif step != "again":
+            sent.append(step)
+        if sent and not isinstance(step, int):
+            await logs.add(sent[-1])
+            await plain.add(sent[-1])
+    for owner in OWNERS:
+        await assert_same_logs(cast(EventStore, logs), plain, owner)
+        assert await logs.series(owner) == await plain.series(owner, [EventType.LOG])

@@ -25,8 +25,8 @@ from apiserver.events.model import (
 from apiserver.events.queries import BucketQuery, CurvesQuery, PageQuery, Range, SeriesQuery, Width
 from apiserver.events.smoothing import Kind, Smoothing
 from apiserver.stores.events.base import EventStore
-from apiserver.stores.events.columnar import buckets, encoding
 from apiserver.stores.events.columnar.blocks import BlockStore, NewBlock, Refused
+from apiserver.stores.events.columnar.bounds import BOUNDS, ColumnarBounds
 from apiserver.stores.events.columnar.scalars import ColumnarScalars
 from tests.chance import examples
 from tests.contract import (
@@ -90,8 +90,8 @@ async def case(request: pytest.FixtureRequest) -> Case:
 class Both:
     """The engine and the plain store, with the same events."""
 
-    def __init__(self, blocks: BlockStore) -> None:
-        self.engine, self.plain = ColumnarScalars(blocks), PlainEventStore()
+    def __init__(self, blocks: BlockStore, bounds: ColumnarBounds = BOUNDS) -> None:
+        self.engine, self.plain = ColumnarScalars(blocks, bounds=bounds), PlainEventStore()
 
     async def add(self, *groups: ScalarColumns, received: int = 7) -> None:
         added = batch(*groups, received=received)
@@ -158,11 +158,8 @@ def run(first: int, count: int, value: float = 0.0, **more: Any) -> ScalarColumn
     return scalars([value + math.sin(n) for n in range(count)], iters=range(first, first + count), **more)
 
 
-async def test_it_is_the_same_on_each_block_store(blocks: BlockStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(encoding, "LARGEST", 128)
-    monkeypatch.setattr(encoding, "SEALED", 64)
-    monkeypatch.setattr(buckets, "LONG", 16)
-    both = Both(blocks)
+async def test_it_is_the_same_on_each_block_store(blocks: BlockStore) -> None:
+    both = Both(blocks, ColumnarBounds(block_points=128, sealed_points=64, long_block=16))
     await both.add(run(0, 400), run(0, 50, variant="test"), scalars([5.0], iters=[SINGLE_VALUE_ITERATION]))
     for number in range(20):
         await both.add(run(400 + number * 10, 10, worker=f"worker {number}"))
@@ -212,10 +209,9 @@ class PickyBlocks(PlainBlocks):
             raise Refused(refused)
 
 
-async def test_a_series_that_is_refused_costs_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(encoding, "LARGEST_BUNDLE", 3)
+async def test_a_series_that_is_refused_costs_no_other() -> None:
     blocks = PickyBlocks()
-    engine = ColumnarScalars(blocks)
+    engine = ColumnarScalars(blocks, bounds=ColumnarBounds(bundle_points=3))
     metrics = ("a", "b", "c", "bad", "d", "e")
     with pytest.raises(Refused) as refusal:
         await engine.add(batch(*(scalars([1.0], metric=metric) for metric in metrics)))

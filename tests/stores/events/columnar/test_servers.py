@@ -5,18 +5,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import product
 
 import numpy as np
-import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
 
 from apiserver.events.model import EventBatch
 from apiserver.events.queries import PageQuery
-from apiserver.stores.events.columnar import whole_points
 from apiserver.stores.events.columnar.blocks import Version
 from apiserver.stores.events.columnar.encoding import curve_of
 from apiserver.stores.events.columnar.precedence import BlockPart
@@ -27,6 +24,7 @@ from tests.chance import examples
 from tests.contract.event_stores import OWNER, SCALARS, batch, scalars
 from tests.stores.events.columnar.plain_blocks import PlainBlocks, Write, found_of
 from tests.stores.events.columnar.servers import (
+    BOUNDS,
     NUMBER,
     STEPS,
     Call,
@@ -34,10 +32,7 @@ from tests.stores.events.columnar.servers import (
     Servers,
     ShakyBlocks,
     finish,
-    remembers_few,
 )
-
-__all__ = ["remembers_few"]
 
 #: Values by metric and iteration. A batch with both metrics is put as a bundle.
 Points = dict[tuple[str, int], float]
@@ -51,7 +46,7 @@ class ScalarServers(Servers):
     undone_may_stay = True
 
     def new_server(self, blocks: PlainBlocks, cache: int) -> ColumnarScalars:
-        return ColumnarScalars(blocks, cache=cache)
+        return ColumnarScalars(blocks, cache=cache, bounds=BOUNDS)
 
     async def read_all(self, server: ColumnarScalars) -> Contents:
         return await read(server)
@@ -100,20 +95,13 @@ def added(points: Points) -> EventBatch:
     return batch(*(scalars([value], metric=metric, iters=[at]) for (metric, at), value in points.items()))
 
 
-@pytest.fixture(autouse=True, scope="module")
-def _points_become_chunks() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(whole_points, "MANY", 1)
-        yield
-
-
 TestServers = ScalarServers.TestCase
 TestServers.settings = settings(examples(50), stateful_step_count=50)
 
 
 def test_a_compaction_that_began_before_does_not_hide_points_that_are_put_in_a_gap() -> None:
     blocks, points = ShakyBlocks(), {("loss", 0): 0.5, ("loss", 1): 0.75, ("loss", 3): 0.25, ("other", 0): 1.0}
-    copier, other = ColumnarScalars(blocks), ColumnarScalars(blocks)
+    copier, other = ColumnarScalars(blocks, bounds=BOUNDS), ColumnarScalars(blocks, bounds=BOUNDS)
     for at in (("loss", 0), ("loss", 3)):
         finish(Call(copier.add(added({at: points[at]}))))
     putting = Call(copier.put_points(OWNER, whole({("loss", 1): 0.75})))
@@ -136,7 +124,7 @@ def go_on(call: Call, steps: int) -> None:
 
 def test_nothing_is_removed_because_of_a_chunk_that_may_be_undone() -> None:
     blocks, points = ShakyBlocks(), {("loss", 1): 0.5, ("loss", 2): 0.25, ("other", 1): 0.75}
-    one, other = ColumnarScalars(blocks), ColumnarScalars(blocks)
+    one, other = ColumnarScalars(blocks, bounds=BOUNDS), ColumnarScalars(blocks, bounds=BOUNDS)
     finish(Call(one.add(added(points))))
     blocks.holds = True
     compacting = Call(one.compact(OWNER, fewest=1))

@@ -15,6 +15,7 @@ import pytest
 from apiserver.events.model import SINGLE_VALUE_ITERATION
 from apiserver.stores.events.columnar import encoding
 from apiserver.stores.events.columnar.blocks import NewBlock
+from apiserver.stores.events.columnar.bounds import BOUNDS
 from apiserver.stores.events.columnar.scalars import ColumnarScalars
 from apiserver.stores.events.columns.points import Points, WholePoints
 from tests.contract.event_stores import OWNER, SCALARS, batch, scalars
@@ -85,7 +86,7 @@ async def test_a_chunk_may_count_where_it_has_no_point() -> None:
     def chunk(iters: Sequence[int], ends: tuple[int, int], up_to: int) -> list[NewBlock]:
         column = np.array(iters)
         points = Points(column, column.astype(np.float64), column, column * 0, column)
-        return encoding.chunks_of(OWNER, WholePoints(NAME, points, ["worker"]), ends, up_to, newest=1)
+        return encoding.chunks_of(OWNER, WholePoints(NAME, points, ["worker"]), ends, up_to, 1, BOUNDS)
 
     blocks = PlainBlocks()
     await blocks.put([*chunk([0, 99], (0, 99), 1), *chunk([0], (0, 20), 2), *chunk([99], (99, 99), 3)])

@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -17,17 +18,15 @@ from hypothesis.stateful import precondition, rule, run_state_machine_as_test
 
 from apiserver.events.model import EventBatch, Int64Array, ScalarStats
 from apiserver.events.queries import PageQuery
-from apiserver.stores.events.columnar import encoding, thinning, whole_points
+from apiserver.stores.events.columnar import thinning
 from apiserver.stores.events.columnar.scalars import ColumnarScalars
 from apiserver.stores.events.columns.points import Points, take
 from tests.chance import examples
 from tests.contract.event_stores import OWNER, SCALARS, batch, scalars
 from tests.contract.plain_event_store import PlainEventStore
 from tests.stores.events.columnar.plain_blocks import PlainBlocks
-from tests.stores.events.columnar.servers import NUMBER, STEPS, Allowed, Call, ShakyBlocks, finish, remembers_few
+from tests.stores.events.columnar.servers import BOUNDS, NUMBER, STEPS, Allowed, Call, ShakyBlocks, finish
 from tests.stores.events.columnar.test_servers import ScalarServers, read
-
-__all__ = ["remembers_few"]
 
 
 class OddStay(NamedTuple):
@@ -58,13 +57,6 @@ class ThinningServers(ScalarServers):
         return {key: values if key[1] % 2 else values | gone for key, values in super().allowed().items()}
 
 
-@pytest.fixture(autouse=True, scope="module")
-def _small() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(whole_points, "MANY", 1)
-        yield
-
-
 @pytest.fixture
 def _odd_points_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(thinning, "Thinning", OddStay)
@@ -75,11 +67,9 @@ def test_servers_that_thin_beside_others_lose_nothing_that_stays() -> None:
     run_state_machine_as_test(ThinningServers, settings=settings(examples(50), stateful_step_count=50))
 
 
-def test_a_server_that_stops_anywhere_has_lost_nothing_and_the_next_one_completes_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_server_that_stops_anywhere_has_lost_nothing_and_the_next_one_completes_it() -> None:
     """What stays of the series fills several chunks."""
-    monkeypatch.setattr(encoding, "LARGEST", 6)
+    bounds = replace(BOUNDS, block_points=6)
     values = np.random.default_rng(1).normal(size=90).tolist()
     added = [batch(scalars(values[n : n + 30], iters=range(n, n + 30))) for n in range(0, 90, 30)]
     whole = {("loss", at): value for at, value in enumerate(values)}
@@ -89,8 +79,8 @@ def test_a_server_that_stops_anywhere_has_lost_nothing_and_the_next_one_complete
     for steps in range(100):
         blocks = ShakyBlocks()
         for one in added:
-            finish(Call(ColumnarScalars(blocks).add(one)))
-        thinner = Call(ColumnarScalars(blocks).thin_scalars(SCALARS, 24))
+            finish(Call(ColumnarScalars(blocks, bounds=bounds).add(one)))
+        thinner = Call(ColumnarScalars(blocks, bounds=bounds).thin_scalars(SCALARS, 24))
         ended = any(thinner.has_ended() for _ in range(steps))
         thinner.steps.close()
         for write in blocks.of(OWNER).writes:  # what it had sent arrives
@@ -98,7 +88,7 @@ def test_a_server_that_stops_anywhere_has_lost_nothing_and_the_next_one_complete
         found = _read(blocks)
         assert stays.items() <= found.items() <= whole.items()
         partly += len(stays) < len(found) < len(whole)
-        finish(Call(ColumnarScalars(blocks).thin_scalars(SCALARS, 24)))
+        finish(Call(ColumnarScalars(blocks, bounds=bounds).thin_scalars(SCALARS, 24)))
         assert _read(blocks) == stays
         if ended:
             break
@@ -119,4 +109,4 @@ def _read(blocks: PlainBlocks) -> dict[tuple[str, int], float]:
     """What a reader sees who is not stopped."""
     unstopped = PlainBlocks()
     unstopped.owners = blocks.owners
-    return asyncio.run(read(ColumnarScalars(unstopped)))
+    return asyncio.run(read(ColumnarScalars(unstopped, bounds=BOUNDS)))

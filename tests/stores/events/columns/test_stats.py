@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -15,15 +14,8 @@ from apiserver.events.queries import GREATEST
 from apiserver.stores.events.columns import stats
 from apiserver.stores.events.columns.stats import StatsArray
 
-
-@pytest.fixture(scope="module", params=[2, 256], autouse=True)
-def _long(request: pytest.FixtureRequest) -> Iterator[None]:
-    """From how many points on a group is looked at by itself."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(stats, "LONG", request.param)
-        yield
-
-
+#: From how many points on a group is looked at by itself: few, and more than there are.
+LONG = (2, 256)
 Rows = list[tuple[int, float]]
 
 values = st.sampled_from([0.0, 1.0, -1.0, 2.0, math.nan, math.inf, -math.inf])
@@ -31,10 +23,12 @@ rows = st.lists(st.tuples(st.integers(-3, 3), values), min_size=1, max_size=12)
 
 
 def of(points: Rows, first: int = 0) -> StatsArray:
-    """Stats of points (timestamp, value) at iterations from `first` on."""
+    """Stats of points (timestamp, value) at iterations from `first` on, which are the same either way."""
     times, numbers = zip(*points, strict=True)
-    iters = np.array(range(first, first + len(points)))
-    return stats.of_groups(iters, np.array(numbers), np.array(times), np.zeros(1, np.intp))
+    columns = np.array(range(first, first + len(points))), np.array(numbers), np.array(times)
+    one, other = (stats.of_groups(*columns, np.zeros(1, np.intp), long) for long in LONG)
+    assert repr(one.tolist()) == repr(other.tolist())
+    return one
 
 
 def comparable(row: StatsArray) -> tuple[object, ...]:
@@ -108,8 +102,9 @@ def test_groups_are_apart(groups: list[Rows]) -> None:
     times, numbers = zip(*points, strict=True)
     iters = np.concatenate([np.arange(len(group)) for group in groups])
     starts = np.cumsum([0, *(len(group) for group in groups[:-1])])
-    found = stats.of_groups(iters, np.array(numbers), np.array(times), starts)
-    assert [comparable(found[n : n + 1]) for n in range(len(groups))] == [comparable(of(group)) for group in groups]
+    for long in LONG:
+        found = stats.of_groups(iters, np.array(numbers), np.array(times), starts, long)
+        assert [comparable(found[n : n + 1]) for n in range(len(groups))] == [comparable(of(group)) for group in groups]
 
 
 def test_of_equal_extremes_the_one_at_the_lowest_iteration_counts() -> None:

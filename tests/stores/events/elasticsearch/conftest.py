@@ -7,12 +7,22 @@ from collections.abc import AsyncIterator
 import pytest
 
 from apiserver.stores.events.elasticsearch.address import ElasticsearchAddress
+from apiserver.stores.events.elasticsearch.bounds import BOUNDS, ElasticsearchBounds
 from apiserver.stores.events.elasticsearch.store import ElasticsearchEventStore
 
 
 @pytest.fixture
-async def store(elasticsearch_url: str, elasticsearch_prefix: str) -> AsyncIterator[ElasticsearchEventStore]:
-    opened = ElasticsearchEventStore(ElasticsearchAddress((elasticsearch_url,), elasticsearch_prefix), migrate=True)
+def bounds() -> ElasticsearchBounds:
+    """Those of the store. Tests may have others."""
+    return BOUNDS
+
+
+@pytest.fixture
+async def store(
+    elasticsearch_url: str, elasticsearch_prefix: str, bounds: ElasticsearchBounds
+) -> AsyncIterator[ElasticsearchEventStore]:
+    address = ElasticsearchAddress((elasticsearch_url,), elasticsearch_prefix)
+    opened = ElasticsearchEventStore(address, migrate=True, bounds=bounds)
     await opened.open()
     yield opened
     await opened.close()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from typing import Any
 
@@ -203,21 +202,20 @@ async def test_a_note_of_a_deletion_that_elasticsearch_will_never_take_has_to_wa
         assert refused.value.retry_after == BY_HAND_AGAIN
 
 
-async def test_a_lease_by_a_clock_that_was_ahead_ends(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    blocks, owner = ElasticsearchBlocks(cluster), Owner("company", "task")
+async def test_a_lease_by_a_clock_that_was_ahead_ends(cluster: Cluster) -> None:
+    now, owner = 0.0, Owner("company", "task")
+    blocks = ElasticsearchBlocks(cluster, clock=lambda: now)
     assert await ElasticsearchBlocks(cluster).lease(owner, "ahead", 86400.0)
     for _ in range(2):
         assert not await blocks.lease(owner, "other", 30.0)
-    now = time.monotonic()
-    monkeypatch.setattr(time, "monotonic", lambda: now + 31)
+    now = 31.0
     assert await blocks.lease(owner, "other", 30.0)
     assert not await ElasticsearchBlocks(cluster).lease(owner, "ahead", 30.0)
 
 
-async def test_a_lease_that_is_renewed_goes_on(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    blocks, holding, owner = ElasticsearchBlocks(cluster), ElasticsearchBlocks(cluster), Owner("company", "task")
-    begun = time.monotonic()
-    for seconds in (0, 20, 40, 60):
-        monkeypatch.setattr(time, "monotonic", lambda: begun + seconds)  # noqa: B023 - it is called at once
+async def test_a_lease_that_is_renewed_goes_on(cluster: Cluster) -> None:
+    now, owner = 0.0, Owner("company", "task")
+    blocks, holding = (ElasticsearchBlocks(cluster, clock=lambda: now) for _ in range(2))
+    for now in (0.0, 20.0, 40.0, 60.0):  # noqa: B007 - the clock says it
         assert await holding.lease(owner, "holder", 86400.0)
         assert not await blocks.lease(owner, "other", 30.0)

@@ -13,9 +13,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from apiserver.events.model import EventType
-from apiserver.stores.events.columnar import whole_points
-from apiserver.stores.events.elasticsearch import paging, samples, writing
+from apiserver.stores.events.columnar.bounds import ColumnarBounds
 from apiserver.stores.events.elasticsearch.address import ElasticsearchAddress
+from apiserver.stores.events.elasticsearch.bounds import ElasticsearchBounds
 from apiserver.stores.events.elasticsearch.store import ElasticsearchEventStore
 from tests.chance import examples
 from tests.contract.event_stores import batch, scalars
@@ -61,23 +61,11 @@ def _fewer_questions(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(comparison, "BOUNDS", comparison.BOUNDS[::3])
 
 
-@pytest.fixture(autouse=True)
-def _small_pages(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(samples, "WINDOW", 3)
-
-
-@pytest.fixture(autouse=True)
-def _some_are_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Samples of a few bytes: two of them, or three, are read at once."""
-    monkeypatch.setattr(writing, "LARGE_SAMPLE", 9)
-    monkeypatch.setattr(paging, "LARGE_TOGETHER", 24)
-
-
-@pytest.fixture(autouse=True)
-def _some_points_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Some points of whole series become chunks, others fragments."""
-    monkeypatch.setattr(whole_points, "MANY", 6)
-    monkeypatch.setattr(whole_points, "POINTS_AT_A_TIME", 10)
+#: Samples of a few bytes are large: two of them, or three, are read at once. Some points of whole series become chunks,
+#: others fragments.
+SMALL = ElasticsearchBounds(
+    ColumnarBounds(copied_points=6, points_at_a_time=10), samples_an_answer=3, large_sample=9, large_together=24
+)
 
 
 async def run(store: ElasticsearchEventStore, operations: list[tuple[Any, ...]]) -> None:
@@ -142,6 +130,6 @@ def test_the_elasticsearch_store_answers_like_the_plain_one(
     def same(operations: list[tuple[Any, ...]]) -> None:
         with elasticsearch_new_prefix() as prefix:
             address = ElasticsearchAddress((elasticsearch_url,), prefix)
-            asyncio.run(run(ElasticsearchEventStore(address, migrate=True, abandoned=0), operations))
+            asyncio.run(run(ElasticsearchEventStore(address, migrate=True, abandoned=0, bounds=SMALL), operations))
 
     same()

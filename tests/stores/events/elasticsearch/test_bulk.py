@@ -8,6 +8,7 @@ import pytest
 
 from apiserver.stores.events.base import EventStoreBusy
 from apiserver.stores.events.elasticsearch import bulk
+from apiserver.stores.events.elasticsearch.bounds import ElasticsearchBounds
 from apiserver.stores.events.elasticsearch.cluster import Cluster
 
 pytestmark = pytest.mark.anyio
@@ -28,6 +29,8 @@ NO_SHARD = {"status": 503, "error": {"type": "unavailable_shards_exception", "re
 class Nodes:
     """Answers requests one after another: a list of answers to items, or an error; then all is well."""
 
+    bounds = ElasticsearchBounds(send_pauses=(0.0, 0.0))
+
     def __init__(self, *answers: list[dict[str, Any]] | EventStoreBusy) -> None:
         self._answers = list(answers)
         self.requests: list[list[str]] = []
@@ -39,11 +42,6 @@ class Nodes:
         if isinstance(answer, EventStoreBusy):
             raise answer
         return answer
-
-
-@pytest.fixture(autouse=True)
-def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bulk, "PAUSES", (0.0, 0.0))
 
 
 async def send(nodes: Nodes, *items: str, in_order: bool = True) -> list[bulk.Refusal]:
@@ -112,9 +110,9 @@ async def test_a_node_that_is_away_is_not_waited_for() -> None:
 
 
 @pytest.mark.parametrize("in_order", [True, False])
-async def test_large_batches_go_in_parts(monkeypatch: pytest.MonkeyPatch, in_order: bool) -> None:
-    monkeypatch.setattr(bulk, "REQUEST", 3 * len(INDEX % 1))
+async def test_large_batches_go_in_parts(in_order: bool) -> None:
     nodes = Nodes()
+    nodes.bounds = ElasticsearchBounds(request_characters=3 * len(INDEX % 1))
     assert await send(nodes, *(INDEX % (n % 10) for n in range(10)), in_order=in_order) == []
     assert [len(items) for items in nodes.requests] == [3, 3, 3, 1]
     assert [item for items in nodes.requests for item in items] == [(INDEX % n).splitlines()[1] for n in range(10)]

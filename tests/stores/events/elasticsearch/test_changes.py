@@ -22,8 +22,9 @@ from apiserver.stores.events.base import EventStoreBusy
 from apiserver.stores.events.columnar import log_deletion
 from apiserver.stores.events.columnar.compaction import make_chunks
 from apiserver.stores.events.columnar.scalars import ColumnarScalars
-from apiserver.stores.events.elasticsearch import changes, names
+from apiserver.stores.events.elasticsearch import names
 from apiserver.stores.events.elasticsearch.address import ElasticsearchAddress
+from apiserver.stores.events.elasticsearch.bounds import ElasticsearchBounds
 from apiserver.stores.events.elasticsearch.changes import Deletions
 from apiserver.stores.events.elasticsearch.cluster import Cluster
 from apiserver.stores.events.elasticsearch.store import ElasticsearchEventStore
@@ -135,14 +136,14 @@ async def test_one_refresh_of_an_index_shows_all_of_its_shards(
     cursor = (await told(store, None, *many)).cursor
     await store.add(batch(*(scalars([1.0], owner=owner) for owner in many)))
     cluster, refreshed = store._cluster, list[str]()
-    refresh = cluster._refresh
+    refresh = cluster.refresh
 
     async def noted(index: str) -> NodeConfig:
         refreshed.append(index)
         return await refresh(index)
 
-    monkeypatch.setattr(cluster, "_refresh", noted)
-    monkeypatch.setattr(cluster, "_strict", True)
+    monkeypatch.setattr(cluster, "refresh", noted)
+    monkeypatch.setattr(cluster, "strict", True)
     assert (await told(store, cursor, *many)).owners.keys() == {*many}
     assert refreshed == [index]
 
@@ -297,9 +298,9 @@ async def test_a_deletion_that_failed_is_told_until(
         assert found.owners == {OWNER: EVERYTHING}
         cursor = found.cursor
     if ends == "its note was seen for a minute":
-        monkeypatch.setattr(changes, "ENDED_AFTER", 0.0)
+        monkeypatch.setattr(store._cluster, "bounds", ElasticsearchBounds(ended_after=0))
     elif ends == "it began an hour ago":
-        monkeypatch.setattr(changes, "LONGEST_DELETION", -60)
+        monkeypatch.setattr(store._cluster, "bounds", ElasticsearchBounds(longest_deletion=-60))
     else:
         await do(store)
     found = await told(store, cursor)
@@ -312,7 +313,7 @@ async def test_a_long_deletion_is_told_until_it_is_done(
     store: ElasticsearchEventStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is noted again and again, so that nobody takes it as ended."""
-    monkeypatch.setattr(changes, "NOTED_EVERY", 0.01)
+    monkeypatch.setattr(store._cluster, "bounds", ElasticsearchBounds(noted_every=0.01))
     places = set[int]()
     real, goes_on = Cluster.delete, Deletions.goes_on
 
@@ -325,8 +326,7 @@ async def test_a_long_deletion_is_told_until_it_is_done(
         while len(places) < 3:
             assert found.owners == {OWNER: EVERYTHING}
             found = await told(store, found.cursor)
-        monkeypatch.setattr(changes, "NOTED_EVERY", 60.0)
-        monkeypatch.setattr(changes, "ENDED_AFTER", 0.0)
+        monkeypatch.setattr(store._cluster, "bounds", ElasticsearchBounds(noted_every=60, ended_after=0))
         return await real(*how, **more)
 
     await store.add(batch(sample(1)))

@@ -14,8 +14,8 @@ from elasticsearch import NotFoundError
 from apiserver.events.model import JsonObject
 from apiserver.stores.events.base import EventStoreBusy
 from apiserver.stores.events.elasticsearch import node as node_module
-from apiserver.stores.events.elasticsearch import visibility
 from apiserver.stores.events.elasticsearch.address import ElasticsearchAddress
+from apiserver.stores.events.elasticsearch.bounds import ElasticsearchBounds
 from apiserver.stores.events.elasticsearch.cluster import Cluster
 from apiserver.stores.events.elasticsearch.errors import AWAY_AGAIN, MISSING, busy
 
@@ -120,7 +120,7 @@ async def test_what_is_written_during_a_refresh_waits_for_the_next(cluster: _Ref
 async def test_readers_share_a_refresh_that_fails(cluster: _Refreshes) -> None:
     """Else each would wait for nodes that do not answer, one reader after the other."""
     cluster.hold.clear()
-    cluster.behind = [1] * (len(visibility._REFRESH_PAUSES) + 1)
+    cluster.behind = [1] * (len(cluster.bounds.refresh_pauses) + 1)
     readers = [asyncio.create_task(cluster.make_visible(["a"])) for _ in range(10)]
     await asyncio.sleep(0)
     cluster.hold.set()
@@ -128,14 +128,14 @@ async def test_readers_share_a_refresh_that_fails(cluster: _Refreshes) -> None:
         assert isinstance(outcome, EventStoreBusy)
         assert str(outcome) == "a copy of the events is behind"
         assert outcome.retry_after == AWAY_AGAIN
-    assert len(cluster.refreshed) == len(visibility._REFRESH_PAUSES) + 1
+    assert len(cluster.refreshed) == len(cluster.bounds.refresh_pauses) + 1
     await cluster.make_visible(["a"])  # who comes later tries again
-    assert len(cluster.refreshed) == len(visibility._REFRESH_PAUSES) + 2
+    assert len(cluster.refreshed) == len(cluster.bounds.refresh_pauses) + 2
 
 
 async def test_who_cannot_refresh_an_index_writes_to_it(cluster: _Refreshes, monkeypatch: pytest.MonkeyPatch) -> None:
     """Elasticsearch takes away a copy that is out of reach only because of a write."""
-    monkeypatch.setattr(visibility, "_REFRESH_PAUSES", ())
+    monkeypatch.setattr(cluster, "bounds", ElasticsearchBounds(refresh_pauses=()))
     cluster.holds_writes.clear()
     for _ in range(2):  # one write at a time, as it takes a minute
         await _fail_to_refresh(cluster, "a")
@@ -160,7 +160,7 @@ async def _fail_to_refresh(cluster: _Refreshes, index: str) -> None:
 
 async def test_few_indices_are_written_to_at_once(cluster: _Refreshes, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each takes a connection for a minute."""
-    monkeypatch.setattr(visibility, "_REFRESH_PAUSES", ())
+    monkeypatch.setattr(cluster, "bounds", ElasticsearchBounds(refresh_pauses=()))
     cluster.holds_writes.clear()
     for number in range(9):
         await _fail_to_refresh(cluster, f"index {number}")
@@ -171,10 +171,10 @@ async def test_few_indices_are_written_to_at_once(cluster: _Refreshes, monkeypat
 
 
 async def test_what_no_write_would_mend_is_not_written_to(cluster: _Refreshes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(visibility, "_REFRESH_PAUSES", ())
+    monkeypatch.setattr(cluster, "bounds", ElasticsearchBounds(refresh_pauses=()))
     await _fail_to_refresh(cluster, "a-*")  # a bulk takes no patterns
     for error in (busy(429, "es_rejected_execution_exception", ""), busy(403, "index_closed_exception", "")):
-        monkeypatch.setattr(cluster, "_refresh", partial(_raise, error))
+        monkeypatch.setattr(cluster, "refresh", partial(_raise, error))
         with pytest.raises(EventStoreBusy):
             await cluster.make_visible(["b"])
         await asyncio.sleep(0)
@@ -186,7 +186,7 @@ async def _raise(error: Exception, _: str) -> None:
 
 
 async def test_a_cluster_closes_while_it_writes(cluster: _Refreshes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(visibility, "_REFRESH_PAUSES", ())
+    monkeypatch.setattr(cluster, "bounds", ElasticsearchBounds(refresh_pauses=()))
     cluster.holds_writes.clear()
     await _fail_to_refresh(cluster, "a")
     await cluster.close()
@@ -210,7 +210,7 @@ async def test_a_refresh_is_tried_again_until_all_copies_are_refreshed(cluster: 
 
 
 async def test_nothing_is_read_while_a_copy_is_behind(cluster: _Refreshes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(visibility, "_REFRESH_PAUSES", (0.0, 0.0))
+    monkeypatch.setattr(cluster, "bounds", ElasticsearchBounds(refresh_pauses=(0.0, 0.0)))
     cluster.behind = [1] * 3
     with pytest.raises(EventStoreBusy, match="behind"):
         await cluster.make_visible(["a"])
@@ -262,8 +262,8 @@ async def test_a_search_ends_though_each_request_is_answered_by_another_node(mon
 
 async def _with_an_index(monkeypatch: pytest.MonkeyPatch) -> _Refreshes:
     """A cluster of three nodes, in which the index "a" was made by this server."""
-    monkeypatch.setattr(visibility, "_REFRESH_PAUSES", (0.0, 0.0))
     cluster = _Refreshes(strict=False, nodes=3)
+    monkeypatch.setattr(cluster, "bounds", ElasticsearchBounds(refresh_pauses=(0.0, 0.0)))
 
     async def create(**_: Any) -> None:
         """Nothing: it is there at all nodes of which is not said that they lack it."""
@@ -299,8 +299,8 @@ async def test_an_index_that_most_nodes_do_not_know_was_removed(monkeypatch: pyt
 
 
 async def test_no_old_answer_is_given_if_each_node_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(visibility, "_REFRESH_PAUSES", (0.0, 0.0))
     cluster = _Refreshes(strict=False)
+    monkeypatch.setattr(cluster, "bounds", ElasticsearchBounds(refresh_pauses=(0.0, 0.0)))
     await cluster.search("a", {})
     cluster.cut_off = cluster.node
     cluster.wrote(["a"])

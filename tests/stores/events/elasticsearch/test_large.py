@@ -11,7 +11,8 @@ import pytest
 from apiserver.events.model import EventType, Sample, SamplePosition
 from apiserver.events.queries import PageQuery
 from apiserver.stores.events.base import PAGE_BYTES
-from apiserver.stores.events.elasticsearch import looks, node
+from apiserver.stores.events.elasticsearch import node
+from apiserver.stores.events.elasticsearch.bounds import ElasticsearchBounds
 from apiserver.stores.events.elasticsearch.store import ElasticsearchEventStore
 from tests.contract.event_stores import LOGS, PLOTS, batch, lines, messages, sample
 
@@ -77,12 +78,8 @@ async def test_a_page_of_lines_reads_what_it_answers(store: ElasticsearchEventSt
         assert (read, at_once) < (2 * PAGE_BYTES, PAGE_BYTES * 3 // 2)
 
 
-async def test_small_events_are_few_requests(
-    store: ElasticsearchEventStore, answers: list[int], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(
-        looks, "SHARED", 0.0
-    )  # else who asks again within a second gets what was found, after a refresh
+@pytest.mark.parametrize("bounds", [ElasticsearchBounds(shared=0)])  # who asks again is answered by a request
+async def test_small_events_are_few_requests(store: ElasticsearchEventStore, answers: list[int]) -> None:
     await store.add(batch(*(sample(n) for n in range(100)), lines(["a line"] * 1000)))
     await messages(store, limit=1), await store.samples(PLOTS, PageQuery(1))  # refreshed and cached by now
     for read in (lambda: store.log_lines(LOGS, PageQuery(500)), lambda: store.samples(PLOTS, PageQuery(50))):

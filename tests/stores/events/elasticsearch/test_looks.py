@@ -15,8 +15,9 @@ from apiserver.stores.events.columnar.blocks import Block, Found, Version
 from apiserver.stores.events.columnar.scalars import ColumnarScalars
 from apiserver.stores.events.elasticsearch.address import ElasticsearchAddress
 from apiserver.stores.events.elasticsearch.blocks import ElasticsearchBlocks
+from apiserver.stores.events.elasticsearch.bounds import BOUNDS
 from apiserver.stores.events.elasticsearch.cluster import Cluster
-from apiserver.stores.events.elasticsearch.looks import SHARED, Looks
+from apiserver.stores.events.elasticsearch.looks import Looks
 from apiserver.stores.events.elasticsearch.migrations import check_schema
 from apiserver.stores.events.elasticsearch.store import ElasticsearchEventStore
 from tests.contract.event_stores import OWNER, SCALARS, batch, scalars, select
@@ -24,6 +25,7 @@ from tests.contract.event_stores import OWNER, SCALARS, batch, scalars, select
 pytestmark = pytest.mark.anyio
 
 INDEX = "index"
+SHARED = BOUNDS.shared
 
 
 class Node:

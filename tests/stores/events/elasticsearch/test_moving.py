@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,10 @@ import pytest
 from apiserver.cli import main
 from apiserver.events.model import EventBatch, EventType, Owner
 from apiserver.stores.events.base import EventStoreBusy
-from apiserver.stores.events.elasticsearch import moving, names, old_indices, old_owners
+from apiserver.stores.events.columnar.bounds import ColumnarBounds
+from apiserver.stores.events.elasticsearch import names, old_indices
 from apiserver.stores.events.elasticsearch.blocks import ElasticsearchBlocks
+from apiserver.stores.events.elasticsearch.bounds import ElasticsearchBounds
 from apiserver.stores.events.elasticsearch.cluster import Cluster
 from apiserver.stores.events.elasticsearch.moving import Moving
 from apiserver.stores.events.elasticsearch.old_indices import State
@@ -112,8 +115,8 @@ async def test_it_may_be_stopped_anywhere(
             raise Stopped
 
     monkeypatch.setattr(ElasticsearchBlocks, "put", stopped)
-    monkeypatch.setattr(moving, "_PAUSE", 0.01)
-    monkeypatch.setattr("apiserver.stores.events.columnar.compaction.LEASE", 0.001)
+    short = replace(cluster.bounds, move_pause=0.01, columnar=ColumnarBounds(lease=0.001))
+    monkeypatch.setattr(cluster, "bounds", short)
     stops = 0
     while await Moving(cluster, lambda line: None).left():
         try:
@@ -126,7 +129,7 @@ async def test_it_may_be_stopped_anywhere(
 
 
 async def test_a_server_moves_some_owners_at_a_time(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(old_owners, "_AT_A_TIME", 3)
+    monkeypatch.setattr(cluster, "bounds", ElasticsearchBounds(owners_at_a_time=3))
     plain = PlainEventStore()
     await fill(cluster, plain, received=7)
     server = Server(cluster)
@@ -148,7 +151,7 @@ async def test_a_server_moves_some_owners_at_a_time(cluster: Cluster, monkeypatc
 async def test_two_may_move_at_once(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     plain = PlainEventStore()
     await fill(cluster, plain, received=7)
-    monkeypatch.setattr(moving, "_PAUSE", 0.01)
+    monkeypatch.setattr(cluster, "bounds", ElasticsearchBounds(move_pause=0.01))
     await asyncio.gather(*(Moving(cluster, lambda line: None).run() for _ in range(2)))
     await assert_same(Server(cluster), plain, OWNERS)
 

@@ -17,6 +17,7 @@ from elastic_transport import ConnectionTimeout, ObjectApiResponse, RoundRobinSe
 from apiserver.stores.events.base import EventStoreError
 from apiserver.stores.events.elasticsearch import node
 from apiserver.stores.events.elasticsearch.address import ElasticsearchAddress
+from apiserver.stores.events.elasticsearch.bounds import BOUNDS, ElasticsearchBounds
 from apiserver.stores.events.elasticsearch.cluster import Cluster
 from apiserver.stores.events.elasticsearch.errors import NodeAnswerTooLarge
 from tests.certificates import new_pair
@@ -26,6 +27,7 @@ pytestmark = pytest.mark.anyio
 
 #: More than the sockets of a connection hold.
 HALF = 16 * 2**20
+SMALL_ANSWERS = ElasticsearchBounds(largest_answer=HALF)
 HEAD = b"HTTP/1.1 200 OK\r\nX-Elastic-Product: Elasticsearch\r\nContent-Type: application/json\r\n"
 
 
@@ -63,11 +65,15 @@ async def nodes() -> Nodes:
 
 
 @pytest.fixture
-async def cluster(nodes: Nodes) -> AsyncIterator[Cluster]:
+def bounds() -> ElasticsearchBounds:
+    return BOUNDS
+
+
+@pytest.fixture
+async def cluster(nodes: Nodes, bounds: ElasticsearchBounds) -> AsyncIterator[Cluster]:
     async with await asyncio.start_server(nodes.answer, "127.0.0.1", 0) as server:
-        opened = Cluster(
-            ElasticsearchAddress((f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}",)), strict=False
-        )
+        address = ElasticsearchAddress((f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}",))
+        opened = Cluster(address, strict=False, bounds=bounds)
         yield opened
         await opened.close()
 
@@ -102,24 +108,21 @@ async def test_large_answers_are_read_in_turns(nodes: Nodes, cluster: Cluster) -
     assert nodes.most == 1
 
 
-async def test_an_answer_is_not_read_beyond_a_bound(
-    nodes: Nodes, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(node, "LARGEST_ANSWER", HALF)
+@pytest.mark.parametrize("bounds", [SMALL_ANSWERS])
+async def test_an_answer_is_not_read_beyond_a_bound(nodes: Nodes, cluster: Cluster) -> None:
     with pytest.raises(NodeAnswerTooLarge, match="an answer of a node has more than 16,777,216 bytes"):
         await cluster.check()
     nodes.let.set()
 
 
-async def test_a_node_whose_answer_is_too_large_is_asked_again(nodes: Nodes, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_node_whose_answer_is_too_large_is_asked_again(nodes: Nodes) -> None:
     """Else each such answer would send all requests to another node, which has to refresh what it is asked for."""
-    monkeypatch.setattr(node, "LARGEST_ANSWER", HALF)
     async with AsyncExitStack() as stack:
         servers = [
             await stack.enter_async_context(await asyncio.start_server(nodes.answer, "127.0.0.1", 0)) for _ in range(2)
         ]
         hosts = tuple(f"http://127.0.0.1:{one.sockets[0].getsockname()[1]}" for one in servers)
-        cluster = Cluster(ElasticsearchAddress(hosts), strict=False)
+        cluster = Cluster(ElasticsearchAddress(hosts), strict=False, bounds=SMALL_ANSWERS)
         stack.push_async_callback(cluster.close)
         nodes.let.set()
         asked = cluster.client.transport.node_pool.get()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -28,9 +28,10 @@ from apiserver.events.queries import BucketQuery, PageQuery, SeriesQuery
 from apiserver.stores.events.base import EventStoreBusy
 from apiserver.stores.events.columnar.logs import ColumnarLogs
 from apiserver.stores.events.columnar.scalars import ColumnarScalars
-from apiserver.stores.events.elasticsearch import bulk, names, old_indices, old_parts
+from apiserver.stores.events.elasticsearch import bulk, names, old_indices
 from apiserver.stores.events.elasticsearch.address import elasticsearch_address
 from apiserver.stores.events.elasticsearch.blocks import ElasticsearchBlocks
+from apiserver.stores.events.elasticsearch.bounds import ElasticsearchBounds
 from apiserver.stores.events.elasticsearch.cluster import Cluster
 from apiserver.stores.events.elasticsearch.migrations import check_schema
 from apiserver.stores.events.elasticsearch.old_documents import LogsWithOldDocuments, WithOldDocuments
@@ -47,6 +48,8 @@ from tests.stores.events.elasticsearch.old_layout import OldServer
 from tests.stores.events.random_events import OWNERS
 
 pytestmark = pytest.mark.anyio
+
+FEW_IN_A_BLOCK = ElasticsearchBounds(part_events=5, part_bytes=2000)
 
 
 class Server:
@@ -89,11 +92,8 @@ async def cluster(elasticsearch_url: str, elasticsearch_prefix: str) -> AsyncIte
 
 
 @pytest.fixture
-def few_in_a_block() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(old_parts, "MOST", 5)
-        patch.setattr(old_parts, "MOST_BYTES", 2000)
-        yield
+def few_in_a_block(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster, "bounds", FEW_IN_A_BLOCK)
 
 
 async def assert_same(server: Server, plain: PlainEventStore, owners: Sequence[Owner] = (OWNER,)) -> None:
@@ -317,7 +317,8 @@ operations = st.lists(
 
 async def run(url: str, prefix: str, old: list[EventBatch], new: list[tuple[Any, ...]]) -> None:
     """Some batches are kept by an old server, then new servers do all the rest."""
-    cluster = Cluster(elasticsearch_address(engine.address(url, prefix)), strict=True)
+    address = elasticsearch_address(engine.address(url, prefix))
+    cluster = Cluster(address, strict=True, bounds=FEW_IN_A_BLOCK)
     before, servers, plain = OldServer(cluster), [Server(cluster), Server(cluster)], PlainEventStore()
     sent: list[EventBatch] = []
     try:
@@ -353,9 +354,7 @@ async def run(url: str, prefix: str, old: list[EventBatch], new: list[tuple[Any,
         await cluster.close()
 
 
-def test_old_documents_answer_as_the_plain_store(
-    elasticsearch_url: str, elasticsearch_new_prefix: NewPrefix, few_in_a_block: None
-) -> None:
+def test_old_documents_answer_as_the_plain_store(elasticsearch_url: str, elasticsearch_new_prefix: NewPrefix) -> None:
     @examples(3)
     @given(st.lists(random_events.batches, min_size=1, max_size=3), operations)
     def same(old: list[EventBatch], new: list[tuple[Any, ...]]) -> None:

@@ -6,8 +6,8 @@ import pytest
 
 from apiserver.events.model import EventType
 from apiserver.events.queries import SeriesQuery
-from apiserver.stores.events.elasticsearch import old_parts
 from apiserver.stores.events.elasticsearch.address import ElasticsearchAddress
+from apiserver.stores.events.elasticsearch.bounds import ElasticsearchBounds
 from apiserver.stores.events.elasticsearch.cluster import Cluster
 from apiserver.stores.events.elasticsearch.migrations import check_schema
 from apiserver.stores.events.elasticsearch.moving import Moving
@@ -20,10 +20,11 @@ from tests.stores.events.random_events import OWNERS
 
 pytestmark = pytest.mark.anyio
 
+FEW_IN_A_BLOCK = ElasticsearchBounds(part_events=5)
+
 
 @pytest.fixture(autouse=True)
-def _few_in_a_block(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(old_parts, "MOST", 5)
+def _fewer_questions(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(comparison, "WIDTHS", comparison.WIDTHS[2::2])
     monkeypatch.setattr(comparison, "BOUNDS", comparison.BOUNDS[::3])
 
@@ -38,8 +39,8 @@ async def test_the_store_answers_like_the_plain_one(
 ) -> None:
     address = ElasticsearchAddress((elasticsearch_url,), elasticsearch_prefix)
     cluster, store, plain = (
-        Cluster(address, strict=False),
-        ElasticsearchEventStore(address, abandoned=0),
+        Cluster(address, strict=False, bounds=FEW_IN_A_BLOCK),
+        ElasticsearchEventStore(address, abandoned=0, bounds=FEW_IN_A_BLOCK),
         PlainEventStore(),
     )
     try:

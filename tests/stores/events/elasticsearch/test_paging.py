@@ -8,6 +8,7 @@ from typing import Any, cast
 import pytest
 
 from apiserver.stores.events.elasticsearch import paging
+from apiserver.stores.events.elasticsearch.bounds import BOUNDS
 from apiserver.stores.events.elasticsearch.cluster import Cluster
 
 pytestmark = pytest.mark.anyio
@@ -17,6 +18,8 @@ WINDOW = 10
 
 class Numbers:
     """A cluster whose documents are numbers."""
+
+    bounds = BOUNDS
 
     def __init__(self, numbers: Sequence[int]) -> None:
         self.numbers = numbers

@@ -9,7 +9,7 @@ import pytest
 
 from apiserver.events.model import EventType, JsonObject, Owner
 from apiserver.events.queries import SeriesQuery
-from apiserver.stores.events.elasticsearch import samples
+from apiserver.stores.events.elasticsearch.bounds import ElasticsearchBounds
 from apiserver.stores.events.elasticsearch.cluster import Cluster
 from apiserver.stores.events.elasticsearch.samples import Samples
 
@@ -20,6 +20,7 @@ class _Asked:
     """A cluster with series that have so many samples each. It notes how many series each search of a request has."""
 
     prefix = "events"
+    bounds = ElasticsearchBounds(samples_a_search=20, iterations_an_answer=20)
 
     def __init__(self, counts: Sequence[int]) -> None:
         self.counts = counts
@@ -35,9 +36,7 @@ class _Asked:
         return [{"hits": {"hits": []}} for _ in bodies]
 
 
-async def test_short_series_share_searches_and_answers_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(samples, "_TOGETHER", 20)
-    monkeypatch.setattr(samples, "ITERATIONS_AN_ANSWER", 20)
+async def test_short_series_share_searches_and_answers_are_bounded() -> None:
     asked = _Asked([2, 6, 7, 8, 50, 1, 6, 6])
     wanted = SeriesQuery(Owner("company", "task"), EventType.PLOT)
     assert await Samples(cast(Cluster, asked), wanted).latest(4, None) == []

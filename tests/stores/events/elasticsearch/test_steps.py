@@ -25,9 +25,10 @@ from apiserver.events.changes import ChangesQuery
 from apiserver.events.model import EventBatch, EventType, Owner
 from apiserver.events.queries import PageQuery, SeriesQuery
 from apiserver.stores.events.base import EventStoreBusy
-from apiserver.stores.events.columnar import compaction, thinning
+from apiserver.stores.events.columnar.bounds import ColumnarBounds
 from apiserver.stores.events.columnar.compactor import Compactor
 from apiserver.stores.events.elasticsearch.address import ElasticsearchAddress
+from apiserver.stores.events.elasticsearch.bounds import ElasticsearchBounds
 from apiserver.stores.events.elasticsearch.store import ElasticsearchEventStore
 from tests.contract.event_stores import batch, lines, sample, scalars
 from tests.stores.events.elasticsearch.old_layout import OldServer
@@ -212,8 +213,6 @@ OPERATIONS: dict[str, tuple[Does, Changes | None]] = {
 def _nothing_in_the_background(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that a server's steps are the same each time."""
     monkeypatch.setattr(Compactor, "start", lambda compactor: None)
-    monkeypatch.setattr(compaction, "LEASE", LEASE)
-    monkeypatch.setattr(thinning, "LEASE", LEASE)
 
 
 NewServer = Callable[..., Awaitable[ElasticsearchEventStore]]
@@ -224,7 +223,8 @@ async def new_server(elasticsearch_url: str, elasticsearch_prefix: str) -> Async
     opened = []
 
     async def new(**how: Any) -> ElasticsearchEventStore:
-        store = ElasticsearchEventStore(ElasticsearchAddress((elasticsearch_url,), elasticsearch_prefix), **how)
+        address = ElasticsearchAddress((elasticsearch_url,), elasticsearch_prefix)
+        store = ElasticsearchEventStore(address, bounds=ElasticsearchBounds(ColumnarBounds(lease=LEASE)), **how)
         await store.open()
         opened.append(store)
         return store

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 
 import pytest
 from elasticsearch import AsyncElasticsearch
@@ -11,14 +12,16 @@ from elasticsearch import AsyncElasticsearch
 from apiserver.events.model import EventBatch, EventType, Owner
 from apiserver.events.queries import PageQuery
 from apiserver.stores.events.base import EventStoreBusy, EventStoreError
-from apiserver.stores.events.columnar import compactor
-from apiserver.stores.events.columnar.compaction import FEWEST
+from apiserver.stores.events.columnar.bounds import BOUNDS, ColumnarBounds
 from apiserver.stores.events.elasticsearch import names
 from apiserver.stores.events.elasticsearch.address import ElasticsearchAddress
+from apiserver.stores.events.elasticsearch.bounds import ElasticsearchBounds
 from apiserver.stores.events.elasticsearch.store import ElasticsearchEventStore
 from tests.contract.event_stores import OWNER, SCALARS, batch, lines, messages, scalars
 
 pytestmark = pytest.mark.anyio
+
+FEWEST = BOUNDS.fewest
 
 
 @pytest.fixture
@@ -103,21 +106,19 @@ async def test_what_is_written_is_compacted_by_itself(
 
 
 @pytest.mark.parametrize("type", [EventType.SCALAR, EventType.LOG])
+@pytest.mark.parametrize("bounds", [ElasticsearchBounds(ColumnarBounds(hurry=FEWEST, most=2 * FEWEST, patience=0.1))])
 async def test_what_is_not_compacted_is_bounded(
     store: ElasticsearchEventStore, monkeypatch: pytest.MonkeyPatch, type: EventType
 ) -> None:
     """Readers would have to fetch all of it: further writes wait, and are told to come back if that takes long."""
-    for name, value in {"HURRY": FEWEST, "MOST": 2 * FEWEST}.items():
-        monkeypatch.setattr(compactor, name, value)
-    monkeypatch.setattr(store._opened.compactor, "_patience", 0.1)
-    may_compact, compact = asyncio.Event(), store._opened.compactor._types[type].compact
+    compactor, may_compact = store._opened.compactor, asyncio.Event()
+    compact = compactor.types[type].compact
 
     async def when_it_may(owner: Owner, *, fewest: int) -> bool:
         await may_compact.wait()
         return await compact(owner, fewest=fewest)
 
-    compacts = store._opened.compactor._types[type]._replace(compact=when_it_may)
-    monkeypatch.setattr(store._opened.compactor, "_types", {type: compacts})
+    monkeypatch.setattr(compactor, "types", {type: compactor.types[type]._replace(compact=when_it_may)})
 
     def one(number: int) -> EventBatch:
         return batch(
@@ -131,7 +132,7 @@ async def test_what_is_not_compacted_is_bounded(
     assert told.value.retry_after
     assert await store.events_count(OWNER) == 2 * FEWEST
     may_compact.set()
-    monkeypatch.setattr(store._opened.compactor, "_patience", 60)
+    monkeypatch.setattr(compactor, "bounds", replace(compactor.bounds, patience=60))
     for number in range(2 * FEWEST, 6 * FEWEST):
         await store.add(one(number))
     assert await store.events_count(OWNER) == 6 * FEWEST

@@ -12,12 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from apiserver.events.model import EventType, Sample
-from apiserver.stores.events.elasticsearch.writing import LARGE_SAMPLE, items, packed, repeats, unpacked
+from apiserver.stores.events.elasticsearch.bounds import BOUNDS
+from apiserver.stores.events.elasticsearch.writing import items, packed, repeats, unpacked
 from tests.contract.event_stores import OWNER, sample
+
+LARGE_SAMPLE = BOUNDS.large_sample
 
 
 def test_a_sample_is_an_item() -> None:
-    (item,) = items("events", [sample(7, key="k", timestamp=9, type=EventType.VECTOR)])
+    (item,) = items("events", [sample(7, key="k", timestamp=9, type=EventType.VECTOR)], LARGE_SAMPLE)
     action, document = map(orjson.loads, item.splitlines())
     assert action["index"].pop("_id")
     assert action == {"index": {"_index": "events-vectors-company", "routing": "task:task"}}
@@ -30,15 +33,18 @@ def test_a_sample_is_an_item() -> None:
 
 def test_what_is_large_says_how_large() -> None:
     plots = [sample(n, document=b'"%b"' % os.urandom(n).hex().encode()) for n in (LARGE_SAMPLE // 2, LARGE_SAMPLE)]
-    small, large = (orjson.loads(item.splitlines()[1]) for item in items("events", plots))
+    small, large = (orjson.loads(item.splitlines()[1]) for item in items("events", plots, LARGE_SAMPLE))
     assert (small.get("large"), large["large"]) == (None, len(large["document"]))
 
 
 def test_each_identity_has_an_id_of_its_own() -> None:
     others = [sample(2), sample(1, key="k"), sample(1, metric="other"), sample(1, owner=OWNER._replace(is_model=True))]
-    ids = [orjson.loads(item.splitlines()[0])["index"]["_id"] for item in items("events", [sample(1), *others])]
+    ids = [
+        orjson.loads(item.splitlines()[0])["index"]["_id"]
+        for item in items("events", [sample(1), *others], LARGE_SAMPLE)
+    ]
     assert len({*ids}) == len(ids)
-    (again,) = items("events", [sample(1, document=b"{}")])
+    (again,) = items("events", [sample(1, document=b"{}")], LARGE_SAMPLE)
     assert orjson.loads(again.splitlines()[0])["index"]["_id"] == ids[0]
 
 
