@@ -33,6 +33,7 @@ class SearchBounds:
 
 
 BOUNDS = SearchBounds()
+"""Those of requests."""
 
 
 @dataclass(slots=True)
@@ -51,9 +52,10 @@ async def search(
     series: SeriesQuery,
     wanted: LineFilter,
     page: PageQuery[LogPosition],
-    bounds: SearchBounds = BOUNDS,
+    bounds: SearchBounds | None = None,
 ) -> SearchPage:
     """The next `limit` matching lines; fewer when its time is over, after PAGE_BYTES, and at the end of the log."""
+    bounds = bounds or BOUNDS
     found: list[LogLine] = []
     size, full, after, limit = 0, False, page.after, page.limit
     deadline = time.monotonic() + bounds.seconds
@@ -92,10 +94,10 @@ async def hits(
     wanted: LineFilter,
     after: LogPosition | None,
     most: int,
-    bounds: SearchBounds = BOUNDS,
+    bounds: SearchBounds | None = None,
 ) -> Hits:
     """The numbers of matching lines behind `after`: what is found within `hit_seconds`, up to about `most`."""
-    end = 0
+    bounds, end = bounds or BOUNDS, 0
     if after is not None:
         end = await store.log_number(series.owner, after._replace(sequence=after.sequence + 1))
     found: list[int] = []

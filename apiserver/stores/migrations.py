@@ -17,7 +17,7 @@ import orjson
 from apiserver import resources
 
 #: How often a schema that differs is looked at while servers may migrate it, and seconds between.
-_LOOKS, _PAUSE = 10, 0.5
+_LOOKS, PAUSE = 10, 0.5
 
 
 class SchemaError(Exception):
@@ -95,7 +95,7 @@ async def _migrated(target: Target, steps: Sequence[Step]) -> tuple[list[Step], 
     return missing, differs
 
 
-async def require(target: Target, steps: Sequence[Step], *, migrating: bool) -> None:
+async def require(target: Target, steps: Sequence[Step], *, migrating: bool, pause: float = PAUSE) -> None:
     """Return if the schema is what the steps make; with `migrating`, apply missing steps first.
 
     SchemaError if the schema is older, newer or different. With `migrating`, a different schema is looked at again for
@@ -115,4 +115,4 @@ async def require(target: Target, steps: Sequence[Step], *, migrating: bool) -> 
         looks -= 1
         if not looks:
             raise SchemaError(f"{target.name} is not as it must be: {'; '.join(problems)}")
-        await asyncio.sleep(_PAUSE)
+        await asyncio.sleep(pause)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import os
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -25,10 +26,19 @@ class Reserve:
     Only the file says whether the room is held. So both stores of a folder may have a Reserve of the same file.
     """
 
-    def __init__(self, path: Path, size: int = 0) -> None:
+    def __init__(
+        self,
+        path: Path,
+        size: int = 0,
+        clock: Callable[[], float] = time.monotonic,
+        free: Callable[[Path], int] | None = None,
+    ) -> None:
+        """`clock` tells seconds, and `free` how many bytes may still be written to a folder."""
         self._path, self._name = path, str(path)
         self._folder = path.parent
         self._size = size
+        self._clock = clock
+        self._free = free or free_bytes
         self._next_try = 0.0
 
     @property
@@ -45,21 +55,21 @@ class Reserve:
                 return True
         except OSError:
             pass
-        if time.monotonic() < self._next_try:
+        if self._clock() < self._next_try:
             return False
-        self._next_try = time.monotonic() + _AGAIN_SECONDS
+        self._next_try = self._clock() + _AGAIN_SECONDS
         return self._make()
 
     def make_room(self, *, much: bool = False) -> None:
         """Delete the file if the disk has less than 1 MB of room; with `much`, for a deletion, less than its size."""
-        if self._size and free_bytes(self._folder) < (self._size if much else _LITTLE):
+        if self._size and self._free(self._folder) < (self._size if much else _LITTLE):
             with suppress(FileNotFoundError):
                 self._path.unlink()
                 logger.warning("the disk of %s is full: no events are taken until there is room", self._folder)
 
     def _make(self) -> bool:
         self._path.unlink(missing_ok=True)
-        if free_bytes(self._folder) < self._size + self._size // 4:
+        if self._free(self._folder) < self._size + self._size // 4:
             return False
         try:
             file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)

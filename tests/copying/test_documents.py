@@ -61,8 +61,9 @@ async def back(tmp_path: Path) -> AsyncIterator[DocumentStore]:
     await opened.close()
 
 
-async def copy(source: DocumentStore, target: DocumentStore) -> int:
-    return await copy_documents(source, target, lambda line: None)
+async def copy(source: DocumentStore, target: DocumentStore, *, replaces: bool = False) -> int:
+    """Copy in small pages."""
+    return await copy_documents(source, target, lambda line: None, replaces=replaces, page=3, ids=2)
 
 
 async def content(store: DocumentStore) -> dict[str, list[Document]]:
@@ -139,7 +140,7 @@ async def test_a_name_that_another_document_had_before_is_replaced(
     await source.insert("projects", [{"id": "a", "company": "c", "name": "taken"}])
     if is_there_still:
         await source.insert("projects", [{"id": "z", "company": "c", "name": "renamed"}])
-    await copy_documents(source, back, lambda line: None, replaces=True)
+    await copy(source, back, replaces=True)
     assert await content(back) == await content(source)
 
 
@@ -156,7 +157,7 @@ def test_what_is_replaced_is_what_the_source_has(before: list[Document], found: 
             await source.insert("things", found)
             await target.insert("things", before)
             await target.insert("others", before)
-            assert await copy_documents(source, target, lambda line: None, replaces=True) == len(found)
+            assert await copy(source, target, replaces=True) == len(found)
             assert repr(await content(target)) == repr(await content(source))
 
     asyncio.run(check())

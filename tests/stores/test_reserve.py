@@ -16,16 +16,13 @@ class Clock:
         self.now = 100.0
         self.free = 2**40
 
-    def monotonic(self) -> float:
-        return self.now
+    def reserve(self, folder: Path, size: int) -> Reserve:
+        return Reserve(folder / "reserve", size, lambda: self.now, lambda _: self.free)
 
 
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    clock = Clock()
-    monkeypatch.setattr("apiserver.stores.reserve.time.monotonic", clock.monotonic)
-    monkeypatch.setattr("apiserver.stores.reserve.free_bytes", lambda folder: clock.free)
-    return clock
+def clock() -> Clock:
+    return Clock()
 
 
 def test_it_really_takes_room(tmp_path: Path) -> None:
@@ -35,7 +32,7 @@ def test_it_really_takes_room(tmp_path: Path) -> None:
 
 
 def test_it_is_given_up_on_a_full_disk_alone(tmp_path: Path, clock: Clock) -> None:
-    reserve = Reserve(tmp_path / "reserve", SIZE)
+    reserve = clock.reserve(tmp_path, SIZE)
     assert reserve.held()
     reserve.make_room()
     assert reserve.held()
@@ -47,7 +44,7 @@ def test_it_is_given_up_on_a_full_disk_alone(tmp_path: Path, clock: Clock) -> No
 
 
 def test_deleting_may_have_it_before_the_disk_is_full(tmp_path: Path, clock: Clock) -> None:
-    reserve = Reserve(tmp_path / "reserve", 8 * SIZE)
+    reserve = clock.reserve(tmp_path, 8 * SIZE)
     assert reserve.held()
     clock.free = 7 * SIZE
     reserve.make_room()
@@ -57,7 +54,7 @@ def test_deleting_may_have_it_before_the_disk_is_full(tmp_path: Path, clock: Clo
 
 
 def test_it_is_made_again_once_there_is_room_for_more(tmp_path: Path, clock: Clock) -> None:
-    reserve = Reserve(tmp_path / "reserve", SIZE)
+    reserve = clock.reserve(tmp_path, SIZE)
     clock.free = 0
     reserve.make_room()
     clock.free = SIZE
@@ -77,7 +74,7 @@ def test_one_of_another_size_is_made_anew(tmp_path: Path) -> None:
 
 
 def test_none_is_wanted(tmp_path: Path, clock: Clock) -> None:
-    reserve = Reserve(tmp_path / "reserve", 0)
+    reserve = clock.reserve(tmp_path, 0)
     clock.free = 0
     reserve.make_room()
     assert reserve.held()
