@@ -1,4 +1,4 @@
-"""An SQLite document store with what every server has; and failed attempts to sign in, which stay."""
+"""An SQLite document store with what every server has; and a server where failed attempts to sign in stay."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from apiserver.bounds import Bounds
 from apiserver.rpc.auth import Lookup
 from apiserver.services.access import defaults
 from apiserver.services.access.credentials import Credential
@@ -20,10 +19,8 @@ from tests.harness import CHEAP_PASSWORDS
 SETTINGS = Settings(company="c0ffee")
 
 
-@pytest.fixture
-def bounds(bounds: Bounds | None) -> Bounds:
-    """However slow the machine is, no failed attempt is forgotten while a test makes more of them."""
-    return replace(bounds or CHEAP_PASSWORDS, clock=lambda: 0.0)
+#: However slow the machine is, no failed attempt is forgotten while a test makes more of them.
+FAILURES_STAY = replace(CHEAP_PASSWORDS, clock=lambda: 0.0)
 
 
 @pytest.fixture

@@ -85,7 +85,7 @@ def test_who_guesses_at_an_address_keeps_out_nobody_who_has_logged_in_from_there
 
 
 def test_the_latest_successes_are_remembered() -> None:
-    counted = Attempts(remembered=4)
+    counted = Attempts(lambda: 0.0, remembered=4)
     for number in range(20):
         counted.succeeded("bob", f"address {number}", "secret")
     known = [number for number in range(20) if counted.knows("bob", f"address {number}", "secret")]
@@ -134,7 +134,7 @@ def test_who_was_let_in_before_never_waits(counted: Attempts) -> None:
 
 
 def test_many_guesses_make_nobody_unknown() -> None:
-    counted = Attempts(remembered=4)
+    counted = Attempts(lambda: 0.0, remembered=4)
     counted.succeeded("alice", "here", "secret")
     for number in range(20):
         counted.begin("alice", f"address {number}")

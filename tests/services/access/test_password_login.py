@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from apiserver import passwords
-from apiserver.bounds import Bounds
 from apiserver.passwords import hash_password
 from apiserver.services.access import credentials, password_login
 from apiserver.services.access.fixed_users import WEB_UI, ensure_fixed_users
@@ -19,6 +18,7 @@ from apiserver.services.access.password_login import set_password
 from apiserver.setting_values import FixedUser
 from apiserver.settings import SettingsError
 from tests.harness import ADMIN_KEY, CHEAP, Api, bearer, running_api
+from tests.services.access.conftest import FAILURES_STAY
 
 pytestmark = [pytest.mark.anyio, pytest.mark.own_api]
 
@@ -117,6 +117,7 @@ async def test_other_calls_go_on_while_a_password_is_compared(
     assert (await login)["token"]
 
 
+@pytest.mark.bounds(FAILURES_STAY)
 async def test_who_guesses_has_to_wait(api: Api, alice: str) -> None:
     for _ in range(10):
         await log_in(api, "alice", OTHER, expect=401)
@@ -129,6 +130,7 @@ async def test_who_guesses_has_to_wait(api: Api, alice: str) -> None:
     await api.call("auth.login")
 
 
+@pytest.mark.bounds(FAILURES_STAY)
 async def test_guesses_keep_out_nobody_who_logged_in_before(api: Api, alice: str) -> None:
     await log_in(api, "alice", PASSWORD)
     for _ in range(10):
@@ -144,6 +146,7 @@ async def test_guesses_keep_out_nobody_who_logged_in_before(api: Api, alice: str
         await log_in(api, "alice", password, expect=429)
 
 
+@pytest.mark.bounds(FAILURES_STAY)
 async def test_who_guesses_the_secret_of_a_key_has_to_wait(api: Api) -> None:
     made = (await api.call("auth.create_credentials"))["credentials"]
     key = (made["access_key"], made["secret_key"])
@@ -158,9 +161,9 @@ async def test_who_guesses_the_secret_of_a_key_has_to_wait(api: Api) -> None:
         await api.call("users.get_current_user", auth=("REVOKED0REVOKED0REVOKED0", "x"), expect=401)
 
 
-async def test_a_secret_that_was_chosen_is_not_even_told_to_who_guesses(tmp_path: Path, bounds: Bounds) -> None:
+async def test_a_secret_that_was_chosen_is_not_even_told_to_who_guesses(tmp_path: Path) -> None:
     for known in (False, True):
-        async with running_api(tmp_path / "data", bounds) as api:
+        async with running_api(tmp_path / "data", FAILURES_STAY) as api:
             if known:
                 await api.call("users.get_current_user")
             for guess in range(10):

@@ -18,6 +18,7 @@ from apiserver.services.access.sign_in_links import LINKS, new_path
 from apiserver.stores.documents.query import Update
 from apiserver.times import from_now
 from tests.harness import Api, Served, free_ports, new_user, running_api
+from tests.services.access.conftest import FAILURES_STAY
 
 pytestmark = [pytest.mark.anyio, pytest.mark.own_api]
 
@@ -75,6 +76,7 @@ async def test_a_link_ends_after_ten_minutes(api: Api) -> None:
     assert await api.backend.documents.count(LINKS, {}) == 1
 
 
+@pytest.mark.bounds(FAILURES_STAY)
 async def test_guesses_are_slowed_down_and_the_owner_still_gets_in(api: Api) -> None:
     link = await new_link(api)
     statuses = [await use(api, f"guess-{n}") for n in range(1000)]

@@ -22,6 +22,7 @@ from apiserver.services.access.oidc import begun, provider
 from apiserver.services.access.oidc.begun import COOKIE
 from apiserver.services.access.oidc.provider import ProviderBounds
 from tests.harness import Api, running_api, wait_until
+from tests.services.access.conftest import FAILURES_STAY
 from tests.services.access.oidc.conftest import OWN, Browser, settings_of
 from tests.services.access.oidc.liar import (
     SECRET,
@@ -231,6 +232,7 @@ async def test_callbacks_that_nobody_began_ask_nobody_and_count_for_nothing(brow
     assert (await browser.finish()).status_code == 200
 
 
+@pytest.mark.bounds(FAILURES_STAY)
 async def test_guesses_of_a_code_are_slowed_down_for_who_began_alone(browser: Browser, other: Browser) -> None:
     await browser.go()
     cookie, statuses = _cookie_of(browser), []
@@ -242,6 +244,7 @@ async def test_guesses_of_a_code_are_slowed_down_for_who_began_alone(browser: Br
     assert (await other.sign_in()).status_code == 200
 
 
+@pytest.mark.bounds(FAILURES_STAY)
 async def test_where_somebody_has_signed_in_nobody_waits_for_what_others_did(browser: Browser, other: Browser) -> None:
     await browser.sign_in()
     for _ in range(OF_ADDRESS.burst + 5):
@@ -250,6 +253,7 @@ async def test_where_somebody_has_signed_in_nobody_waits_for_what_others_did(bro
     assert (await browser.sign_in()).status_code == 200
 
 
+@pytest.mark.bounds(FAILURES_STAY)
 async def test_elsewhere_guesses_of_codes_are_slowed_down(other: Browser) -> None:
     statuses = []
     for _ in range(OF_ADDRESS.burst + 1):
