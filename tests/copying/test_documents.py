@@ -63,7 +63,7 @@ async def back(tmp_path: Path) -> AsyncIterator[DocumentStore]:
 
 async def copy(source: DocumentStore, target: DocumentStore, *, replaces: bool = False) -> int:
     """Copy in small pages."""
-    return await copy_documents(source, target, lambda line: None, replaces=replaces, page=3, ids=2)
+    return await copy_documents(source, target, lambda line: None, replaces=replaces)
 
 
 async def content(store: DocumentStore) -> dict[str, list[Document]]:
