@@ -1,14 +1,15 @@
 """Plans how conditions are tested: which of them first, and which side tables help.
 
 For example, of "status is created, and hyperparams.Args.lr.value is 0.1", the first has a column, and is tested first.
-The second may use the side table of the values at its path.
+The second may use the side table of the values at its path. A test of the first number at some paths may use those of
+all these paths.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from apiserver.stores.documents.dialect.filters import Condition, Field, Not, OfFirst, paths_of
+from apiserver.stores.documents.dialect.filters import Condition, Field, Not, OfFirst, fields_of, paths_of
 from apiserver.stores.documents.dialect.paths import Path
 from apiserver.stores.documents.dialect.patterns import literals_of
 from apiserver.stores.documents.query import AllOf, AnyOf, Matches
@@ -31,18 +32,31 @@ def texts_of(condition: Condition) -> Texts | None:
     return Texts(tuple(sorted(set(paths_of(condition))))) if literals_in(condition) else None
 
 
+def sides_of_first(paths: Sequence[Path]) -> set[Side]:
+    """The side tables that tell the first number at some paths; none if it would take too many."""
+    return {Values(path) for path in paths} if len(paths) <= _MOST_SIDES else set()
+
+
 def sides_for(table: Table, condition: Condition) -> tuple[set[Side], list[Condition]]:
     """The side tables that help with a condition, and the parts of the condition that need none."""
     sides: set[Side] = set()
     others: list[Condition] = []
     for item in sorted(flattened(condition), key=lambda item: cost(table, item)):
-        path = path_inside(table, item)
-        side = texts_of(item) if path is None else Values(path)
-        if side is None:
+        needed = _sides_for_one(table, item)
+        if not needed:
             others.append(item)
-        elif len(sides) < _MOST_SIDES:
-            sides.add(side)
+        elif len(sides | needed) <= _MOST_SIDES:
+            sides |= needed
     return sides, others
+
+
+def _sides_for_one(table: Table, condition: Condition) -> set[Side]:
+    path = path_inside(table, condition)
+    if path is not None:
+        return {Values(path)}
+    first = [sides_of_first(field.paths) for field in fields_of(condition) if isinstance(field, OfFirst)]
+    texts = texts_of(condition)
+    return set().union(*first) if first else set() if texts is None else {texts}
 
 
 def cost(table: Table, condition: Condition) -> int:

@@ -23,6 +23,7 @@ from apiserver.stores.documents.sqlite.bounds import BOUNDS, SqliteBounds
 from apiserver.stores.documents.sqlite.changing import Transaction, check_size
 from apiserver.stores.documents.sqlite.connections import Connections
 from apiserver.stores.documents.sqlite.pages import Page, is_indexed, rows_in_order, select, select_rows
+from apiserver.stores.documents.sqlite.planning import sides_of_first
 from apiserver.stores.documents.sqlite.reading import Documents
 from apiserver.stores.documents.sqlite.remembered import Remembered
 from apiserver.stores.documents.sqlite.side_tables import Names, Side, Sorted
@@ -138,8 +139,7 @@ class SqliteDocumentStore:
                 sql = select(statement, condition, made.columns, page)
             return made.of(statement.connection.execute(sql, statement.parameters))
 
-        beside = terms and not is_indexed(table, terms) and not any(term.others for term in terms)
-        sides = {Sorted(terms)} if beside else set[Side]()
+        sides = _sides_of_order(terms) if terms and not is_indexed(table, terms) else set[Side]()
         large = [name for name in apart if name in table.large]
         if id is None or not large:
             return await self._work.read(table, condition, ask, sides, quick=id is not None)
@@ -357,6 +357,13 @@ class SqliteDocumentStore:
         """The parsed update. An update of very many fields, such as thousands of series, is parsed in a thread."""
         fields = len(update.set) + len(update.unset)
         return await self._work.run(fields < _MANY_FIELDS, lambda: ParsedUpdate(update))
+
+
+def _sides_of_order(terms: tuple[Term, ...]) -> set[Side]:
+    """The side tables that help to sort by some terms."""
+    if not any(term.others for term in terms):
+        return {Sorted(terms)}
+    return set().union(*(sides_of_first(term.paths) for term in terms if term.others))
 
 
 def _groups(table: Table, columns: Sequence[str], where: str, long: int | None) -> str:

@@ -100,7 +100,7 @@ class Statement(Parameters):
         if isinstance(condition, Not):
             return f"NOT ifnull({self._met(condition.condition)}, 0)"
         if isinstance(condition, OfFirst):
-            return self._asked(condition)
+            return self._met_at_first(condition)
         if has_key(self.table, condition.path):
             sorts = condition.path in self.table.sorted
             met = self._single(column_of(condition.path), condition.test, condition.path if sorts else None)
@@ -188,6 +188,29 @@ class Statement(Parameters):
         exactly = self._of_side(side, f"CASE WHEN value = x'' THEN {self._asked(condition)} ELSE {met} END")
         return self._beside(side, f"value = x'' OR {met}", exactly)
 
+    def _met_at_first(self, condition: OfFirst) -> str:
+        """SQL for a condition on the first number at some paths."""
+        asked = self._asked(condition)
+        sides = self._sides_of_first(condition.paths)
+        return self._of_first(sides, self._single("value", condition.test), asked) if sides else asked
+
+    def _sides_of_first(self, paths: Sequence[Path]) -> list[str]:
+        """The side tables of the values at some paths, in order; none unless there are all of them."""
+        sides = [self.sides[side] for side in map(Values, paths) if side in self.sides]
+        return sides if len(sides) == len(paths) else []
+
+    def _of_first(self, sides: Sequence[str], sql: str, asked: str) -> str:
+        """SQL of an expression over `value`, the first number that side tables have for a document; NULL if none has.
+
+        `asked`: the same expression over the document, which decides if a side table has something odd before.
+        """
+        numbers = [f"beside{place}.value" for place in range(len(sides))]
+        first = " ".join(f"WHEN typeof({one}) IN ('integer', 'real') OR {one} = x'' THEN {one}" for one in numbers)
+        tables = " CROSS JOIN ".join(f'"{side}" AS beside{place}' for place, side in enumerate(sides))
+        rows = " AND ".join(f'beside{place}.rowid = "{self.table.name}".row' for place in range(len(sides)))
+        found = f"SELECT CASE {first} END AS value FROM {tables} WHERE {rows}"
+        return f"(SELECT CASE WHEN value = x'' THEN {asked} ELSE {sql} END FROM ({found}))"
+
     def _beside(self, side: str, found: str, exactly: str, *, in_columns: bool = True) -> str:
         """SQL for a condition that is `exactly` this, and that holds only for rows that are `found` in a side table.
 
@@ -240,7 +263,9 @@ class Statement(Parameters):
     def sort_key(self, term: Term) -> str:
         """SQL of the value that SQLite sorts a document by; NULL if it has none."""
         if self.asks(term):
-            return self._ask(lambda document: sort_value(term, document), term.path[0])
+            asked = self._ask(lambda document: sort_value(term, document), term.path[0])
+            sides = self._sides_of_first(term.paths) if term.others else []
+            return self._of_first(sides, "value", asked) if sides else asked
         return "id" if term.path == ("id",) else sorted_column(term.path)
 
     def asks(self, term: Term) -> bool:
@@ -351,7 +376,7 @@ class Statement(Parameters):
 
     def _only_python_tests(self, field: Field | OfFirst) -> bool:
         if isinstance(field, OfFirst):
-            return True
+            return not self._sides_of_first(field.paths)
         looks_for_text = isinstance(field.test, Equal) and isinstance(field.test.value, str)
         in_column = has_key(self.table, field.path) or field.path[0] in self.table.lists
         return not (looks_for_text or in_column or Values(field.path) in self.sides)

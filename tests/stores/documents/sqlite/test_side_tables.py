@@ -30,6 +30,7 @@ from apiserver.stores.documents.query import (
     Document,
     Equal,
     Filter,
+    FirstNumber,
     Greater,
     HasAll,
     HasSize,
@@ -38,6 +39,7 @@ from apiserver.stores.documents.query import (
     Matches,
     NoneOf,
     NotIn,
+    Place,
     Sort,
     Unequal,
     Update,
@@ -121,12 +123,18 @@ _tests = st.one_of(
 _paths = st.sampled_from(["big", "big.a", "big.a.b", "big.0", "big.0.a", "a", "a.b", 'big.q"', "b", "b.a"])
 
 
-def _filter(path: str, tests: Sequence[Any], combined: Callable[[Sequence[Filter]], Filter] | None) -> Filter:
+_first = st.sampled_from(
+    [FirstNumber(paths) for paths in (("big.a", "big.b"), ("big.a.b", "big.0.a", "big.a"), ("a.b", "a"), ("n", "n.a"))]
+)
+_places = _paths | _first
+
+
+def _filter(path: Place, tests: Sequence[Any], combined: Callable[[Sequence[Filter]], Filter] | None) -> Filter:
     return {path: tests[0]} if combined is None else combined([{path: test} for test in tests])
 
 
 _filters = st.builds(
-    _filter, _paths, st.lists(_tests, min_size=1, max_size=2), st.sampled_from([None, AnyOf, AllOf, NoneOf])
+    _filter, _places, st.lists(_tests, min_size=1, max_size=2), st.sampled_from([None, AnyOf, AllOf, NoneOf])
 )
 _pattern_filters = st.builds(
     lambda pattern, paths: AnyOf([{path: Matches(pattern, any_case=True)} for path in paths]),
@@ -134,7 +142,7 @@ _pattern_filters = st.builds(
     st.sets(strategies.paths, min_size=1).map(sorted),
 )
 _fields = st.sampled_from(["big.a", "big.a.b", "a", "n", "n.a", "b", "key", "big"])
-_sorts = st.lists(st.tuples(_fields, st.sampled_from([1, -1])), min_size=1, max_size=2)
+_sorts = st.lists(st.tuples(_fields | _first, st.sampled_from([1, -1])), min_size=1, max_size=2)
 _numbers = st.sampled_from(["1", "10", "2", "1e1", "1e999", 3, 2.5, True, "", None, ["4", 1], 2**53, 2**53 + 1])
 
 
@@ -316,6 +324,53 @@ async def test_side_tables_outlive_a_restart(tmp_path: Path, filled: list[Side])
                 await documents.insert("things", [{"id": "new", "big": {"value": 99}}])
     assert {side.kind for side in filled} == {"sorted", "values", "texts", "names"}
     assert len(filled) == 4
+
+
+@pytest.mark.anyio
+async def test_the_first_number_at_some_paths_is_told_by_side_tables(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Documents are read only where a list or the like comes before a number."""
+    place, read = FirstNumber(("big.a", "big.b", "big.c")), []
+    documents: list[Document] = [
+        {"id": "0", "big": {"a": 3}},
+        {"id": "1", "big": {"a": "text", "b": 1}},
+        {"id": "2", "big": {"c": 2.5}},
+        {"id": "3", "big": {"a": 4, "b": [9]}},
+        {"id": "4", "big": {"b": [0], "c": 9}},
+        {"id": "5"},
+    ]
+
+    def watched(function: Callable[..., Any]) -> Callable[..., Any]:
+        def watching(*arguments: Any) -> Any:
+            value = arguments[-1]
+            if isinstance(value, dict):
+                read.append(value)
+                return function(*arguments)
+            return watched(function(*arguments))
+
+        return watching
+
+    for name in ("sort_value", "meets"):
+        monkeypatch.setattr(translate, name, watched(getattr(translate, name)))
+    async with opened(tmp_path) as store:
+        await store.insert("things", documents)
+        assert await ids(store, {}, [(place, 1)]) == ["4", "1", "2", "0", "3", "5"]
+        assert await ids(store, {}, [(place, -1)]) == ["3", "0", "2", "1", "4", "5"]
+        assert await ids(store, {place: Less(3)}) == ["1", "2", "4"]
+        assert await store.count("things", NoneOf([{place: AtLeast(1)}, {place: None}])) == 1
+    assert [document["big"] for document in read] == [{"b": [0], "c": 9}] * len(read)
+    assert read
+    assert [side for side, _ in there(tmp_path)] == [Values(("big", name)) for name in "abc"]
+
+
+@pytest.mark.anyio
+async def test_no_side_tables_are_made_of_too_many_paths(tmp_path: Path) -> None:
+    place = FirstNumber(tuple(f"big.{name}" for name in "abcde"))
+    async with opened(tmp_path) as store:
+        await store.insert("things", [{"id": name, "big": {name: ord(name)}} for name in "abcde"])
+        assert await ids(store, {place: Less(100)}, [(place, -1)]) == ["c", "b", "a"]
+    assert there(tmp_path) == []
 
 
 @pytest.mark.anyio
