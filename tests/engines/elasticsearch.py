@@ -152,10 +152,10 @@ def remove_indices(url: str, prefix: str, but: str = "") -> None:
     _delete(url, "", [index for index in indices if index != but])
 
 
-def templates(url: str, prefix: str) -> Any:
-    """All index templates whose names begin with `prefix`, and what they are made of."""
-    found = [call(url, "GET", f"/_{kind}/{prefix}*?flat_settings") for kind in ("index_template", "component_template")]
-    return found if any(any(kind.values()) for kind in found) else None
+def templates(url: str, prefix: str) -> list[Any]:
+    """All index templates whose names begin with `prefix`, by name."""
+    found = call(url, "GET", "/_index_template")["index_templates"]
+    return sorted((one for one in found if one["name"].startswith(prefix)), key=lambda one: str(one["name"]))
 
 
 def _delete(url: str, kind: str, names: list[str]) -> None:

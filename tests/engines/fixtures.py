@@ -9,7 +9,7 @@ import os
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -237,7 +237,7 @@ class _KeptSchema:
 
     url: str
     prefix: str
-    templates: Any = None
+    templates: list[Any] = field(default_factory=list)
     """As they were after the first test that set them up."""
 
     @contextmanager
