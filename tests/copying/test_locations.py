@@ -61,7 +61,7 @@ def data(tmp_path: Path) -> Path:
 
 
 @pytest.mark.test
-@pytest.mark.parametrize("on_engines", [False, True])
+@pytest.mark.parametrize("on_engines", [False, pytest.param(True, marks=pytest.mark.check)])
 def test_a_data_folder_is_copied_and_served(
     on_engines: bool, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], request: pytest.FixtureRequest
 ) -> None:
@@ -99,7 +99,7 @@ async def document_of(settings: Settings, task: str) -> Document:
 
 
 @pytest.mark.test
-@pytest.mark.parametrize("on_engines", [False, True])
+@pytest.mark.parametrize("on_engines", [False, pytest.param(True, marks=pytest.mark.check)])
 def test_last_values_that_a_killed_server_did_not_write_are_there_when_the_copy_ends(
     on_engines: bool, data: Path, tmp_path: Path, request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -63,7 +63,9 @@ async def data(api: Api) -> Data:
 
 
 #: Of the tests that `make check` runs on engines, too: one of each kind of answers.
-ON_EACH = pytest.mark.parametrize("data_anywhere", ["embedded", "engines"], indirect=True)
+ON_EACH = pytest.mark.parametrize(
+    "data_anywhere", ["embedded", pytest.param("engines", marks=pytest.mark.check)], indirect=True
+)
 
 
 @pytest.fixture(params=beyond(["embedded"], ["embedded", "engines"]))

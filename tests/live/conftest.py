@@ -96,7 +96,9 @@ class Reading:
 
 
 #: Of a test about what engines do in their own way.
-ON_EACH = pytest.mark.parametrize("stores", ["embedded", "engines"], indirect=True)
+ON_EACH = pytest.mark.parametrize(
+    "stores", ["embedded", pytest.param("engines", marks=pytest.mark.check)], indirect=True
+)
 
 
 @pytest.fixture(params=beyond(["embedded"], ["embedded", "engines"]))

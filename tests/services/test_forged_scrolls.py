@@ -42,7 +42,7 @@ class Walks:
     theirs: tuple[str, str]
 
 
-@pytest.fixture(params=["embedded", "engines"])
+@pytest.fixture(params=["embedded", pytest.param("engines", marks=pytest.mark.check)])
 async def walks(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Walks]:
     settings: dict[str, Any] = {} if request.param == "embedded" else request.getfixturevalue("shared_engines")
     async with running_api(tmp_path_factory.mktemp("walks") / "data", **settings) as api:

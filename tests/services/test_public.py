@@ -39,7 +39,7 @@ class Two:
         return codes
 
 
-@pytest.fixture(params=["embedded", "engines"])
+@pytest.fixture(params=["embedded", pytest.param("engines", marks=pytest.mark.check)])
 async def two(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Two]:
     settings: dict[str, Any] = {} if request.param == "embedded" else request.getfixturevalue("shared_engines")
     other = {"company": "other", "admin_key": OTHERS[0], "admin_secret": OTHERS[1]}

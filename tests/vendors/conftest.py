@@ -18,7 +18,7 @@ async def job(api: Api) -> Reported:
     return await two_machines(api)
 
 
-@pytest.fixture(params=["embedded", "engines"])
+@pytest.fixture(params=["embedded", pytest.param("engines", marks=pytest.mark.check)])
 async def job_anywhere(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Reported]:
     """`two_machines` on each kind of stores."""
     settings: dict[str, Any] = {} if request.param == "embedded" else request.getfixturevalue("shared_engines")

@@ -44,6 +44,7 @@ from apiserver.stores.documents.query import (
     Unequal,
     Update,
 )
+from apiserver.stores.documents.sqlite import translate
 from apiserver.stores.documents.sqlite.bounds import SqliteBounds
 from apiserver.stores.documents.sqlite.connections import Connections
 from apiserver.stores.documents.sqlite.side_tables import (

@@ -11,7 +11,7 @@ from tests.engines import elasticsearch as engine
 from tests.stores.events.columnar.plain_blocks import PlainBlocks
 
 
-@pytest.fixture(params=["plain", "elasticsearch"])
+@pytest.fixture(params=["plain", pytest.param("elasticsearch", marks=pytest.mark.check)])
 async def blocks(request: pytest.FixtureRequest) -> AsyncIterator[BlockStore]:
     """A store with nothing in it."""
     if request.param == "plain":
