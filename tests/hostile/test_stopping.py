@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import threading
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -17,8 +16,8 @@ from tests.hostile.bodies import ENCODED, compressed, encoded
 from tests.hostile.conftest import LONG, PLACES, place
 from tests.hostile.target import Target
 
-#: Seconds that requests have to end, and in which the process has to.
-_PATIENCE, _IN_TIME = 2, 2 + 20
+#: Seconds that requests have to end. The process has 20 more, and ends itself hard then.
+_PATIENCE = 2
 _KNOWN = f"Host: here\r\nAuthorization: {basic()}\r\n"
 
 
@@ -80,9 +79,7 @@ def test_it_stops_in_time_and_keeps_what_it_acknowledged(target: Target) -> None
         until_stopped.callback(stopped.set)
         under_way = [threads.submit(sender, target, stopped) for sender in senders]
         wait_until(lambda: len(acknowledged) >= 50)
-        began = time.monotonic()
-        assert target.server.stop() == 0
-        assert time.monotonic() - began < _IN_TIME
+        assert target.server.stop() == 0  # else it was ended hard, as it took longer than it may
     for sending in under_way:
         sending.result()
     log = target.server.log.read_text()

@@ -436,5 +436,6 @@ def _provider_of(api: Api) -> provider.Provider:
 
 
 def _seconds_of(token: str) -> float:
-    """For how long a token is still valid."""
-    return float(jwt.decode(token, options={"verify_signature": False})["exp"]) - time.time()
+    """For how long a token was valid when it was made."""
+    claims = jwt.decode(token, options={"verify_signature": False})
+    return float(claims["exp"] - claims["iat"])
