@@ -112,29 +112,6 @@ def test_results_are_a_table_with_the_best_marked(page: Page, lab: Lab) -> None:
     expect(table.locator("thead")).to_contain_text("epochs")
 
 
-@pytest.mark.check
-def test_what_is_best_is_turned_round(page: Page, lab: Lab) -> None:
-    page.goto(compare(lab, tab="table", number="min", sort="min:loss/train"))
-    best = page.get_by_role("grid").locator("tbody tr")
-    expect(best.first.locator("[data-best]")).not_to_have_count(0)
-    expect(best.last.locator("[data-best]").filter(has_text="Best:")).to_have_count(0)
-    head = page.get_by_role("columnheader", name="loss/train")
-    head.get_by_role("button", name="less is better").click()
-    expect(head.get_by_role("button", name="more is better")).to_be_visible()
-    page.wait_for_url("**flip=loss/train**")
-    expect(best.last.locator("[data-best]").filter(has_text="Best:")).to_have_count(1)
-
-
-@pytest.mark.check
-def test_what_has_no_known_direction_has_no_best(page: Page, lab: Lab) -> None:
-    page.goto(compare(lab, tab="table", only="gpu_0"))
-    grid = page.get_by_role("grid")
-    expect(grid.locator("tbody tr").first).to_be_visible()
-    expect(grid.locator("[data-best]")).to_have_count(0)
-    grid.get_by_role("button", name="which is best?").click()
-    expect(grid.locator("[data-best]")).not_to_have_count(0)
-
-
 def test_only_what_differs_is_shown(page: Page, lab: Lab) -> None:
     page.goto(compare(lab, ["resnet-50", "resnet-50 small lr"], tab="differences"))
     table = page.get_by_role("region", name="Differences")
@@ -147,21 +124,6 @@ def test_only_what_differs_is_shown(page: Page, lab: Lab) -> None:
     expect(table).to_contain_text("optimizer")
     page.get_by_label("Find names and values").fill("numpy")
     expect(table).not_to_contain_text("Commit")
-
-
-@pytest.mark.check
-def test_texts_are_compared_line_by_line(page: Page, lab: Lab) -> None:
-    page.goto(compare(lab, ["resnet-50", "vit-base"], tab="differences"))
-    page.locator('[data-row="Configuration/model"]').get_by_role("button", name="Compare lines").first.click()
-    lines = page.get_by_role("region", name="line by line").locator("tbody tr")
-    expect(lines).to_have_count(2)
-    assert lines.first.get_attribute("data-kind") == "changed"
-    assert lines.first.locator("mark").all_inner_texts() == ["0", "2"]
-    assert lines.nth(1).get_attribute("data-kind") == "same"
-    page.reload()
-    expect(lines).to_have_count(2)
-    page.get_by_role("button", name="Close").click()
-    expect(lines).to_have_count(0)
 
 
 @pytest.mark.check
@@ -240,39 +202,6 @@ def test_addresses_of_clearml_lead_here(page: Page, lab: Lab) -> None:
     page.goto(f"/projects/{lab.project}/compare-experiments;ids={ids}/hyper-params/graph")
     expect(page.get_by_role("group", name=re.compile("^Parallel coordinates of 2 runs"))).to_be_visible()
     expect(page).to_have_url(re.compile(f"/compare\\?tasks={ids}&tab=parallel"))
-
-
-@pytest.mark.check
-def test_a_filter_takes_the_place_of_ids_and_stays_live(page: Page, server: Served) -> None:
-    project = server.call("projects.create", {"name": "Filtered", "description": ""})["id"]
-    make = {"project": project, "type": "training"}
-    for name in ("one", "two"):
-        server.call("tasks.create", {**make, "name": name, "tags": ["sweep"]})
-    server.call("tasks.create", {**make, "name": "other"})
-    page.goto(f"/projects/{project}/compare?{urlencode({'where': json.dumps({'tags': ['sweep']}), 'tab': 'table'})}")
-    names = page.locator("tbody th[scope=row]")
-    expect(names).to_have_count(2)
-    expect(page.get_by_text("Live", exact=True)).to_be_visible()
-    server.call("tasks.create", {**make, "name": "three", "tags": ["sweep"]})
-    expect(names).to_have_count(3)
-    page.goto(f"/projects/*/compare?{urlencode({'where': json.dumps({'tags': ['sweep']}), 'tab': 'table'})}")
-    expect(names).to_have_count(3)
-    expect(page.get_by_text("Live", exact=True)).to_be_visible()
-
-
-@pytest.mark.check
-def test_a_running_run_moves(page: Page, server: Served, lab: Lab) -> None:
-    task = server.call("tasks.create", {"name": "moving", "project": lab.projects["Language"], "type": "training"})[
-        "id"
-    ]
-    add(server, scalars(task, "loss", "live", [5.0, 4.0], 1_790_000_000_000))
-    ids = f"{task},{lab.tasks['tokenizer']}"
-    page.goto(f"/projects/{lab.projects['Language']}/compare?tasks={ids}&tab=table&find=loss")
-    row = page.locator("tbody tr", has_text="moving")
-    expect(row).to_contain_text("4")
-    expect(page.get_by_text("Live", exact=True)).to_be_visible()
-    add(server, scalars(task, "loss", "live", [3.125], 1_790_000_100_000))
-    expect(row).to_contain_text("3.125")
 
 
 @pytest.fixture(scope="module", params=beyond(MANY[:1], MANY))
@@ -355,14 +284,6 @@ def test_images_are_side_by_side_at_one_iteration(page: Page, lab: Lab, twin: st
     expect(page.get_by_role("dialog", name="samples / input of twin")).to_contain_text("iteration 100")
     page.keyboard.press("Escape")
     expect(page.get_by_role("dialog")).to_have_count(0)
-
-
-@pytest.mark.check
-def test_without_runs_the_page_says_what_to_do(page: Page, lab: Lab) -> None:
-    page.goto(f"/projects/{lab.project}/compare")
-    expect(page.get_by_role("heading", name="No runs are selected")).to_be_visible()
-    page.goto(f"/projects/{lab.project}/compare?tasks={'0' * 32}")
-    expect(page.get_by_role("heading", name="None of these runs is there any more")).to_be_visible()
 
 
 @pytest.mark.check

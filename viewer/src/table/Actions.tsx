@@ -68,7 +68,7 @@ export function Actions({ ids, project, shown, change, done, clear }: Props): JS
   async function archive(): Promise<void> {
     await attempt(async () => {
       const { can, others } = split("archive", await readChosen(ids));
-      if (can.some(isActive)) setAsked("archive");
+      if (can.some(isActive)) setAsked((now) => now ?? "archive"); // a dialog that was opened meanwhile stays
       else runFor("tasks.archive_many", can, "Archived", {}, leftOut("archive", others));
     });
   }

@@ -288,3 +288,16 @@ test("all runs that match are compared, and the runs of a group", async (t) => {
   const all = await page.get("link", "Compare all");
   assert.match(all.getAttribute("href")!, /group=status/);
 });
+
+test("a question that comes late leaves a dialog alone that was opened meanwhile", async (t) => {
+  const { page, server } = table(t, rows({ id: "one", status: "in_progress" }));
+  await select(page, "one");
+  const held = server.hold("tasks.get_all");
+  await page.click("button", "Archive");
+  const answer = await page.arrived(held);
+  await chosenBar(page).in("button", "Tags").click();
+  await page.get("dialog", "Tags of 1 run");
+  answer.answer();
+  await page.settle();
+  assert.equal(page.all("dialog")[0]!.getAttribute("aria-label"), "Tags of 1 run");
+});
