@@ -15,7 +15,7 @@ from apiserver.events.model import JsonObject
 from apiserver.stores.events.base import EventStoreBusy
 from apiserver.stores.events.elasticsearch import node as node_module
 from apiserver.stores.events.elasticsearch.address import ElasticsearchAddress
-from apiserver.stores.events.elasticsearch.bounds import ElasticsearchBounds
+from apiserver.stores.events.elasticsearch.bounds import BOUNDS, ElasticsearchBounds
 from apiserver.stores.events.elasticsearch.cluster import Cluster
 from apiserver.stores.events.elasticsearch.errors import AWAY_AGAIN, MISSING, busy
 
@@ -25,9 +25,9 @@ pytestmark = pytest.mark.anyio
 class _Refreshes(Cluster):
     """A cluster without nodes: it only notes which index is refreshed, by which node, and who answers searches."""
 
-    def __init__(self, *, strict: bool, nodes: int = 1) -> None:
+    def __init__(self, *, strict: bool = False, nodes: int = 1, bounds: ElasticsearchBounds = BOUNDS) -> None:
         hosts = tuple(f"http://127.0.0.1:{number}" for number in range(1, 1 + nodes))
-        super().__init__(ElasticsearchAddress(hosts), strict=strict)
+        super().__init__(ElasticsearchAddress(hosts), strict=strict, bounds=bounds)
         self.refreshed: list[str] = []
         self.behind: list[int] = []
         """How many copies each of the next refreshes fails to refresh."""
@@ -82,9 +82,18 @@ def _answer_of(node: NodeConfig, body: JsonObject) -> ObjectApiResponse[Any]:
     return ObjectApiResponse(body, ApiResponseMeta(200, "1.1", HttpHeaders(), 0.1, node))
 
 
+#: A refresh that fails is tried no more, or twice more.
+ONCE, THRICE = (ElasticsearchBounds(refresh_pauses=pauses) for pauses in ((), (0.0, 0.0)))
+
+
 @pytest.fixture
-async def cluster() -> AsyncIterator[_Refreshes]:
-    made = _Refreshes(strict=False)
+def bounds() -> ElasticsearchBounds:
+    return BOUNDS
+
+
+@pytest.fixture
+async def cluster(bounds: ElasticsearchBounds) -> AsyncIterator[_Refreshes]:
+    made = _Refreshes(bounds=bounds)
     yield made
     await made.close()
 
@@ -133,9 +142,9 @@ async def test_readers_share_a_refresh_that_fails(cluster: _Refreshes) -> None:
     assert len(cluster.refreshed) == len(cluster.bounds.refresh_pauses) + 2
 
 
-async def test_who_cannot_refresh_an_index_writes_to_it(cluster: _Refreshes, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("bounds", [ONCE])
+async def test_who_cannot_refresh_an_index_writes_to_it(cluster: _Refreshes) -> None:
     """Elasticsearch takes away a copy that is out of reach only because of a write."""
-    monkeypatch.setattr(cluster, "bounds", ElasticsearchBounds(refresh_pauses=()))
     cluster.holds_writes.clear()
     for _ in range(2):  # one write at a time, as it takes a minute
         await _fail_to_refresh(cluster, "a")
@@ -158,9 +167,9 @@ async def _fail_to_refresh(cluster: _Refreshes, index: str) -> None:
     await asyncio.sleep(0)
 
 
-async def test_few_indices_are_written_to_at_once(cluster: _Refreshes, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("bounds", [ONCE])
+async def test_few_indices_are_written_to_at_once(cluster: _Refreshes) -> None:
     """Each takes a connection for a minute."""
-    monkeypatch.setattr(cluster, "bounds", ElasticsearchBounds(refresh_pauses=()))
     cluster.holds_writes.clear()
     for number in range(9):
         await _fail_to_refresh(cluster, f"index {number}")
@@ -170,8 +179,8 @@ async def test_few_indices_are_written_to_at_once(cluster: _Refreshes, monkeypat
     assert len(cluster.writes) == 9
 
 
+@pytest.mark.parametrize("bounds", [ONCE])
 async def test_what_no_write_would_mend_is_not_written_to(cluster: _Refreshes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cluster, "bounds", ElasticsearchBounds(refresh_pauses=()))
     await _fail_to_refresh(cluster, "a-*")  # a bulk takes no patterns
     for error in (busy(429, "es_rejected_execution_exception", ""), busy(403, "index_closed_exception", "")):
         monkeypatch.setattr(cluster, "refresh", partial(_raise, error))
@@ -185,8 +194,8 @@ async def _raise(error: Exception, _: str) -> None:
     raise error
 
 
-async def test_a_cluster_closes_while_it_writes(cluster: _Refreshes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cluster, "bounds", ElasticsearchBounds(refresh_pauses=()))
+@pytest.mark.parametrize("bounds", [ONCE])
+async def test_a_cluster_closes_while_it_writes(cluster: _Refreshes) -> None:
     cluster.holds_writes.clear()
     await _fail_to_refresh(cluster, "a")
     await cluster.close()
@@ -209,8 +218,8 @@ async def test_a_refresh_is_tried_again_until_all_copies_are_refreshed(cluster: 
     assert cluster.refreshed == ["a", "a", "a"]
 
 
-async def test_nothing_is_read_while_a_copy_is_behind(cluster: _Refreshes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cluster, "bounds", ElasticsearchBounds(refresh_pauses=(0.0, 0.0)))
+@pytest.mark.parametrize("bounds", [THRICE])
+async def test_nothing_is_read_while_a_copy_is_behind(cluster: _Refreshes) -> None:
     cluster.behind = [1] * 3
     with pytest.raises(EventStoreBusy, match="behind"):
         await cluster.make_visible(["a"])
@@ -260,10 +269,9 @@ async def test_a_search_ends_though_each_request_is_answered_by_another_node(mon
     await cluster.close()
 
 
-async def _with_an_index(monkeypatch: pytest.MonkeyPatch) -> _Refreshes:
+async def _with_an_index() -> _Refreshes:
     """A cluster of three nodes, in which the index "a" was made by this server."""
-    cluster = _Refreshes(strict=False, nodes=3)
-    monkeypatch.setattr(cluster, "bounds", ElasticsearchBounds(refresh_pauses=(0.0, 0.0)))
+    cluster = _Refreshes(nodes=3, bounds=THRICE)
 
     async def create(**_: Any) -> None:
         """Nothing: it is there at all nodes of which is not said that they lack it."""
@@ -277,18 +285,16 @@ async def _with_an_index(monkeypatch: pytest.MonkeyPatch) -> _Refreshes:
     return cluster
 
 
-async def test_one_node_that_does_not_know_an_index_of_this_server_is_not_believed(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_one_node_that_does_not_know_an_index_of_this_server_is_not_believed() -> None:
     """It was cut off from the others before the index was made, and the node that made it has failed since."""
-    cluster = await _with_an_index(monkeypatch)
+    cluster = await _with_an_index()
     cluster.without = {cluster.node}
     assert await cluster.search("a", {}) == {"hits": {"hits": ["a"]}}
     await cluster.close()
 
 
-async def test_an_index_that_most_nodes_do_not_know_was_removed(monkeypatch: pytest.MonkeyPatch) -> None:
-    cluster = await _with_an_index(monkeypatch)
+async def test_an_index_that_most_nodes_do_not_know_was_removed() -> None:
+    cluster = await _with_an_index()
     cluster.without = {node.config for node in cluster.client.transport.node_pool.all()}
     assert (await cluster.search("a", {}))["hits"]["hits"] == []
     assert len(cluster.refreshed_by) == 2
@@ -298,9 +304,8 @@ async def test_an_index_that_most_nodes_do_not_know_was_removed(monkeypatch: pyt
     await cluster.close()
 
 
-async def test_no_old_answer_is_given_if_each_node_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    cluster = _Refreshes(strict=False)
-    monkeypatch.setattr(cluster, "bounds", ElasticsearchBounds(refresh_pauses=(0.0, 0.0)))
+async def test_no_old_answer_is_given_if_each_node_is_cut_off() -> None:
+    cluster = _Refreshes(bounds=THRICE)
     await cluster.search("a", {})
     cluster.cut_off = cluster.node
     cluster.wrote(["a"])
