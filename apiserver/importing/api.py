@@ -6,7 +6,8 @@ The API gives no secrets, and only the names of other users. Events are read tas
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Collection, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from typing import NamedTuple
 
 import msgspec
 
@@ -17,8 +18,7 @@ from apiserver.importing.report import ImportFailed, SourceRefused
 from apiserver.stores.documents.query import Document
 from apiserver.times import epoch_millis
 
-#: Documents of a page, with their contents and without.
-PAGE, PAGE_OF_IDS = 200, 500
+#: Counts that are asked for at once.
 _AT_ONCE = 8
 
 #: The service that lists the documents of a kind; the list in its answer has the same name.
@@ -40,10 +40,24 @@ class _EventAnswer(msgspec.Struct):
 _answers = msgspec.json.Decoder(_EventAnswer)
 
 
-class Api:
-    """The API at one address, called by one user."""
+class PageSizes(NamedTuple):
+    """How much an answer has, at most."""
 
-    def __init__(self, url: str, key: str, secret: str) -> None:
+    documents: int = 200
+    ids: int = 500
+    """Documents of which only the ids are asked for."""
+    events: int = EVENTS
+    samples: Mapping[EventType, int] = SAMPLES
+
+
+SIZES = PageSizes()
+
+
+class Api:
+    """The API at one address, called by one user. Answers are as large as `sizes` says."""
+
+    def __init__(self, url: str, key: str, secret: str, sizes: PageSizes = SIZES) -> None:
+        self.sizes = sizes
         self._http = Http("the ClearML server", [url])
         self.key = key
         self.secret = secret
@@ -70,8 +84,9 @@ class Api:
         except msgspec.DecodeError as error:
             raise ImportFailed(f"the answer of the ClearML server holds no events: {error}") from error
 
-    async def listed(self, service: str, fields: Sequence[str] = (), size: int = PAGE) -> AsyncIterator[list[Document]]:
+    async def listed(self, service: str, fields: Sequence[str] = (), size: int = 0) -> AsyncIterator[list[Document]]:
         """Pages of all documents that `<service>.get_all` answers, by id, without public ones."""
+        size = size or self.sizes.documents
         chosen = {"only_fields": list(fields)} if fields else {}
         request = {"search_hidden": True, "allow_public": False, "order_by": ["id"], "page_size": size, **chosen}
         page = 0
@@ -136,7 +151,7 @@ class ApiDocuments:
     async def _parents(self) -> dict[str, str | None]:
         """The parent of each project: the API does not give the whole path."""
         parents: dict[str, str | None] = {}
-        async for page in self._api.listed("projects", ("id", "parent"), PAGE_OF_IDS):
+        async for page in self._api.listed("projects", ("id", "parent"), self._api.sizes.ids):
             parents |= {one["id"]: one.get("parent") for one in page}
         return parents
 
@@ -177,7 +192,7 @@ class ApiEvents:
                     count = await self._count(one["id"], type, model)
                 return Tally(one["id"], count, epoch_millis(one.get("last_update")) or 0)
 
-            async for page in self._api.listed(service, ("id", "last_update"), PAGE_OF_IDS):
+            async for page in self._api.listed(service, ("id", "last_update"), self._api.sizes.ids):
                 if service == "models":
                     self._models |= {one["id"] for one in page}
                 found = await asyncio.gather(*map(tally, page))
@@ -203,7 +218,7 @@ class ApiEvents:
             return 1
 
     async def _lines(self, task: str) -> AsyncIterator[list[msgspec.Raw]]:
-        request: Document = {"task": task, "batch_size": EVENTS, "navigate_earlier": False}
+        request: Document = {"task": task, "batch_size": self._api.sizes.events, "navigate_earlier": False}
         while events := (await self._api.events("events.get_task_log", request)).events:
             yield events
             request["from_timestamp"] = msgspec.json.decode(events[-1])["timestamp"]
@@ -215,7 +230,8 @@ class ApiEvents:
         too, with the largest pages that the server allows. If such a page also ends at iteration 0, the rest cannot be
         read: comparing counts will show that.
         """
-        for size in (SAMPLES.get(type, EVENTS), EVENTS):
+        sizes = self._api.sizes
+        for size in (sizes.samples.get(type, sizes.events), sizes.events):
             request: Document = {"task": id, "event_type": type.value, "order": "asc", "batch_size": size}
             request["model_events"] = id in self._models
             seen = 0

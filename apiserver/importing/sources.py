@@ -6,7 +6,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from apiserver.importing.api import Api, ApiDocuments, ApiEvents
+from apiserver.importing.api import SIZES, Api, ApiDocuments, ApiEvents, PageSizes
 from apiserver.importing.documents import SourceDocuments
 from apiserver.importing.elasticsearch import ElasticsearchEvents
 from apiserver.importing.events import SourceEvents
@@ -45,9 +45,10 @@ class OverApi:
     url: str
     key: str
     secret: str = field(repr=False)
+    sizes: PageSizes = SIZES
 
     async def open(self, stack: AsyncExitStack) -> tuple[SourceDocuments, SourceEvents]:
-        api = Api(self.url, self.key, self.secret)
+        api = Api(self.url, self.key, self.secret, self.sizes)
         stack.push_async_callback(api.close)
         await api.open()
         return ApiDocuments(api), ApiEvents(api)

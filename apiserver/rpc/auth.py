@@ -7,6 +7,7 @@ and only for requests that no foreign page can have made.
 from __future__ import annotations
 
 import binascii
+import time
 from base64 import b64decode
 from collections.abc import Awaitable, Callable, Collection, Mapping, MutableMapping
 from typing import Any
@@ -39,7 +40,7 @@ class Authenticator:
     `lookup` checks access keys. `current` ends tokens early. `become` lets callers act for other users. `of_proxy`
     takes what a trusted proxy says in the header `proxy_header` (in lower case). `allowed_origins`, such as
     `http://ui.example:8080`, are those of other pages that may use the cookie. ValueError if `token_secret` is shorter
-    than 32 bytes.
+    than 32 bytes. `clock` says how late it is.
     """
 
     def __init__(
@@ -52,8 +53,9 @@ class Authenticator:
         proxy_header: str = "",
         of_proxy: OfProxy | None = None,
         allowed_origins: Collection[str] = (),
+        clock: Callable[[], float] = time.time,
     ) -> None:
-        self._tokens = Tokens(token_secret)
+        self._tokens = Tokens(token_secret, clock)
         self._lookup = lookup
         self._current = current
         self._become = become

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from functools import lru_cache
 from secrets import token_hex
 from typing import Any
@@ -28,7 +29,8 @@ _IDENTITY = ("user", "company", "role", "user_name", "company_name")
 class Tokens:
     """Issues and reads tokens. ValueError when `secret` is shorter than 32 bytes."""
 
-    def __init__(self, secret: str) -> None:
+    def __init__(self, secret: str, clock: Callable[[], float] = time.time) -> None:
+        self._clock = clock
         if len(secret.encode()) < SHORTEST_SECRET:
             raise ValueError(f"the token secret must have at least {SHORTEST_SECRET} bytes")
         self._secret = secret
@@ -39,7 +41,7 @@ class Tokens:
 
         Clients learn the server's version from the token's claims.
         """
-        now = int(time.time())
+        now = int(self._clock())
         fields = (*_IDENTITY, "key", *(["acted_by"] if identity.acted_by else []))
         claims = {
             "exp": now + lifetime_s,
@@ -57,7 +59,7 @@ class Tokens:
     def read(self, token: str) -> Identity:
         """The identity that a token names; 401/30 if this server did not issue the token, or it has expired."""
         identity, expires = self._verified(token)
-        if expires <= time.time():
+        if expires <= self._clock():
             raise _expired_token()
         return identity
 

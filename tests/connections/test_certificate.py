@@ -6,12 +6,11 @@ import logging
 import os
 import subprocess
 from collections.abc import Callable
-from datetime import UTC, datetime, tzinfo
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
-from apiserver.connections import certificate
 from apiserver.connections.certificate import Certificate, CertificateError
 from tests.certificates import Pair, new_pair
 
@@ -99,20 +98,10 @@ async def test_a_new_pair_is_taken_when_both_files_are_there(tmp_path: Path) -> 
     assert read_pair.ends > ends
 
 
-class Later(datetime):
-    """A clock that is years ahead."""
-
-    @classmethod
-    def now(cls, tz: tzinfo | None = None) -> Later:
-        return cls(2200, 1, 1, tzinfo=tz)
-
-
-def test_one_that_has_expired_is_used_and_said(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_one_that_has_expired_is_used_and_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     pair = new_pair(tmp_path)
     read(pair)
     assert "expired" not in caplog.text
-    monkeypatch.setattr(certificate, "datetime", Later)
-    read(pair)
+    later = datetime(2200, 1, 1, tzinfo=UTC).timestamp()
+    Certificate(pair.certificate, pair.key, lambda: later)
     assert "the certificate has expired" in caplog.text

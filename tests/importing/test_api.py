@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,8 +14,11 @@ import pytest
 from apiserver.cli import main
 from apiserver.events.model import EventType
 from apiserver.importing import api as importing
-from apiserver.importing import elasticsearch
 from apiserver.importing.api import ApiEvents
+from apiserver.importing.command import import_clearml
+from apiserver.importing.sources import OverApi
+from apiserver.importing.urls import replacements
+from apiserver.settings import Settings
 from tests.harness import ADMIN_KEY, ADMIN_SECRET, Served, served
 
 
@@ -56,15 +60,14 @@ def fill(server: Served) -> tuple[str, str]:
 
 
 @pytest.mark.test
-def test_what_a_user_may_read_is_taken(
-    source: Served, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name, size in {"EVENTS": 7, "PAGE": 1, "PAGE_OF_IDS": 1}.items():
-        monkeypatch.setattr(importing, name, size)
+def test_what_a_user_may_read_is_taken(source: Served, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     task, model = fill(source)
     arguments = ["import-clearml", "--api", source.api_url, "--data", str(tmp_path / "new")]
-    assert main([*arguments, "--replace-url", "http://old:8081=https://new"]) == 0
-    said = capsys.readouterr().err.splitlines()
+    little = importing.PageSizes(documents=1, ids=1, events=7)
+    said: list[str] = []
+    over_api = OverApi(source.api_url, ADMIN_KEY, ADMIN_SECRET, little)
+    urls = replacements(["http://old:8081=https://new"])
+    assert asyncio.run(import_clearml(over_api, None, Settings(data=tmp_path / "new"), urls, said.append))
     assert "training_stats_scalar: 12 found, 12 imported, 0 imported before" in said
     assert "projects: 2 found, 2 imported, 0 imported before" in said
     with served(tmp_path / "new") as server:
@@ -102,6 +105,8 @@ def _same(answer: bytes) -> Any:
 class Scripted:
     """An API that answers two plots of iteration 0 at a time, and begins again after them, as ClearML's does."""
 
+    sizes = importing.PageSizes(samples={EventType.PLOT: 2})
+
     def __init__(self, most: int) -> None:
         self.most = most
 
@@ -113,10 +118,7 @@ class Scripted:
 
 @pytest.mark.anyio
 @pytest.mark.parametrize(("most", "found"), [(4, {0, 1, 2, 3}), (3, {0, 1, 2})])
-async def test_a_walk_that_begins_again_is_no_endless_one(
-    most: int, found: set[int], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(elasticsearch.SAMPLES, EventType.PLOT, 2)
+async def test_a_walk_that_begins_again_is_no_endless_one(most: int, found: set[int]) -> None:
     api: Any = Scripted(most)
     pages = [page async for page in ApiEvents(api).pages("plot", EventType.PLOT, ["t"], 4)]
     assert {orjson.loads(event.line)["variant"] for page in pages for event in page} == found

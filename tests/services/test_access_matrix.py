@@ -171,10 +171,8 @@ async def ended(world: World) -> dict[str, dict[str, str]]:
     of_deleted = made.key, made.secret
     keys = (expired, revoked, logged_out, ended_elsewhere, of_deleted)
     tokens = [await world.token(key) for key in keys]
-    before = time.time() - 7200
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(time, "time", lambda: before)
-        brief = (await api.call("auth.login", {"expiration_sec": 3600}))["token"]
+    good = (await api.call("auth.login"))["token"]
+    brief = api.backend.auth.issue(await api.backend.auth.authenticate(bearer(good)), -1)
     api.client.cookies.clear()
     await documents.update("credentials", {"key": expired[0]}, Update(set={"expires": from_now(-1)}))
     identities.forget(documents)
