@@ -42,9 +42,16 @@ class FileDeletions:
     """The files of all companies that are to be deleted, or were deleted within the last hour."""
 
     def __init__(
-        self, store: FileStore, documents: DocumentStore, *, remembered: float = REMEMBERED, hosts: int = MOST_HOSTS
+        self,
+        store: FileStore,
+        documents: DocumentStore,
+        *,
+        remembered: float = REMEMBERED,
+        hosts: int = MOST_HOSTS,
+        at_once: int = AT_ONCE,
     ) -> None:
-        """`remembered`: seconds; `hosts`: how many a company may have."""
+        """`remembered`: seconds; `hosts`: how many a company may have; `at_once`: files between two updates."""
+        self._at_once = at_once
         self._store = store
         self._documents = documents
         self._remembered = remembered
@@ -85,10 +92,10 @@ class FileDeletions:
         """Have the files of these names deleted, as `add` does, unless they were uploaded after `before` (epoch ns)."""
         names = sorted(files)
         before = time.time_ns() if before is None else before
-        for first in range(0, len(names), AT_ONCE):
+        for first in range(0, len(names), self._at_once):
             entries: list[Document] = [
                 {"id": _id(company, name), "company": company, "name": name, "before": before}
-                for name in names[first : first + AT_ONCE]
+                for name in names[first : first + self._at_once]
             ]
             await self._put(_WAITING, entries, Update(max={"before": before}))
         if names:
@@ -103,7 +110,7 @@ class FileDeletions:
     async def work(self) -> None:
         """Delete all files that are to be deleted; FileStoreError in the end if some of them could not be."""
         refused: FileStoreError | None = None
-        async for waiting in pages_by_id(self._documents, _WAITING, limit=AT_ONCE):
+        async for waiting in pages_by_id(self._documents, _WAITING, limit=self._at_once):
             done = []
             for one in waiting:
                 try:

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from apiserver.files import deletions
 from apiserver.files.deletions import FileDeletions
 from apiserver.stores.documents.base import DocumentStore
 from apiserver.stores.files.disk import FileStore, FileStoreError, Former
@@ -124,7 +123,7 @@ async def test_a_file_that_the_disk_refuses_keeps_no_other(
 ) -> None:
     names = [f"/{number}" for number in range(5)]
     await put(files, *names)
-    deleting = FileDeletions(files, documents)
+    deleting = FileDeletions(files, documents, at_once=1)
     await deleting.add(COMPANY, urls(*names))
     delete = files.delete
 
@@ -135,7 +134,6 @@ async def test_a_file_that_the_disk_refuses_keeps_no_other(
 
     with monkeypatch.context() as patched:
         patched.setattr(files, "delete", refuse_some)
-        patched.setattr(deletions, "AT_ONCE", 1)
         with pytest.raises(FileStoreError):
             await deleting.work()
     assert await kept(files, *names) == ["/1", "/3"]
