@@ -21,13 +21,22 @@ _SECONDS = 0.2
 class Progress:
     """How far a step is. With a `share` below 1, it works only for that share of the time, and sleeps in the rest."""
 
-    def __init__(self, out: TextIO | None = None, *, share: float = 1.0, redraw_seconds: float = _SECONDS) -> None:
+    def __init__(
+        self,
+        out: TextIO | None = None,
+        *,
+        share: float = 1.0,
+        redraw_seconds: float = _SECONDS,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._clock, self._sleep = clock, sleep
         self._out = out or sys.stderr
         self._is_terminal = self._out.isatty()
         self._rest = 1 / share - 1
         self._redraw_seconds = redraw_seconds
         self._rate = math.inf
-        self._working_since = time.monotonic()
+        self._working_since = self._clock()
         self._shown_at = 0.0
         self._what, self._total, self._done = "", 0, 0
         self._open = False
@@ -46,12 +55,12 @@ class Progress:
     def advance(self, bytes: int) -> None:
         """So many bytes more are done; rest a little."""
         self._done += bytes
-        if self._open and time.monotonic() - self._shown_at >= self._redraw_seconds:
+        if self._open and self._clock() - self._shown_at >= self._redraw_seconds:
             self._show()
-        worked = time.monotonic() - self._working_since
+        worked = self._clock() - self._working_since
         if (pause := max(worked * self._rest, bytes / self._rate - worked)) > 0:
-            time.sleep(pause)
-            self._working_since = time.monotonic()
+            self._sleep(pause)
+            self._working_since = self._clock()
 
     def say(self, line: str) -> None:
         """Print a line."""
@@ -68,7 +77,7 @@ class Progress:
             self._open = False
 
     def _show(self) -> None:
-        self._shown_at = time.monotonic()
+        self._shown_at = self._clock()
         share = min(self._done / self._total, 1) if self._total else 1.0
         bar = "#" * int(share * _BAR)
         self._out.write(f"\r{self._what:<24.24} [{bar:<{_BAR}}] {share:4.0%} of {shown_bytes(self._total):<10}")

@@ -40,16 +40,14 @@ def test_elsewhere_each_step_is_a_line() -> None:
     assert out.getvalue().splitlines() == ["events/events.db (1.0 MB)", "files"]
 
 
-def test_it_rests_four_times_as_long_as_it_worked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_rests_four_times_as_long_as_it_worked() -> None:
     now, rests = [0.0], []
 
     def sleep(seconds: float) -> None:
         rests.append(seconds)
         now[0] += seconds
 
-    monkeypatch.setattr("time.monotonic", lambda: now[0])
-    monkeypatch.setattr("time.sleep", sleep)
-    shown = Progress(io.StringIO(), share=GENTLY)
+    shown = Progress(io.StringIO(), share=GENTLY, clock=lambda: now[0], sleep=sleep)
     for worked in (1.0, 0.25):
         now[0] += worked
         shown.advance(2**20)

@@ -228,11 +228,13 @@ def test_a_destination_that_is_not_mounted_is_not_taken_for_one_that_is_well(
     assert (state.pieces, state.wrong) == (len(names), found)
 
 
-def test_no_more_is_read_in_a_second_than_it_may(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_more_is_read_in_a_second_than_it_may() -> None:
     clock = [100.0]
-    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
-    monkeypatch.setattr(time, "sleep", lambda seconds: clock.append(clock.pop() + seconds))
-    progress = Progress(io.StringIO(), share=0.5)
+
+    def sleep(seconds: float) -> None:
+        clock[0] += seconds
+
+    progress = Progress(io.StringIO(), share=0.5, clock=lambda: clock[0], sleep=sleep)
     progress.step("pieces", 300, rate=10)
     for seconds in (1, 8):  # of work for 100 bytes
         clock[0] += seconds
