@@ -131,6 +131,7 @@ async def test_the_openapi_document_has_every_address_and_nothing_else(api: Api)
         assert "There is no address" not in answer.text
 
 
+@pytest.mark.test
 @pytest.mark.parametrize(
     "path",
     ["/events.add", "/files/x", "/v1/metrics", "/livez", "/openapi.json", "/data/projects", "/api/v1/jobs/x/metrics"],
@@ -325,6 +326,7 @@ async def test_a_folder_in_use_stays_the_first_servers(tmp_path: Path) -> None:
         await api.call("debug.ping")
 
 
+@pytest.mark.test
 async def test_there_is_always_room_for_one_largest_body(tmp_path: Path) -> None:
     largest = gzip.compress(b'{"text": "%s"}' % random.Random(0).randbytes(4 * 2**20).hex().encode())
     async with running_api(tmp_path, max_body_bytes=9 * 2**20, max_bytes_in_flight=2**20) as api:

@@ -197,6 +197,7 @@ def files() -> list[tuple[str, Path]]:
     return [(part, path) for module, path in modules if (part := part_of(module)) in ALLOWED]
 
 
+@pytest.mark.test
 @pytest.mark.parametrize(("part", "path"), files(), ids=lambda value: str(value).removeprefix(str(PACKAGE)))
 def test_nothing_imports_upward(part: str, path: Path) -> None:
     parts = {part_of(module) for module in imports_of(path)}
@@ -249,6 +250,7 @@ def test_only_the_tables_know_engines_by_name() -> None:
     assert set().union(*map(definitions_that_name_engines, others)) == MAY_NAME_ENGINES.keys()
 
 
+@pytest.mark.test
 def test_only_the_importer_imports_from_an_engine() -> None:
     packages = tuple(f"apiserver.{one.replace('/', '.')}." for one in ENGINES)
     found = {

@@ -37,6 +37,7 @@ def narrow(tmp_path: Path) -> Iterator[Served]:
         yield running
 
 
+@pytest.mark.test
 def test_silent_connections_keep_nobody_out(narrow: Served) -> None:
     with ExitStack() as opened:
         for _ in range(150):
@@ -72,6 +73,7 @@ def test_stopping_does_not_wait_for_idle_connections(server: Served) -> None:
     assert "Traceback" not in server.log.read_text()
 
 
+@pytest.mark.test
 def test_clients_of_a_trusted_proxy_are_told_apart(tmp_path: Path) -> None:
     def guess(server: Served, client: str) -> int:
         headers = {"X-Forwarded-For": f"192.0.2.9, {client}"}

@@ -25,6 +25,7 @@ def measured(value: Any) -> tuple[int, int]:
     return 1 + sum(count for count, _ in below), depth
 
 
+@pytest.mark.test
 @pytest.mark.parametrize("at_once", [1, 2, 7, 2**16])
 @given(VALUES)
 def test_depth_is_exact_and_values_are_not_more(at_once: int, value: Any) -> None:

@@ -59,6 +59,7 @@ print(said.value.count(b"<heap nr="))
 pytestmark = pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="another C library")
 
 
+@pytest.mark.test
 @pytest.mark.parametrize(("called", "megabytes"), [(True, 20), (False, 0)])
 def test_large_blocks_are_the_systems_own(called: bool, megabytes: int) -> None:
     assert said(_LARGE, called) == megabytes

@@ -133,6 +133,7 @@ def test_a_name_with_the_characters_of_other_patterns_stands_for_itself(project:
     assert RetentionRule(("logs",), "1 d", project).fits("abc", "logs") == (project in ("*", "a*"))
 
 
+@pytest.mark.test
 @examples(300)
 @example("ab", "a*b*b")
 @example("a", "a*a")

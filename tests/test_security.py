@@ -15,6 +15,7 @@ pytestmark = pytest.mark.anyio
 PASSWORD = "the password of alice"
 
 
+@pytest.mark.test
 async def test_no_secret_is_kept_readable(tmp_path: Path) -> None:
     users = (FixedUser("alice", passwords.hash_password(PASSWORD)),)
     async with running_api(tmp_path / "data", users=users) as api:

@@ -49,7 +49,7 @@ def test_all_that_have_a_tier_are_there(path: str) -> None:
     [
         (item("rpc/test_body.py"), "quick"),
         (item("rpc/test_body.py", fixtures=("tmp_path", "server")), "test"),
-        (item("rpc/test_body.py", fixtures=("server", "elasticsearch_node")), "check"),
+        (item("rpc/test_body.py", fixtures=("server", "elasticsearch_url")), "check"),
         (item("rpc/test_body.py", "check", fixtures=("server",)), "check"),
         (item("copying/test_events.py", parameters="elasticsearch-compacted-hot"), "check"),
         (item("copying/test_events.py", parameters="sqlite-searching"), "quick"),

@@ -67,6 +67,7 @@ def attributes(span: Span) -> dict[str, str | int]:
     return {one.key: one.value.string_value or one.value.int_value for one in span.attributes}
 
 
+@pytest.mark.test
 def test_a_collector_gets_a_span_of_each_request_and_of_its_calls_of_stores(tmp_path: Path) -> None:
     with collector() as taken:
         address = f"http://127.0.0.1:{taken.server_port}"
@@ -108,6 +109,7 @@ def test_a_collector_gets_a_span_of_each_request_and_of_its_calls_of_stores(tmp_
         assert text.encode() not in everything
 
 
+@pytest.mark.test
 def test_a_collector_that_does_not_answer_costs_no_request(tmp_path: Path) -> None:
     with served(tmp_path / "data", traces_to="http://127.0.0.1:9/v1/traces") as server:
         assert server.call("debug.ping")
@@ -153,6 +155,7 @@ async def test_a_collector_that_is_not_there_is_told_in_one_line(
     assert line.startswith("traces_to: no collector takes spans at http://127.0.0.1:9/v1/traces: they are dropped (")
 
 
+@pytest.mark.test
 def test_without_the_setting_nothing_is_imported() -> None:
     made = "from apiserver.app import create_app; from apiserver.settings import Settings; import sys, tempfile\n"
     made += "from pathlib import Path\n"

@@ -1,7 +1,8 @@
 """Which command runs a test: its tier.
 
     quick   `make quick`: in this process only; it starts no server, no other program, no browser, no engine
-    test    `make test`, besides: servers and commands in processes of their own, the newest SDK, a browser
+    test    `make test`, besides: servers and commands in processes of their own, the newest SDK, a browser, and what takes
+            more than a third of a second of CPU
     check   `make check`, besides: engines, other programs, variations
     longer  `make longer`: what takes long and seldom finds anything; never in CI
 
@@ -37,14 +38,22 @@ FOLDERS = {
     "operating/backup/test_s3.py": "check",
     "operating/backup/test_under_load.py": "check",
     "robustness": "check",
+    "stores/events/columnar": "test",
+    "test_commit.py": "test",
+    "test_ending.py": "test",
+    "test_processes.py": "test",
+    "test_serve.py": "test",
+    "test_signals.py": "test",
+    "test_systemd.py": "test",
     "viewer": "test",
 }
 #: By what they start.
 FIXTURES = {
     "server": "test",
     "browser": "test",
-    "elasticsearch_node": "check",
-    "mongodb_node": "check",
+    "elasticsearch_to_stop": "check",
+    "elasticsearch_url": "check",
+    "mongodb_url": "check",
 }
 
 #: By a word of a parameter that names what a test runs on, such as `elasticsearch-compacted`.

@@ -175,6 +175,7 @@ def matrix(rows: Sequence[Sequence[float | None]]) -> Float64Array:
     return np.array([[NAN if value is None else value for value in row] for row in rows], np.float64)
 
 
+@pytest.mark.test
 @pytest.mark.parametrize("at_once", [1, 7, 2**17])
 @given(rows=matrices, how=st.sampled_from(Fill), quantiles=st.lists(st.floats(0, 1), max_size=3))
 def test_plain_python_makes_the_same_of_the_same_values(
@@ -201,6 +202,7 @@ def test_plain_python_makes_the_same_of_the_same_values(
 points = st.lists(st.tuples(st.integers(-20, 60), st.integers(0, 90), numbers), max_size=15)
 
 
+@pytest.mark.test
 @given(
     runs=st.lists(points, min_size=1, max_size=6),
     samples=st.integers(4, 20),

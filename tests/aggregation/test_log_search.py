@@ -100,6 +100,7 @@ TEXTS = ("needle", "NEEDLE", "strasse", "ss", "ß", "e\nin", "here\na", "", "zeb
 MESSAGES = ("nothing", "a Needle here", "needle\nin two lines", "NEEDLEß", "", "eleven", "Straße", "\n", "here")
 
 
+@pytest.mark.test
 @given(
     parts=st.lists(
         st.lists(

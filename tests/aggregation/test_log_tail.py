@@ -95,6 +95,7 @@ async def test_what_no_utf8_can_carry_is_replaced_before(any_store: EventStore) 
     assert await end(any_store, 5) == "a?ä\n"
 
 
+@pytest.mark.test
 @given(lines=st.lists(LINES, min_size=1, max_size=25), late=st.lists(LINES, max_size=5), page=st.integers(1, 9))
 @looked_at
 async def test_the_end_is_that_of_the_whole_text(

@@ -88,6 +88,7 @@ def bodies_of(lines: list[Line], size: int) -> list[bytes]:
 merges = st.lists(st.booleans(), min_size=1, max_size=4)
 
 
+@pytest.mark.test
 @given(
     lines=events(),
     size=st.integers(1, 12),
@@ -116,6 +117,7 @@ async def test_a_batch_sent_again_changes_no_answer(
     assert (await answers(store), await log(store)) == before
 
 
+@pytest.mark.test
 @given(lines=events(), sizes=st.tuples(st.integers(1, 12), st.integers(1, 40)), merges=merges, seed=st.integers())
 @looked_at
 async def test_events_other_than_logs_may_come_in_other_parts_and_another_order(

@@ -58,6 +58,7 @@ async def test_a_walk_over_all_types_gives_each_event_once(
     assert [event["type"] for event in found][-3:] == ["log"] * 3
 
 
+@pytest.mark.test
 @pytest.mark.parametrize("limit", [1, 3, 100])
 @pytest.mark.parametrize("descending", [False, True])
 @pytest.mark.parametrize("type", [None, EventType.PLOT])

@@ -21,6 +21,7 @@ def read(pair: Pair) -> Certificate:
     return Certificate(pair.certificate, pair.key)
 
 
+@pytest.mark.test
 @pytest.mark.parametrize("kind", ["ec", "rsa", "ed25519"])
 @pytest.mark.parametrize("days", [30, 36500])  # a year has two digits up to 2049
 def test_its_end_is_known(tmp_path: Path, kind: str, days: int) -> None:
@@ -31,6 +32,7 @@ def test_its_end_is_known(tmp_path: Path, kind: str, days: int) -> None:
     assert read(pair).ends == expected
 
 
+@pytest.mark.test
 def test_the_chain_is_read_and_the_first_one_counts(tmp_path: Path) -> None:
     first, second = new_pair(tmp_path, "first", days=10), new_pair(tmp_path, "second", days=20)
     alone = read(first).ends
@@ -52,6 +54,7 @@ def _nonsense(path: Path) -> None:
     path.write_text("-----BEGIN CERTIFICATE-----\nMAMC\n-----END CERTIFICATE-----\n")
 
 
+@pytest.mark.test
 @pytest.mark.parametrize(
     ("file", "spoil", "message"),
     [
@@ -82,6 +85,7 @@ async def test_what_is_wrong_is_said_and_stops_only_a_start(
     assert [record for record in caplog.records if record.levelno == logging.ERROR] == [told]  # it is said once
 
 
+@pytest.mark.test
 async def test_a_new_pair_is_taken_when_both_files_are_there(tmp_path: Path) -> None:
     pair, new = new_pair(tmp_path, days=10), new_pair(tmp_path, "b", days=20)
     read_pair = read(pair)
@@ -98,6 +102,7 @@ async def test_a_new_pair_is_taken_when_both_files_are_there(tmp_path: Path) -> 
     assert read_pair.ends > ends
 
 
+@pytest.mark.test
 def test_one_that_has_expired_is_used_and_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     pair = new_pair(tmp_path)
     read(pair)

@@ -111,6 +111,7 @@ async def two_stores() -> AsyncIterator[tuple[DocumentStore, DocumentStore]]:
             await target.close()
 
 
+@pytest.mark.test
 @examples(15)
 @given(strategies.collections)
 def test_any_documents_are_copied(found: list[Document]) -> None:
@@ -149,6 +150,7 @@ some_of_them = st.tuples(strategies.collections, st.sets(st.integers(0, 5))).map
 )
 
 
+@pytest.mark.test
 @examples(15)
 @given(some_of_them, some_of_them)
 def test_what_is_replaced_is_what_the_source_has(before: list[Document], found: list[Document]) -> None:

@@ -116,6 +116,7 @@ async def unstated(store: EventStore) -> set[Owner]:
     return {owner async for owner in store.owners_to_restate()}
 
 
+@pytest.mark.test
 @examples(15)
 @given(st.lists(batches, max_size=6), st.sets(st.sampled_from(OWNERS)), st.integers(0, 12))
 def test_a_copy_answers_like_the_original_however_it_was_interrupted(

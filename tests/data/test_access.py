@@ -71,6 +71,7 @@ async def company(data: Data, role: str = "user") -> tuple[str, str]:
     return credential.key, credential.secret
 
 
+@pytest.mark.test
 async def test_strangers_read_nothing(data: Data) -> None:
     for address in addresses(data):
         for ending in ("", ".csv", ".parquet"):

@@ -139,6 +139,7 @@ async def test_names_of_tasks(data: Data) -> None:
     await data.error(f"/tasks/{'/'.join('x' * 50)}/scalars", expect=404)
 
 
+@pytest.mark.test
 async def test_windows_into_a_table(data_anywhere: Data, runs: list[str]) -> None:
     """Windows put together are the whole table, in any order, and each says how long it is."""
     data = data_anywhere
@@ -215,6 +216,7 @@ async def test_conditions(data_anywhere: Data, runs: list[str]) -> None:
         assert (await data.error(address, params={"where": where}))["parameter"] == "where", wrong
 
 
+@pytest.mark.test
 @pytest.mark.parametrize(
     ("where", "said"),
     [

@@ -108,6 +108,7 @@ async def test_another_company_sees_its_own(api: Api) -> None:
 _LATER = {"seconds": 0.0}
 
 
+@pytest.mark.test
 @pytest.mark.bounds(Bounds(clock=lambda: time.monotonic() + _LATER["seconds"]))
 async def test_a_thousand_calls_add_up_once(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     await filled(api)

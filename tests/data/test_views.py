@@ -129,6 +129,7 @@ async def test_views_belong_to_a_project(data_anywhere: Data) -> None:
     assert (await save(data, {"address": "/p", "name": "a", "project": "ex/amples"}))["project"] == data.project
 
 
+@pytest.mark.test
 @pytest.mark.parametrize(
     "address", ["//evil.example/", "/\\evil.example", "https://evil.example", "p", "/a\nb", "", *LEADING]
 )

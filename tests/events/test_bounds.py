@@ -16,6 +16,7 @@ from tests.events.incoming import NOW, read, scalar
 pytestmark = pytest.mark.usefixtures("way_of_reading")
 
 
+@pytest.mark.test
 def test_any_number_of_owners_is_refused_as_quickly_as_one() -> None:
     ingest = read(*(scalar(task=f"t{n}") for n in range(MAX_SERIES)))  # half a minute, if each looked at all points
     kept = Owner("acme", "t7")
@@ -23,6 +24,7 @@ def test_any_number_of_owners_is_refused_as_quickly_as_one() -> None:
     assert (ingest.accepted, ingest.rejects.total, ingest.batch.scalars.owners) == (1, MAX_SERIES - 1, [kept])
 
 
+@pytest.mark.test
 @pytest.mark.parametrize("fields", ["", '"ts":5,', '"value":NaN,', '"iter":"5",'])
 def test_a_line_with_too_many_values_costs_itself_alone(fields: str) -> None:
     crowded = '{"type":"training_stats_vector","task":"t1",' + fields + '"values":[' + "1," * MOST_VALUES + "1]}"
@@ -58,6 +60,7 @@ def test_a_figure_that_holds_too_much_is_not_parsed_for_its_images() -> None:
     assert [fact["plot_len"] for fact in facts] == [len(text) for text in plots]
 
 
+@pytest.mark.test
 @pytest.mark.parametrize("odd", [{}, {"iter": "1"}, {"ts": NOW}], ids=["plain", "odd", "old"])
 def test_a_batch_has_a_bound_of_series_and_further_ones_cost_themselves_alone(odd: dict[str, Any]) -> None:
     many = [scalar(variant=f"v{n}", **odd) for n in range(MAX_SERIES + 3)]

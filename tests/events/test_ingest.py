@@ -96,6 +96,7 @@ def test_odd_spellings_are_understood(given_fields: dict[str, Any], iter: int, t
     np.testing.assert_array_equal(group.values, [value])
 
 
+@pytest.mark.test
 @pytest.mark.parametrize(
     ("line", "field"),
     [
@@ -318,6 +319,7 @@ _events = st.dictionaries(_field_names, _json).flatmap(
 )
 
 
+@pytest.mark.test
 @given(_events)
 def test_any_object_is_taken_or_rejected_for_a_reason(event: dict[str, Any]) -> None:
     try:
@@ -327,6 +329,7 @@ def test_any_object_is_taken_or_rejected_for_a_reason(event: dict[str, Any]) -> 
     assert ingest.accepted + ingest.rejects.total == 1
 
 
+@pytest.mark.test
 @given(st.lists(st.one_of(st.binary(max_size=40), _events.map(lambda event: json.dumps(event).encode())), max_size=6))
 def test_any_body_is_accounted_for_line_by_line(lines: list[bytes]) -> None:
     lines = [line.replace(b"\n", b"") for line in lines]

@@ -18,6 +18,7 @@ from tests.chance import examples
 VALUES = st.one_of(st.integers(-5, 5).map(float), st.floats(-1e300, 1e300), st.sampled_from([math.nan, math.inf]))
 
 
+@pytest.mark.test
 @examples(300)
 @given(st.integers(1, MOST_OF_MEDIAN), st.lists(VALUES, max_size=60))
 def test_medians_are_those_of_each_window(width: int, more: list[float]) -> None:
@@ -37,6 +38,7 @@ def test_medians_of_random_numbers_at_each_width(width: int) -> None:
     assert found.tolist() == pytest.approx(np.median(windows, axis=1).tolist(), rel=1e-15, abs=1e-15)
 
 
+@pytest.mark.test
 @pytest.mark.parametrize("width", [1, 2, 11, 30, 31])
 def test_medians_of_long_columns_of_several_lengths(width: int) -> None:
     random = np.random.default_rng(width)

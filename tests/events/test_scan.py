@@ -112,6 +112,7 @@ def written_lines(draw: st.DrawFn) -> str:
     return "{" + ("," + space).join(f'{space}"{name}"{space}:{value}' for name, value in fields) + space + "}" + space
 
 
+@pytest.mark.test
 @given(
     st.lists(
         st.one_of(written_lines(), written_lines(), st.sampled_from(["", " ", "{}", "[]", "x", "{} {}"])), max_size=6
@@ -123,6 +124,7 @@ def test_any_body_is_read_alike(sent: list[str]) -> None:
     assert got == expected
 
 
+@pytest.mark.test
 @given(st.integers(0, 10**6), st.integers(0, 255), st.integers(0, 3))
 @long_enough
 def test_a_body_with_a_wrong_byte_is_read_alike(at: int, byte: int, count: int) -> None:
@@ -133,6 +135,7 @@ def test_a_body_with_a_wrong_byte_is_read_alike(at: int, byte: int, count: int) 
     assert got == expected
 
 
+@pytest.mark.test
 @given(numbers)
 @example("123456789012345678901234567890")
 @example("0.1000000000000000055511151231257827021181583404541015625")
@@ -170,6 +173,7 @@ def test_series_are_told_apart_by_each_of_their_names() -> None:
     assert (len(set(keys)), lengths) == (len(fields), [2] * len(fields))
 
 
+@pytest.mark.test
 def test_any_number_of_labels_takes_no_longer_than_one() -> None:
     body = b"\n".join(line(variant=str(n), x_axis_label=str(n)) for n in range(100_000))  # minutes, if they collided
     assert len(scanned(body).keys) == 100_000

@@ -37,6 +37,7 @@ def in_parts(smoothing: Smoothing, x: list[int], values: list[float], cuts: list
     return [n for part in parts for n in part[0].tolist()], [y for part in parts for y in part[1].tolist()]
 
 
+@pytest.mark.test
 @examples(150)
 @given(SMOOTHINGS, CURVES, st.lists(st.integers(0, 300), max_size=4), st.booleans())
 def test_a_curve_is_smoothed_whatever_its_parts(
@@ -50,6 +51,7 @@ def test_a_curve_is_smoothed_whatever_its_parts(
     assert found == pytest.approx(smoothed(smoothing, x, values), abs=1e-9 * max(finite, default=0), nan_ok=True)
 
 
+@pytest.mark.test
 @pytest.mark.parametrize(
     "smoothing",
     [

@@ -57,6 +57,7 @@ def urls(*names: str) -> list[str]:
     return [f"http://localhost:8081{name}" for name in names]
 
 
+@pytest.mark.test
 async def test_files_are_deleted_and_remembered(files: FileStore, documents: DocumentStore) -> None:
     names = [f"/p/{number}" for number in range(450)]
     await put(files, *names, "/other")

@@ -175,6 +175,7 @@ async def test_another_company_sees_nothing(files: Files) -> None:
 # --- what is refused --------------------------------------------------------------------------------
 
 
+@pytest.mark.test
 @pytest.mark.parametrize(
     "path",
     [

@@ -43,6 +43,7 @@ EVERY_KIND = request(
 )
 
 
+@pytest.mark.test
 @given(TEXT, ATTRIBUTES, ATTRIBUTES, UINT64, st.floats(allow_nan=False, allow_infinity=False))
 def test_both_forms_are_the_same_points(
     name: str, resource: dict[str, Any], attributes: dict[str, Any], nanos: int, value: float

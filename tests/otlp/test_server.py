@@ -149,6 +149,7 @@ async def test_protobuf_is_answered_in_protobuf(api: Api) -> None:
     assert "Protocol Buffers" in Message(answer.content).text(2)
 
 
+@pytest.mark.test
 @pytest.mark.parametrize(
     ("method", "headers", "status"),
     [
@@ -212,6 +213,7 @@ async def test_series_and_names_are_bounded(tmp_path: Path) -> None:
         assert sorted(row[4] for row in await points(api, task)) == [0, 1, 2, 9]
 
 
+@pytest.mark.test
 async def test_more_series_than_a_request_may_have(api: Api) -> None:
     task = await new_task(api)
     metrics = [gauge_bytes(f"m{n}", 1, {"step": 1}) for n in range(MAX_SERIES + 5)]

@@ -277,6 +277,7 @@ async def test_what_nobody_vouches_for_only_reads(headers: dict[str, str]) -> No
     assert (error.value.code, error.value.subcode) == (403, 21)
 
 
+@pytest.mark.test
 @pytest.mark.parametrize(("method", "headers"), OTHERWISE)
 async def test_the_cookie_changes_nothing_but_by_a_pages_own_script(method: str, headers: dict[str, str]) -> None:
     assert await by_cookie(headers, method, changes=False) == ALICE

@@ -32,6 +32,7 @@ async def test_a_call_is_answered_in_its_envelope(tmp_path: Path) -> None:
     assert meta(response)["endpoint"] == {"name": "demo.echo", "requested_version": "2.5", "actual_version": "1.0"}
 
 
+@pytest.mark.test
 @pytest.mark.parametrize(
     ("path", "expected"),
     [
@@ -102,6 +103,7 @@ async def test_a_malformed_path_is_400(tmp_path: Path, path: str) -> None:
 # --- requests --------------------------------------------------------------------------------------
 
 
+@pytest.mark.test
 @pytest.mark.parametrize("method", ["GET", "POST", "PUT"])
 async def test_methods_are_alike_and_query_and_body_are_one_request(tmp_path: Path, method: str) -> None:
     async with client(demo(tmp_path)) as api:
@@ -144,6 +146,7 @@ async def test_cors_can_be_put_in_front(tmp_path: Path) -> None:
     assert answered.headers["access-control-allow-origin"] == origin
 
 
+@pytest.mark.test
 @pytest.mark.parametrize(
     ("body", "subcode", "field"),
     [
@@ -331,6 +334,7 @@ header_names = st.sampled_from(
 )
 
 
+@pytest.mark.test
 @given(
     method=st.sampled_from(["GET", "POST", "PUT"]),
     path=paths,

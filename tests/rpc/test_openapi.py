@@ -122,6 +122,7 @@ def test_it_is_valid(document: dict[str, Any]) -> None:
     assert_valid(document)
 
 
+@pytest.mark.test
 def test_the_document_of_the_server_itself_is_valid() -> None:
     folder = Path(__file__).parents[2] / "schemas"
     described = openapi(load_schemas(folder, folder / PARSED))

@@ -67,6 +67,7 @@ def test_many_brackets_are_not_depth() -> None:
     assert parse_json(b'{"a": "' + b"[" * 1000 + b'"}')
 
 
+@pytest.mark.test
 @pytest.mark.parametrize(("value", "weight"), [(b"[]", 2), (b"1", 1), (b'""', 1), (b"{}", 2)])
 def test_a_body_holds_so_many_values_at_most(value: bytes, weight: int) -> None:
     def holding(count: int) -> bytes:

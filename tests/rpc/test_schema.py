@@ -222,6 +222,7 @@ def test_a_line_of_a_batch_is_the_newest_request_up_to_the_named_version(tmp_pat
         assert list(item["properties"]) == [field]
 
 
+@pytest.mark.test
 @pytest.mark.parametrize(
     ("text", "message"),
     [

@@ -21,6 +21,7 @@ SDK = {"X-ClearML-Client": "clearml-2.1.12", "X-Trains-Client": "clearml-2.1.12"
 RETRIED = {429, 502, 503, 509}
 
 
+@pytest.mark.test
 def test_processes_that_share_a_connection_never_get_each_others_answers(tmp_path: Path) -> None:
     """A fork shares its parent's sockets, so a connection must not be offered for a second call."""
     with served(demo(tmp_path)) as port, httpx.Client(base_url=f"http://127.0.0.1:{port}", headers=SDK) as api:
@@ -58,6 +59,7 @@ async def test_login_is_a_get_without_version_with_the_lifetime_in_the_query(tmp
     assert response.json()["data"]["user"] == "alice"
 
 
+@pytest.mark.test
 @pytest.mark.parametrize("version", ["2.4", "2.5", "2.9", "2.13", "2.14", "2.20", "2.23"])
 async def test_the_versions_that_clients_choose_are_answered(tmp_path: Path, version: str) -> None:
     async with client(demo(tmp_path), headers=SDK) as api:

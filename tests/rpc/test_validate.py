@@ -277,6 +277,7 @@ EVERYTHING: dict[str, Any] = {
 }
 
 
+@pytest.mark.test
 @given(st.dictionaries(st.sampled_from("abcdefgh") | st.text(), json_values))
 def test_whatever_json_comes_nothing_but_an_api_error_is_raised_and_it_is_left_alone(request: dict[str, Any]) -> None:
     before = copy.deepcopy(request)

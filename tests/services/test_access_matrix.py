@@ -112,6 +112,7 @@ async def refused(api: Api, endpoint: EndpointVersion, headers: dict[str, str]) 
     return status == 403
 
 
+@pytest.mark.test
 @pytest.mark.parametrize("scopes", SCOPE_SETS, ids=lambda scopes: "+".join(scopes or ("unlimited",)))
 @pytest.mark.parametrize("role", ROLES)
 async def test_every_endpoint_by_scope_and_role(world: World, role: str, scopes: tuple[str, ...] | None) -> None:
@@ -136,6 +137,7 @@ SINGLE_OF_A_PROJECT = {
 }
 
 
+@pytest.mark.test
 @pytest.mark.parametrize("scopes", SCOPE_SETS, ids=lambda scopes: "+".join(scopes or ("unlimited",)))
 async def test_every_endpoint_by_keys_of_a_project(world: World, scopes: tuple[str, ...] | None) -> None:
     project = (await world.api.call("projects.create", {"name": f"{scopes}", "description": ""}))["id"]
@@ -193,6 +195,7 @@ async def ended(world: World) -> dict[str, dict[str, str]]:
     return {"nobody at all": {}, **found}
 
 
+@pytest.mark.test
 async def test_what_has_ended_opens_nothing(world: World) -> None:
     anonymous = {"auth.fixed_users_mode", "debug.ping", "login.logout", "login.supported_modes"}
     for name, headers in (await ended(world)).items():
@@ -266,6 +269,7 @@ def presented(key: tuple[str, str], token: str) -> Iterator[dict[str, str]]:
     yield by_cookie(token)
 
 
+@pytest.mark.test
 @pytest.mark.parametrize("scopes", SCOPE_SETS, ids=lambda scopes: "+".join(scopes or ("unlimited",)))
 @pytest.mark.parametrize("role", ROLES)
 async def test_every_address_by_scope_and_role(world: World, role: str, scopes: tuple[str, ...] | None) -> None:

@@ -186,6 +186,7 @@ def anonymous() -> set[str]:
     return {handler.name for handler in registry if handler.anonymous} - {"auth.login", *ONLY_FOR_PAGES}
 
 
+@pytest.mark.test
 async def test_who_is_not_known_is_kept_out_everywhere(world: World) -> None:
     bad, requests = await bad_credentials(world.api), Requests(world.ids)
     before, open_to_all = await kept(world.api), anonymous()
@@ -213,6 +214,7 @@ TELLING = {"users.create"}
 ANSWERED_ONCE = {"users.end_sessions"}
 
 
+@pytest.mark.test
 async def test_another_company_finds_nothing_and_changes_nothing(world: World) -> None:
     api, company = world.api, world.ids["company"]
     before, events = await kept(api, company), await events_of(api, world.ids["task"])
@@ -267,6 +269,7 @@ async def test_no_answer_to_another_company_shows_what_is_the_servers(world: Wor
             assert data not in response.text, endpoint.name
 
 
+@pytest.mark.test
 async def test_what_guests_may_do_changes_nothing(world: World) -> None:
     api, requests = world.api, Requests(world.ids)
     guest = await api.backend.documents.find_one("users", {"role": "guest"})
@@ -340,6 +343,7 @@ def fetched(site: str, mode: str, dest: str) -> dict[str, str]:
     return {"sec-fetch-site": site, "sec-fetch-mode": mode, "sec-fetch-dest": dest}
 
 
+@pytest.mark.test
 async def test_no_page_changes_anything_without_leave(world: World) -> None:
     api, requests = world.api, Requests(world.ids)
     cookie = {"cookie": f"clearml_token_basic={(await api.call('auth.login'))['token']}", "host": "testserver"}

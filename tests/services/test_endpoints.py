@@ -108,6 +108,7 @@ async def check(api: Api, endpoint: EndpointVersion, request: dict[str, Any]) ->
     assert meta["result_msg"]
 
 
+@pytest.mark.test
 @pytest.mark.parametrize("service", SERVICES)
 async def test_hostile_values_are_clear_errors(api: Api, service: str) -> None:
     for endpoint in (endpoint for endpoint in ENDPOINTS if endpoint.name.startswith(f"{service}.")):
@@ -129,6 +130,7 @@ async def test_missing_fields_are_named(api: Api) -> None:
                 assert answer["meta"]["error_data"] == {"field": name}
 
 
+@pytest.mark.test
 @pytest.mark.parametrize("field", SUBCODES)
 async def test_unknown_ids_are_named(api: Api, field: str) -> None:
     for endpoint in (endpoint for endpoint in ENDPOINTS if field in endpoint.request.get("required", ())):

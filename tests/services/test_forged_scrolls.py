@@ -114,6 +114,7 @@ def forged(real: str) -> Iterator[str]:
     yield from ("x" * 2**16, "x" * (2**16 + 1), "x" * 2**21, _DEEP)
 
 
+@pytest.mark.test
 async def test_a_scroll_id_that_one_was_not_given_is_a_page_or_a_400(walks: Walks) -> None:
     assert sum(map(bool, walks.scroll_ids.values())) >= 15, walks.scroll_ids
     for endpoint in SCROLLING:

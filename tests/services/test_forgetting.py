@@ -22,6 +22,7 @@ pytestmark = pytest.mark.anyio
 TASKS = 5
 
 
+@pytest.mark.test
 async def test_what_is_gone_is_named_nowhere(api: Api) -> None:
     """Except for the last deletions of events: those who follow their owners are told of them."""
     projects, tasks, models = set[str](), set[str](), set[str]()

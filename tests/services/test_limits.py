@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
+
 from apiserver.rpc.bounds import DEEPEST, LONGEST_NAME, LONGEST_TEXT, MOST_ITEMS, MOST_VALUES
 from apiserver.rpc.errors import ApiError
 from apiserver.rpc.validate import Validator, compile_request
@@ -29,6 +31,7 @@ def test_batches_have_a_bound() -> None:
         assert endpoint.item is None or endpoint.name in RAW or endpoint.most_items, endpoint.name
 
 
+@pytest.mark.test
 def test_one_beyond_a_bound_is_an_error_that_names_field_and_bound() -> None:
     validators: dict[int, Validator] = {}
     for case in all_cases():
@@ -51,6 +54,7 @@ def test_one_beyond_a_bound_is_an_error_that_names_field_and_bound() -> None:
         assert len(error.message) < 500
 
 
+@pytest.mark.test
 def test_as_much_as_a_bound_allows_is_taken() -> None:
     validators: dict[int, Validator] = {}
     for case in all_cases():

@@ -64,6 +64,7 @@ async def world(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[World
         yield World(api, others, mine, below, task, key)
 
 
+@pytest.mark.test
 async def test_things_of_other_projects_are_like_things_that_are_not_there(world: World) -> None:
     api, company = world.api, world.others["company"]
     before, events = await kept(api, company), await events_of(api, world.others["task"])

@@ -65,6 +65,7 @@ async def found(two: Two, kind: str, **request: Any) -> tuple[list[str], list[st
     return names[0], names[1]
 
 
+@pytest.mark.test
 @pytest.mark.parametrize(
     ("kind", "singular", "subcode"), [("tasks", "task", 101), ("models", "model", 201), ("projects", "project", 401)]
 )

@@ -283,6 +283,7 @@ async def test_entries_of_deleted_tasks_are_passed_over(api: Api, queue: str) ->
     assert (await api.call("queues.get_next_task", {"queue": queue}))["entry"]["task"] == tasks[1]
 
 
+@pytest.mark.test
 async def test_no_two_agents_get_the_same_task(api: Api, queue: str) -> None:
     tasks = await fill(api, queue, 40)
 
@@ -311,6 +312,7 @@ async def test_moves_and_takes_at_once_lose_and_double_nothing(api: Api, queue: 
     assert sorted([task for task in taken if task] + left) == sorted(tasks)
 
 
+@pytest.mark.test
 @pytest.mark.parametrize(
     ("action", "request_", "order", "position"),
     [

@@ -30,6 +30,7 @@ def sample(field: dict[str, Any]) -> Any:
     return field["enum"][0] if "enum" in field else _SAMPLES[field.get("type", "string")]
 
 
+@pytest.mark.test
 async def test_missing_and_mistyped_fields_are_named(api: Api) -> None:
     for endpoint in described():
         fields = endpoint.request.get("properties", {})

@@ -29,6 +29,7 @@ def test_a_file_or_a_folder_is_locked_once_until_the_block_ends(tmp_path: Path, 
         assert again
 
 
+@pytest.mark.test
 def test_a_lock_ends_with_a_process_that_is_killed(tmp_path: Path) -> None:
     command = [sys.executable, "-c", _HOLDER, str(tmp_path / "lock")]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:

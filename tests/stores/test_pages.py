@@ -70,6 +70,7 @@ def copied(pages: Pages, target: Path) -> list[tuple[int, bytes]]:
         return connection.execute("SELECT * FROM rows").fetchall()
 
 
+@pytest.mark.test
 def test_a_copy_is_what_a_read_sees_while_another_process_writes(tmp_path: Path, dice: random.Random) -> None:
     path = tmp_path / "rows.db"
     for _ in range(COPIES // 5):
@@ -83,6 +84,7 @@ def test_a_copy_is_what_a_read_sees_while_another_process_writes(tmp_path: Path,
                     assert copied(pages, tmp_path / "copy.db") == seen
 
 
+@pytest.mark.test
 def test_a_log_that_was_copied_as_a_whole_may_begin_anew_meanwhile(tmp_path: Path) -> None:
     path = tmp_path / "rows.db"
     with closing(sqlite3.connect(path, isolation_level=None)) as writer:

@@ -204,6 +204,7 @@ async def test_ids_may_have_dashes_and_projects_names(job: Reported) -> None:
         assert await metrics(job, id=job.dashed, project=project) == expected
 
 
+@pytest.mark.test
 async def test_a_period_may_be_left_out_whatever_the_type_of_the_body(job: Reported) -> None:
     expected = await metrics(job)
     path = f"/v1/training_projects/{job.project}/jobs/{job.id}/metrics"
@@ -305,6 +306,7 @@ async def test_of_more_points_come_means_of_equal_steps(api: Api) -> None:
     assert [value for _, value in found] == pytest.approx([value / 100 for value in means.values()], rel=1e-9)
 
 
+@pytest.mark.test
 @pytest.mark.parametrize("last", [None, 4000])
 async def test_nothing_counts_that_is_not_in_the_period(api: Api, last: int | None) -> None:
     job = await long_job(api, 5000)

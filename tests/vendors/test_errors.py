@@ -165,6 +165,7 @@ async def own_token(api: Api) -> str:
 # --- jobs, projects, nodes -------------------------------------------------------------------------
 
 
+@pytest.mark.test
 @vendors
 async def test_jobs_that_are_not_there(job: Reported, vendor: Vendor) -> None:
     other = await reported(job.api, project="other")
@@ -176,6 +177,7 @@ async def test_jobs_that_are_not_there(job: Reported, vendor: Vendor) -> None:
         assert vendor.refusal(await vendor.ask(job, path)) == vendor.codes["job"], path
 
 
+@pytest.mark.test
 @vendors_with_projects
 async def test_projects_that_are_not_there(job: Reported, vendor: Vendor) -> None:
     for project in (_UNKNOWN, "b", "vision"):
@@ -183,6 +185,7 @@ async def test_projects_that_are_not_there(job: Reported, vendor: Vendor) -> Non
         assert vendor.refusal(response) == vendor.codes["project"], project
 
 
+@pytest.mark.test
 @vendors
 @pytest.mark.own_api
 async def test_another_companys_jobs_are_not_there(job: Reported, vendor: Vendor) -> None:
@@ -195,6 +198,7 @@ async def test_another_companys_jobs_are_not_there(job: Reported, vendor: Vendor
     assert "the job" not in response.text
 
 
+@pytest.mark.test
 @pytest.mark.parametrize("vendor", [METRICS, LOGS], ids=["metrics", "logs"])
 async def test_modelarts_tasks_that_are_not_there(job: Reported, vendor: Vendor) -> None:
     for task in ("worker-1", "worker-00", "worker-", f"worker-{10**20}", "nobody", "W", "worker-0/", "-1", "a/b"):
@@ -212,6 +216,7 @@ async def test_modelarts_jobs_without_a_log(job: Reported) -> None:
     assert (response.status_code, response.json()["content"]) == (200, "hello\n")
 
 
+@pytest.mark.test
 @vendors
 async def test_paths_and_methods_that_are_not_there(job: Reported, vendor: Vendor) -> None:
     path = vendor.url(job)
@@ -228,6 +233,7 @@ def test_no_pattern_looks_through_a_path_twice(route: BaseRoute) -> None:
     assert route.path.count(":path}") <= 1
 
 
+@pytest.mark.test
 @vendors
 async def test_line_feeds_in_a_path_are_refused(job: Reported, vendor: Vendor) -> None:
     response = await vendor.ask(job, vendor.url(job, job=f"{job.id}\n"))
@@ -331,6 +337,7 @@ def _with_token(vendor: Vendor, job: Reported, said: str) -> list[tuple[str, dic
     return [(query, {}), (query, {"authorization": _SIGNED}), *((path, header) for header in headers)]
 
 
+@pytest.mark.test
 @vendors
 async def test_who_may_call(job: Reported, vendor: Vendor) -> None:
     own = await own_token(job.api)
@@ -345,6 +352,7 @@ async def test_who_may_call(job: Reported, vendor: Vendor) -> None:
         assert response.status_code == 200, (path, headers, response.text)
 
 
+@pytest.mark.test
 @vendors
 async def test_who_may_not_call(job: Reported, vendor: Vendor) -> None:
     expired, forged = token(job.api, lifetime_s=-10), token(job.api)[:-2] + "xx"
@@ -388,6 +396,7 @@ def break_down(monkeypatch: pytest.MonkeyPatch, store: object, method: str, erro
     monkeypatch.setattr(type(store), method, trouble)
 
 
+@pytest.mark.test
 @vendors
 async def test_stores_that_are_busy(job: Reported, vendor: Vendor, monkeypatch: pytest.MonkeyPatch) -> None:
     backend = job.api.backend
@@ -406,6 +415,7 @@ async def test_stores_that_are_busy(job: Reported, vendor: Vendor, monkeypatch: 
             assert response.headers["x-acs-retry-after"] == retry_after + "000"
 
 
+@pytest.mark.test
 @vendors
 async def test_bugs_are_not_told(
     job: Reported, vendor: Vendor, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture

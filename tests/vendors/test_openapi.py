@@ -84,6 +84,7 @@ def fields(schema: dict[str, Any], place: str = "") -> Iterator[str]:
         yield from fields(one, place)
 
 
+@pytest.mark.test
 async def test_it_is_openapi_with_schemas_of_2020_12(document: dict[str, Any]) -> None:
     assert document["openapi"].startswith("3.1.")
     OpenAPI.model_validate(document)

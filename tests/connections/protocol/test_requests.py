@@ -92,6 +92,7 @@ async def test_another_protocol_is_an_offer_that_is_passed_over(body: bytes) -> 
 # --- requests that are none --------------------------------------------------------------------------
 
 
+@pytest.mark.test
 @pytest.mark.parametrize(
     "text",
     [
@@ -173,6 +174,7 @@ async def test_requests_behind_others_wait_in_the_socket() -> None:
         assert server.app.most_under_way == 1
 
 
+@pytest.mark.test
 async def test_a_client_that_takes_no_answers_gets_no_more_of_them() -> None:
     async with serving() as server, server.connect(GET_LARGE * 100, buffer=4096) as client:
         await wait_until(lambda: server.app.bodies)

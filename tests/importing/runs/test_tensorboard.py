@@ -74,6 +74,7 @@ def block_of(events: list[bytes], folder: Path) -> records.Block:
     return block
 
 
+@pytest.mark.test
 @given(EVENTS)
 def test_many_at_once_are_what_each_by_itself_is(tmp_path_factory: pytest.TempPathFactory, events: list[bytes]) -> None:
     block = block_of(events * 3, tmp_path_factory.mktemp("events"))
@@ -226,6 +227,7 @@ def test_a_record_longer_than_a_block(tmp_path: Path) -> None:
     assert len(points_of(parts)["a", "a"]) == 1
 
 
+@pytest.mark.test
 @given(st.lists(st.binary(max_size=120), max_size=8))
 def test_any_bytes_in_records_are_parts_or_problems(
     tmp_path_factory: pytest.TempPathFactory, contents: list[bytes]

@@ -188,6 +188,7 @@ async def test_who_acts_for_another_user_is_named(api: Api, folder: Path) -> Non
     assert (made["user"], made["what"]["acted_by"]) == (bob, admin)
 
 
+@pytest.mark.test
 @pytest.mark.parametrize("renewed", [False, True])
 @pytest.mark.parametrize("endpoint", ["auth.login", "auth.get_token_for_user"])
 async def test_who_acts_for_another_user_is_named_with_tokens_that_they_get_so(
@@ -338,6 +339,7 @@ def test_fewer_lines_than_none_are_wrong_usage(capsys: pytest.CaptureFixture[str
     assert "argument --limit: '-5' is not a whole number from 0" in capsys.readouterr().err
 
 
+@pytest.mark.test
 async def test_what_limits_a_key_of_the_command_line_is_told(api: Api, capsys: pytest.CaptureFixture[str]) -> None:
     project = (await api.call("projects.create", {"name": "lab/mine", "description": ""}))["id"]
     data = api.backend.settings.data

@@ -64,6 +64,7 @@ def flipped(content: bytes, at: int, by: int = 1) -> bytes:
     return content[:at] + bytes([content[at] ^ by]) + content[at + 1 :]
 
 
+@pytest.mark.test
 @pytest.mark.parametrize(("table", "column", "kind", "names"), COLUMNS)
 @pytest.mark.parametrize("place", [0.3, 0.6, 1])
 def test_a_flipped_bit_of_events_is_found(
@@ -115,6 +116,7 @@ def some_bytes(whole: bytes) -> list[int]:
     return [*range(len(journal.MAGIC), behind_head), *range(behind_head, len(whole), 13), len(whole) - 1]
 
 
+@pytest.mark.test
 def test_a_flipped_bit_of_the_journal_is_found(folder: Path, tmp_path: Path) -> None:
     data = shutil.copytree(folder, tmp_path / "data")
     ((_, path),) = journal.segments(data / "events")
@@ -128,6 +130,7 @@ def test_a_flipped_bit_of_the_journal_is_found(folder: Path, tmp_path: Path) -> 
     assert [one.kind for one in asyncio.run(_of_journal(data))] == ["damaged-journal"]
 
 
+@pytest.mark.test
 def test_whole_batches_behind_damage_of_the_journal_are_counted(folder: Path, tmp_path: Path) -> None:
     data = shutil.copytree(folder, tmp_path / "data")
     ((_, path),) = journal.segments(data / "events")
@@ -171,6 +174,7 @@ def test_damage_of_documents_is_found(stopped: Path, tmp_path: Path) -> None:
         assert [one.kind for one in found if one.store == "documents"] == [kind]
 
 
+@pytest.mark.test
 @examples(30)
 @given(st.data())
 def test_no_flipped_bit_of_events_stays_unknown(stopped: Path, data: st.DataObject) -> None:

@@ -81,6 +81,7 @@ async def test_a_folder_that_may_only_be_read_is_looked_at(tmp_path: Path) -> No
             path.chmod(0o700)
 
 
+@pytest.mark.test
 async def test_a_server_that_writes_goes_on(tmp_path: Path) -> None:
     async with filled(tmp_path / "data") as (api, owners):
         events = api.backend.events

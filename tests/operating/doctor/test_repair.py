@@ -78,6 +78,7 @@ LOSES = {
 }
 
 
+@pytest.mark.test
 @pytest.mark.parametrize(("table", "column", "kind", "names"), COLUMNS)
 def test_damage_is_mended_and_the_rest_stays(
     whole: tuple[Path, list[Owner]], tmp_path: Path, table: str, column: str, kind: str, names: str
@@ -100,6 +101,7 @@ def test_damage_is_mended_and_the_rest_stays(
         assert damaged in {path.read_bytes() for path in (data / "damaged").rglob("*") if path.is_file()}
 
 
+@pytest.mark.test
 @pytest.mark.parametrize(
     ("statement", "left"),
     [

@@ -29,6 +29,7 @@ def scrub_of(data: Path, days: float = 30) -> Scrub:
     return Scrub(partial(scrub, data / "events"), data / "scrub.json", days=days, requests=lambda: 0)
 
 
+@pytest.mark.test
 @pytest.mark.parametrize(("table", "column", "kind", "names"), COLUMNS)
 async def test_a_reading_finds_all_damage(tmp_path: Path, table: str, column: str, kind: str, names: str) -> None:
     data, _ = await killed(tmp_path)

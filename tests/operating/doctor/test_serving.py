@@ -50,6 +50,7 @@ async def answers(api: Api, owners: list[Owner]) -> dict[tuple[str, str], tuple[
     return found
 
 
+@pytest.mark.test
 @pytest.mark.parametrize(("table", "column", "kind", "names"), COLUMNS)
 async def test_the_rest_is_served(
     whole: tuple[Path, list[Owner]], tmp_path: Path, table: str, column: str, kind: str, names: str

@@ -55,6 +55,7 @@ def names(folder: Path) -> list[str]:
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
 
 
+@pytest.mark.test
 async def test_the_archive_has_just_what_was_deleted_on_every_engine(case: Case, tmp_path: Path) -> None:
     async with stores_in(tmp_path / "data", case.store) as stores:
         await same_as_it_was(stores, case, tmp_path / "archive")
@@ -101,6 +102,7 @@ async def same_as_it_was(stores: Stores, case: Case, folder: Path) -> None:
     assert await stores.count(EventType.SCALAR) == 0
 
 
+@pytest.mark.test
 @pytest.mark.parametrize("is_replaced", [False, True], ids=["beside others", "in place of another one"])
 @pytest.mark.parametrize("type", beyond([EventType.SCALAR, EventType.LOG, EventType.PLOT], EventType), ids=str)
 async def test_what_comes_in_the_very_moment_is_deleted_only_once_it_is_in_the_archive(
@@ -199,6 +201,7 @@ def all_rows(folder: Path) -> list[tuple[Any, ...]]:
     return [row for path in folder.rglob("*.parquet") for row in rows(path)]
 
 
+@pytest.mark.test
 @pytest.mark.parametrize("when", ["while it is written", "before anything is deleted", "when all is deleted"])
 @pytest.mark.parametrize("type", [EventType.LOG, EventType.PLOT, EventType.SCALAR])
 async def test_a_run_that_was_cut_short_archives_nothing_twice_and_loses_nothing(
@@ -310,6 +313,7 @@ async def test_large_documents_are_written_some_at_a_time(
     assert [row[2] for row in rows(tmp_path / COMPANY / "task" / "plots-M.parquet")] == list(range(250))
 
 
+@pytest.mark.test
 async def test_what_is_known_of_rows_takes_little_memory(
     stores: Stores, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

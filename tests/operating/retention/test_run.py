@@ -482,6 +482,7 @@ async def same_as_word_by_word(case: Tasks, rules: list[RetentionRule]) -> None:
                     assert counted.get((str(n), type), 0) == before - len(some)
 
 
+@pytest.mark.test
 @examples(60)
 @given(tasks, rules)
 def test_it_deletes_just_what_no_rule_keeps_and_nothing_published(case: Tasks, rules: list[RetentionRule]) -> None:

@@ -66,6 +66,7 @@ async def told(api: Api) -> dict[str, Any]:
     return answer
 
 
+@pytest.mark.test
 async def test_a_server_deletes_when_that_is_due_and_tells_of_it(tmp_path: Path) -> None:
     data, archive = tmp_path / "data", tmp_path / "archive"
     async with running_api(data) as api:

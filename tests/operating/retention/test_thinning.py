@@ -69,6 +69,7 @@ async def test_old_scalars_are_thinned_once_and_then_stay(stores: Stores) -> Non
     assert await iters(stores) == left
 
 
+@pytest.mark.test
 async def test_the_archive_has_just_what_went_on_every_engine(case: Case, tmp_path: Path) -> None:
     async with stores_in(tmp_path / "data", case.store) as stores:
         await stores.task()
@@ -141,6 +142,7 @@ async def test_points_that_come_meanwhile_wait_for_the_next_run(
     assert (await iters(stores))[-1] == 200
 
 
+@pytest.mark.test
 @pytest.mark.parametrize("iter", [140, 50], ids=["beyond all others", "in place of another one"])
 async def test_a_point_that_comes_in_the_very_moment_costs_no_other(
     case: Case, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, iter: int
@@ -250,6 +252,7 @@ async def test_a_run_that_was_cut_short_archives_nothing_twice_and_loses_nothing
     assert not [name for name in names(tmp_path) if "going" in name]
 
 
+@pytest.mark.test
 async def test_a_long_series_is_thinned_in_parts(stores: Stores, monkeypatch: pytest.MonkeyPatch) -> None:
     """Several parts of a series, and several series of a part, give what all points at once would."""
     await stores.task()
@@ -290,6 +293,7 @@ curves = st.lists(
 )
 
 
+@pytest.mark.test
 @examples(40)
 @given(curves, st.integers(12, 30), st.sampled_from(["completed", "published", "in_progress"]), st.booleans())
 def test_just_those_points_stay_that_the_rule_names_and_a_second_time_all_of_them(

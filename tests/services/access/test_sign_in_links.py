@@ -77,6 +77,7 @@ async def test_a_link_ends_after_ten_minutes(api: Api) -> None:
     assert await api.backend.documents.count(LINKS, {}) == 1
 
 
+@pytest.mark.test
 @pytest.mark.bounds(FAILURES_STAY)
 async def test_guesses_are_slowed_down_and_the_owner_still_gets_in(api: Api) -> None:
     link = await new_link(api)

@@ -78,6 +78,7 @@ async def test_tasks_must_be_known(api: Api, tasks: list[str]) -> None:
     assert (meta["result_subcode"], "nope" in meta["result_msg"]) == (101, True)
 
 
+@pytest.mark.test
 @pytest.mark.parametrize(
     ("fields", "field"),
     [

@@ -24,6 +24,7 @@ ENDPOINTS = [
 ]
 
 
+@pytest.mark.test
 @pytest.mark.parametrize("endpoint", ENDPOINTS, ids=lambda one: f"{one.name} {one.version}")
 async def test_hostile_values_are_answered(api: Api, add: Add, task: str, endpoint: EndpointVersion) -> None:
     await add(scalar(task, 1, 1), image(task, 1), plot(task, 1))

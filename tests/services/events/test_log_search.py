@@ -27,6 +27,7 @@ async def some_lines(add: Add, task: str) -> None:
     )
 
 
+@pytest.mark.test
 @pytest.mark.parametrize(
     ("fields", "expected"),
     [
@@ -59,6 +60,7 @@ async def test_only_lines_that_match_are_answered(
     assert (page["returned"], page["total"], page["searched_all"]) == (len(expected), None, True)
 
 
+@pytest.mark.test
 @pytest.mark.parametrize("merged", [True, False])
 @pytest.mark.parametrize("filters", [{}, {"levels": ["info", "warning", "error"]}, {"search": {"regex": "."}}])
 async def test_a_walk_may_begin_at_any_time(
@@ -103,6 +105,7 @@ async def test_nothing_to_search(api: Api, task: str) -> None:
     assert (await api.call(LOG, {"task": "nope", "levels": ["info"]}, expect=400))["meta"]["result_subcode"] == 101
 
 
+@pytest.mark.test
 @pytest.mark.parametrize(
     ("fields", "field"),
     [

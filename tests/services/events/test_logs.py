@@ -54,6 +54,7 @@ async def test_hostile_line_formats_are_refused(api: Api, add: Add, task: str, l
     assert line_format.strip("{}") in meta["result_msg"]
 
 
+@pytest.mark.test
 @pytest.mark.parametrize(
     ("fields", "deleted"),
     [

@@ -48,6 +48,7 @@ async def test_the_newest_plots_lie_side_by_side(api: Api, add: Add, task: str, 
     assert list(answer["plots"]["roc"]["b"][task]) == ["1"]
 
 
+@pytest.mark.test
 @pytest.mark.parametrize(
     ("fields", "expected"),
     [

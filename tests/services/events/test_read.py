@@ -54,6 +54,7 @@ async def test_histogram_fields_are_validated(api: Api, task: str, request_field
     assert field in meta["result_msg"]
 
 
+@pytest.mark.test
 async def test_many_variants_are_all_there(api: Api, add: Add, task: str) -> None:
     await add(*(event("training_stats_scalar", task, 1, metric="m", variant=f"v{n}", value=n) for n in range(5000)))
     answer = await api.call("events.scalar_metrics_iter_histogram", {"task": task})
@@ -154,6 +155,7 @@ async def test_a_scroll_id_belongs_to_its_query(api: Api, add: Add, task: str) -
         assert (await api.call("events.get_task_events", request, expect=400))["meta"]["result_subcode"] == 1104
 
 
+@pytest.mark.test
 @pytest.mark.parametrize(
     ("endpoint", "fields"),
     [

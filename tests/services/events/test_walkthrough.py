@@ -50,6 +50,7 @@ async def test_curves_in_every_form(api: Api, run: str) -> None:
     assert "f" * 32 in meta["result_msg"]
 
 
+@pytest.mark.test
 @pytest.mark.parametrize(
     ("fields", "expected"),
     [
@@ -153,6 +154,7 @@ async def test_a_series_may_have_no_variant(api: Api, add: Add, task: str) -> No
     assert sorted(one["value"] for metric in document["last_metrics"].values() for one in metric.values()) == [2, 4]
 
 
+@pytest.mark.test
 async def test_no_metric_is_missing_among_a_thousand(api: Api, task: str) -> None:
     names = [(f"m{m}", f"v{v}") for m in range(1000) for v in range(5)]
     body = "\n".join(json.dumps(scalar(task, 1, 1, *name)) for name in names)

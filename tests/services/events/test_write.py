@@ -186,6 +186,7 @@ async def test_a_resent_batch_changes_nothing(api: Api, add: Add, task: str) -> 
     assert [one["count"] for variants in summary.values() for one in variants.values()] == [1]
 
 
+@pytest.mark.test
 @pytest.mark.parametrize(
     "url",
     [

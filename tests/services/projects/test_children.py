@@ -103,6 +103,7 @@ async def test_counted_tasks_are_chosen_by_lists_and_by_filters(api: Api, root: 
         }
 
 
+@pytest.mark.test
 @pytest.mark.parametrize(
     "narrowed",
     [{"name": 5}, {"_any_": 5}, {"search_text": ["x"]}, {"type": {"some": 1}}, {"type": [5]}, {"created": "x"}],

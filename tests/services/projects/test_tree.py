@@ -326,6 +326,7 @@ async def test_a_project_is_deleted_also_when_its_tasks_are_meanwhile(api: Api) 
     assert await tree(api) == {}
 
 
+@pytest.mark.test
 @pytest.mark.parametrize("end", ["delete", "merge"])
 async def test_what_is_put_into_a_project_that_goes_meanwhile_is_in_none_or_goes_along(api: Api, end: str) -> None:
     project = await make(api, "a")

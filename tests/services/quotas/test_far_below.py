@@ -72,6 +72,7 @@ class Both:
         assert self.each[0].amounts.near() == self.each[1].amounts.near()
 
 
+@pytest.mark.test
 @pytest.mark.parametrize("seed", range(5))
 async def test_batches_count_as_if_each_was_looked_at_closely(tmp_path: Path, seed: int) -> None:
     draw, now = random.Random(seed), [time.monotonic()]

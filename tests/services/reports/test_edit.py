@@ -92,6 +92,7 @@ async def test_a_home_that_holds_something_else_stays(api: Api) -> None:
     assert (await get(api, task))["project"] == made["project_id"]
 
 
+@pytest.mark.test
 async def test_no_report_loses_its_home_to_one_that_leaves(api: Api) -> None:
     about = await project(api, "a")
     for _ in range(10):

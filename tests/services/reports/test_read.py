@@ -26,6 +26,7 @@ async def places(api: Api) -> dict[str, str | None]:
     return ids
 
 
+@pytest.mark.test
 @pytest.mark.parametrize(
     ("wanted", "subprojects", "expected"),
     [

@@ -105,6 +105,7 @@ async def test_where_nothing_is_found_nothing_is_shown(api: Api) -> None:
     assert answer == {"tasks": [], **empty}
 
 
+@pytest.mark.test
 @pytest.mark.parametrize("kind", ["plots", "scalar_metrics_iter_histogram"])
 async def test_no_more_tasks_at_a_time_than_the_events_calls_take(api: Api, kind: str) -> None:
     for _ in range(api.backend.settings.multi_task_limit + 1):

@@ -228,6 +228,7 @@ CHANGES: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.test
 @pytest.mark.parametrize("endpoint", CHANGES)
 @pytest.mark.own_api
 async def test_nobody_changes_the_status_while_a_task_is_reset(

@@ -102,6 +102,7 @@ async def test_validate_makes_nothing(api: Api) -> None:
     assert await refused(api, "tasks.validate", {**WHOLE, "project": "none"}) == (400, 401)
 
 
+@pytest.mark.test
 @pytest.mark.parametrize(
     ("fields", "error"),
     [

@@ -46,6 +46,7 @@ def asked(endpoint: str, task: str, **fields: Any) -> dict[str, Any]:
     return {"task": task, **contents.get(endpoint, {}), **of_many, **fields}
 
 
+@pytest.mark.test
 @pytest.mark.parametrize("endpoint", STEPS)
 async def test_steps(api: Api, endpoint: str) -> None:
     target, allowed = STEPS[endpoint]
@@ -60,6 +61,7 @@ async def test_steps(api: Api, endpoint: str) -> None:
             assert (await get(api, task))["status"] == status
 
 
+@pytest.mark.test
 @pytest.mark.parametrize("endpoint", ALWAYS)
 async def test_what_may_be_done_in_any_status(api: Api, endpoint: str) -> None:
     for status in STATUSES:
@@ -69,6 +71,7 @@ async def test_what_may_be_done_in_any_status(api: Api, endpoint: str) -> None:
         assert (await get(api, task))["status"] == ALWAYS[endpoint].get(status, status)
 
 
+@pytest.mark.test
 @pytest.mark.parametrize("endpoint", OF_NEW)
 async def test_what_may_be_done_with_new_tasks_alone(api: Api, endpoint: str) -> None:
     for status in STATUSES[1:]:

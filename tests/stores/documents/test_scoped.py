@@ -81,6 +81,7 @@ async def test_whether_there_is_anything_public_of_others(store: SqliteDocumentS
     assert not await mine.sees_others("nothing")
 
 
+@pytest.mark.test
 @pytest.mark.parametrize("view", [CompanyDocuments, VisibleDocuments])
 @pytest.mark.parametrize(("filter", "matches"), TRICKS)
 async def test_reads(store: SqliteDocumentStore, view: type[VisibleDocuments], filter: Filter, matches: bool) -> None:

@@ -253,6 +253,7 @@ async def test_where_somebody_has_signed_in_nobody_waits_for_what_others_did(bro
     assert (await browser.sign_in()).status_code == 200
 
 
+@pytest.mark.test
 @pytest.mark.bounds(FAILURES_STAY)
 async def test_elsewhere_guesses_of_codes_are_slowed_down(other: Browser) -> None:
     statuses = []

@@ -49,6 +49,7 @@ EMPTYING: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.test
 @pytest.mark.parametrize("publish", PUBLISHING)
 @pytest.mark.parametrize("empty", EMPTYING)
 async def test_a_model_that_is_published_just_before_its_task_goes_stays_with_its_events(
@@ -69,6 +70,7 @@ async def test_a_model_that_is_published_just_before_its_task_goes_stays_with_it
     assert (await api.call("events.get_task_plots", {"task": draft, "model_events": True}))["total"] == 1
 
 
+@pytest.mark.test
 @pytest.mark.parametrize("publish", PUBLISHING)
 @pytest.mark.parametrize("empty", EMPTYING)
 async def test_a_model_that_is_being_deleted_is_not_published(
@@ -82,6 +84,7 @@ async def test_a_model_that_is_being_deleted_is_not_published(
     assert await refused(api, publish, PUBLISHING[publish](draft)) == (400, 201)
 
 
+@pytest.mark.test
 @pytest.mark.parametrize("publish", PUBLISHING)
 @pytest.mark.parametrize("empty", EMPTYING)
 async def test_a_model_that_is_published_once_its_hold_has_ended_is_not_deleted(
@@ -149,6 +152,7 @@ async def test_of_two_calls_one_publishes_a_model(api: Api, draft: str, monkeypa
     assert await first == (400, 203)
 
 
+@pytest.mark.test
 @pytest.mark.parametrize("made_by", ["models.create", "models.edit", "models.update_for_task"])
 @pytest.mark.parametrize("is_late", [False, True])
 async def test_a_model_that_is_made_while_its_task_is_deleted_names_a_deleted_task(

@@ -67,6 +67,7 @@ async def queued(api: Api) -> str:
     return task
 
 
+@pytest.mark.test
 @pytest.mark.parametrize("into", INTO)
 @pytest.mark.parametrize("out", OUT)
 async def test_a_task_is_taken_out_before_its_new_entry_is_written(
@@ -146,6 +147,7 @@ async def three(api: Api, queue: str) -> list[str]:
     return tasks
 
 
+@pytest.mark.test
 @pytest.mark.parametrize("field", [BEING_QUEUED, BEING_RESET])
 @pytest.mark.parametrize("out", OUT_OF)
 @pytest.mark.bounds(Bounds(calls=CallBounds(queue_turn_seconds=0)))

@@ -50,6 +50,7 @@ def test_corners(document: Document, filter: Filter, expected: bool) -> None:
     assert meets(parse_filter(filter))(document) is expected
 
 
+@pytest.mark.test
 @given(strategies.documents("x"), strategies.filters)
 def test_nor_is_the_opposite(document: Document, filter: Filter) -> None:
     assert meets(parse_filter(NoneOf([filter])))(document) is not meets(parse_filter(filter))(document)

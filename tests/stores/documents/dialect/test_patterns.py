@@ -74,6 +74,7 @@ def test_what_a_pattern_finds_has_its_texts(pattern: str, text: str) -> None:
     assert all(one in text for one in literals_of(pattern)) >= search(text)
 
 
+@pytest.mark.test
 @pytest.mark.parametrize(
     "pattern", ["^b$", "a", "^$", "b|^c", "[^a]$", r"\bc\b", r"\Bc", "(?i)^B", r"\Q^b\E", "(?U)a+$", r"\\A"]
 )

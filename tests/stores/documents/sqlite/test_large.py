@@ -33,6 +33,7 @@ async def store(tmp_path: Path, bounds: SqliteBounds) -> AsyncIterator[SqliteDoc
     await opened.close()
 
 
+@pytest.mark.test
 async def test_values_of_groups_count_while_they_are_read(store: SqliteDocumentStore) -> None:
     lists = [[f"{number}-{item}" + "x" * 1000 for item in range(1000)] for number in range(COUNT)]
     await store.insert("tasks", [{"id": f"{number}", "tags": tags} for number, tags in enumerate(lists)])

@@ -55,6 +55,7 @@ async def opened(folder: Path, bounds: SqliteBounds = BOUNDS) -> AsyncIterator[S
     await documents.close()
 
 
+@pytest.mark.test
 @pytest.mark.parametrize(("look", "furthest"), [(200, 3000), (1, 0), (2, 1)])
 @given(
     documents=st.lists(_documents, max_size=12),

@@ -35,6 +35,7 @@ def test_a_text_counts_as_what_it_takes_decoded_and_as_json(text: str, least: in
     assert least <= counted({"id": "a", "text": text}) <= 2 * least
 
 
+@pytest.mark.test
 @pytest.mark.parametrize("count", [1000, 100_000])
 @pytest.mark.parametrize("value", [[], {}])
 def test_small_values_count_as_what_they_take(value: Any, count: int) -> None:

@@ -147,6 +147,7 @@ _sorts = st.lists(st.tuples(_fields | _first, st.sampled_from([1, -1])), min_siz
 _numbers = st.sampled_from(["1", "10", "2", "1e1", "1e999", 3, 2.5, True, "", None, ["4", 1], 2**53, 2**53 + 1])
 
 
+@pytest.mark.test
 @pytest.mark.parametrize(("few", "look", "furthest"), [(1000, 200, 3000), (0, 1, 0), (0, 2, 10**6), (1, 1, 1)])
 @given(
     documents=strategies.collections,
@@ -235,6 +236,7 @@ _pieces = st.sampled_from(
 )
 
 
+@pytest.mark.test
 @pytest.mark.parametrize("few", [0, 1000])
 @given(
     texts=st.lists(st.fixed_dictionaries({"a": _held, "b": st.lists(_text, max_size=2)}), min_size=1, max_size=5),

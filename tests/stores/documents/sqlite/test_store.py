@@ -43,6 +43,7 @@ async def store(path: Path) -> AsyncIterator[SqliteDocumentStore]:
 changes = st.lists(st.tuples(strategies.filters, strategies.updates), min_size=1, max_size=3)
 
 
+@pytest.mark.test
 @given(strategies.collections, changes)
 @examples(60)
 def test_updates_do_what_the_dialect_says(documents: list[Document], changes: list[tuple[Filter, Update]]) -> None:
@@ -226,6 +227,7 @@ async def test_a_store_that_is_not_open_says_so(path: Path) -> None:
         await store.update("tasks", {"id": "a"}, Update(set={"n": 1}))
 
 
+@pytest.mark.test
 @pytest.mark.anyio
 async def test_a_document_cannot_grow_without_end(path: Path) -> None:
     store = SqliteDocumentStore(path, apart=APART)

@@ -69,6 +69,7 @@ class Things:
             return [identity for (identity,) in self.connection.execute(sql, statement.parameters)]
 
 
+@pytest.mark.test
 @given(strategies.collections, strategies.filters)
 @examples(100)
 def test_a_filter_finds_what_it_matches(documents: list[Document], filter: Filter) -> None:
@@ -80,6 +81,7 @@ def test_a_filter_finds_what_it_matches(documents: list[Document], filter: Filte
 NESTED: list[Any] = [[], {}, [1], ["a", None], [[1]], {"a": 1}, [{"a": 1}, {"b": 1}], {"a": [True]}]
 
 
+@pytest.mark.test
 @pytest.mark.parametrize("path", ["id", "key", "deep.key", "sorted", "a", "a.b", "big", "big.a", "big.a.b", 'q".a'])
 def test_every_comparison_with_every_value(path: str) -> None:
     held = [value for value in strategies.SINGLES if isinstance(value, str) and value] if path == "id" else VALUES[path]
@@ -105,6 +107,7 @@ VALUES: dict[str, list[Any]] = {
 }
 
 
+@pytest.mark.test
 @pytest.mark.parametrize("path", ["key", "sorted"])
 def test_every_range(path: str) -> None:
     documents = [strategies.nested(path, {"id": f"{place}"}, value) for place, value in enumerate(strategies.SINGLES)]
@@ -160,6 +163,7 @@ def test_patterns_with_text_in_them(path: str) -> None:
             assert things.ids(filter) == expected, (pattern, options)
 
 
+@pytest.mark.test
 @given(strategies.collections, strategies.sorts)
 @examples(75)
 def test_a_sort_orders_by_value(documents: list[Document], sort: Sort) -> None:
@@ -228,6 +232,7 @@ def test_a_pattern_at_several_paths_is_still_looked_for_in_the_side_table_of_tex
     assert side in where
 
 
+@pytest.mark.test
 def test_a_filter_of_too_many_conditions_is_refused() -> None:
     condition = parse_filter(AnyOf([{"a": number} for number in range(20_000)]))
     with Statement(TABLE, Callbacks(), NOWHERE) as statement, pytest.raises(InvalidFilter, match="too many conditions"):

@@ -198,6 +198,7 @@ async def test_the_compactor_does_not_rest_if_the_next_owner_has_many_writes() -
         await eventually(server.has(0))
 
 
+@pytest.mark.test
 async def test_the_compactor_does_not_rest_while_writers_wait() -> None:
     async with running(Server(PlainBlocks(), rest=NEVER)) as (server,):
         await server.write(FEWEST, OTHER)

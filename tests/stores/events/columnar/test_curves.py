@@ -31,6 +31,7 @@ def loss(*owners: Owner, axis: BucketAxis = BucketAxis.ITER, smoothing: Smoothin
     return CurvesQuery(owners, "loss", "train", axis, smoothing)
 
 
+@pytest.mark.test
 @pytest.mark.parametrize(("at_a_time", "long"), [(300, 16), (2**18, 1024)])
 async def test_curves_of_many_owners_are_those_of_the_plain_store(at_a_time: int, long: int) -> None:
     blocks, plain = WatchedBlocks(), PlainEventStore()

@@ -38,6 +38,7 @@ class DeletingServers(ScalarServers):
         return {key: values | {None} if key in gone else values for key, values in super().allowed().items()}
 
 
+@pytest.mark.test
 def test_servers_that_delete_known_points_beside_others_lose_no_other() -> None:
     run_state_machine_as_test(DeletingServers, settings=settings(examples(50), stateful_step_count=50))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import chain
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -26,6 +27,7 @@ def rows(batches: Batches) -> list[Row]:
     return list(zip(*(column.tolist() for column in columns), strict=True))
 
 
+@pytest.mark.test
 @given(ROWS)
 def test_they_are_kept(some: list[Row]) -> None:
     assert rows(Batches.decode(Batches.of(some).encode())) == some

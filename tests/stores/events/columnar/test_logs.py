@@ -149,6 +149,7 @@ DELETION = st.tuples(
 STEP = st.one_of(st.sampled_from([1, 3, "delete", "again"]), random_events.batches, DELETION)
 
 
+@pytest.mark.test
 @examples(20)
 @given(st.lists(STEP, max_size=8), st.sampled_from([300, 10**6]))
 async def test_random_logs_are_read_as_from_the_plain_store(steps: Sequence[Any], largest: int) -> None:

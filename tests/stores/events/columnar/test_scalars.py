@@ -158,6 +158,7 @@ def run(first: int, count: int, value: float = 0.0, **more: Any) -> ScalarColumn
     return scalars([value + math.sin(n) for n in range(count)], iters=range(first, first + count), **more)
 
 
+@pytest.mark.test
 async def test_it_is_the_same_on_each_block_store(blocks: BlockStore) -> None:
     both = Both(blocks, ColumnarBounds(block_points=128, sealed_points=64, long_block=16))
     await both.add(run(0, 400), run(0, 50, variant="test"), scalars([5.0], iters=[SINGLE_VALUE_ITERATION]))
@@ -245,6 +246,7 @@ STEP = (
 )
 
 
+@pytest.mark.test
 @examples(20)
 @given(st.lists(STEP, max_size=8))
 async def test_random_events_are_read_as_from_the_plain_store(steps: Sequence[Any]) -> None:

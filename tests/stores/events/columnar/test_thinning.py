@@ -62,11 +62,13 @@ def _odd_points_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(thinning, "Thinning", OddStay)
 
 
+@pytest.mark.test
 @pytest.mark.usefixtures("_odd_points_stay")
 def test_servers_that_thin_beside_others_lose_nothing_that_stays() -> None:
     run_state_machine_as_test(ThinningServers, settings=settings(examples(50), stateful_step_count=50))
 
 
+@pytest.mark.test
 def test_a_server_that_stops_anywhere_has_lost_nothing_and_the_next_one_completes_it() -> None:
     """What stays of the series fills several chunks."""
     bounds = replace(BOUNDS, block_points=6)

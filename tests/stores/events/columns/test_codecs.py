@@ -21,6 +21,7 @@ int64 = st.integers(-(2**63), 2**63 - 1)
 float_bits = st.binary(min_size=8, max_size=8).map(lambda bits: float(np.frombuffer(bits, np.float64)[0]))
 
 
+@pytest.mark.test
 @given(st.one_of(st.lists(int64, min_size=1), st.lists(st.integers(-5, 5), min_size=1, max_size=300)))
 def test_whole_numbers(numbers: list[int]) -> None:
     column = np.array(numbers, np.int64)

@@ -37,6 +37,7 @@ def comparable(row: StatsArray) -> tuple[object, ...]:
     return *map(repr, exact), f"{deviations:.9g}", first_odd_iter
 
 
+@pytest.mark.test
 @given(rows, rows)
 def test_combined_stats_are_those_of_the_union(left: Rows, right: Rows) -> None:
     union = of(left + right)
@@ -45,6 +46,7 @@ def test_combined_stats_are_those_of_the_union(left: Rows, right: Rows) -> None:
     assert comparable(stats.combine(*pieces[::-1])) == comparable(union)
 
 
+@pytest.mark.test
 @given(st.lists(rows, min_size=1, max_size=9))
 def test_folded_stats_are_those_of_the_union(parts: list[Rows]) -> None:
     firsts = np.cumsum([0, *map(len, parts)]).tolist()
@@ -52,6 +54,7 @@ def test_folded_stats_are_those_of_the_union(parts: list[Rows]) -> None:
     assert comparable(folded) == comparable(of([point for part in parts for point in part]))
 
 
+@pytest.mark.test
 @given(st.lists(st.lists(rows, min_size=1, max_size=6), min_size=1, max_size=6))
 def test_folded_groups_are_those_that_are_folded_alone(groups: list[list[Rows]]) -> None:
     of_each = [np.concatenate([of(part, 12 * n) for n, part in enumerate(group)]) for group in groups]
@@ -59,6 +62,7 @@ def test_folded_groups_are_those_that_are_folded_alone(groups: list[list[Rows]])
     assert found.tobytes() == b"".join([stats.fold(some).tobytes() for some in of_each])
 
 
+@pytest.mark.test
 @given(rows)
 def test_deviations_and_values_that_are_not_finite_are_those_of_the_library(points: Rows) -> None:
     row = of(points)[0]
@@ -79,6 +83,7 @@ def test_deviations_may_overflow() -> None:
     assert math.isinf(row["deviations"][0])
 
 
+@pytest.mark.test
 @given(rows, rows)
 def test_rows_of_older_versions_lack_the_deviations(left: Rows, right: Rows) -> None:
     new = of(left), of(right, len(left))
@@ -89,6 +94,7 @@ def test_rows_of_older_versions_lack_the_deviations(left: Rows, right: Rows) -> 
     assert math.isnan(stats.fold(found)["deviations"][0])
 
 
+@pytest.mark.test
 @given(rows)
 def test_the_empty_set_changes_nothing(points: Rows) -> None:
     assert comparable(stats.combine(stats.EMPTY, of(points))) == comparable(of(points))
@@ -96,6 +102,7 @@ def test_the_empty_set_changes_nothing(points: Rows) -> None:
     assert comparable(stats.fold(np.empty(0, stats.STATS))) == comparable(stats.EMPTY)
 
 
+@pytest.mark.test
 @given(st.lists(rows, min_size=1, max_size=5))
 def test_groups_are_apart(groups: list[Rows]) -> None:
     points = [point for group in groups for point in group]

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -164,6 +165,7 @@ LONG_DURATIONS = EventBatch(
 )
 
 
+@pytest.mark.test
 @examples(6)
 @given(operations)
 @example([("add", LONG_DURATIONS), ("merge",)])

@@ -50,6 +50,7 @@ def crashed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.test
 @examples(25)
 @given(st.data())
 def test_a_damaged_end_costs_no_whole_record(crashed: Path, data: st.DataObject) -> None:

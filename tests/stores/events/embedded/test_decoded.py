@@ -93,6 +93,7 @@ operations = st.lists(
 )
 
 
+@pytest.mark.test
 @examples(60)
 @given(operations)
 def test_answers_do_not_depend_on_what_is_kept(operations: list[tuple[Any, ...]]) -> None:
@@ -202,6 +203,7 @@ async def assert_right(store: EmbeddedEventStore) -> None:
     assert store._parts.curves.size > 2000
 
 
+@pytest.mark.test
 @pytest.mark.anyio
 @pytest.mark.parametrize("bounds", [replace(SMALL, fold_points=2)])
 async def test_a_last_chunk_that_grows_is_not_counted_twice(store: EmbeddedEventStore) -> None:

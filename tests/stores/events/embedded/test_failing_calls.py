@@ -26,6 +26,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return built("faults.c", tmp_path_factory.mktemp("faults"))
 
 
+@pytest.mark.test
 @pytest.mark.parametrize("kind", beyond(SOME_KINDS, KINDS))
 def test_failing_calls_lose_nothing(tmp_path: Path, library: Path, dice: random.Random, kind: str) -> None:
     calls = range(SYNCS if "sync" in kind else CALLS)

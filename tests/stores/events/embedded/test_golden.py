@@ -24,6 +24,7 @@ def test_each_schema_has_a_file() -> None:
     assert sorted(int(file.name[7:].partition(".")[0]) for file in golden.FILES.iterdir()) == SCHEMAS
 
 
+@pytest.mark.test
 @pytest.mark.parametrize("schema", SCHEMAS)
 async def test_a_folder_of_a_schema_is_read_as_it_was(tmp_path: Path, schema: int) -> None:
     compressed = (golden.FILES / f"schema-{schema}.db.zst").read_bytes()

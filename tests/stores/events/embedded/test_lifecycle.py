@@ -299,6 +299,7 @@ async def test_a_check_waits_for_no_read_and_a_read_for_no_change(
         await store.check()
 
 
+@pytest.mark.test
 async def test_room_that_a_deletion_gives_back_does_not_stay_in_the_log(tmp_path: Path) -> None:
     def size() -> int:
         return sum(entry.stat().st_size for entry in os.scandir(tmp_path))

@@ -59,6 +59,7 @@ def noted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return made
 
 
+@pytest.mark.test
 @pytest.mark.parametrize("descending", [False, True])
 @pytest.mark.parametrize("selection", [(), ("b",), ("a", "c"), ("none",)])
 @pytest.mark.parametrize("workers", [None, {"v"}, {"w", "y"}, {"nobody"}])

@@ -23,6 +23,7 @@ pytestmark = pytest.mark.anyio
 _SMALL = ("state", "json_each", "CONSTANT ROW", "unsealed_chunks")
 
 
+@pytest.mark.test
 async def test_every_read_goes_by_an_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     statements: set[str] = set()
     plain_reader = Database.reader

@@ -140,6 +140,7 @@ async def test_sealed_points_take_few_bytes(tmp_path: Path) -> None:
 # --- damage ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.test
 @pytest.mark.parametrize("table", ["chunk_curves", "chunk_details"])
 @pytest.mark.parametrize("harm", [lambda body: body[:-9], lambda body: body[:500] + b"?" + body[501:]])
 async def test_damage_is_named_and_never_answered(
@@ -172,6 +173,7 @@ async def test_damage_is_named_and_never_answered(
     await store.close()
 
 
+@pytest.mark.test
 @pytest.mark.parametrize(
     "column", ["chunk_index.stats", "tail_pages.curve", "tail_pages.details", "tail_pages.lengths"]
 )

@@ -126,6 +126,7 @@ operations = st.lists(
 )
 
 
+@pytest.mark.test
 @examples(40)
 @given(operations)
 def test_kept_curves_are_what_they_would_be_anew(operations: list[tuple[Any, ...]]) -> None:
@@ -178,6 +179,7 @@ def decoded(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return found
 
 
+@pytest.mark.test
 @pytest.mark.anyio
 @pytest.mark.parametrize("smoothing", SMOOTHINGS)
 async def test_a_curve_that_was_asked_for_is_not_read_again(
@@ -236,6 +238,7 @@ async def test_other_series_and_owners_change_nothing(store: EmbeddedEventStore,
     assert sum(decoded) < 60
 
 
+@pytest.mark.test
 @pytest.mark.anyio
 async def test_all_curves_together_have_a_bound(store: EmbeddedEventStore, tmp_path: Path) -> None:
     await add(store, {n: float(n % 13) for n in range(1000)})

@@ -52,6 +52,7 @@ async def _filled(folder: Path, points_at_a_time: int, *, merges: bool) -> Async
     await store.close()
 
 
+@pytest.mark.test
 @pytest.mark.parametrize("merges", [True, False], ids=["merged", "hot"])
 @pytest.mark.parametrize("read", READS.values(), ids=READS)
 async def test_points_of_one_part_are_held(
