@@ -90,8 +90,8 @@ class Case:
         else:
             beside = self.place.beside
             size -= {"maxProperties": len(beside), "maxValues": _values_in(beside)}.get(self.keyword, 0)
-            value = _of_size(json.dumps(self.place.schema), self.place.kind or "", self.keyword, size)
-            if self.keyword != "maxValues" and _values_in(value) > self.place.schema.get("maxValues", math.inf):
+            value, used = _of_size(json.dumps(self.place.schema), self.place.kind or "", self.keyword, size)
+            if self.keyword != "maxValues" and used > self.place.schema.get("maxValues", math.inf):
                 return None
         return self.place.wrap(value)
 
@@ -173,14 +173,22 @@ def sample(schema: Schema, number: int = 0) -> Any:
 
 def _text(schema: Schema, number: int) -> str:
     """As an id is, if that is not too long."""
-    longest = min(schema.get("maxLength", 32), schema.get("maxText", 32), 32)
-    return f"{number:0{longest}x}"
+    return f"{number:0{_length(schema)}x}"
+
+
+def _length(schema: Schema) -> int:
+    length: int = min(schema.get("maxLength", 32), schema.get("maxText", 32), 32)
+    return length
 
 
 @cache
-def _of_size(schema_text: str, kind: str, keyword: str, size: int) -> Any:
-    """A value for which what the keyword bounds is just `size`."""
-    schema = json.loads(schema_text)
+def _of_size(schema_text: str, kind: str, keyword: str, size: int) -> tuple[Any, int]:
+    """A value for which what the keyword bounds is just `size`, and how many values are inside."""
+    value = _sized(json.loads(schema_text), kind, keyword, size)
+    return value, _values_in(value)
+
+
+def _sized(schema: Schema, kind: str, keyword: str, size: int) -> Any:
     others = schema.get("additionalProperties")
     names = others if isinstance(others, dict) else {"type": "integer"}
     free = (lambda value: {"a": value}) if kind == "object" else (lambda value: value)
@@ -191,13 +199,13 @@ def _of_size(schema_text: str, kind: str, keyword: str, size: int) -> Any:
         case "maxItems":
             return _items(schema, size)
         case "maxProperties":
-            return {f"n{n}": sample(names, n) for n in range(size)}
+            return {f"n{n}": value for n, value in enumerate(_samples(json.dumps(names), size))}
         case "maxName":
             return {_letters(size): sample(names)}
         case "maxDepth":
             return {"a": _nested(size)} if "properties" in schema else _nested(size, in_map=kind == "object")
         case "maxValues":
-            return {"a": [_text(schema, n) for n in range(size - 1)]} if kind == "object" else _texts(size)
+            return {"a": _texts(size - 1, _length(schema))} if kind == "object" else _texts(size)
     raise AssertionError(keyword)
 
 
@@ -207,15 +215,49 @@ def _letters(size: int) -> str:
 
 
 @cache
-def _texts(size: int) -> list[str]:
-    return [f"{n:032x}" for n in range(size)]
+def _texts(size: int, length: int = 32) -> list[str]:
+    return [f"{n:0{length}x}" for n in range(size)]
 
 
 def _items(schema: Schema, size: int) -> list[Any]:
     items = schema["items"]
     if items.get("type") == "string" and "enum" not in items and items["maxLength"] >= 32:
         return _texts(size)
-    return [sample(items, n) for n in range(size)]
+    return _samples(json.dumps(items), size)
+
+
+#: The samples of each schema that were wanted before: to make thousands takes long.
+_made: dict[str, list[Any]] = {}
+
+
+def _samples(schema_text: str, count: int) -> list[Any]:
+    """Samples of the schema, from number 0 on."""
+    made = _made.setdefault(schema_text, [])
+    if len(made) < count:
+        made += _columns(json.loads(schema_text), range(len(made), count + 1))
+    return made[:count]
+
+
+def _columns(schema: Schema, numbers: range) -> list[Any]:
+    """`sample` of each of the numbers, made field by field."""
+    flat = {name: field for name, field in schema.get("properties", {}).items() if not _holds_others(field)}
+    if schema.get("type") != "object" or any(name not in flat for name in schema.get("required", ())):
+        return [sample(schema, number) for number in numbers]
+    fields = [_columns(field, numbers) for field in flat.values()]
+    return [dict(zip(flat, values, strict=True)) for values in zip(*fields, strict=True)] or [{} for _ in numbers]
+
+
+def _is_flat(schema: Schema) -> bool:
+    """Whether what `_filled` makes of it is its sample, whatever room there is."""
+    if schema.get("type", "") == "" and "enum" not in schema:
+        return False
+    fields = schema.get("properties", {}) if schema.get("type") == "object" else {"": schema}
+    named = isinstance(schema.get("additionalProperties"), dict)
+    return not named and not any(_holds_others(field) for field in fields.values())
+
+
+def _holds_others(schema: Schema) -> bool:
+    return schema.get("type") in ("array", "object")
 
 
 def _nested(depth: int, *, in_map: bool = False) -> Any:
@@ -239,6 +281,13 @@ def _filled(schema: Schema, room: int) -> tuple[Any, int]:
     if "anyOf" in schema and "type" not in schema:
         return _filled(schema["anyOf"][0], room)
     kind, used, number = schema.get("type", ""), 0, 0
+    inner = schema.get("additionalProperties" if kind == "object" else "items")
+    if isinstance(inner, dict) and "anyOf" not in inner and _is_flat(inner):
+        value = sample(inner)
+        inside = _values_in(value)
+        count = max(0, min(-(-room // (1 + inside)), schema["maxProperties" if kind == "object" else "maxItems"]))
+        values = dict.fromkeys((f"n{n}" for n in range(count)), value) if kind == "object" else [value] * count
+        return values, count * (1 + inside)
     if kind == "object" and isinstance(schema.get("additionalProperties"), dict):
         named: dict[str, Any] = {}
         while used < room and number < schema["maxProperties"]:
@@ -269,4 +318,5 @@ def _filled(schema: Schema, room: int) -> tuple[Any, int]:
 def _values_in(value: Any) -> int:
     if not isinstance(value, (list, dict)):
         return 0
-    return len(value) + sum(map(_values_in, value.values() if isinstance(value, dict) else value))
+    values = value.values() if isinstance(value, dict) else value
+    return len(value) + sum([_values_in(inner) for inner in values if isinstance(inner, (list, dict))])
