@@ -23,6 +23,7 @@ def key_of(server: Served, user: str) -> tuple[str, str]:
     return made["access_key"], made["secret_key"]
 
 
+@pytest.mark.check
 def test_the_log_is_shown_narrowed_and_downloaded(page: Page, server: Served, tmp_path: Path) -> None:
     tasks = [server.call("tasks.create", {"name": f"run {n}", "type": "training"})["id"] for n in range(210)]
     for task in tasks:

@@ -73,16 +73,12 @@ def test_name_comment_and_tags(page: Page, server: Served, lab: Lab, make: Make)
 
 
 @pytest.mark.check
-@pytest.mark.parametrize("service", ["tasks", "models"])
-def test_tags_that_others_add_meanwhile_stay(
-    page: Page, browser: Browser, server: Served, lab: Lab, make: Make, faults: Faults, service: str
+def test_tags_that_others_add_to_a_model_meanwhile_stay(
+    page: Page, browser: Browser, server: Served, lab: Lab, faults: Faults
 ) -> None:
-    if service == "tasks":
-        thing = make("completed", tags=["old"])
-    else:
-        new = {"name": "mine", "uri": "file:///m", "project": lab.project, "tags": ["old"]}
-        thing = server.call("models.create", new)["id"]
-    address = f"/projects/{lab.project}/{service}/{thing}"
+    new = {"name": "mine", "uri": "file:///m", "project": lab.project, "tags": ["old"]}
+    model = server.call("models.create", new)["id"]
+    address = f"/projects/{lab.project}/models/{model}"
     with opened_page(browser, server, faults, key=(server.key, server.secret), **DESKTOP) as other:
         for one in (page, other):
             one.goto(address)
@@ -94,8 +90,7 @@ def test_tags_that_others_add_meanwhile_stay(
                 one.keyboard.press("Enter")
         with page.expect_response("**/*.update_tags"):
             page.get_by_role("button", name="Remove the tag old").click()
-    name = service.removesuffix("s")
-    assert server.call(f"{service}.get_by_id", {name: thing})[name]["tags"] == ["mine", "theirs"]
+    assert server.call("models.get_by_id", {"model": model})["model"]["tags"] == ["mine", "theirs"]
     page.reload()
     for tag in ("mine", "theirs"):
         expect(page.get_by_role("group", name="Tags")).to_contain_text(tag)
