@@ -19,7 +19,7 @@ GET = b"GET /health HTTP/1.1\r\nHost: here\r\n\r\n"
 
 
 def connect(port: int) -> socket.socket:
-    return socket.create_connection(("127.0.0.1", port), timeout=30)
+    return socket.create_connection(("127.0.0.1", port), timeout=120)
 
 
 def status(url: str) -> int:

@@ -130,14 +130,14 @@ def test_idle_connections_are_left_to_proxies_to_close() -> None:
 def test_an_interrupt_is_clean_too(server: Served) -> None:
     assert server.process is not None
     server.process.send_signal(signal.SIGINT)
-    assert server.process.wait(30) == 0
+    assert server.process.wait(120) == 0
     assert "stopped because of SIGINT" in server.log.read_text()
 
 
 def test_a_request_under_way_is_answered_before_the_server_ends(server: Served) -> None:
     assert told_to_stop_under_way(server) == 200
     assert server.process is not None
-    assert server.process.wait(30) == 0
+    assert server.process.wait(120) == 0
     assert "stopping because of SIGTERM: requests are still under way: 1" in server.log.read_text()
 
 

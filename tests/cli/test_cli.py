@@ -146,7 +146,7 @@ def test_a_command_that_is_interrupted_says_so_in_a_line(tmp_path: Path) -> None
         open(tmp_path / "settings", "w"),  # this opens once the command does
     ):
         process.send_signal(signal.SIGINT)
-        _, said = process.communicate(timeout=60)
+        _, said = process.communicate(timeout=120)
     assert (process.returncode, said) == (130, "apiserver: interrupted\n")
 
 
@@ -156,7 +156,7 @@ def test_a_reader_may_leave() -> None:
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout is not None
         process.stdout.close()
-        _, said = process.communicate(timeout=60)
+        _, said = process.communicate(timeout=120)
     assert (process.returncode, said) == (0, b"")
 
 

@@ -25,7 +25,7 @@ LOSS = SeriesName(EventType.SCALAR, "loss", "train")
 PLOT = SeriesName(EventType.PLOT, "plots", "roc")
 
 #: Seconds that a test waits for what must come.
-PATIENCE = 30
+PATIENCE = 120
 
 
 async def changes(store: EventStore, since: Cursor, *owners: Owner, most: int = 100) -> Changes:

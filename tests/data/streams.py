@@ -12,7 +12,7 @@ from typing import Any
 from tests.harness import Api, basic
 
 #: Seconds that a test waits for what must come.
-PATIENCE = 30
+PATIENCE = 120
 
 
 @dataclass

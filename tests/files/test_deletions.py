@@ -95,7 +95,7 @@ async def test_what_waits_is_deleted_after_a_restart(files: FileStore, documents
 
     after = FileDeletions(files, documents)
     after.deleting.start()
-    await asyncio.wait_for(worked_off(documents), 30)
+    await asyncio.wait_for(worked_off(documents), 120)
     await after.deleting.close()
     assert await kept(files, "/a") == []
 
@@ -185,7 +185,7 @@ async def test_deleted_files_are_forgotten(files: FileStore, documents: Document
     deleting = FileDeletions(files, documents, remembered=0)
     await deleting.add(COMPANY, urls("/a"))
     deleting.deleting.start()
-    await asyncio.wait_for(worked_off(documents, "deleted_files"), 30)
+    await asyncio.wait_for(worked_off(documents, "deleted_files"), 120)
     await deleting.deleting.close()
     assert not await deleting.covers(COMPANY, "/a")
 

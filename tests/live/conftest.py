@@ -24,7 +24,7 @@ from tests.longer import beyond
 
 COMPANY = "company"
 #: Seconds that a test waits for what must come.
-PATIENCE = 10
+PATIENCE = 120
 
 
 async def always() -> bool:

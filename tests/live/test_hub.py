@@ -23,7 +23,6 @@ from tests.live.conftest import COMPANY, ON_EACH, PATIENCE, Stores, always
 
 pytestmark = pytest.mark.anyio
 
-_KINDS = ["scalars", "samples", "log"]
 A, B, C = (Owner(COMPANY, name) for name in "abc")
 
 
@@ -41,14 +40,16 @@ async def test_a_watcher_is_told_statuses_first_and_then_what_changes(stores: St
                 scalars([1.0], owner=B),
             )
         )
-        told: list[tuple[str, object]] = []
-        while len(told) < 3:  # an engine may show the events of one type before those of another
-            told += await reading.next()
-        assert sorted(told, key=lambda one: _KINDS.index(one[0])) == [
+        expected: list[tuple[str, object]] = [
             ("scalars", {"task": "a", "series": [["loss", "train", 5, 7]], "count": 1}),
             ("samples", {"task": "a", "series": [["plots", "roc", 3, 3, EventType.PLOT]], "count": 1}),
             ("log", {"task": "a", "count": 2}),
         ]
+        told: list[tuple[str, object]] = []
+        while len({name for name, _ in told}) < 3:  # an engine may show one type before another, and say it again
+            told += await reading.next()
+        assert [one for one in expected if one in told] == expected
+        assert [one for one in told if one not in expected] == []
 
 
 async def test_a_status_that_changes_is_told(stores: Stores) -> None:
@@ -116,8 +117,7 @@ async def test_nothing_is_missed_while_watchers_come_and_go(stores: Stores) -> N
                 since = reading.cursor
         came_back.set()
 
-    # An engine takes 240 batches meanwhile, which takes a busy machine longer than one answer does.
-    await asyncio.wait_for(asyncio.gather(write(), *map(read, range(len(owners)))), 6 * PATIENCE)
+    await asyncio.wait_for(asyncio.gather(write(), *map(read, range(len(owners)))), PATIENCE)
 
 
 async def test_changes_come_together(stores: Stores) -> None:

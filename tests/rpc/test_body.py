@@ -436,7 +436,7 @@ async def test_no_step_is_taken_for_a_client_that_is_gone() -> None:
     sender.leaves.set()
     begun = threading.Event()
     with pytest.raises(ClientDisconnected):
-        await body.work(lambda: begun.wait(30))
+        await body.work(lambda: begun.wait(120))
     begun.set()
 
 

@@ -107,7 +107,7 @@ async def test_passwords_are_compared_in_threads_and_by_turns(counted: Attempts)
         nonlocal running, most
         running += 1
         most = max(most, running)
-        go_on.wait(30)
+        go_on.wait(120)
         running -= 1
         return True
 

@@ -109,7 +109,7 @@ async def test_other_calls_go_on_while_a_password_is_compared(
     api: Api, alice: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     go_on = threading.Event()
-    monkeypatch.setattr(password_login, "matches", lambda password, hashed: go_on.wait(30))
+    monkeypatch.setattr(password_login, "matches", lambda password, hashed: go_on.wait(120))
     login = asyncio.create_task(log_in(api, "alice", PASSWORD))
     await api.call("users.get_current_user")
     assert not login.done()

@@ -79,7 +79,7 @@ async def test_between_groups_of_documents_requests_have_their_turn(api: Api) ->
         await add(api, owner, (1, 0.5))
     pending = api.backend.last_metrics._pending
     writing = asyncio.create_task(api.backend.last_metrics._write_all(rest=1e9))
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(120):
         while len(pending) == 5:  # noqa: ASYNC110  # nothing tells when the first group is written
             await asyncio.sleep(0.001)
     assert len(pending) == 3

@@ -97,7 +97,7 @@ async def test_what_is_written_is_compacted_by_itself(
     is_fragment = {"bool": {"must_not": {"exists": {"field": "up_to"}}}}
     for type in (EventType.SCALAR, EventType.LOG):
         index, fragments = names.blocks(elasticsearch_prefix, type, OWNER.company), 2 * FEWEST
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(120):
             while fragments >= 2 * FEWEST:
                 await client.indices.refresh(index=index)
                 fragments = (await client.count(index=index, query=is_fragment))["count"]

@@ -215,7 +215,7 @@ async def test_a_merge_that_is_due_goes_before_room_that_is_given_back(
     def waiting(self: Database, pages: int) -> None:
         if len(merges) < 2:
             merges.append(store.gauges()["merges"])
-            assert added.wait(30)
+            assert added.wait(120)
         shrink(self, pages)
 
     monkeypatch.setattr(Database, "shrink", waiting)

@@ -23,7 +23,7 @@ from tests.stores.events.whole import points_of
 pytestmark = pytest.mark.anyio
 
 #: Seconds that a test waits for what must come.
-PATIENCE = 30
+PATIENCE = 120
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from apiserver.stores.events.base import EventStoreBusy
 from apiserver.stores.events.embedded.store import EmbeddedEventStore
 from tests.contract.event_stores import batch, scalars
 
-_SECONDS = 30
+_SECONDS = 120
 _PAUSE = 0.002
 
 
