@@ -28,8 +28,8 @@ OF_STRANGERS, OF_USERS = 150 * 2**20, 300 * 2**20
 LEFT = 600 * 2**20
 #: An answer has to come within so many seconds, whatever was sent.
 PATIENCE = 60.0
-#: How long a normal batch may take right after an attack: a multiple of what it took before, or these seconds, which are
-#: ten times what was measured.
+#: How long a normal batch may take right after an attack: a multiple of what it took before, or these seconds, which
+#: are ten times what was measured.
 _TIMES_IDLE, _LEAST_SECONDS = 50, 10.0
 _FIRST_TIME = 1_700_000_000_000
 

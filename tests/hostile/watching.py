@@ -34,8 +34,8 @@ ADDRESS = "127.0.0.2"
 _PATIENCE = 60.0
 _PAUSE = 0.02
 #: Waits up to here are never called too long, in seconds: ten times what was measured, as a virtual machine whose
-#: memory is slow lets others wait 1.4 s after 1,000 questions for large answers. Where an idle server itself is slow, it
-#: is a multiple of what that takes.
+#: memory is slow lets others wait 1.4 s after 1,000 questions for large answers. Where an idle server itself is slow,
+#: it is a multiple of what that takes.
 _LEAST_BOUND = 14.0
 _TIMES_IDLE = 50
 
