@@ -15,9 +15,9 @@ FIND_OLD_PYTHON = for minor in 9 10 11; do \
 OLD_PYTHON ?= $(shell $(FIND_OLD_PYTHON))
 OLD_CLIENTS = $(patsubst requirements/old-clients/%.txt,%,$(wildcard requirements/old-clients/[0-9]*.txt))
 
-.PHONY: run quick test test-signing-in test-others check check-rest check-beside check-others check-again longer nightly \
-	viewer check-viewer accelerator parquet oidc s3 traces provider lint types types-of-tests check-format fmt docs bench \
-	bench-engines lock clean
+.PHONY: run quick test test-signing-in test-others check check-rest check-beside check-others check-again longer nightly
+.PHONY: viewer check-viewer accelerator parquet oidc s3 traces provider lint types types-of-tests check-format fmt docs
+.PHONY: bench bench-engines lock clean
 
 # npm of this machine, or else of a Node.js from PyPI in .venv-node.
 HAS_NODE = command -v npm >/dev/null && node -e 'process.exit(parseInt(process.versions.node) < 18 ? 1 : 0)' 2>/dev/null

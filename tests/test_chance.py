@@ -2,41 +2,41 @@
 
 from __future__ import annotations
 
+import pkgutil
 import random
 import sys
-from pathlib import Path
-from types import ModuleType
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.chance import examples, seed_of
+import apiserver
+from tests.chance import examples, import_all_that_examples_depend_on, seed_of
+
+
+def test_modules_whose_constants_are_drawn_are_imported_before_the_first_property_test() -> None:
+    property_test: Any = SimpleNamespace(get_closest_marker=lambda name: name == "hypothesis")
+    import_all_that_examples_depend_on([property_test])
+    modules = {module.name for module in pkgutil.walk_packages(apiserver.__path__, "apiserver.")}
+    assert {name for name in modules - sys.modules.keys() if not name.endswith("__main__")} == set()
+
+
+def test_the_same_examples_are_drawn_again() -> None:
+    assert drawn() == drawn()
 
 
 def drawn() -> list[tuple[int, str]]:
-    found: list[tuple[int, str]] = []
+    seen: list[tuple[int, str]] = []
 
     @examples(100)
     @given(st.integers(), st.text())
     def collect(number: int, text: str) -> None:
-        found.append((number, text))
+        seen.append((number, text))
 
     collect()
-    return found
-
-
-def test_examples_do_not_depend_on_what_is_imported(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pytestconfig: pytest.Config
-) -> None:
-    if seed_of(pytestconfig) is not None:
-        pytest.skip("this run looks at others")
-    before = drawn()
-    module = ModuleType("one_more")
-    module.__file__ = str(tmp_path / "one_more.py")
-    Path(module.__file__).write_text(f"CONSTANTS = {list(range(10**6, 10**6 + 500))}")
-    monkeypatch.setitem(sys.modules, module.__name__, module)
-    assert drawn() == before
+    return seen
 
 
 def test_numbers_of_a_test_do_not_depend_on_the_run(dice: random.Random, pytestconfig: pytest.Config) -> None:

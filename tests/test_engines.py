@@ -110,6 +110,7 @@ def test_the_same_documents_are_known(one: Settings, other: Settings, same: bool
     assert bool(document_engine(one).places & document_engine(other).places) is same
 
 
+@pytest.mark.test
 def test_the_default_imports_no_client() -> None:
     script = (
         "import sys; from apiserver import app, serve; from apiserver.settings import Settings\n"
@@ -121,6 +122,7 @@ def test_the_default_imports_no_client() -> None:
     subprocess.run([sys.executable, "-c", script], check=True, timeout=PATIENCE)
 
 
+@pytest.mark.test
 def test_the_modules_of_engines_import_no_client() -> None:
     names = {*engines.EVENTS.values(), *engines.DOCUMENTS.values()}
     script = (

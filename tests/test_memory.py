@@ -65,6 +65,7 @@ def test_large_blocks_are_the_systems_own(called: bool, megabytes: int) -> None:
     assert said(_LARGE, called) == megabytes
 
 
+@pytest.mark.test
 @pytest.mark.parametrize(("called", "arenas"), [(True, 2), (False, 8)])
 def test_threads_share_arenas(called: bool, arenas: int) -> None:
     assert said(_THREADS, called) == arenas

@@ -1,8 +1,8 @@
 """Which command runs a test: its tier.
 
     quick   `make quick`: in this process only; it starts no server, no other program, no browser, no engine
-    test    `make test`, besides: servers and commands in processes of their own, the newest SDK, a browser, and what takes
-            more than a third of a second of CPU
+    test    `make test`, besides: servers and commands in processes of their own, the newest SDK, a browser, and what
+            takes more than a third of a second of CPU
     check   `make check`, besides: engines, other programs, variations
     longer  `make longer`: what takes long and seldom finds anything; never in CI
 
@@ -41,6 +41,8 @@ FOLDERS = {
     "stores/events/columnar": "test",
     "test_commit.py": "test",
     "test_ending.py": "test",
+    "test_failing.py": "test",
+    "test_hanging.py": "test",
     "test_processes.py": "test",
     "test_serve.py": "test",
     "test_signals.py": "test",

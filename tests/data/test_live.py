@@ -234,6 +234,7 @@ def patient(tmp_path: Path) -> Iterator[Served]:
         yield running
 
 
+@pytest.mark.test
 def test_a_server_that_stops_ends_its_streams_and_does_not_wait_for_them(patient: Served) -> None:
     server = patient
     task = server.call("tasks.create", {"name": "t", "type": "training"})["id"]

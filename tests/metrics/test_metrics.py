@@ -70,6 +70,7 @@ async def test_what_is_counted(data_anywhere: Data) -> None:
     assert samples(answer.text, plain)["apiserver_events_added_total", (("type", "scalars"),)] == 2
 
 
+@pytest.mark.own_api
 async def test_the_embedded_store_tells_what_is_unmerged(data: Data) -> None:
     await data.add(scalar("m", "v", 1, 1))
     found = await scraped(data.api)

@@ -114,6 +114,7 @@ def test_no_draft_is_left_when_the_cache_cannot_be_replaced(file: Path, tmp_path
     assert [kept.name for kept in (tmp_path / "cache").iterdir()] == ["events.json"]
 
 
+@pytest.mark.test
 def test_a_start_keeps_no_garbage_of_the_parser(tmp_path: Path) -> None:
     command = [sys.executable, "-c", START, str(resources.path("schemas") / "users.conf"), str(tmp_path)]
     said = subprocess.run(command, check=True, capture_output=True, text=True).stdout

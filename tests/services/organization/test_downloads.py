@@ -85,6 +85,7 @@ async def test_pages_of_large_tasks_are_halved(api: Api) -> None:
     assert [len(row) for row in rows] == [len("name,comment"), *[300_003] * 5, 4, 4]
 
 
+@pytest.mark.own_api
 async def test_what_cannot_be_downloaded_is_refused(api: Api) -> None:
     columns = [{"field": "name"}]
     query = {"entity_type": "task", "field_mappings": columns}

@@ -223,6 +223,7 @@ async def test_a_single_node_that_is_stuck_is_refused_soon() -> None:
             assert stuck.asked == [b"GET", b"HEAD"]
 
 
+@pytest.mark.test
 @pytest.mark.parametrize(
     ("of", "verify", "is_trusted"),
     [
