@@ -75,6 +75,7 @@ async def test_stores_are_asked_once_for_all_who_ask_at_once(api: Api, monkeypat
     assert asked == 2
 
 
+@pytest.mark.test
 @pytest.mark.parametrize("path", ["/debug.ping", "/nothing", "/files/nothing", "/health", "/openapi.json"])
 async def test_no_browser_keeps_an_answer_or_takes_it_for_something_else(api: Api, path: str) -> None:
     headers = (await api.raw("GET", path)).headers
@@ -103,6 +104,7 @@ async def test_the_openapi_document_lists_the_endpoints(api: Api) -> None:
     assert "/events.add_batch" in document["paths"]
 
 
+@pytest.mark.test
 async def test_the_openapi_document_has_every_address_and_nothing_else(api: Api) -> None:
     document = (await api.raw("GET", "/openapi.json", auth=None)).json()
     described = {
@@ -142,6 +144,7 @@ async def test_whoever_refuses_a_method_says_which_there_are(api: Api, path: str
     assert {"GET", "POST"} & set(answer.headers["allow"].split(", "))
 
 
+@pytest.mark.test
 async def test_errors_of_data_are_described_as_they_are(api: Api) -> None:
     document = (await api.raw("GET", "/openapi.json", auth=None)).json()
     for path, item in document["paths"].items():
@@ -204,6 +207,7 @@ async def open_to_ui(tmp_path: Path) -> AsyncIterator[Api]:
         yield api
 
 
+@pytest.mark.test
 @pytest.mark.parametrize("path", ["/v999.0/auth.login", "/debug.ping", "/files/x", "/health"])
 async def test_browsers_are_told_without_credentials_what_allowed_pages_may(open_to_ui: Api, path: str) -> None:
     ours = await open_to_ui.raw("OPTIONS", path, auth=None, headers={"origin": UI, **PREFLIGHT})
@@ -258,6 +262,7 @@ async def test_without_allowed_origins_there_are_none(api: Api) -> None:
     assert "access-control-allow-origin" not in answer.headers
 
 
+@pytest.mark.test
 @pytest.mark.parametrize(
     ("error", "code", "retry_after"),
     [

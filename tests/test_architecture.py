@@ -244,6 +244,7 @@ def definitions_that_name_engines(path: Path) -> set[str]:
     return found
 
 
+@pytest.mark.test
 def test_only_the_tables_know_engines_by_name() -> None:
     shared = "stores/sqlite_files.py"  # by the engines that have SQLite files
     others = [path for path in PACKAGE.rglob("*.py") if not any(f"/{one}/" in f"{path}/" for one in (*ENGINES, shared))]

@@ -23,6 +23,7 @@ def test_modules_whose_constants_are_drawn_are_imported_before_the_first_propert
     assert {name for name in modules - sys.modules.keys() if not name.endswith("__main__")} == set()
 
 
+@pytest.mark.test
 def test_the_same_examples_are_drawn_again() -> None:
     assert drawn() == drawn()
 

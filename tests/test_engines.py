@@ -74,6 +74,7 @@ def test_engines_are_addressed() -> None:
     assert documents.uri == "mongodb://me:p@mongo/db"
 
 
+@pytest.mark.test
 @given(st.text(max_size=40), st.sampled_from(["", "elasticsearch://", "mongodb://"]))
 def test_any_text_is_an_address_or_is_refused(text: str, begins: str) -> None:
     settings = Settings(events=begins + text, documents=begins + text)

@@ -104,6 +104,7 @@ def test_numbers_are_those_of_the_code() -> None:
         assert format.number == max(int(step.name[:4]) for step in steps)
 
 
+@pytest.mark.test
 @pytest.mark.parametrize("name", RAISED)
 def test_a_higher_number_is_refused_and_nothing_is_touched(folder: Path, name: str) -> None:
     raise_to, named = RAISED[name]

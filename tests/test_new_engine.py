@@ -36,6 +36,7 @@ def test_a_server_keeps_documents_in_it(toy: str, tmp_path: Path) -> None:
     assert asyncio.run(names(tmp_path / "two", toy)) == ["kept"]
 
 
+@pytest.mark.test
 def test_documents_are_copied_there_and_back(toy: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     asyncio.run(create(tmp_path / "one", "embedded"))
     assert main(["copy", "--from", "one", "--to", toy]) == 0
@@ -48,6 +49,7 @@ def test_documents_are_copied_there_and_back(toy: str, tmp_path: Path, capsys: p
     assert "at most one data folder, one address for events and one for documents" in capsys.readouterr().err
 
 
+@pytest.mark.test
 def test_commands_take_its_address(toy: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["config", "--documents", toy]) == 0
     assert f"documents = {toy}\n" in capsys.readouterr().out

@@ -13,6 +13,7 @@ INT64 = st.integers(-(2**63), 2**63 - 1)
 VALUES = st.one_of(INT64, st.floats(allow_nan=False), st.binary(max_size=200))
 
 
+@pytest.mark.test
 @given(st.lists(st.tuples(st.integers(1, 2**29 - 1), VALUES), max_size=10, unique_by=lambda one: one[0]))
 def test_fields_are_read_as_they_were_written(written: list[tuple[int, Value]]) -> None:
     data = message(*written)

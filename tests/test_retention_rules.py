@@ -47,6 +47,7 @@ def test_what_is_kept(keep: str, days: int | None, iterations: int | None) -> No
     assert (rule.days, rule.iterations) == (days, iterations)
 
 
+@pytest.mark.test
 @pytest.mark.parametrize(
     ("rule", "said"),
     [

@@ -105,6 +105,7 @@ def test_users_that_cannot_be_are_refused(users: str, message: str) -> None:
         load(environ={"APISERVER_USERS": users})
 
 
+@pytest.mark.test
 @pytest.mark.parametrize(
     ("environ", "message"),
     [

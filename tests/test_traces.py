@@ -115,6 +115,7 @@ def test_a_collector_that_does_not_answer_costs_no_request(tmp_path: Path) -> No
         assert server.call("debug.ping")
 
 
+@pytest.mark.test
 @pytest.mark.anyio
 async def test_a_collector_that_takes_nothing_is_told_once_and_once_more_when_it_is_back(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
@@ -189,6 +190,7 @@ async def failing(scope: Scope, receive: Receive, send: Send) -> None:
 SAMPLED, NOT_SAMPLED = f"00-{TRACE}-b7ad6b7169203331-01", f"00-{TRACE}-b7ad6b7169203331-00"
 
 
+@pytest.mark.test
 @pytest.mark.anyio
 @pytest.mark.parametrize(
     ("sampler", "trusted", "parent", "is_sampled"),

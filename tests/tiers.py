@@ -2,7 +2,7 @@
 
     quick   `make quick`: in this process only; it starts no server, no other program, no browser, no engine
     test    `make test`, besides: servers and commands in processes of their own, the newest SDK, a browser, and what
-            takes more than a third of a second of CPU
+            takes more than a tenth of a second of CPU
     check   `make check`, besides: engines, other programs, variations
     longer  `make longer`: what takes long and seldom finds anything; never in CI
 

@@ -105,6 +105,7 @@ async def test_a_range_is_bucketed_anew(store: EmbeddedEventStore) -> None:
     assert [least[variant]["y"].tolist() for variant in ("long", "short")] == [[0, 1, 2]] * 2
 
 
+@pytest.mark.test
 @looked_at
 @given(
     st.lists(st.tuples(st.integers(-5000, 5000), st.floats(-1e6, 1e6)), min_size=1, max_size=300),
@@ -144,6 +145,7 @@ POINTS = st.lists(
 BOUND = st.none() | st.integers(-25, 65)
 
 
+@pytest.mark.test
 @pytest.mark.parametrize("bounds", [SMALL])
 @looked_at
 @given(
@@ -208,6 +210,7 @@ def same(one: float, other: float) -> bool:
 extreme = st.sampled_from([-(2**63), -(2**63) + 5, -(2**62), 0, 2**62, 2**63 - 6, 2**63 - 1])
 
 
+@pytest.mark.test
 @examples(20)
 @given(st.dictionaries(extreme, extreme, min_size=1), st.integers(1, 9), st.sampled_from(Key), st.booleans())
 def test_any_x_is_answered(

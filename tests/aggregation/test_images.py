@@ -55,6 +55,7 @@ async def test_an_image_without_a_file_of_its_own_is_shown(store: EmbeddedEventS
     assert shown == [(2, ["a", "a2"]), (1, ["a", "b"])]
 
 
+@pytest.mark.test
 @given(
     known=st.dictionaries(st.tuples(st.integers(-3, 12), st.sampled_from("ab")), st.sampled_from("uvwx"), max_size=25),
     iterations=st.integers(1, 6),

@@ -43,6 +43,7 @@ def batch(lines: list[Line], owner: Owner = TASK) -> EventBatch:
     return EventBatch(NOW, logs=[LogColumns(owner, stamps, levels, workers, messages, [*none], metrics, blank)])
 
 
+@pytest.mark.test
 @given(
     lines=st.lists(LINES, min_size=1, max_size=60),
     page=st.integers(1, 9),

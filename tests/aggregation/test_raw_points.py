@@ -70,6 +70,7 @@ async def test_single_values_are_points_too(store: EmbeddedEventStore) -> None:
         assert [len(page) for page in await walk(store, axis, 100)] == [9]
 
 
+@pytest.mark.test
 @given(
     points=st.lists(st.tuples(st.integers(-5, 30), st.sampled_from("abc"), st.integers(0, 10)), max_size=40),
     limit=st.integers(1, 12),

@@ -12,6 +12,7 @@ SCROLLS = Scrolls("secret")
 QUERY = ("get_task_events", "t1", "asc")
 
 
+@pytest.mark.test
 @given(st.lists(st.none() | st.integers(-(2**63), 2**63 - 1) | st.text() | st.booleans()))
 def test_a_position_comes_back_as_it_was(position: list[object]) -> None:
     assert SCROLLS.decode(QUERY, SCROLLS.encode(QUERY, position)) == position

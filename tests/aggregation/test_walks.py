@@ -38,6 +38,7 @@ async def walk_events(
         position = page.position
 
 
+@pytest.mark.test
 @pytest.mark.parametrize("limit", [1, 2, 3, 7, 100])
 @pytest.mark.parametrize("descending", [False, True])
 async def test_a_walk_over_all_types_gives_each_event_once(

@@ -76,6 +76,7 @@ def test_a_misspelled_variable_is_told_by_config_and_at_the_start(
         assert sentence in server.log.read_text()
 
 
+@pytest.mark.test
 @pytest.mark.parametrize(
     ("values", "sentence"),
     [
@@ -113,6 +114,7 @@ def test_an_archive_without_its_package_is_said_at_the_start(
     assert "retention_archive: the archive needs an optional package: run 'make parquet'" in capsys.readouterr().err
 
 
+@pytest.mark.test
 @pytest.mark.parametrize("command", ["config", "serve"])
 @pytest.mark.parametrize(
     ("to", "sentence"),
@@ -221,6 +223,7 @@ def test_names_end_no_line_and_move_no_terminal(data: str, capsys: pytest.Captur
     assert capsys.readouterr().out == f"eve\\x1b[2K\\nbob (admin) (user): {key}\n"
 
 
+@pytest.mark.test
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -242,6 +245,7 @@ def typed(monkeypatch: pytest.MonkeyPatch, line: str) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO(line))
 
 
+@pytest.mark.test
 def test_a_hash_is_printed_of_what_comes_in(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -250,6 +254,7 @@ def test_a_hash_is_printed_of_what_comes_in(
     assert passwords.matches("correct horse", capsys.readouterr().out.strip())
 
 
+@pytest.mark.test
 def test_a_password_that_is_typed_is_asked_for_twice(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -286,6 +291,7 @@ def test_a_folder_that_cannot_be_used_is_1(tmp_path: Path, capsys: pytest.Captur
     assert "cannot use the data folder" in capsys.readouterr().err
 
 
+@pytest.mark.test
 @pytest.mark.parametrize(
     "command",
     [

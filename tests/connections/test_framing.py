@@ -73,6 +73,7 @@ class Seen:
         self.whole = True
 
 
+@pytest.mark.test
 @given(
     st.lists(st.tuples(st.binary(min_size=1, max_size=40), st.sampled_from([b"", b";a", b"; a=b", b" "])), max_size=5),
     st.sampled_from([b"", b"X: y\r\n"]),

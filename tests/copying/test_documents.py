@@ -131,6 +131,7 @@ async def test_a_target_that_holds_something_else_is_refused(source: DocumentSto
     assert await back.count("projects", {}) == 0
 
 
+@pytest.mark.test
 @pytest.mark.parametrize("is_there_still", [False, True])
 async def test_a_name_that_another_document_had_before_is_replaced(
     source: DocumentStore, back: DocumentStore, is_there_still: bool

@@ -147,6 +147,7 @@ def test_a_copy_answers_like_the_original_however_it_was_interrupted(
     asyncio.run(check())
 
 
+@pytest.mark.test
 async def test_to_and_from_every_store(case: Case) -> None:
     source, back = PlainEventStore(), PlainEventStore()
     nan, inf = float("nan"), float("inf")
@@ -172,6 +173,7 @@ async def test_to_and_from_every_store(case: Case) -> None:
     ]
 
 
+@pytest.mark.test
 async def test_bodies_that_are_sent_again_add_no_line(case: Case) -> None:
     source, back = PlainEventStore(), PlainEventStore()
     sent = [batch(lines([f"{n}", "next"], timestamps=[n, 7], digest=bytes([n]) * 16)) for n in range(6)]

@@ -83,6 +83,7 @@ async def test_strangers_read_nothing(data: Data) -> None:
     assert answer.status_code == 401
 
 
+@pytest.mark.test
 @pytest.mark.parametrize(
     ("headers", "asks"),
     [
@@ -101,6 +102,7 @@ async def test_a_browser_asks_for_a_password_in_tabs_and_not_over_pages(
     assert (answer.status_code, "www-authenticate" in answer.headers) == (401, asks)
 
 
+@pytest.mark.test
 async def test_other_companies_find_nothing(data: Data) -> None:
     other = await company(data, "admin")
     for address in addresses(data):
@@ -114,6 +116,7 @@ async def test_other_companies_find_nothing(data: Data) -> None:
     await data.error("scalars.parquet", auth=other, headers={"range": "bytes=0-9"}, expect=404)
 
 
+@pytest.mark.test
 @pytest.mark.parametrize(("name", "query"), OF_LOGS.items())
 async def test_who_reads_what_is_found_in_logs(data: Data, name: str, query: str) -> None:
     address = f"/tasks/{data.task}/log/{name}"
@@ -126,6 +129,7 @@ async def test_who_reads_what_is_found_in_logs(data: Data, name: str, query: str
     await data.error(f"/tasks/{other}/log/{name}?token={token}&{query}", auth=None, expect=404)
 
 
+@pytest.mark.test
 @pytest.mark.parametrize("part", PARTS)
 async def test_who_reads_parts_of_tables(data: Data, part: str) -> None:
     address, other = f"/projects/{data.project}/{part}", await company(data, "admin")
@@ -159,6 +163,7 @@ async def link(data: Data, address: str, seconds: int = 60) -> str:
     return made.removeprefix("/data")
 
 
+@pytest.mark.test
 async def test_a_link_opens_what_it_names_and_nothing_else(data: Data) -> None:
     other = (await data.api.call("tasks.create", {"name": "other", "type": "training", "project": data.project}))["id"]
     opened = await link(data, "/data/tasks/ex/amples/first try/scalars.csv?metric=loss")
@@ -230,6 +235,7 @@ async def test_a_link_ends_with_the_key_that_made_it(data: Data) -> None:
     await data.error(opened, auth=None, expect=401)
 
 
+@pytest.mark.test
 async def test_a_link_gets_no_file_of_another_task(data: Data) -> None:
     """A name means the newest task; the file of the one before must not be answered."""
     named = "/tasks/ex/amples/first try/scalars.parquet"

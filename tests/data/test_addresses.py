@@ -9,6 +9,7 @@ from tests.data.conftest import Data
 pytestmark = pytest.mark.anyio
 
 
+@pytest.mark.test
 @pytest.mark.parametrize("path", ["", "/", "/nothing", "/task/x/scalars?metric=loss", "/tasks/x", "/projects/x.csv"])
 async def test_an_unknown_address_says_which_there_are(data: Data, path: str) -> None:
     for method in ("GET", "POST", "PROPFIND"):
@@ -26,6 +27,7 @@ async def test_an_unknown_address_says_which_there_are(data: Data, path: str) ->
     assert (await data.api.raw("GET", f"/data{path}", auth=None)).status_code == 401
 
 
+@pytest.mark.test
 @pytest.mark.parametrize(
     ("method", "path", "allowed"),
     [
@@ -47,6 +49,7 @@ async def test_an_address_says_which_methods_it_has(data: Data, method: str, pat
         assert (error["code"], error["message"]) == (405, f"Method {method} is not allowed: use {allowed}")
 
 
+@pytest.mark.test
 @pytest.mark.parametrize(
     ("path", "body", "said"),
     [

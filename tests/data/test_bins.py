@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -26,6 +27,7 @@ def test_ranges_whose_numbers_look_alike_have_names_of_their_own() -> None:
     assert set(ranges_of(["1.00001", "1.00002"], 2).values()) == {"1.0000100000000001", "1.0000199999999999"}
 
 
+@pytest.mark.test
 @given(st.lists(st.floats(allow_nan=False, allow_infinity=False), max_size=50), st.integers(2, 10))
 def test_ranges_do_not_overlap(numbers: list[float], count: int) -> None:
     names = ranges_of(map(repr, numbers), count)

@@ -28,6 +28,7 @@ async def iterations(data: Data, address: str, **headers: str) -> list[int]:
     return found
 
 
+@pytest.mark.test
 @ON_EACH
 async def test_parts_are_of_one_file_while_the_run_goes_on(data_anywhere: Data) -> None:
     data = data_anywhere

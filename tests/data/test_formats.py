@@ -164,6 +164,7 @@ def _read(format: Format, columns: Sequence[Column], content: bytes) -> list[lis
     return [list(row) for row in zip(*by_column, strict=True)]
 
 
+@pytest.mark.test
 @given(st.lists(FLOATS, min_size=1, max_size=5))
 def test_binary_formats_keep_all_bits(values: list[float]) -> None:
     array = np.array(values)
@@ -173,6 +174,7 @@ def test_binary_formats_keep_all_bits(values: list[float]) -> None:
     assert table.column("v").chunks[0].to_numpy().tobytes() == array.tobytes()
 
 
+@pytest.mark.test
 @given(st.lists(st.tuples(st.sampled_from("ab"), st.integers(-(2**60), 2**60), FLOATS), min_size=1, max_size=8))
 def test_blocks_of_plain_numbers(rows: list[tuple[str, int, float]]) -> None:
     columns = (Column("variant", Kind.TEXT), Column("x", Kind.INT), Column("mean", Kind.FLOAT))
@@ -267,6 +269,7 @@ def test_the_format_that_a_request_asks_for() -> None:
             assert refused.value.message == said
 
 
+@pytest.mark.test
 @pytest.mark.parametrize("rows", [1, 100_000])
 def test_a_disk_that_takes_no_file_is_said(rows: int) -> None:
     numbers = np.random.default_rng(7).integers(0, 2**62, rows)

@@ -86,6 +86,7 @@ async def test_a_project_is_followed(data: Data) -> None:
         assert [(name, one["task"]) for name, one in await told.next()] == [("scalars", made["id"])]
 
 
+@pytest.mark.test
 @pytest.mark.parametrize(
     ("query", "parameter"),
     [
@@ -107,6 +108,7 @@ async def test_bad_parameters_are_named(data: Data, query: str, parameter: str) 
     assert error["parameter"] == parameter
 
 
+@pytest.mark.test
 @pytest.mark.own_api
 async def test_who_may_follow_what(data: Data) -> None:
     assert (await data.error(f"/live?task={data.task}", auth=None, expect=401))["code"] == 401

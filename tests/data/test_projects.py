@@ -28,6 +28,7 @@ async def runs(data_anywhere: Data) -> list[str]:
     return found
 
 
+@pytest.mark.test
 @pytest.mark.bounds(Bounds(calls=CallBounds(listed=2)))
 async def test_table_of_tasks(data_anywhere: Data, runs: list[str]) -> None:
     data = data_anywhere
@@ -54,6 +55,7 @@ async def test_table_of_tasks(data_anywhere: Data, runs: list[str]) -> None:
     assert projects == {"ex": 0, "ex/amples": 5}
 
 
+@pytest.mark.test
 @ON_EACH
 async def test_curves_of_many_tasks(data_anywhere: Data, runs: list[str]) -> None:
     data = data_anywhere
@@ -83,6 +85,7 @@ async def test_curves_of_many_tasks(data_anywhere: Data, runs: list[str]) -> Non
     assert {(row["group"], row["runs"], row["mean"]) for row in together} == {("*", 4, 2.0)}
 
 
+@pytest.mark.test
 async def test_tasks_are_grouped_by_ranges_of_a_parameter(data_anywhere: Data) -> None:
     data = data_anywhere
     for rate in ("0.01", "1e-5", "auto", "0.001", "1e-4", None):
@@ -100,6 +103,7 @@ async def test_tasks_are_grouped_by_ranges_of_a_parameter(data_anywhere: Data) -
     }
 
 
+@pytest.mark.test
 async def test_wrong_parameters(data: Data) -> None:
     other = (await data.api.call("tasks.create", {"name": "other", "type": "training"}))["id"]
     for query, parameter in (
@@ -157,6 +161,7 @@ async def test_windows_into_a_table(data_anywhere: Data, runs: list[str]) -> Non
     assert (behind.json(), behind.headers["x-total-count"]) == ([], "5")
 
 
+@pytest.mark.test
 @ON_EACH
 async def test_groups(data_anywhere: Data, runs: list[str]) -> None:
     data = data_anywhere
@@ -177,6 +182,7 @@ async def test_groups(data_anywhere: Data, runs: list[str]) -> None:
     assert (await data.error(f"/projects/{data.project}/groups?by=script.diff"))["parameter"] == "by"
 
 
+@pytest.mark.test
 async def test_conditions(data_anywhere: Data, runs: list[str]) -> None:
     data = data_anywhere
     await data.api.call("tasks.edit", {"task": runs[0], "tags": ["a", "b"]})
@@ -257,6 +263,7 @@ async def slashes(data_anywhere: Data) -> list[str]:
     return found
 
 
+@pytest.mark.test
 @ON_EACH
 async def test_metrics_and_variants_may_have_slashes(data_anywhere: Data, slashes: list[str]) -> None:
     data, curve = data_anywhere, "loss/train/top1"
@@ -328,6 +335,7 @@ async def test_no_link_opens_all_projects(data: Data) -> None:
     await data.error(f"/projects/*/tasks?token={token}", auth=None, expect=404)
 
 
+@pytest.mark.test
 @pytest.mark.own_api
 async def test_tasks_with_very_many_series_are_read_one_at_a_time(data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("apiserver.stores.events.embedded.reading.VIEW_BYTES", answers.LARGEST)

@@ -59,6 +59,7 @@ async def test_it_says_what_the_settings_or_other_rules_would_delete(tmp_path: P
         assert await api.backend.events.events_count(Owner(api.company, task)) == 103
 
 
+@pytest.mark.test
 @pytest.mark.parametrize(
     ("rules", "said"),
     [

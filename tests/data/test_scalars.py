@@ -59,6 +59,7 @@ async def test_points_in_every_format(data_anywhere: Data) -> None:
         assert found["value"][1:] == [1e300, 0.1]
 
 
+@pytest.mark.test
 async def test_some_series_and_a_range(data_anywhere: Data) -> None:
     data = data_anywhere
     await data.add(*(scalar("loss", variant, n, n) for n in range(10) for variant in ("train", "val")))
@@ -78,6 +79,7 @@ async def test_some_series_and_a_range(data_anywhere: Data) -> None:
     assert [(row["relative"], row["iter"]) for row in relative] == [(800, 8), (900, 9)]
 
 
+@pytest.mark.test
 @ON_EACH
 async def test_buckets(data_anywhere: Data) -> None:
     data = data_anywhere
@@ -201,6 +203,7 @@ async def test_wrong_parameters(data: Data) -> None:
     await data.error("scalars", auth=None, expect=401)
 
 
+@pytest.mark.test
 async def test_a_version_is_known_again(data_anywhere: Data) -> None:
     data = data_anywhere
     await data.add(scalar("loss", "train", 1, 1))

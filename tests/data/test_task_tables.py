@@ -43,6 +43,7 @@ async def test_statistics(data_anywhere: Data) -> None:
     assert (await data.get("stats?variant=nothing*")).json() == []
 
 
+@pytest.mark.test
 @ON_EACH
 @pytest.mark.bounds(Bounds(calls=CallBounds(log_lines=7)))
 async def test_log(data_anywhere: Data) -> None:
@@ -68,6 +69,7 @@ async def test_log(data_anywhere: Data) -> None:
     assert (await data.error("log?tail=0"))["parameter"] == "tail"
 
 
+@pytest.mark.test
 async def test_times_of_a_log(data_anywhere: Data) -> None:
     data = data_anywhere
     noon = 1_795_348_800_000  # 2026-11-22T12:00:00Z
@@ -94,6 +96,7 @@ async def test_times_of_a_log(data_anywhere: Data) -> None:
     assert (await data.error("log?from=2026-11-22&to=2026-11-21"))["parameter"] == "from"
 
 
+@pytest.mark.test
 async def test_the_tail_of_messages_of_several_lines(data_anywhere: Data) -> None:
     data = data_anywhere
     await data.add(*({**line(n), "msg": text} for n, text in enumerate(["a", "b\nc\nd", "e\n", "", "f\n\ng"])))
@@ -107,6 +110,7 @@ async def test_the_tail_of_messages_of_several_lines(data_anywhere: Data) -> Non
     assert [row["msg"] for row in (await data.get("log?tail=2")).json()] == ["", "f\n\ng"]
 
 
+@pytest.mark.test
 async def test_windows_of_a_log(data_anywhere: Data) -> None:
     data = data_anywhere
     await data.add(*(line(n // 3, message=f"line {n}") for n in range(50)))
@@ -142,6 +146,7 @@ async def test_windows_of_a_log(data_anywhere: Data) -> None:
     assert (await data.error(f"log/line?position={'9' * 19}.1"))["parameter"] == "position"
 
 
+@pytest.mark.test
 @pytest.mark.bounds(Bounds(calls=CallBounds(hits=2)))
 async def test_hits_of_a_search(data_anywhere: Data, monkeypatch: pytest.MonkeyPatch) -> None:
     store = data_anywhere.api.backend.events
@@ -178,6 +183,7 @@ async def test_hits_of_a_search(data_anywhere: Data, monkeypatch: pytest.MonkeyP
     assert (await data.error("log/hits?after=x"))["parameter"] == "after"
 
 
+@pytest.mark.test
 @ON_EACH
 async def test_plots_and_images(data_anywhere: Data) -> None:
     data = data_anywhere
@@ -237,6 +243,7 @@ async def test_a_small_table_is_known_again_by_its_content(data: Data) -> None:
     assert (await data.get("config", headers={"if-none-match": tag})).json()[0]["value"] == "8"
 
 
+@pytest.mark.test
 @pytest.mark.own_api
 async def test_what_comes_while_an_answer_begins_is_in_it_or_changes_its_version(
     data: Data, monkeypatch: pytest.MonkeyPatch

@@ -42,6 +42,7 @@ async def rows(api: Api, query: str = "") -> list[dict[str, Any]]:
     return found
 
 
+@pytest.mark.test
 async def test_usage_is_told_by_task_project_and_type(api: Api) -> None:
     project, task = await filled(api)
     by_type = {row["type"]: row for row in await rows(api)}
@@ -68,6 +69,7 @@ async def test_usage_is_told_by_task_project_and_type(api: Api) -> None:
     assert (await api.raw("GET", "/data/usage?by=user")).status_code == 400
 
 
+@pytest.mark.test
 @pytest.mark.own_api
 async def test_files_are_told_by_task_and_project_and_those_of_no_task(api: Api) -> None:
     project, task = await filled(api)

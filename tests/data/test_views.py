@@ -48,6 +48,7 @@ async def test_the_same_address_has_the_same_short_one(data_anywhere: Data) -> N
     assert (await data.get("/views?project=*")).json() == []
 
 
+@pytest.mark.test
 @ON_EACH
 async def test_named_views(data_anywhere: Data) -> None:
     data = data_anywhere
@@ -114,6 +115,7 @@ async def test_own_views_are_listed_first(data: Data) -> None:
     assert [one["name"] for one in (await data.get("/views?project=*")).json()] == ["z", "a"]
 
 
+@pytest.mark.test
 @pytest.mark.bounds(Bounds(answers=AnswerBounds(largest=100_000)))
 async def test_a_list_of_views_counts_as_an_answer(data: Data) -> None:
     for n in range(20):
@@ -152,6 +154,7 @@ async def test_wrong_views(data: Data) -> None:
     await data.error("/views")
 
 
+@pytest.mark.test
 async def test_who_may(tmp_path: Any) -> None:
     async with running_api(tmp_path / "data", guest=True) as api:
         data = await make_data(api)

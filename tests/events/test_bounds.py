@@ -34,6 +34,7 @@ def test_a_line_with_too_many_values_costs_itself_alone(fields: str) -> None:
     assert ingest.rejects.lines == [2]
 
 
+@pytest.mark.test
 def test_many_values_are_fine_in_many_lines_and_in_a_text() -> None:
     text = json.dumps({"type": "log", "task": "t1", "msg": "[,{" * MOST_VALUES})
     vector = '{"type":"training_stats_vector","task":"t1","values":[' + "1," * (MOST_VALUES - 20) + "1]}"
@@ -48,6 +49,7 @@ def test_a_line_that_is_nested_too_deeply_costs_itself_alone(fields: str) -> Non
     assert dict(ingest.rejects.reasons) == {"A line is nested deeper than 64 levels": 1}
 
 
+@pytest.mark.test
 def test_a_figure_that_holds_too_much_is_not_parsed_for_its_images() -> None:
     layout = '"layout": {"images": [{"source": "http://a/b.png"}]}'
     many = '{"data": [' + "0," * MOST_VALUES + "0], " + layout + "}"
@@ -70,6 +72,7 @@ def test_a_batch_has_a_bound_of_series_and_further_ones_cost_themselves_alone(od
     assert dict(ingest.rejects.reasons) == {"A batch has at most 10,000 scalar series, of each worker": 4}
 
 
+@pytest.mark.test
 def test_what_no_client_sends_may_have_any_number_of_series() -> None:
     lines = [json.dumps(scalar(variant=f"v{n}")) for n in range(MAX_SERIES + 3)]
     body = "\n".join(lines).encode()
@@ -77,6 +80,7 @@ def test_what_no_client_sends_may_have_any_number_of_series() -> None:
     assert (ingest.accepted, ingest.rejects.total) == (MAX_SERIES + 3, 0)
 
 
+@pytest.mark.test
 def test_a_batch_has_a_bound_of_samples() -> None:
     image = {"type": "training_debug_image", "task": "t1", "variant": "v", "url": "http://files/a.png"}
     ingest = read(scalar(), *({**image, "metric": f"m{n}"} for n in range(MAX_SAMPLES + 3)))

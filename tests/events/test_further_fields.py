@@ -60,6 +60,7 @@ def test_fields_that_a_type_does_not_have_are_kept(type: str) -> None:
     assert odd["@timestamp"] == "2023-11-14T22:13:20.000Z"
 
 
+@pytest.mark.test
 @pytest.mark.parametrize("type", ["log", *SAMPLES])
 @pytest.mark.parametrize("value", [{"json": "AAAA"}, {"json": "e30="}, "AAAA", "e30=", None])
 def test_a_client_may_have_a_field_with_the_name_of_these(type: str, value: Any) -> None:
@@ -98,6 +99,7 @@ def nested(levels: int) -> Any:
     return [nested(levels - 1)] if levels else 1
 
 
+@pytest.mark.test
 @pytest.mark.parametrize("type", ["log", *SAMPLES])
 @pytest.mark.parametrize(
     ("most", "more", "reason"),

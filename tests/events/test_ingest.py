@@ -59,6 +59,7 @@ def test_timestamps_have_an_old_name_that_may_come_beside_the_new_one() -> None:
         assert group.timestamps.tolist() == [NOW]
 
 
+@pytest.mark.test
 @pytest.mark.parametrize(
     ("given_fields", "iter", "timestamp", "value"),
     [
@@ -162,6 +163,7 @@ def test_a_malformed_line_costs_only_itself_and_is_told_by_number(line: str) -> 
     assert ingest.rejects.lines == [2]
 
 
+@pytest.mark.test
 def test_a_body_without_end_of_malformed_lines_is_no_batch() -> None:
     with pytest.raises(Contradiction, match="malformed lines"):
         ingest_lines(b"x\n" * (MAX_MALFORMED + 1), company="acme", received=NOW, worker="")
@@ -292,6 +294,7 @@ _points = st.fixed_dictionaries(
 )
 
 
+@pytest.mark.test
 @given(st.lists(_points, min_size=1, max_size=6))
 def test_each_point_is_taken_or_refused_as_if_it_came_alone(points: list[dict[str, Any]]) -> None:
     alone = [read(scalar(**point)) for point in points]
@@ -341,6 +344,7 @@ def test_any_body_is_accounted_for_line_by_line(lines: list[bytes]) -> None:
     assert ingest.accepted + ingest.rejects.total == expected
 
 
+@pytest.mark.test
 @given(
     st.lists(st.tuples(st.integers(-(2**63), 2**63 - 1), st.floats(allow_nan=False, allow_infinity=False)), min_size=1)
 )
@@ -350,6 +354,7 @@ def test_numbers_arrive_unchanged(points: list[tuple[int, float]]) -> None:
     assert group.values.tolist() == [value for _, value in points]
 
 
+@pytest.mark.test
 @given(
     st.lists(st.sampled_from([math.nan, math.inf, -math.inf]) | st.floats(allow_nan=False), min_size=1),
     st.booleans(),

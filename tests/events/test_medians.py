@@ -30,6 +30,7 @@ def test_medians_are_those_of_each_window(width: int, more: list[float]) -> None
     assert medians(np.array(values), width).tolist() == pytest.approx(expected, rel=1e-15, abs=1e-320, nan_ok=True)
 
 
+@pytest.mark.test
 @pytest.mark.parametrize("width", range(1, MOST_OF_MEDIAN + 1))
 def test_medians_of_random_numbers_at_each_width(width: int) -> None:
     values = np.random.default_rng(width).standard_normal(500)
@@ -48,6 +49,7 @@ def test_medians_of_long_columns_of_several_lengths(width: int) -> None:
         assert np.allclose(medians(values, width), np.median(windows, axis=1), rtol=1e-15, atol=1e-15)
 
 
+@pytest.mark.test
 def test_threads_find_medians_at_once() -> None:
     curves = [np.random.default_rng(number).standard_normal(20_000) for number in range(8)]
     alone = [medians(values, 31).tolist() for values in curves]

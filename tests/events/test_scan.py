@@ -190,6 +190,7 @@ def test_other_lines_keep_their_numbers() -> None:
     assert (len(gathered.iters), len(others), rejects.lines[:2]) == (18, 9, [2, 6])
 
 
+@pytest.mark.test
 def test_no_end_of_malformed_lines_is_no_body() -> None:
     with pytest.raises(Contradiction):
         scan.read(b"\n".join([line()] * 30_000 + [b"x"] * 10_001))

@@ -45,6 +45,7 @@ async def upload(files: Files, name: str, content: bytes, **options: Any) -> htt
     return await files.client.post("/", files={name: (name, content, "text/plain")}, **options)
 
 
+@pytest.mark.test
 @pytest.mark.parametrize("name", SDK_NAMES)
 async def test_a_file_goes_in_and_comes_out(files: Files, name: str) -> None:
     response = await upload(files, name, b"content")
@@ -224,6 +225,7 @@ async def test_a_file_over_the_limit_is_413_and_leaves_nothing(files: Files) -> 
     assert not files.kept()
 
 
+@pytest.mark.test
 @pytest.mark.parametrize(
     ("content_type", "body"),
     [

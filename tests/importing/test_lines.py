@@ -35,6 +35,7 @@ def columns(found: list[Line]) -> LogColumns:
     )
 
 
+@pytest.mark.test
 @given(there=lines, source=lines, page=st.integers(1, 5), size=st.sampled_from([2 * base.EVENT_BYTES, base.PAGE_BYTES]))
 def test_in_the_end_there_are_as_many_of_each_line_as_in_the_source(
     there: list[Line], source: list[Line], page: int, size: int

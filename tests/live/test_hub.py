@@ -87,6 +87,7 @@ async def test_what_a_reader_missed_is_told_when_it_comes_back(stores: Stores) -
         assert await fourth.next() == []
 
 
+@pytest.mark.test
 @ON_EACH
 async def test_nothing_is_missed_while_watchers_come_and_go(stores: Stores) -> None:
     """Each reader joins tasks that others watch, and tasks that nobody does, while all of them report."""

@@ -46,6 +46,7 @@ async def scraped(api: Api, **options: Any) -> dict[tuple[str, tuple[tuple[str, 
     return samples(answer.text)
 
 
+@pytest.mark.test
 async def test_what_is_counted(data_anywhere: Data) -> None:
     data = data_anywhere
     await data.add(scalar("m", "v", 1, 1), scalar("m", "v", 2, 1), {"type": "log", "msg": "x"})
@@ -104,6 +105,7 @@ async def test_who_may_read_them(tmp_path: Path) -> None:
             assert "and the setting metrics_token is empty" in refused.text
 
 
+@pytest.mark.test
 async def test_runs_that_are_under_way(data_anywhere: Data) -> None:
     data = data_anywhere
     await data.api.call("tasks.started", {"task": data.task})
@@ -169,6 +171,7 @@ def test_together_adds_up() -> None:
     assert sums["durations"]["a"][-1] == pytest.approx(20.002)
 
 
+@pytest.mark.test
 async def test_the_dashboard_and_the_guide_name_numbers_that_there_are(tmp_path: Path) -> None:
     told: dict[str, Any] = {
         "backup_to": str(tmp_path / "backups"),

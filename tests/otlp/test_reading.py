@@ -147,6 +147,7 @@ JSON = st.recursive(
 )
 
 
+@pytest.mark.test
 @given(JSON, JSON, JSON)
 def test_any_json_is_points_or_refused(anything: Any, metrics: Any, point: Any) -> None:
     for body in (

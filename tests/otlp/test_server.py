@@ -112,6 +112,7 @@ async def test_points_without_a_task_are_counted(api: Api) -> None:
     assert [row[4] for row in await points(api, task)] == [3]
 
 
+@pytest.mark.test
 async def test_it_goes_with_gzip_and_without_credentials_not_at_all(api: Api) -> None:
     task = await new_task(api)
     content = gzip.compress(json.dumps(request(task, gauge("loss", 1, step=1))).encode())

@@ -261,6 +261,7 @@ async def test_the_cookie_counts_for_the_own_pages_and_those_allowed(headers: di
     assert await by_cookie(headers, changes=True) == await by_cookie(headers, changes=False) == ALICE
 
 
+@pytest.mark.test
 @pytest.mark.parametrize("headers", FOREIGN)
 @pytest.mark.parametrize("changes", [True, False])
 async def test_a_foreign_page_cannot_use_the_cookie(headers: dict[str, str], changes: bool) -> None:

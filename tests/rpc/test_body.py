@@ -440,6 +440,7 @@ async def test_no_step_is_taken_for_a_client_that_is_gone() -> None:
     begun.set()
 
 
+@pytest.mark.test
 async def test_many_small_chunks_take_no_more_room_than_they_are_long() -> None:
     body, _ = body_of(*[chunk(b"ab")] * 10_000, chunk(b"", more=False))
     assert await body.read() == b"ab" * 10_000

@@ -50,6 +50,7 @@ def test_it_knows_which_paths_are_of_its_endpoints(tmp_path: Path, path: str, ex
     assert demo(tmp_path).serves(path) is expected
 
 
+@pytest.mark.test
 @pytest.mark.parametrize(
     ("path", "requested", "actual"),
     [
@@ -79,6 +80,7 @@ async def test_a_path_leads_to_the_same_however_many_are_asked_for(
             assert dispatcher.serves(path)
 
 
+@pytest.mark.test
 @pytest.mark.parametrize(
     ("path", "version"), [("/v0.9/demo.echo", "0.9"), ("/v9.9/demo.nope", "9.9"), ("/nope.nope", "2.34")]
 )
@@ -91,6 +93,7 @@ async def test_what_nothing_answers_is_404(tmp_path: Path, path: str, version: s
     assert seen["endpoint"] == {"name": name, "requested_version": version, "actual_version": None}
 
 
+@pytest.mark.test
 @pytest.mark.parametrize("path", ["/vabc/demo.echo", "/v2/demo.echo", "/demo", "/", "/a/b/c"])
 async def test_a_malformed_path_is_400(tmp_path: Path, path: str) -> None:
     async with client(demo(tmp_path), auth=None) as api:
@@ -113,6 +116,7 @@ async def test_methods_are_alike_and_query_and_body_are_one_request(tmp_path: Pa
     assert response.json()["data"] == {"task": "body", "samples": 5, "tags": ["a"], "fresh": True}
 
 
+@pytest.mark.test
 @pytest.mark.parametrize("content_type", [None, "text/plain", "application/x-www-form-urlencoded", "nonsense"])
 async def test_the_content_type_does_not_matter(tmp_path: Path, content_type: str | None) -> None:
     headers = {"content-type": content_type} if content_type else {}
@@ -194,6 +198,7 @@ async def test_a_batch_is_checked_line_by_line(tmp_path: Path) -> None:
             assert (seen["result_code"], seen["result_subcode"]) == (400, subcode)
 
 
+@pytest.mark.test
 @pytest.mark.parametrize(
     ("encoding", "body", "code"),
     [
@@ -220,6 +225,7 @@ async def test_who_calls_is_told_to_the_handler(tmp_path: Path) -> None:
         assert (await api.post("/demo.echo")).json()["data"]["user"] == "alice"
 
 
+@pytest.mark.test
 @pytest.mark.parametrize(
     ("headers", "subcode"),
     [
@@ -385,6 +391,7 @@ async def test_every_answer_is_valid_json_even_for_odd_paths(tmp_path: Path) -> 
 # --- bodies by who sends them ----------------------------------------------------------------------
 
 
+@pytest.mark.test
 @pytest.mark.parametrize("auth", [None, ("AK", "wrong")])
 async def test_strangers_send_small_bodies_only(tmp_path: Path, auth: tuple[str, str] | None) -> None:
     async with client(demo(tmp_path), auth=auth) as api:
@@ -396,6 +403,7 @@ async def test_strangers_send_small_bodies_only(tmp_path: Path, auth: tuple[str,
         assert meta(await api.post("/demo.ping", content=b" " * 2**20))["result_code"] == 200
 
 
+@pytest.mark.test
 @pytest.mark.parametrize("path", ["/demo.ping", "/demo.echo", "/demo.nope", "/nonsense", "/v2.1/demo.echo"])
 async def test_no_browser_keeps_an_answer_or_takes_it_for_something_else(tmp_path: Path, path: str) -> None:
     async with client(demo(tmp_path)) as api:

@@ -36,6 +36,7 @@ async def test_numbers_that_json_does_not_have_are_null() -> None:
     assert orjson.loads(encode(value)) == {"y": [None, None, 1.5], "z": [None, None, 2.0]}
 
 
+@pytest.mark.test
 async def test_a_text_that_is_answered_very_often_is_too_much() -> None:
     text = "x" * (MOST_JSON // 1000)
     await encode_many({"list": [text] * 900}, 10_000)

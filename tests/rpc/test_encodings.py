@@ -75,6 +75,7 @@ def bomb(encoding: str, size: int) -> bytes:
     return b"".join(compressor.compress(bytes(2**20)) for _ in range(size // 2**20)) + compressor.flush()
 
 
+@pytest.mark.test
 @pytest.mark.parametrize("encoding", ["gzip", "deflate", "zstd"])
 def test_a_bomb_stops_at_the_limit_with_bounded_memory(encoding: str) -> None:
     data = bomb(encoding, 64 * 2**20)
@@ -96,6 +97,7 @@ def test_many_small_streams_cannot_pass_the_limit_together() -> None:
         assert refused.value.code == 413
 
 
+@pytest.mark.test
 def test_so_many_streams_follow_one_another_and_no_more() -> None:
     for encoding, stream in (("gzip", gzip.compress(b"a")), ("zstd", zstd(b"a"))):
         assert inflate(stream * 1000, encoding, LIMIT) == b"a" * 1000
@@ -105,6 +107,7 @@ def test_so_many_streams_follow_one_another_and_no_more() -> None:
             assert refused.value.code == 400
 
 
+@pytest.mark.test
 @pytest.mark.parametrize("encoding", ["gzip", "deflate", "zstd", "identity"])
 def test_a_large_body_is_inflated_in_steps(encoding: str) -> None:
     data = bytes(8 * 2**20)
@@ -137,6 +140,7 @@ def test_a_window_larger_than_the_coding_allows_is_refused() -> None:
     assert refused.value.code == 400
 
 
+@pytest.mark.test
 @given(st.binary(max_size=200), st.sampled_from(["gzip", "deflate", "zstd"]))
 def test_whatever_comes_is_decoded_or_a_clear_error(data: bytes, encoding: str) -> None:
     with suppress(ApiError):

@@ -86,6 +86,7 @@ def test_other_text_is_parsed_anew(file: Path, tmp_path: Path) -> None:
     assert [kept.name for kept in (tmp_path / "cache").iterdir()] == ["events.json"]
 
 
+@pytest.mark.test
 @pytest.mark.parametrize("damage", [b"", b"{", b"[]", b"null", b'{"sha256": "x"}', b"\xff\xfe"])
 def test_a_corrupt_cache_is_ignored_and_rewritten(file: Path, tmp_path: Path, damage: bytes) -> None:
     read_hocon(file, tmp_path / "cache")

@@ -181,6 +181,7 @@ def test_the_table_of_a_service_is_what_its_file_says(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.test
 def test_a_cached_table_is_the_same(tmp_path: Path) -> None:
     folder = write(tmp_path / "schemas", events=GOLDEN, _definitions='shared { type: string, enum: ["1.0", x] }')
     first = load_schemas(folder, tmp_path / "cache")

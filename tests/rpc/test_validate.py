@@ -77,6 +77,7 @@ def test_values_become_what_the_schema_says(field: dict[str, Any], given: Any, b
     assert type(got) is type(becomes)
 
 
+@pytest.mark.test
 @pytest.mark.parametrize(
     ("field", "given", "reason"),
     [

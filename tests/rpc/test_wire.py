@@ -62,6 +62,7 @@ def test_a_client_that_is_no_sdk_keeps_its_connection(tmp_path: Path) -> None:
             assert Answer(reader).code == code
 
 
+@pytest.mark.test
 @pytest.mark.parametrize("path", ["/demo.ping", "/demo.nope", "/nonsense", "/v2.1/demo.echo"])
 def test_the_connection_of_an_sdk_is_closed_after_each_answer(tmp_path: Path, path: str) -> None:
     with served(demo(tmp_path)) as port, connect(port) as wire, wire.makefile("rb") as reader:
@@ -100,6 +101,7 @@ def test_an_endless_chunked_body_is_answered_at_the_limit(tmp_path: Path) -> Non
         assert Answer(reader).code == 413
 
 
+@pytest.mark.test
 def test_a_caller_who_is_not_known_cannot_make_the_server_take_a_body(tmp_path: Path) -> None:
     with served(demo(tmp_path)) as port, connect(port) as wire, wire.makefile("rb") as reader:
         wire.sendall(head("/demo.add_batch", SDK, f"Content-Length: {15 * MIB}"))
@@ -108,6 +110,7 @@ def test_a_caller_who_is_not_known_cannot_make_the_server_take_a_body(tmp_path: 
         assert is_closed(reader)
 
 
+@pytest.mark.test
 def test_a_body_of_the_sdks_largest_size_is_taken(tmp_path: Path) -> None:
     size = 15_728_640
     with served(demo(tmp_path)) as port, connect(port) as wire, wire.makefile("rb") as reader:

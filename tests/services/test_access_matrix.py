@@ -153,6 +153,7 @@ async def test_every_endpoint_by_keys_of_a_project(world: World, scopes: tuple[s
             assert is_refused is not (may and allowed(endpoint, scopes, "admin")), (endpoint.name, scopes)
 
 
+@pytest.mark.test
 async def test_acting_for_another_user_keeps_the_scopes(world: World) -> None:
     key, other = await world.key("admin", Grant(("read",))), world.users["user"]["id"]
     token = (await world.api.call("auth.login", auth=key, headers={"x-clearml-impersonate-as": other}))["token"]
@@ -285,6 +286,7 @@ async def test_every_address_by_scope_and_role(world: World, role: str, scopes: 
             assert status not in (401, 500), (address, status)
 
 
+@pytest.mark.test
 async def test_every_address_by_an_admin_of_another_company(world: World) -> None:
     """What is the server's own is closed, and all else is empty or not there."""
     _, made = await credentials.create_user(world.api.backend.documents, "another company", "eve", "admin")

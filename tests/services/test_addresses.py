@@ -21,6 +21,7 @@ async def refused_field(api: Api, endpoint: str, request: dict[str, Any]) -> str
     return field
 
 
+@pytest.mark.test
 async def test_models_and_artifacts_lie_in_any_store_but_are_no_scripts(api: Api) -> None:
     task = (await api.call("tasks.create", {"name": "t", "type": "training"}))["id"]
     model = (await api.call("models.create", {"name": "m", "uri": "s3://b/m"}))["id"]

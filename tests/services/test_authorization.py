@@ -201,6 +201,7 @@ async def test_who_is_not_known_is_kept_out_everywhere(world: World) -> None:
     assert await kept(world.api) == before
 
 
+@pytest.mark.test
 async def test_few_endpoints_are_for_anybody(world: World) -> None:
     assert anonymous() == {"auth.fixed_users_mode", "debug.ping", "login.logout", "login.supported_modes"}
     assert anonymous() | {"auth.login", "auth.logout", *ONLY_FOR_PAGES} == FOR_ALL_ROLES
@@ -261,6 +262,7 @@ def assert_no_word(response: httpx.Response, ids: Mapping[str, str]) -> None:
 # --- roles ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.test
 async def test_no_answer_to_another_company_shows_what_is_the_servers(world: World) -> None:
     data = str(world.api.backend.settings.data)
     for endpoint in ENDPOINTS:
@@ -369,6 +371,7 @@ REFUSED_LINKS = {
 }
 
 
+@pytest.mark.test
 async def test_own_pages_read_by_links(world: World) -> None:
     api, requests = world.api, Requests(world.ids)
     cookie = {"cookie": f"clearml_token_basic={(await api.call('auth.login'))['token']}", "host": "testserver"}

@@ -33,6 +33,7 @@ def test_different_names_have_different_keys(one: str, other: str) -> None:
     assert (escape(one) == escape(other)) == (one == other)
 
 
+@pytest.mark.test
 @given(json)
 def test_a_value_comes_back_as_it_was_and_only_its_keys_change(value: object) -> None:
     assert unescape_keys(escape_keys(value)) == value

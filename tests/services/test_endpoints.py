@@ -119,6 +119,7 @@ async def test_hostile_values_are_clear_errors(api: Api, service: str) -> None:
     await api.call("auth.login")
 
 
+@pytest.mark.test
 async def test_missing_fields_are_named(api: Api) -> None:
     for endpoint in ENDPOINTS:
         for name in endpoint.request.get("required", ()):

@@ -22,6 +22,7 @@ async def tasks(api: Api, count: int, comment: str) -> list[str]:
     return made
 
 
+@pytest.mark.test
 @small_bound
 async def test_only_what_is_asked_for_counts(api: Api) -> None:
     ids = await tasks(api, 20, "x" * 10**5)
@@ -32,6 +33,7 @@ async def test_only_what_is_asked_for_counts(api: Api) -> None:
     assert len((await api.call("tasks.get_all", {"page": 0, "page_size": 2}))["tasks"]) == 2
 
 
+@pytest.mark.test
 @small_bound
 @pytest.mark.parametrize("endpoint", ["tasks.get_all", "tasks.get_all_ex"])
 async def test_a_scroll_stays_where_it_was_when_its_page_is_too_large(api: Api, endpoint: str) -> None:
@@ -44,6 +46,7 @@ async def test_a_scroll_stays_where_it_was_when_its_page_is_too_large(api: Api, 
     assert [task["name"] for task in second["tasks"]] == ["02", "03"]
 
 
+@pytest.mark.test
 async def test_what_can_be_written_can_be_read(api: Api) -> None:
     [task] = await tasks(api, 1, "7," * 10**6)
     found = (await api.call("tasks.get_by_id", {"task": task}))["task"]

@@ -39,6 +39,7 @@ def having(*, every: str = "", none: str = "") -> set[str]:
     return {name for name, tags in TAGGED.items() if set(every) <= set(tags) and not set(none) & set(tags)}
 
 
+@pytest.mark.test
 @pytest.mark.anyio
 async def test_which_documents_a_list_finds(find: Found) -> None:
     everything = set(TAGGED)

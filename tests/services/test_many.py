@@ -13,6 +13,7 @@ from tests.harness import Api
 pytestmark = pytest.mark.anyio
 
 
+@pytest.mark.test
 async def test_a_call_for_many_things_lets_others_have_their_turn(api: Api) -> None:
     done = asyncio.Event()
     turns = 0
@@ -31,6 +32,7 @@ async def test_a_call_for_many_things_lets_others_have_their_turn(api: Api) -> N
     assert turns > 100
 
 
+@pytest.mark.test
 @pytest.mark.own_api
 async def test_what_is_not_there_is_not_looked_for_one_by_one(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     looks: list[str] = []

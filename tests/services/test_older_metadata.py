@@ -34,6 +34,7 @@ def metadata_in(answer: dict[str, Any], service: str) -> list[Any]:
     return [one["metadata"] for one in found]
 
 
+@pytest.mark.test
 @KINDS
 @pytest.mark.parametrize("items", [[], [ITEM], [ITEM, {"key": "b", "type": None, "value": "x"}]])
 async def test_metadata_is_a_list_for_older_clients(api: Api, service: str, items: list[dict[str, Any]]) -> None:

@@ -25,6 +25,7 @@ async def get(api: Api, service: str, id: str, version: str = "2.34") -> dict[st
     return found
 
 
+@pytest.mark.test
 @pytest.mark.parametrize("service", KINDS)
 async def test_tags_are_split_and_joined(api: Api, service: str) -> None:
     fields, system = KINDS[service]

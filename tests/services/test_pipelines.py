@@ -72,6 +72,7 @@ async def test_what_cannot_be_started_makes_no_task(api: Api, run: str) -> None:
     assert [task["id"] for task in (await api.call("tasks.get_all"))["tasks"]] == [run]
 
 
+@pytest.mark.test
 async def test_runs_are_deleted_with_their_steps_but_one_stays(api: Api, project: str, run: str) -> None:
     runs = [(await api.call("pipelines.start_pipeline", {"task": run}))["pipeline"] for _ in range(2)]
     step = await make(api, parent=runs[0], project=project)

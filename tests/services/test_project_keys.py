@@ -86,6 +86,7 @@ async def test_things_of_other_projects_are_like_things_that_are_not_there(world
     assert await events_of(api, world.others["task"]) == events
 
 
+@pytest.mark.test
 async def test_lists_have_only_what_is_in_the_project(world: World) -> None:
     assert [task["id"] for task in (await world.call("tasks.get_all"))["tasks"]] == [world.task]
     assert [task["id"] for task in (await world.call("tasks.get_all_ex"))["tasks"]] == [world.task]
@@ -101,6 +102,7 @@ async def test_lists_have_only_what_is_in_the_project(world: World) -> None:
     assert [row["id"] for row in rows] == [world.task]
 
 
+@pytest.mark.test
 async def test_work_in_the_project_goes_on_as_ever(world: World) -> None:
     request = {"name": "a run", "type": "training", "project": world.mine}
     task = (await world.call("tasks.create", request))["id"]
@@ -150,6 +152,7 @@ async def test_nothing_tells_which_tasks_of_other_projects_wait(world: World) ->
     await world.call("tasks.dequeue", {"task": world.task})
 
 
+@pytest.mark.test
 @pytest.mark.parametrize(
     ("endpoint", "request_"),
     [
@@ -233,6 +236,7 @@ async def test_files_that_are_made_for_others_are_not_answered(world: World) -> 
     assert b"onlyours" not in part.content
 
 
+@pytest.mark.test
 async def test_no_address_of_data_tells_of_other_projects(world: World) -> None:
     others = {"{task:path}": world.others["task"], "{project:path}": world.others["project"], "{id}": "x"}
     paths = {str(getattr(route, "path", "")) for router in ROUTERS for route in router.routes}

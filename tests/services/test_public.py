@@ -103,6 +103,7 @@ async def test_what_is_public_is_found_by_all_and_taken_back_by_its_company(
     assert (await two.ours(f"{kind}.update", **{singular: a, "name": "c"}))["updated"] == 1
 
 
+@pytest.mark.test
 async def test_a_public_task_is_changed_by_none(two: Two) -> None:
     task, queue = await make(two, "tasks", "t"), (await two.ours("queues.create", name="q"))["id"]
     before = (await two.ours("tasks.get_by_id", task=task))["task"]
@@ -172,6 +173,7 @@ async def test_a_public_task_is_read_by_all(two: Two) -> None:
     await two.ours("tasks.get_by_id", 400, task=clone)
 
 
+@pytest.mark.test
 async def test_events_of_what_is_public_are_read_by_all_and_written_by_none(two: Two) -> None:
     ids = {"tasks": await make(two, "tasks", "t"), "models": await make(two, "models", "m")}
     for kind, id in ids.items():
@@ -265,6 +267,7 @@ async def test_a_public_model_is_changed_by_none(two: Two) -> None:
     assert private_only["values"] == []
 
 
+@pytest.mark.test
 async def test_a_public_project_is_changed_by_none_and_nothing_is_put_into_it(two: Two) -> None:
     project, inside = await make(two, "projects", "top"), await make(two, "projects", "top/inside")
     task = await make(two, "tasks", "t", project=project)

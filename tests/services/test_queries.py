@@ -181,6 +181,7 @@ def test_projections_have_no_field_inside_another() -> None:
     assert projection_of({"only_fields": ["name", "execution.queue", "execution", "name"]}) == ["execution", "name"]
 
 
+@pytest.mark.test
 @given(st.lists(st.text("ab.", min_size=1, max_size=6)))
 def test_the_outermost_fields_are_those_inside_no_other(fields: list[str]) -> None:
     asked = set(fields)

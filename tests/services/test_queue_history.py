@@ -94,6 +94,7 @@ class Clock:
         monkeypatch.setattr(queue_entries, "utc_now", lambda: utc_text(datetime.fromtimestamp(START + self.at, UTC)))
 
 
+@pytest.mark.test
 async def test_tasks_wait_on_while_nothing_changes(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     first, second, other = [await new_queue(api, name) for name in ("a", "b", "c")]
     clock = Clock(monkeypatch)
@@ -216,6 +217,7 @@ async def test_a_task_may_be_added_without_leaving_its_queue(api: Api) -> None:
     assert [(await api.call("queues.get_num_entries", {"queue": queue}))["num"] for queue in (first, second)] == [1, 1]
 
 
+@pytest.mark.test
 @pytest.mark.parametrize("error", [EventStoreError, DocumentStoreError])
 @pytest.mark.own_api
 async def test_what_was_taken_is_answered_also_when_it_cannot_be_noted(

@@ -297,6 +297,7 @@ async def test_no_two_agents_get_the_same_task(api: Api, queue: str) -> None:
     assert sorted(task for mine in taken for task in mine) == sorted(tasks)
 
 
+@pytest.mark.test
 async def test_moves_and_takes_at_once_lose_and_double_nothing(api: Api, queue: str) -> None:
     tasks = await fill(api, queue, 20)
 

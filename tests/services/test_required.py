@@ -45,6 +45,7 @@ async def test_missing_and_mistyped_fields_are_named(api: Api) -> None:
             assert meta["error_data"]["field"] == name, (endpoint.name, request, meta)
 
 
+@pytest.mark.test
 async def test_an_unknown_task_or_project_is_an_error_whatever_is_asked_of_it(api: Api) -> None:
     for endpoint in described():
         fields, required = endpoint.request.get("properties", {}), endpoint.request.get("required", [])

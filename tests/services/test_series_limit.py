@@ -85,6 +85,7 @@ async def test_batches_that_come_at_once_are_counted_one_after_the_other(api: Ap
     assert len(await variants(api, task)) == MOST
 
 
+@pytest.mark.test
 @pytest.mark.own_api
 async def test_deleted_owners_are_forgotten(api: Api) -> None:
     """Tasks and models, by whatever they are deleted."""

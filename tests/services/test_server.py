@@ -25,6 +25,7 @@ async def test_info_has_what_clients_read(api: Api) -> None:
     assert await api.call("server.info", version="2.1") == info
 
 
+@pytest.mark.test
 async def test_the_uid_stays_after_a_restart_and_is_each_servers_own(tmp_path: Path) -> None:
     uids = []
     for folder in ("one", "one", "two"):

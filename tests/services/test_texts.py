@@ -14,6 +14,7 @@ from apiserver.stores.documents.dialect.sorts import parse_sort
 LONG = 300_000
 
 
+@pytest.mark.test
 @pytest.mark.parametrize("field", ["timestamp", "value", "iter"])
 def test_a_long_number_that_is_none_costs_its_event(field: str) -> None:
     with pytest.raises(Reject):

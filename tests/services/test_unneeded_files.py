@@ -77,6 +77,7 @@ ALL_URLS = {
 }
 
 
+@pytest.mark.test
 @pytest.mark.parametrize("endpoint", ["tasks.reset", "tasks.delete"])
 async def test_files_go_with_a_task(api: Api, task: str, endpoint: str) -> None:
     answer = await api.call(endpoint, {"task": task, "return_file_urls": True})
@@ -84,6 +85,7 @@ async def test_files_go_with_a_task(api: Api, task: str, endpoint: str) -> None:
     assert await kept(api) == ["/p/input"]
 
 
+@pytest.mark.test
 @pytest.mark.parametrize("endpoint", ["tasks.reset_many", "tasks.delete_many"])
 async def test_files_go_with_many_tasks(api: Api, task: str, endpoint: str) -> None:
     answer = await api.call(endpoint, {"ids": [task, "none"], "return_file_urls": True})
@@ -91,6 +93,7 @@ async def test_files_go_with_many_tasks(api: Api, task: str, endpoint: str) -> N
     assert await kept(api) == ["/p/input"]
 
 
+@pytest.mark.test
 async def test_files_go_with_a_project(api: Api, task: str, project: str) -> None:
     answer = await api.call("projects.delete", {"project": project, "delete_contents": True, "force": True})
     assert {kind: sorted(found) for kind, found in answer["urls"].items()} == ALL_URLS
@@ -104,6 +107,7 @@ async def test_files_go_with_a_model(api: Api) -> None:
     assert await kept(api) == [name for name in FILES if "model" not in name]
 
 
+@pytest.mark.test
 async def test_files_stay_when_that_is_wanted(api: Api, task: str, project: str) -> None:
     keep = {"delete_external_artifacts": False}
     await api.call("tasks.delete", {"task": task, "delete_output_models": False, **keep})
@@ -113,6 +117,7 @@ async def test_files_stay_when_that_is_wanted(api: Api, task: str, project: str)
     assert await kept(api) == FILES
 
 
+@pytest.mark.test
 async def test_the_file_of_a_model_stays_as_long_as_another_model_has_it(api: Api, task: str) -> None:
     other = (await api.call("models.create", {"name": "same", "uri": url("/p/model")}))["id"]
     await api.call("tasks.delete", {"task": task})
@@ -130,6 +135,7 @@ async def test_the_sdk_deletes_artifacts_and_models_itself(api: Api, task: str) 
     assert (await api.raw("DELETE", "/files/p/none")).status_code == 404
 
 
+@pytest.mark.test
 async def test_files_that_a_new_run_puts_there_stay(api: Api, task: str) -> None:
     await api.call("tasks.reset", {"task": task})
     await upload(api, "/p/i 1.png")

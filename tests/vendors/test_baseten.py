@@ -86,6 +86,7 @@ def assert_node(job: Reported, node: dict[str, Any], worker: str, rank: str, sta
     assert node["ephemeral_storage"] == NONE
 
 
+@pytest.mark.test
 async def test_a_job_of_two_machines(job_anywhere: Reported) -> None:
     job = job_anywhere
     for start, end in (
@@ -105,6 +106,7 @@ async def test_a_job_of_two_machines(job_anywhere: Reported) -> None:
     assert [node["metrics"] for node in outside["per_node_metrics"]] == [EMPTY, EMPTY]
 
 
+@pytest.mark.test
 async def test_the_job_itself(job: Reported) -> None:
     found = (await metrics(job))["training_job"]
     task = await job.document()
@@ -198,6 +200,7 @@ async def test_a_log_alone_makes_nodes_too(api: Api) -> None:
     assert (await metrics(job))["per_node_metrics"] == [{"node_id": "w", "metrics": EMPTY}]
 
 
+@pytest.mark.test
 async def test_ids_may_have_dashes_and_projects_names(job: Reported) -> None:
     expected = await metrics(job)
     for project in (job.project, "a%2Fb", "a/b"):
@@ -293,6 +296,7 @@ async def test_a_thousand_points_come_as_they_are(api: Api) -> None:
     assert_alike((await metrics(job))["gpu_utilization"]["0"], expected, 1 / 100)
 
 
+@pytest.mark.test
 async def test_of_more_points_come_means_of_equal_steps(api: Api) -> None:
     job = await long_job(api, 5000)
     reports = job.points("w", ":monitor:gpu", "gpu_0_utilization")
@@ -323,6 +327,7 @@ async def test_nothing_counts_that_is_not_in_the_period(api: Api, last: int | No
     assert [value for _, value in found] == pytest.approx([value / 100 for value in means.values()], rel=1e-9)
 
 
+@pytest.mark.test
 async def test_a_short_period_of_a_long_job_comes_as_it_is(api: Api) -> None:
     job = await long_job(api, 5000)
     reports = job.points("w", ":monitor:gpu", "gpu_0_utilization")[4000:4100]
@@ -330,6 +335,7 @@ async def test_a_short_period_of_a_long_job_comes_as_it_is(api: Api) -> None:
     assert_alike(found, reports, 1 / 100)
 
 
+@pytest.mark.test
 async def test_the_last_points_are_in_the_last_minute(api: Api) -> None:
     """Clients that poll ask for the last minute, and take the last value for the latest."""
     job = await long_job(api, 5000)
@@ -338,6 +344,7 @@ async def test_the_last_points_are_in_the_last_minute(api: Api) -> None:
     assert [value for _, value in found] == pytest.approx([0.4998, 0.4999])
 
 
+@pytest.mark.test
 async def test_a_step_that_is_asked_for(job: Reported) -> None:
     path = f"/v1/training_projects/{job.project}/jobs/{job.id}/metrics"
     for worker, rank, node in (("host-a", "", 0), ("host-b", ":rank1", 1)):
@@ -354,6 +361,7 @@ async def test_a_step_that_is_asked_for(job: Reported) -> None:
             assert [value for _, value in found] == pytest.approx([value / 100 for value in means.values()], rel=1e-9)
 
 
+@pytest.mark.test
 async def test_newer_clients_ask_by_get(job: Reported) -> None:
     path = f"/v1/training_projects/{job.project}/jobs/{job.id}/metrics"
     for period in ({}, {"start_epoch_millis": BEGIN + 61_000, "end_epoch_millis": BEGIN + 500_000, "step_seconds": 60}):
@@ -362,6 +370,7 @@ async def test_newer_clients_ask_by_get(job: Reported) -> None:
         assert (by_get.status_code, by_get.json()) == (200, by_post.json())
 
 
+@pytest.mark.test
 @pytest.mark.bounds(Bounds(calls=CallBounds(baseten_points=1000)))
 async def test_of_many_curves_each_has_fewer_points(api: Api) -> None:
     job = await reported(api)
@@ -412,6 +421,7 @@ async def test_values_that_are_too_great_do_not_break_the_answer(api: Api) -> No
     assert points((await metrics(job))["cpu_memory_usage_bytes"]) == [(BEGIN + 1, GIB)]
 
 
+@pytest.mark.test
 async def test_times_far_away_are_times(api: Api) -> None:
     for time in (-62_135_596_800_000, -1, 0, 253_402_300_799_999):
         job = await reported(api)

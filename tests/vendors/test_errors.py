@@ -206,6 +206,7 @@ async def test_modelarts_tasks_that_are_not_there(job: Reported, vendor: Vendor)
         assert vendor.refusal(response) == (400, "ModelArts.2788"), task
 
 
+@pytest.mark.test
 async def test_modelarts_jobs_without_a_log(job: Reported) -> None:
     silent = await reported(job.api)
     assert LOGS.refusal(await LOGS.ask(silent)) == (400, "ModelArts.2818")
@@ -246,6 +247,7 @@ async def test_line_feeds_in_a_path_are_refused(job: Reported, vendor: Vendor) -
 # --- parameters ------------------------------------------------------------------------------------
 
 
+@pytest.mark.test
 @pytest.mark.parametrize("vendor", [METRICS, LOGS], ids=["metrics", "logs"])
 async def test_modelarts_ids(job: Reported, vendor: Vendor) -> None:
     for part in ("project", "job"):
@@ -256,6 +258,7 @@ async def test_modelarts_ids(job: Reported, vendor: Vendor) -> None:
     assert vendor.refusal(await vendor.ask(job, vendor.url(job, task="w" * 300))) == (400, "ModelArts.2788")
 
 
+@pytest.mark.test
 async def test_baseten_ids(job: Reported) -> None:
     for part, longest in (("project", 1024), ("job", 256)):
         response = await BASETEN.ask(job, BASETEN.url(job, **{part: "x" * (longest + 1)}))
@@ -265,6 +268,7 @@ async def test_baseten_ids(job: Reported) -> None:
             assert BASETEN.refusal(response) == (404, "NOT_FOUND"), (part, id)
 
 
+@pytest.mark.test
 async def test_baseten_bodies(job: Reported) -> None:
     refused: list[str | bytes] = ["", " ", "{", "[]", "null", "1", '"x"', b"\xff", "{}{}", "[" * 10_000]
     values = ('"1"', "1.5", "true", "[]", "{}", "NaN", "1e400", '"2026-03-01T10:00:00Z"')
@@ -277,6 +281,7 @@ async def test_baseten_bodies(job: Reported) -> None:
         assert (await BASETEN.ask(job, content=body)).status_code == 200
 
 
+@pytest.mark.test
 async def test_baseten_periods_that_are_asked_for_by_get(job: Reported) -> None:
     names = ("start_epoch_millis", "end_epoch_millis", "step_seconds")
     refused = [{name: value} for name in names for value in ("x", "1.5", "", "null", "2026-03-01T10:00:00Z")]
@@ -291,6 +296,7 @@ async def test_baseten_bodies_that_are_too_large(job: Reported) -> None:
         assert BASETEN.refusal(await BASETEN.ask(job, content=body)) == (413, "VALIDATION_ERROR")
 
 
+@pytest.mark.test
 async def test_pai_parameters(job: Reported) -> None:
     now, later = iso(BEGIN), iso(BEGIN + 1)
     refused: list[tuple[dict[str, str], str]] = [
@@ -315,6 +321,7 @@ async def test_pai_parameters(job: Reported) -> None:
         assert PAI.refusal(await PAI.ask(job, PAI.url(job, job=id))) == (404, "InvalidJobId.NotFound"), id
 
 
+@pytest.mark.test
 async def test_pai_parameters_without_a_text_are_left_out(job: Reported) -> None:
     params = {"MetricType": "CpuCoreUsage", "StartTime": "", "EndTime": "", "TimeStep": "", "Token": ""}
     response = await PAI.ask(job, f"/api/v1/jobs/{job.id}/metrics", params=params)
@@ -379,6 +386,7 @@ async def test_who_may_not_call(job: Reported, vendor: Vendor) -> None:
         assert ADMIN_SECRET not in response.text
 
 
+@pytest.mark.test
 @vendors
 async def test_who_calls_is_asked_first(job: Reported, vendor: Vendor) -> None:
     for path in (vendor.url(job, job=_UNKNOWN), vendor.url(job, job="ä" * 300)):

@@ -69,6 +69,7 @@ def by_hand(job: Reported, worker: str, rank: str, minutes: int) -> dict[str, li
     return {metric: [of_it.get(minute, -1) for minute in range(minutes)] for metric, of_it in values.items()}
 
 
+@pytest.mark.test
 async def test_a_job_of_two_machines(job_anywhere: Reported) -> None:
     job = job_anywhere
     minutes = 18  # from the first report at 0 s to the last one of all at 1022.4 s
@@ -81,6 +82,7 @@ async def test_a_job_of_two_machines(job_anywhere: Reported) -> None:
     assert_alike(await metrics(job, "host-b"), second)
 
 
+@pytest.mark.test
 async def test_ids_may_have_dashes_and_projects_names(api: Api) -> None:
     job = await reported(api, project="vision-1")
     await job.send([Report("w", ":monitor:machine", "cpu_usage", BEGIN, 12.5)])
@@ -99,6 +101,7 @@ async def test_a_completed_job_without_reports_has_minutes_without_data(api: Api
     assert await metrics(job) == {metric: [-1] for metric in METRICS}
 
 
+@pytest.mark.test
 @pytest.mark.parametrize("end", ["completed", "stopped", "failed"])
 async def test_minutes_last_until_the_job_has_ended(api: Api, end: str) -> None:
     job = await reported(api)

@@ -38,6 +38,7 @@ def by_hand(lines: Sequence[Line], *workers: str) -> str:
     return "".join(message if message[-1:] == "\n" else message + "\n" for _, _, message in mine)
 
 
+@pytest.mark.test
 async def test_a_job_of_two_machines(job_anywhere: Reported) -> None:
     job = job_anywhere
     first, second = by_hand(job.lines, "host-a"), by_hand(job.lines, "host-b")
@@ -83,6 +84,7 @@ async def test_lines_that_come_late_are_where_they_belong(job: Reported) -> None
         assert await preview(job, "worker-1") == whole(by_hand(job.lines, "host-b"))
 
 
+@pytest.mark.test
 @pytest.mark.own_api
 async def test_the_latest_lines_that_have_room(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     job = await reported(api)
@@ -94,6 +96,7 @@ async def test_the_latest_lines_that_have_room(api: Api, monkeypatch: pytest.Mon
         assert await preview(job) == expected, limit
 
 
+@pytest.mark.test
 @pytest.mark.own_api
 async def test_a_line_without_room_is_cut_at_a_whole_character(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     job = await reported(api)
@@ -104,6 +107,7 @@ async def test_a_line_without_room_is_cut_at_a_whole_character(api: Api, monkeyp
         assert await preview(job) == expected, limit
 
 
+@pytest.mark.test
 async def test_a_log_of_more_than_five_mebibytes(api: Api) -> None:
     job = await reported(api)
     text = "é" * 500_000

@@ -120,6 +120,7 @@ async def test_answers_have_the_documents_fields(document: dict[str, Any]) -> No
         assert set(fields(answer_of(document, path))) == expected, path
 
 
+@pytest.mark.test
 async def test_answers_are_what_it_says(job: Reported) -> None:
     document = (await job.api.raw("GET", "/openapi.json")).json()
     values = {

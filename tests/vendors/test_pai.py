@@ -82,6 +82,7 @@ async def check(job: Reported, metric: str, start: int, stop: int, step: int, **
         assert [value for _, value in pod] == pytest.approx(list(means.values()), rel=1e-9, abs=1e-9)
 
 
+@pytest.mark.test
 async def test_a_job_of_two_machines(job_anywhere: Reported) -> None:
     job = job_anywhere
     for metric in ALL:
@@ -92,12 +93,14 @@ async def test_a_job_of_two_machines(job_anywhere: Reported) -> None:
     assert [pod["PodId"] for pod in found["PodMetrics"]] == [f"{job.id}-worker-{n}" for n in (0, 1)]
 
 
+@pytest.mark.test
 async def test_ids_may_have_dashes(job: Reported) -> None:
     found = await answer(job, id=job.dashed, StartTime=iso(BEGIN), EndTime=iso(BEGIN + HOUR))
     assert [pod["PodId"] for pod in found["PodMetrics"]] == [f"{job.dashed}-worker-{n}" for n in (0, 1)]
     assert all(pod["Metrics"] for pod in found["PodMetrics"])
 
 
+@pytest.mark.test
 async def test_steps(job: Reported) -> None:
     forms = {
         **{"5": 5 * MINUTE, "5m": 5 * MINUTE, "1": MINUTE, "15m": 15 * MINUTE},
@@ -107,6 +110,7 @@ async def test_steps(job: Reported) -> None:
         await check(job, "MemoryUsage", BEGIN - 1, BEGIN + HOUR, step, TimeStep=form)
 
 
+@pytest.mark.test
 @pytest.mark.own_api
 async def test_the_last_hour_by_five_minutes_is_asked_for_by_default(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     now = BEGIN + 10 * HOUR
@@ -143,6 +147,7 @@ async def test_times_are_utc(api: Api) -> None:
         assert await pods(job, StartTime=start, EndTime=stop) == [[(BEGIN - 3_250, 0)]], start
 
 
+@pytest.mark.test
 @pytest.mark.bounds(Bounds(calls=CallBounds(pai_steps=100)))
 async def test_pods_share_the_most_steps(api: Api) -> None:
     job = await reported(api)

@@ -36,6 +36,7 @@ async def test_who_says_nothing_is_left() -> None:
         assert len(server.slots) == 0
 
 
+@pytest.mark.test
 @pytest.mark.parametrize("piece", [b"GET /", b"\r\n", b"\r\nGET /small HTTP/1.1\r\nName: "])
 async def test_a_head_that_trickles_is_ended(piece: bytes) -> None:
     async with serving(short(head_seconds=SHORT)) as server, server.connect(piece) as client:
@@ -98,6 +99,7 @@ async def test_the_server_is_not_in_a_hurry_with_what_it_does_not_read() -> None
         assert await client.answer() == (200, b"abc")
 
 
+@pytest.mark.test
 async def test_an_answer_that_nobody_takes_is_ended() -> None:
     for keep in (b"", b"Connection: close\r\n"):
         text = GET_LARGE.replace(b"\r\n\r\n", b"\r\n" + keep + b"\r\n")

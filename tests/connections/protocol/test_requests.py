@@ -44,6 +44,7 @@ async def test_requests_one_after_the_other() -> None:
         assert await client.answer() == (200, b"")
 
 
+@pytest.mark.test
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 50, 1000])
 async def test_requests_in_pieces(size: int) -> None:
     text = post(b"sized") + b"\r\n\r\n" + chunked(b"3\r\nabc\r\n0\r\n\r\n") + GET + post(b"last")
@@ -140,6 +141,7 @@ async def test_trailers_have_an_end() -> None:
         assert await client.rest() == b""
 
 
+@pytest.mark.test
 @pytest.mark.parametrize("piece", [b"a" * 1000, b"x-name: value\r\n" * 65])
 async def test_a_head_has_an_end(piece: bytes) -> None:
     async with serving() as server, server.connect(b"GET /small HTTP/1.1\r\n", *[piece] * 80) as client:
@@ -155,6 +157,7 @@ async def test_a_head_has_an_end(piece: bytes) -> None:
 # --- clients that do not wait ------------------------------------------------------------------------
 
 
+@pytest.mark.test
 @without_tls
 async def test_requests_behind_others_wait_in_the_socket() -> None:
     bounds = ConnectionBounds(look_seconds=0.01, kept_bytes=2**20)
@@ -194,6 +197,7 @@ async def test_others_are_served_between_the_requests_of_one() -> None:
         assert len(server.app.scopes) - before < 5000
 
 
+@pytest.mark.test
 @without_tls
 async def test_a_body_is_read_when_it_is_asked_for() -> None:
     body = b"x" * 20_000_000

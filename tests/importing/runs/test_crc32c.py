@@ -26,6 +26,7 @@ def test_known_checksums() -> None:
         assert crc32c.of_rows(np.frombuffer(data, np.uint8).reshape(1, -1)).tolist() == [known]
 
 
+@pytest.mark.test
 @pytest.mark.parametrize("size", [0, 1, 1023, 1024, 1025, 5000])
 def test_rows_lanes_and_bits_agree(size: int, dice: random.Random) -> None:
     rows = [dice.randbytes(size) for _ in range(3)]

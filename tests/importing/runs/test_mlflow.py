@@ -177,6 +177,7 @@ def test_a_hostile_database(tmp_path: Path, capsys: pytest.CaptureFixture[str], 
 TEXTS = st.text(st.characters(exclude_categories=["Cs", "Cc", "Zl", "Zp"]), max_size=200)
 
 
+@pytest.mark.test
 @given(st.dictionaries(st.sampled_from(["name", "run_name", "x_1"]), TEXTS | st.just(" ".join(["long words"] * 30))))
 def test_yaml_is_read_as_it_is_written(entries: dict[str, str]) -> None:
     text = yaml.dump(entries, default_flow_style=False, allow_unicode=True, Dumper=yaml.SafeDumper)

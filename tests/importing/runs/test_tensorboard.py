@@ -93,6 +93,7 @@ def test_many_at_once_are_what_each_by_itself_is(tmp_path_factory: pytest.TempPa
         assert (point.metric, point.variant) == (("a", "b") if tag == "a/b" else tuple((tag.split("/") * 2)[:2]))
 
 
+@pytest.mark.test
 def test_most_are_read_at_once(tmp_path: Path) -> None:
     events = [write(f"m/{n % 5}", n, n / 3) for n in range(500) for write in (scalar, tensor_scalar)]
     columns, others = scalars.read(block_of(events, tmp_path))
@@ -188,6 +189,7 @@ def test_a_broken_record_costs_only_itself(tmp_path: Path) -> None:
     assert "does not fit its checksum" in problem.reason
 
 
+@pytest.mark.test
 @pytest.mark.parametrize("length", [2**20, 2**40, 2**63, 2**64 - 1])
 @pytest.mark.parametrize("checked", [False, True])
 def test_a_declared_length_takes_no_memory(tmp_path: Path, length: int, checked: bool) -> None:

@@ -137,6 +137,7 @@ def test_a_run_is_taken_whole(
     assert tasks_of(server)["one"] == task
 
 
+@pytest.mark.test
 def test_reading_goes_on_behind_a_broken_piece_and_at_a_position(tmp_path: Path) -> None:
     records = [history(n, {"x": n, "y": "z" * 200}) for n in range(1000)]
     content = bytearray(log_of([RUN, *records]))
@@ -194,6 +195,7 @@ def test_what_is_no_run_is_named(tmp_path: Path) -> None:
         assert isinstance(problem, Problem)
 
 
+@pytest.mark.test
 @given(st.lists(st.binary(max_size=120), max_size=6))
 def test_any_bytes_in_records_are_parts_or_problems(
     tmp_path_factory: pytest.TempPathFactory, contents: list[bytes]

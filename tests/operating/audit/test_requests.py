@@ -121,6 +121,7 @@ async def test_sign_ins_and_those_that_failed(api: Api, folder: Path) -> None:
         assert secret not in kept
 
 
+@pytest.mark.test
 async def test_nothing_that_a_stranger_chooses_makes_lines(api: Api, folder: Path) -> None:
     for number in range(30):
         await api.raw("GET", "/data/projects", auth=None, headers={"authorization": f"Word{number} x"})
@@ -318,6 +319,7 @@ def test_strangers_make_few_lines_and_hide_nobody(folder: Path, tmp_path: Path) 
     assert {line["user"] for line in lines(folder, 30, "auth.login")} == {f"user {number}" for number in range(30)}
 
 
+@pytest.mark.test
 @pytest.mark.parametrize("since", ["yesterday", "2026-13-45", "2026-11-24 15:00", "15:00"])
 async def test_what_is_no_time_is_refused(api: Api, since: str, capsys: pytest.CaptureFixture[str]) -> None:
     answer = await api.raw("GET", f"/data/audit.csv?since={since}")
@@ -353,6 +355,7 @@ async def test_what_limits_a_key_of_the_command_line_is_told(api: Api, capsys: p
         assert line["what"]["expires"] > utc_now()
 
 
+@pytest.mark.test
 def test_the_command_prints_and_checks_it(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     data = ["--data", str(folder.parent)]
     folder.parent.mkdir()

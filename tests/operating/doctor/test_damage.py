@@ -81,6 +81,7 @@ def test_a_flipped_bit_of_events_is_found(
     assert finding.meaning
 
 
+@pytest.mark.test
 def test_a_chunk_in_the_place_of_another_is_found(folder: Path, tmp_path: Path) -> None:
     data = shutil.copytree(folder, tmp_path / "data")
     with closing(sqlite3.connect(data / "events" / "events.db")) as conn, conn:
@@ -90,6 +91,7 @@ def test_a_chunk_in_the_place_of_another_is_found(folder: Path, tmp_path: Path) 
     assert first != second
 
 
+@pytest.mark.test
 @pytest.mark.parametrize(
     ("statement", "kinds"),
     [
@@ -157,6 +159,7 @@ async def _of_journal(data: Path) -> list[Finding]:
             return [one async for one in look.findings()]
 
 
+@pytest.mark.test
 def test_damage_of_documents_is_found(stopped: Path, tmp_path: Path) -> None:
     with closing(sqlite3.connect(stopped / "documents.db")) as conn:
         kinds = {text.split('"')[1] for (text,) in conn.execute('SELECT holds FROM "side:tables"')}

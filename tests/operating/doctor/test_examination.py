@@ -41,6 +41,7 @@ async def test_all_is_well_and_counted(tmp_path: Path) -> None:
     assert [(one.name, one.number) for one in found.held["files"]] == [("files", 2)]
 
 
+@pytest.mark.test
 async def test_bytes_are_those_that_the_file_has(tmp_path: Path) -> None:
     data, _ = await killed(tmp_path)
     with closing(sqlite3.connect(data / "events" / "events.db")) as conn:
@@ -56,6 +57,7 @@ async def test_bytes_are_those_that_the_file_has(tmp_path: Path) -> None:
     assert bodies[2] < by_type[EventType.LOG] < size
 
 
+@pytest.mark.test
 async def test_the_folder_stays_as_it_was(tmp_path: Path) -> None:
     data, _ = await killed(tmp_path)
     before = contents(data)
@@ -69,6 +71,7 @@ def contents(data: Path) -> dict[str, bytes]:
     return {str(path.relative_to(data)): path.read_bytes() for path in files}
 
 
+@pytest.mark.test
 async def test_a_folder_that_may_only_be_read_is_looked_at(tmp_path: Path) -> None:
     async with filled(tmp_path / "data"):
         pass
@@ -109,6 +112,7 @@ async def test_a_server_that_writes_goes_on(tmp_path: Path) -> None:
         assert await events.events_count(owners[0], [EventType.SCALAR]) == POINTS + written
 
 
+@pytest.mark.test
 @pytest.mark.parametrize("begun", [b"", MAGIC[:3], MAGIC])
 async def test_a_segment_that_a_server_has_just_begun_is_well(tmp_path: Path, begun: bytes) -> None:
     """It makes the file, then writes to it. A server that is killed between these leaves an empty file."""
@@ -121,6 +125,7 @@ async def test_a_segment_that_a_server_has_just_begun_is_well(tmp_path: Path, be
     assert (found.total and numbers_of(found.total)) == (2 * POINTS, 2 * BATCHES, 2 * PLOTS)
 
 
+@pytest.mark.test
 async def test_events_of_nobody_are_named(tmp_path: Path) -> None:
     async with filled(tmp_path / "data") as (api, _):
         nobody = Owner(COMPANY, "nobody"), Owner(COMPANY, "no-model", is_model=True)
@@ -133,6 +138,7 @@ async def test_events_of_nobody_are_named(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.test
 async def test_a_missing_file_is_named(tmp_path: Path) -> None:
     async with filled(tmp_path / "data") as (_, owners):
         pass
@@ -143,6 +149,7 @@ async def test_a_missing_file_is_named(tmp_path: Path) -> None:
     assert finding.thing.startswith(f"the file of the artifact x of task {owners[0].id} is missing")
 
 
+@pytest.mark.test
 async def test_a_file_that_did_not_come_is_noted_and_no_finding(tmp_path: Path) -> None:
     async with running_api(tmp_path / "data") as api:
         task = (await api.call("tasks.create", {"name": "t", "type": "training"}))["id"]
@@ -177,6 +184,7 @@ async def test_where_nothing_is_nothing_can_be_looked_at(
     assert sorted(tmp_path.rglob("*")) == before  # noqa: ASYNC240
 
 
+@pytest.mark.test
 async def test_the_command_answers_programs_and_people(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     evil = "\x1b[2Jred\n\u202eline"
     async with running_api(tmp_path / "data") as api:
@@ -202,6 +210,7 @@ async def test_the_command_answers_programs_and_people(tmp_path: Path, capsys: p
     assert output.err == "apiserver: something is not well\n"
 
 
+@pytest.mark.test
 async def test_only_the_largest_are_told(tmp_path: Path) -> None:
     async with running_api(tmp_path / "data") as api:
         for n in range(5):

@@ -123,6 +123,7 @@ def test_rows_that_do_not_fit_are_mended(
     contents(data, whole[1])
 
 
+@pytest.mark.test
 def test_batches_behind_damage_of_the_journal_are_saved(whole: tuple[Path, list[Owner]], tmp_path: Path) -> None:
     folder, owners = whole
     data = shutil.copytree(folder, tmp_path / "data")
@@ -176,6 +177,7 @@ def test_what_is_taken_out_is_on_the_disk_before_it_is_gone_elsewhere(
     ]
 
 
+@pytest.mark.test
 def test_documents_are_mended(stopped: Path, tmp_path: Path) -> None:
     data = shutil.copytree(stopped, tmp_path / "data")
     with closing(sqlite3.connect(data / "documents.db")) as conn, conn:

@@ -48,6 +48,7 @@ async def test_a_reading_finds_all_damage(tmp_path: Path, table: str, column: st
     assert reading.report() == {"findings": 1, "ended": reading.state.ended}
 
 
+@pytest.mark.test
 async def test_the_log_tells_of_an_end_once_a_day_and_when_it_found_something_else(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -71,6 +72,7 @@ async def test_the_log_tells_of_an_end_once_a_day_and_when_it_found_something_el
         assert await told() == []
 
 
+@pytest.mark.test
 async def test_a_part_that_cannot_be_read_is_told_and_left_out(tmp_path: Path) -> None:
     data, _ = await killed(tmp_path)
     path = data / "events" / "events.db"
@@ -89,6 +91,7 @@ async def test_a_part_that_cannot_be_read_is_told_and_left_out(tmp_path: Path) -
     assert [one.kind for one in scrub(data / "events", "").findings] == ["damaged-database"]
 
 
+@pytest.mark.test
 async def test_a_file_that_cannot_be_opened_now_is_tried_again(tmp_path: Path) -> None:
     data, _ = await killed(tmp_path)
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -101,6 +104,7 @@ async def test_a_file_that_cannot_be_opened_now_is_tried_again(tmp_path: Path) -
     assert scrub(data / "events", "").findings == []
 
 
+@pytest.mark.test
 async def test_it_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data, _ = await killed(tmp_path)
     with closing(sqlite3.connect(data / "events" / "events.db")) as conn, conn:
@@ -120,6 +124,7 @@ async def test_it_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.Monke
     await third.close()
 
 
+@pytest.mark.test
 async def test_steps_are_spread_over_the_days(tmp_path: Path) -> None:
     data, _ = await killed(tmp_path)
     reading = scrub_of(data, days=0.001)
@@ -138,6 +143,7 @@ async def eventually_so(ask: Callable[[], Awaitable[bool]]) -> None:
             await asyncio.sleep(0.01)
 
 
+@pytest.mark.test
 async def test_a_server_tells_what_it_finds(tmp_path: Path) -> None:
     async with filled(tmp_path / "filled"):
         pass

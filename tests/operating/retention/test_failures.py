@@ -42,6 +42,7 @@ async def tasks(stores: Stores, number: int) -> list[Owner]:
     return owners
 
 
+@pytest.mark.test
 async def test_tasks_that_always_fail_do_not_keep_others_from_going(
     stores: Stores, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -68,6 +69,7 @@ def archived(folder: Path) -> set[str]:
     return {path.name for path in folder.rglob("*.parquet")}
 
 
+@pytest.mark.test
 async def test_what_was_deleted_is_told_though_the_archive_fails_afterwards(
     stores: Stores, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

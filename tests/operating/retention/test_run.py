@@ -151,6 +151,7 @@ async def test_scalars_of_a_task_go_together_once_all_are_old(stores: Stores) ->
     assert await stores.count(EventType.SCALAR, other) == 3
 
 
+@pytest.mark.test
 @pytest.mark.parametrize(
     "fields",
     [
@@ -199,6 +200,7 @@ class Meanwhile:
             await what()
 
 
+@pytest.mark.test
 @pytest.mark.parametrize("status", ["published", "queued", "in_progress"])
 async def test_a_task_that_is_published_or_begins_again_meanwhile_is_left_alone(
     stores: Stores, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, status: str
@@ -252,6 +254,7 @@ async def test_what_comes_meanwhile_waits_for_the_next_run(
 # --- files ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.test
 @pytest.mark.parametrize("late", [image(4, "http://localhost:8081/0.png"), LATE_PLOT], ids=["image", "plot"])
 async def test_files_stay_of_what_comes_while_files_are_looked_for(
     stores: Stores, monkeypatch: pytest.MonkeyPatch, late: Sample

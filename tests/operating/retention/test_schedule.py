@@ -94,6 +94,7 @@ async def test_a_server_deletes_when_that_is_due_and_tells_of_it(tmp_path: Path)
     ]
 
 
+@pytest.mark.test
 async def test_a_failure_is_told_and_nothing_goes(tmp_path: Path) -> None:
     data = tmp_path / "data"
     (tmp_path / "archive").write_text("this is no folder")
@@ -124,6 +125,7 @@ async def test_a_project_that_is_not_there_and_an_archive_that_cannot_be_are_sai
     ]
 
 
+@pytest.mark.test
 @pytest.mark.parametrize("dry", [["--dry-run"], []])
 def test_the_command_names_an_archive_that_cannot_be_once(
     dry: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -239,6 +241,7 @@ async def test_rules_alone_delete_nothing(tmp_path: Path) -> None:
         assert await counts(api, task) == (2, 2)
 
 
+@pytest.mark.test
 def test_the_command_says_what_goes_and_deletes_just_that(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     data = tmp_path / "data"
     task = asyncio.run(_fill(data))

@@ -171,6 +171,7 @@ async def test_a_point_that_comes_in_the_very_moment_costs_no_other(
         assert stores.failures == []
 
 
+@pytest.mark.test
 @pytest.mark.parametrize("has_archive", [True, False])
 async def test_nothing_is_told_or_archived_if_the_only_series_changed_in_the_very_moment(
     stores: Stores, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, has_archive: bool
@@ -227,6 +228,7 @@ async def test_a_dry_run_reads_each_point_once(stores: Stores, monkeypatch: pyte
     assert [planned] == await stores.run(THINNED)
 
 
+@pytest.mark.test
 @pytest.mark.parametrize(
     ("place", "is_thinned"),
     [((archive, "keep"), False), ((due, "delete"), False), ((archive, "rename_each"), True)],

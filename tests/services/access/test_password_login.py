@@ -210,6 +210,7 @@ def fixed(name: str, **fields: str) -> FixedUser:
     return FixedUser(**{"name": name, "password": hash_password(PASSWORD, CHEAP), **fields})
 
 
+@pytest.mark.test
 async def test_users_are_what_the_settings_say(tmp_path: Path) -> None:
     users = (fixed("alice", role="admin", given_name="Alice"), fixed("bob"))
     async with running_api(tmp_path / "data", users=users) as api:
@@ -280,6 +281,7 @@ async def test_a_name_that_somebody_else_has_stops_the_start(tmp_path: Path) -> 
         assert (await api.call("users.get_by_id", {"user": eve}))["user"]["role"] == "user"
 
 
+@pytest.mark.test
 async def test_who_was_there_before_only_loses_the_password(tmp_path: Path) -> None:
     async with running_api(tmp_path / "data") as api:
         alice = await with_password(api, "alice")
@@ -291,6 +293,7 @@ async def test_who_was_there_before_only_loses_the_password(tmp_path: Path) -> N
         await log_in(api, "alice", PASSWORD, expect=401)
 
 
+@pytest.mark.test
 async def test_guests_only_read(tmp_path: Path) -> None:
     async with running_api(tmp_path / "data", guest=True) as api:
         modes = (await api.call("login.supported_modes", auth=None))["basic"]

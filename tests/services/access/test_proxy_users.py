@@ -117,6 +117,7 @@ async def test_a_live_stream_goes_on_as_long_as_who_is_named_may_come_in(api: Ap
         assert hub.CREDENTIALS in said
 
 
+@pytest.mark.test
 @pytest.mark.parametrize("name", ["ada, eve", ",", "a\x7fb", "a" * 201, " , "])
 async def test_what_is_no_name_signs_nobody_in(api: Api, name: str) -> None:
     assert "names nobody, or more than one" in (await user(api, name, 401))["result_msg"]

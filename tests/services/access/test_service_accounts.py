@@ -45,6 +45,7 @@ async def test_no_password_opens_a_service_account(api: Api) -> None:
     assert answer["meta"]["result_subcode"] == 22
 
 
+@pytest.mark.test
 async def test_no_link_and_no_name_alone_sign_in_as_one(tmp_path: Path) -> None:
     async with running_api(tmp_path / "data", login="simple") as api:
         id = await service(api)
@@ -78,6 +79,7 @@ def test_the_list_of_users_says_which_keys_have_expired(
     assert "(expired on 20" in capsys.readouterr().out
 
 
+@pytest.mark.test
 def test_who_prints_a_key_is_told_that_the_server_has_another_address(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -96,6 +98,7 @@ def test_who_prints_a_key_is_told_that_the_server_has_another_address(
         assert said.err.startswith("note: the server of this data folder started at http://127.0.0.1:9008. ")
 
 
+@pytest.mark.test
 def test_the_command_line_makes_them_and_keys_with_scopes(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

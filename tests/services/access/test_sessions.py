@@ -162,6 +162,7 @@ async def test_renewal_has_an_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         await api.call("auth.login", auth=None, headers=bearer(year), expect=401)
 
 
+@pytest.mark.test
 async def test_the_command_lists_and_ends_logins(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     data = tmp_path / "data"
     async with running_api(data) as api:

@@ -88,6 +88,7 @@ async def test_guesses_are_slowed_down_and_the_owner_still_gets_in(api: Api) -> 
     assert await use(api, link) == 200
 
 
+@pytest.mark.test
 @pytest.mark.parametrize(
     "headers",
     [
@@ -106,6 +107,7 @@ async def test_no_form_and_no_page_of_another_site_uses_a_link(api: Api, headers
     assert await use(api, link) == 200
 
 
+@pytest.mark.test
 @pytest.mark.parametrize("link", ["", "a" * 101, None, 5, ["a"]])
 async def test_what_can_be_no_link_is_refused_by_name(api: Api, link: Any) -> None:
     refused = await api.call("auth.login_by_link", {"link": link}, auth=None, headers=OWN, expect=400)

@@ -89,6 +89,7 @@ async def test_models_have_changes_of_their_own(api: Api, add: Add, task: str) -
     assert await told(api, cursor, task) == []
 
 
+@pytest.mark.test
 @pytest.mark.parametrize("endpoint", ["tasks.reset", "events.delete_for_task", "events.clear_task_log", "tasks.delete"])
 async def test_what_is_deleted_is_told(api: Api, add: Add, task: str, endpoint: str) -> None:
     await add(scalar(task, 1, 1.0), {"type": "log", "task": task, "msg": "a line"})
@@ -109,6 +110,7 @@ async def test_tasks_that_do_not_exist_are_named(api: Api, task: str, other: str
     assert (answer["changes"], answer["missing"]) == ([], [other])
 
 
+@pytest.mark.test
 @pytest.mark.own_api
 async def test_what_is_public_is_told_to_all(api: Api, add: Add, task: str, other: str) -> None:
     _, made = await credentials.create_user(api.backend.documents, "another company", "eve", "admin")
@@ -124,6 +126,7 @@ async def test_what_is_public_is_told_to_all(api: Api, add: Add, task: str, othe
     assert answer["changes"] == [change(task, ends("training_stats_scalar", "m", "v", 1, 1))]
 
 
+@pytest.mark.test
 @pytest.mark.own_api
 async def test_nothing_is_told_to_another_company(api: Api, add: Add, task: str) -> None:
     cursor = await begun(api, task)
@@ -136,6 +139,7 @@ async def test_nothing_is_told_to_another_company(api: Api, add: Add, task: str)
     await refused(api, task, cursor, auth=theirs)
 
 
+@pytest.mark.test
 @pytest.mark.parametrize(
     "damage", [lambda text: text[:-1], lambda text: f"!{text[1:]}", lambda text: "é", lambda text: "x" * 60_000]
 )

@@ -28,6 +28,7 @@ async def tasks(api: Api) -> list[str]:
     return [(await api.call("tasks.create", {"name": f"t{n}", "type": "training"}))["id"] for n in range(3)]
 
 
+@pytest.mark.test
 async def test_groups_of_tasks(api: Api, add: Add, tasks: list[str]) -> None:
     a, b, c = tasks
     await add(scalar(a, 0, 1), scalar(a, 2, 3), scalar(b, 1, 4), scalar(b, 2, "NaN"), scalar(c, -(2**31), 5))
@@ -107,6 +108,7 @@ async def test_what_is_asked_has_bounds(api: Api, fields: dict[str, Any], field:
     assert (meta["result_subcode"], meta["error_data"]["field"]) == (12, field)
 
 
+@pytest.mark.test
 @pytest.mark.bounds(Bounds(calls=CallBounds(curves=6)))
 async def test_the_largest_call(api: Api, add: Add) -> None:
     tasks = [(await api.call("tasks.create", {"name": str(n), "type": "training"}))["id"] for n in range(3)]

@@ -15,6 +15,7 @@ from tests.services.events.test_read import NOW, event, fill_log
 pytestmark = pytest.mark.anyio
 
 
+@pytest.mark.test
 async def test_a_log_is_downloaded_as_json_lines(api: Api, add: Add, task: str) -> None:
     await fill_log(add, task, 3)
     response = await api.raw("POST", "/events.download_task_log", json={"task": task})
@@ -29,6 +30,7 @@ async def test_a_log_is_downloaded_as_json_lines(api: Api, add: Add, task: str) 
     assert [line["asctime"] for line in lines] == [NOW, NOW + 1000, NOW + 2000]
 
 
+@pytest.mark.test
 async def test_a_log_is_downloaded_as_text(api: Api, add: Add, task: str) -> None:
     await fill_log(add, task, 2500)
     request = {"task": task, "line_type": "text"}
@@ -45,6 +47,7 @@ async def test_an_empty_log_is_an_empty_file(api: Api, task: str) -> None:
     assert (response.status_code, response.content) == (200, b"")
 
 
+@pytest.mark.test
 @pytest.mark.parametrize("line_format", ["{foo}", "{msg.__class__}", "{x:>999999999}", "{msg", "{0}"])
 async def test_hostile_line_formats_are_refused(api: Api, add: Add, task: str, line_format: str) -> None:
     await fill_log(add, task, 1)
@@ -105,6 +108,7 @@ async def test_scrolls_need_not_be_cleared(api: Api) -> None:
     assert (meta["result_subcode"], meta["endpoint"]["actual_version"]) == (12, "2.18")
 
 
+@pytest.mark.test
 async def test_what_else_a_line_has_is_answered_everywhere_and_nothing_is_made_up(
     api: Api, add: Add, task: str
 ) -> None:

@@ -64,6 +64,7 @@ async def shown(api: Api, task: str) -> list[dict[str, Any]]:
     ]
 
 
+@pytest.mark.test
 async def test_pages_get_links_that_open_without_a_login(api: Api) -> None:
     await api.raw("PUT", "/files/project/task/figure.png", content=b"picture")
     task = await reported(api, figure(FILE, ELSEWHERE))

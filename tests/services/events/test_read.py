@@ -192,6 +192,7 @@ async def test_the_newest_plots_of_each_series(api: Api, add: Add, task: str) ->
     assert [plot["variant"] for plot in (await api.call("events.get_task_plots", narrowed))["plots"]] == ["b"]
 
 
+@pytest.mark.test
 @pytest.mark.parametrize("model", [False, True])
 @pytest.mark.own_api
 async def test_many_megabytes_of_plots_come_in_pages(
@@ -273,6 +274,7 @@ async def test_old_debug_images_end_after_one_page(api: Api, add: Add, task: str
     assert (await api.call("events.debug_images", rest, version="2.1"))["images"] == []
 
 
+@pytest.mark.test
 async def test_single_values(api: Api, add: Add, task: str) -> None:
     single = {"metric": "Summary", "variant": "best", "value": 0.95}
     await add({**event("training_stats_scalar", task, -(2**31)), **single})

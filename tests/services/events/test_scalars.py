@@ -186,6 +186,7 @@ async def test_x_axes_have_their_labels(api: Api, add: Add, task: str) -> None:
     assert "x_axis_label" not in (await api.call(HISTOGRAM, {"task": task}))["m"]["v"]
 
 
+@pytest.mark.test
 async def test_as_many_tasks_are_compared_as_a_setting_says(tmp_path: Path) -> None:
     async with running_api(tmp_path / "data", multi_task_limit=12) as api:
         tasks = [(await api.call("tasks.create", {"name": f"t{n}", "type": "training"}))["id"] for n in range(13)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -28,6 +29,7 @@ def is_there(times: list[int], begin: int, end: int) -> bool:
     return around or any(begin <= at < end for at in times)
 
 
+@pytest.mark.test
 @given(st.dictionaries(st.sampled_from("abcd"), TIMES), st.integers(0, 3000), st.integers(40, 400))
 def test_workers_are_counted_in_each_step(times: dict[str, list[int]], begin: int, interval: int) -> None:
     steps = Steps.whole({"from_date": begin, "to_date": begin + 1000, "interval": interval})

@@ -104,6 +104,7 @@ async def test_a_reader_waits_for_the_document_it_asks_for_alone(api: Api, monke
     assert await reader == (1, {"v": 1.0})
 
 
+@pytest.mark.test
 @pytest.mark.bounds(Bounds(last_metrics=LastMetricsBounds(patience_seconds=0.01)))
 async def test_readers_wait_for_an_engine_that_does_not_answer_only_so_long(
     api: Api, monkeypatch: pytest.MonkeyPatch

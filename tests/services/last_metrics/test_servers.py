@@ -173,6 +173,7 @@ async def test_what_another_server_knows_of_events_before_a_reset_is_not_told_af
     assert await seen(api, owner) == (3, {"v": 7.0})
 
 
+@pytest.mark.test
 @pytest.mark.parametrize("is_killed", [False, True])
 @pytest.mark.own_api
 async def test_what_another_server_knows_of_deleted_events_is_not_told(

@@ -46,6 +46,7 @@ async def test_an_owner_that_cannot_be_written_hinders_no_other(api: Api, monkey
     assert await unstated(api) == set()
 
 
+@pytest.mark.test
 @pytest.mark.bounds(Bounds(last_metrics=LastMetricsBounds(interval_seconds=3600)))
 async def test_many_documents_are_written_with_one_transaction(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     tasks = [await new_task(api) for _ in range(5)]
@@ -168,6 +169,7 @@ reported = st.tuples(
 )
 
 
+@pytest.mark.test
 @given(batches=st.lists(st.lists(reported, min_size=1, max_size=6), min_size=1, max_size=4))
 @looked_at
 @pytest.mark.own_api

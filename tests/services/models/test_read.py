@@ -16,6 +16,7 @@ async def names(api: Api, endpoint: str = "get_all", **request: Any) -> list[str
     return [found["name"] for found in (await api.call(f"models.{endpoint}", request))["models"]]
 
 
+@pytest.mark.test
 async def test_models_are_found_as_the_sdk_looks_for_them(api: Api, model: Create, task: Create) -> None:
     maker = await task()
     first = await model(name="first", uri="file:///1", task=maker, tags=["a", "b"], framework="ONNX")

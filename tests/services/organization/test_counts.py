@@ -11,6 +11,7 @@ from tests.harness import Api, new_user
 pytestmark = pytest.mark.anyio
 
 
+@pytest.mark.test
 async def test_things_are_counted_by_kind(api: Api) -> None:
     for name, tags in (("data", ["dataset"]), (".secret", ["hidden"]), ("plain", [])):
         await api.call("projects.create", {"name": name, "description": "", "system_tags": tags})

@@ -74,6 +74,7 @@ async def test_a_table_has_all_its_pages(api: Api) -> None:
     assert (await downloaded(api, nothing))[1] == "name,k\r\n"
 
 
+@pytest.mark.test
 @pytest.mark.bounds(Bounds(answers=AnswerBounds(largest=700_000), calls=CallBounds(downloaded=4)))
 async def test_pages_of_large_tasks_are_halved(api: Api) -> None:
     for number in range(7):

@@ -82,6 +82,7 @@ async def test_a_task_counts_for_the_days_on_which_it_ran(api: Api) -> None:
         assert "gpu_artificial_weights" not in total
 
 
+@pytest.mark.test
 async def test_usages_are_those_of_all_tasks(api: Api) -> None:
     chance = random.Random(3)
     root = await project(api, "root")

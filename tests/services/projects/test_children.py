@@ -47,6 +47,7 @@ async def root(api: Api) -> str:
     return root
 
 
+@pytest.mark.test
 async def test_projects_hold_kinds_of_children(api: Api, root: str) -> None:
     below = {"parent": [root], "shallow_search": True}
     everything = await found(api, **below)
@@ -70,6 +71,7 @@ async def test_projects_hold_kinds_of_children(api: Api, root: str) -> None:
     assert (await found(api, children_type="dataset", name="nothing")) == {}
 
 
+@pytest.mark.test
 async def test_children_are_chosen_by_tags(api: Api, root: str) -> None:
     cases: list[tuple[dict[str, Any], dict[str, int]]] = [
         ({"children_tags": ["a", "b"]}, {"r2": 2}),
@@ -125,6 +127,7 @@ async def test_hidden_projects_say_so_to_those_who_look_for_them(api: Api, root:
     assert "system_tags" not in projects[0]
 
 
+@pytest.mark.test
 async def test_what_is_in_a_project_is_told_with_what_is_below_it(api: Api) -> None:
     eve, eves = await new_user(api, "eve")
     admin = (await api.call("users.get_current_user"))["user"]["id"]

@@ -180,6 +180,7 @@ async def test_moves_that_cannot_be(api: Api) -> None:
     assert await tree(api) == ids
 
 
+@pytest.mark.test
 async def test_nothing_is_moved_too_deep(api: Api) -> None:
     chain = "1/2/3/4/5/6/7/8/9"
     for name in (chain, "a/b/c"):
@@ -267,6 +268,7 @@ async def test_projects_with_contents_are_deleted_by_force_only(api: Api) -> Non
     assert await refused(api, "get_by_id", {"project": ids["a"]}) == (400, 401)
 
 
+@pytest.mark.test
 @pytest.mark.parametrize(("kind", "subcode"), [("dataset", 406), ("pipeline", 413)])
 async def test_projects_with_datasets_or_pipelines_are_deleted_by_force_only(api: Api, kind: str, subcode: int) -> None:
     async def count() -> int:
@@ -313,6 +315,7 @@ async def test_reports_are_counted_apart(api: Api) -> None:
     assert (counts["reports"], counts["non_archived_reports"]) == (2, 1)
 
 
+@pytest.mark.test
 async def test_a_project_is_deleted_also_when_its_tasks_are_meanwhile(api: Api) -> None:
     project = await make(api, "a")
     new = {"name": "t", "type": "training", "project": project}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from apiserver.events.model import Owner
 from apiserver.services.quotas.accounts import Account, Accounts, shown
 from apiserver.setting_values import Quota
@@ -46,6 +48,7 @@ def test_what_is_far_below_a_bound_is_so_also_while_files_come_and_a_sum_is_made
     assert account.bytes == 799
 
 
+@pytest.mark.test
 def test_many_accounts_take_a_bounded_room_and_those_with_most_are_remembered() -> None:
     accounts = Accounts([Quota("task", bytes=1000, events_per_second=10)], most=1000)
     full, in_debt = account_of(accounts, "full"), account_of(accounts, "in debt")

@@ -30,6 +30,7 @@ from tests.services.quotas.sending import (
 pytestmark = pytest.mark.anyio
 
 
+@pytest.mark.test
 async def test_files_count_and_are_refused(tmp_path: Path) -> None:
     quotas = (Quota("task", bytes=5_000), Quota("company", COMPANY, bytes=1_000_000))
     async with with_quotas(tmp_path / "data", *quotas) as api:
@@ -80,6 +81,7 @@ async def test_files_of_unknown_length_are_bounded_one_by_one_and_together(tmp_p
         assert (await api.raw("PUT", of_task(task, "b"), content=b"x" * 1000)).status_code == 200
 
 
+@pytest.mark.test
 async def test_the_files_of_a_form_count_once(tmp_path: Path) -> None:
     async with with_quotas(tmp_path / "data", Quota("task", bytes=10_000), Quota("user", bytes=20_000)) as api:
         bob, key = await create_user(api.backend.documents, COMPANY, "bob", "user")
@@ -118,6 +120,7 @@ async def test_a_replaced_or_deleted_file_counts_no_more(tmp_path: Path) -> None
         assert used(api, "company", COMPANY) <= 2500
 
 
+@pytest.mark.test
 async def test_a_file_counts_as_the_events_of_its_task_do_whoever_sends_it(tmp_path: Path) -> None:
     quotas = (Quota("user", bytes=5_000), Quota("company", bytes=1_000_000))
     async with with_quotas(tmp_path / "data", *quotas) as api:

@@ -83,6 +83,7 @@ async def test_a_task_is_told_of_a_file_that_was_not_stored(tmp_path: Path) -> N
         )
 
 
+@pytest.mark.test
 async def test_a_task_that_sends_too_fast_is_told_once_and_others_are_not(tmp_path: Path) -> None:
     """Also if there are no other quotas than of events a second."""
     async with with_quotas(tmp_path / "data", Quota("task", events_per_second=10)) as api:
@@ -122,6 +123,7 @@ async def test_no_request_waits_for_a_line_or_fails_with_it_and_it_comes_later(
         assert len(await told(api, task)) == 1
 
 
+@pytest.mark.test
 async def test_tasks_that_were_deleted_or_published_meanwhile_get_no_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

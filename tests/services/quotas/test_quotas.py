@@ -72,6 +72,7 @@ async def test_who_sends_too_fast_is_named_and_waits_and_loses_nothing(
         assert "apiserver_quota_refusals_total 2" in (await api.raw("GET", "/metrics")).text
 
 
+@pytest.mark.test
 async def test_another_company_and_another_user_have_their_own(tmp_path: Path, clock: list[float]) -> None:
     quotas = (Quota("user", events_per_second=10), Quota("company", COMPANY, events_per_second=1000))
     async with with_quotas(tmp_path / "data", *quotas, clock=clock) as api:
@@ -89,6 +90,7 @@ async def test_another_company_and_another_user_have_their_own(tmp_path: Path, c
         assert (await send(api, *points(other, 1), auth=auth)).status_code == 429
 
 
+@pytest.mark.test
 async def test_new_series_are_refused_and_known_ones_go_on(tmp_path: Path) -> None:
     quotas = (Quota("task", series=3), Quota("project", series=4))
     async with with_quotas(tmp_path / "data", *quotas) as api:
@@ -114,6 +116,7 @@ async def test_new_series_are_refused_and_known_ones_go_on(tmp_path: Path) -> No
         assert (await send(api, *points(two, 1, variant="n"))).status_code == 200
 
 
+@pytest.mark.test
 async def test_series_that_were_deleted_make_room_once(tmp_path: Path) -> None:
     """Known series are not counted: after a deletion, they would come beside those that took their room."""
     async with with_quotas(tmp_path / "data", Quota("task", series=10)) as api:
@@ -172,6 +175,7 @@ async def test_the_store_is_not_asked_which_series_there_are_where_there_is_much
         assert asked == 1
 
 
+@pytest.mark.test
 async def test_whoever_has_too_many_bytes_gets_429_until_there_is_room(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -200,6 +204,7 @@ async def test_whoever_has_too_many_bytes_gets_429_until_there_is_room(
         assert (await api.raw("GET", "/health")).json()["quotas"] == {"near": 0, "used_up": 0}
 
 
+@pytest.mark.test
 async def test_quotas_are_listed_with_names_and_for_one_kind_or_project(tmp_path: Path) -> None:
     quotas = (Quota("task", bytes=5_000), Quota("project", bytes=50_000), Quota("user", bytes=100_000))
     async with with_quotas(tmp_path / "data", *quotas) as api:
@@ -228,6 +233,7 @@ async def test_quotas_are_listed_with_names_and_for_one_kind_or_project(tmp_path
         assert (await api.raw("GET", "/data/usage.json?by=quota&of=queue")).status_code == 400
 
 
+@pytest.mark.test
 async def test_what_comes_while_a_sum_is_made_counts_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Before the store has told of its events, and after it, while files are added up."""
     async with with_quotas(tmp_path / "data", Quota("task", bytes=100_000)) as api:

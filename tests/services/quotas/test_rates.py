@@ -21,6 +21,7 @@ def test_the_example_of_the_module() -> None:
     assert bucket.wait(5000, 12.5) == 0  # more than a bucket holds: when it is full
 
 
+@pytest.mark.test
 @given(
     rate=st.integers(1, 1000),
     sent=st.lists(st.tuples(st.floats(0, 30), st.integers(1, 20_000)), max_size=50),
@@ -44,6 +45,7 @@ def test_no_more_is_let_through_than_a_bucket_full_or_a_batch_and_the_rate(
             assert sum(some) <= rate * seconds + max(BURST * rate, *some) + 1e-3
 
 
+@pytest.mark.test
 @given(sent=st.lists(st.tuples(st.floats(0, 5), st.integers(1, 50)), min_size=1, max_size=50))
 def test_what_is_below_the_rate_is_always_let_through(sent: list[tuple[float, int]]) -> None:
     bucket, now = Bucket(50), 0.0

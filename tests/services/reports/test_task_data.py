@@ -40,6 +40,7 @@ async def owner(request: pytest.FixtureRequest, api: Api) -> dict[str, Any]:
     return {"id": id, "model_events": model}
 
 
+@pytest.mark.test
 async def test_only_what_is_asked_for_is_answered(api: Api, owner: dict[str, Any]) -> None:
     asked = {**owner, "id": [owner["id"]], "only_fields": ["name"]}
     answer = await api.call("reports.get_task_data", asked)

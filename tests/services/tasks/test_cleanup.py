@@ -62,6 +62,7 @@ async def task(api: Api) -> str:
     return made
 
 
+@pytest.mark.test
 async def test_reset_leaves_the_inputs(api: Api, task: str) -> None:
     answer = await api.call("tasks.reset", {"task": task, "return_file_urls": True})
 
@@ -105,6 +106,7 @@ async def test_a_reset_task_reports_from_the_beginning(api: Api, task: str) -> N
     assert last["count"] == 1
 
 
+@pytest.mark.test
 @pytest.mark.own_api
 async def test_what_is_reported_during_a_reset_does_not_come_back(
     api: Api, task: str, monkeypatch: pytest.MonkeyPatch
@@ -176,6 +178,7 @@ async def test_delete_removes_the_task_and_what_hangs_on_it(api: Api, task: str)
     await api.call("tasks.edit", {"task": child, "parent": f"__DELETED__{task}"})
 
 
+@pytest.mark.test
 async def test_only_new_and_archived_tasks_are_deleted_without_force(api: Api, task: str) -> None:
     assert await refused(api, "tasks.delete", {"task": task}) == (400, 123)
     await api.call("tasks.archive", {"tasks": [task]})

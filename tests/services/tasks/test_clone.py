@@ -45,6 +45,7 @@ async def clone(api: Api, original: str, **fields: Any) -> dict[str, Any]:
     return await get(api, (await api.call("tasks.clone", {"task": original, **fields}))["id"])
 
 
+@pytest.mark.test
 async def test_a_clone_has_the_inputs_alone(api: Api, original: str) -> None:
     old, new = await get(api, original), await clone(api, original)
 

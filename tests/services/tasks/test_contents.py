@@ -65,6 +65,7 @@ async def test_artifacts_are_added_and_updated_by_key_and_mode(api: Api) -> None
     assert await api.call("tasks.delete_artifacts", doomed) == {"deleted": 0}
 
 
+@pytest.mark.test
 async def test_artifacts_sent_at_the_same_time_are_all_kept(api: Api) -> None:
     task = await make(api)
     keys = [f"k{n}" for n in range(12)]
@@ -169,6 +170,7 @@ async def test_properties_are_written_in_any_status_and_in_one_section(api: Api)
 name = st.text(alphabet=st.sampled_from("ab.$%E2 é/\0"), min_size=1, max_size=4)
 
 
+@pytest.mark.test
 async def test_any_name_comes_back_as_it_was(api: Api) -> None:
     task = await make(api)
 

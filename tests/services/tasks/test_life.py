@@ -265,6 +265,7 @@ async def test_archiving_hides_nothing_and_takes_tasks_out_of_queues(api: Api) -
     assert (await get(api, task))["system_tags"] == []
 
 
+@pytest.mark.test
 @pytest.mark.parametrize(
     ("endpoint", "key"),
     [

@@ -26,6 +26,7 @@ async def statuses(api: Api, pipeline: dict[str, str]) -> list[str]:
     return [(await get(api, pipeline[name]))["status"] for name in ALL]
 
 
+@pytest.mark.test
 @pytest.mark.parametrize(("endpoint", "named"), [("stop", "task"), ("stop_many", "ids")])
 async def test_stop(api: Api, pipeline: dict[str, str], endpoint: str, named: str) -> None:
     controller = pipeline["controller"]

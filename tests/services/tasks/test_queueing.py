@@ -75,6 +75,7 @@ async def test_an_agent_takes_out_what_it_has_started(api: Api, queue: str) -> N
     assert (await api.call("tasks.dequeue", {"task": task}))["fields"]["status"] == "created"
 
 
+@pytest.mark.test
 @pytest.mark.parametrize("by", ["tasks.dequeue", "tasks.archive"])
 @pytest.mark.own_api
 async def test_a_status_that_changes_while_a_task_is_taken_out_stays(

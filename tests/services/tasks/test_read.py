@@ -36,6 +36,7 @@ async def test_readers_see_what_was_just_reported(api: Api) -> None:
     assert found.keys() == {"id", "last_metrics"}
 
 
+@pytest.mark.test
 async def test_each_filter(api: Api) -> None:
     user = (await api.call("users.get_current_user"))["user"]["id"]
     project = (await api.call("projects.create", {"name": "p"}))["id"]

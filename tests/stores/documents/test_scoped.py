@@ -97,6 +97,7 @@ async def test_reads(store: SqliteDocumentStore, view: type[VisibleDocuments], f
     assert await mine.varieties("things", "params", filter) == [{"id": "mine", "params": MINE["params"]}] * matches
 
 
+@pytest.mark.test
 @pytest.mark.parametrize(("filter", "matches"), TRICKS)
 async def test_writes(store: SqliteDocumentStore, mine: CompanyDocuments, filter: Filter, matches: bool) -> None:
     changed = [{**MINE, "name": name} for name in ("1", "2", "3")]
@@ -167,6 +168,7 @@ async def tasks(store: SqliteDocumentStore) -> SqliteDocumentStore:
 EVERY_ID = {"id": In(["theirs", "mine", "private", "secret"])}
 
 
+@pytest.mark.test
 @pytest.mark.parametrize("filter", [{}, EVERY_ID, {"company": Unequal(None)}, AnyOf([{"public": True}, {}])])
 async def test_what_is_public_is_read_by_all_as_nobodys(tasks: SqliteDocumentStore, filter: Filter) -> None:
     visible = VisibleDocuments(tasks, "me")

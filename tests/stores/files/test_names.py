@@ -14,6 +14,7 @@ parts = st.text(st.characters(codec="utf-8", exclude_characters="/\0"), min_size
 names = st.lists(parts, min_size=1, max_size=4).map("/".join)
 
 
+@pytest.mark.test
 @given(names)
 def test_a_name_stays_inside_the_folder(name: str) -> None:
     path = disk_path(name)
@@ -22,11 +23,13 @@ def test_a_name_stays_inside_the_folder(name: str) -> None:
     assert all(part.isascii() and len(part) <= 255 for part in path.parts)
 
 
+@pytest.mark.test
 @given(names, names)
 def test_different_names_are_different_files(one: str, other: str) -> None:
     assert (disk_path(one) == disk_path(other)) == (one == other)
 
 
+@pytest.mark.test
 @given(names, names)
 def test_no_file_is_another_files_folder(one: str, other: str) -> None:
     assert disk_path(one) not in disk_path(other).parents

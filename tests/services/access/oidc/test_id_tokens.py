@@ -67,6 +67,7 @@ def test_what_holds_is_taken(changed: dict[str, Any]) -> None:
     assert read(token(**changed))["sub"] == "ada"
 
 
+@pytest.mark.test
 @pytest.mark.parametrize(
     "changed",
     [

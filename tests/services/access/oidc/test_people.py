@@ -160,6 +160,7 @@ async def test_where_nobody_is_added_an_admin_links_people(browser: Browser, api
     assert (await browser.user())["id"] == id
 
 
+@pytest.mark.test
 def test_commands_link_and_unlink(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

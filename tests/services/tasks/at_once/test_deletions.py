@@ -23,6 +23,7 @@ from tests.services.tasks.calls import get, make, refused, report
 pytestmark = pytest.mark.anyio
 
 
+@pytest.mark.test
 @pytest.mark.parametrize("force", [False, True])
 async def test_a_task_that_is_being_deleted_is_not_published(
     api: Api, archived: str, monkeypatch: pytest.MonkeyPatch, force: bool
@@ -67,6 +68,7 @@ async def test_a_deletion_that_fails_holds_nobody_up(api: Api, archived: str, mo
     await api.call("tasks.publish", {"task": archived})
 
 
+@pytest.mark.test
 async def test_a_server_that_died_while_it_deleted_a_task_holds_nobody_up_for_long(api: Api) -> None:
     project = (await api.call("projects.create", {"name": "p"}))["id"]
     tasks = [await make(api, project=project) for _ in range(3)]
@@ -110,6 +112,7 @@ async def test_a_controller_that_is_started_while_its_steps_are_deleted_keeps_it
     assert await events(api, controller) == 1
 
 
+@pytest.mark.test
 @pytest.mark.parametrize("call", ["tasks.delete", "tasks.reset"])
 async def test_a_run_that_starts_when_a_call_took_too_long_keeps_its_events(
     api: Api, monkeypatch: pytest.MonkeyPatch, call: str

@@ -100,6 +100,7 @@ async def test_a_model_that_is_published_once_its_hold_has_ended_is_not_deleted(
     assert (await model_of(api, draft))["ready"] is True
 
 
+@pytest.mark.test
 async def test_a_task_that_is_published_does_not_publish_a_model_that_is_being_deleted(
     api: Api, archived: str, draft: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -114,6 +115,7 @@ async def test_a_task_that_is_published_does_not_publish_a_model_that_is_being_d
     assert await refused(api, "models.get_by_id", {"model": draft}) == (400, 201)
 
 
+@pytest.mark.test
 async def test_a_deletion_of_models_that_fails_or_dies_holds_nobody_up(
     api: Api, archived: str, draft: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -131,6 +133,7 @@ async def test_a_deletion_of_models_that_fails_or_dies_holds_nobody_up(
     await api.call("models.set_ready", {"model": draft, "publish_task": False})
 
 
+@pytest.mark.test
 @pytest.mark.parametrize("empty", EMPTYING)
 async def test_a_task_whose_model_is_published_just_before_it_is_emptied_is_not_without_force(
     api: Api, archived: str, draft: str, monkeypatch: pytest.MonkeyPatch, empty: str

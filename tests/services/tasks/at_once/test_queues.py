@@ -170,6 +170,7 @@ async def test_a_call_that_cannot_take_a_task_out_leaves_none_queued_in_no_queue
             assert await is_consistent(api, task)
 
 
+@pytest.mark.test
 @pytest.mark.parametrize("field", [BEING_QUEUED, BEING_RESET])
 @pytest.mark.bounds(Bounds(calls=CallBounds(queue_turn_seconds=0)))
 async def test_a_batch_with_a_task_that_cannot_be_queued_leaves_none_queued_in_no_queue(

@@ -56,6 +56,7 @@ def test_nor_is_the_opposite(document: Document, filter: Filter) -> None:
     assert meets(parse_filter(NoneOf([filter])))(document) is not meets(parse_filter(filter))(document)
 
 
+@pytest.mark.test
 @given(strategies.documents("x"))
 def test_every_field_equals_itself(document: Document) -> None:
     assert meets(parse_filter(document))(document)

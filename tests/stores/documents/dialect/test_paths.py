@@ -51,6 +51,7 @@ def test_projecting_every_field_keeps_everything(document: Document) -> None:
     assert project(document, [(name,) for name in document]) == document
 
 
+@pytest.mark.test
 @given(strategies.documents("x"), strategies.paths)
 def test_a_projected_path_reaches_the_same_objects(document: Document, path: str) -> None:
     names = tuple(name if not name.isdigit() else "a" for name in parse(path))

@@ -54,6 +54,7 @@ def test_a_malformed_sort_is_refused(sort: Sort) -> None:
         parse_sort(sort)
 
 
+@pytest.mark.test
 @given(st.lists(st.integers(0, 3) | st.none()), st.sampled_from([1, -1]))
 def test_documents_without_a_value_come_last_and_ties_by_id(given: list[int | None], direction: int) -> None:
     documents = [{"id": f"{place:03}", "n": value} for place, value in enumerate(given)]

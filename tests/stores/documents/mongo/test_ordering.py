@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,6 +18,7 @@ documents = st.lists(st.fixed_dictionaries({}, optional={"f0": values, "f1": val
 directions = st.sampled_from([1, -1])
 
 
+@pytest.mark.test
 @given(documents, directions, directions, st.booleans(), st.booleans())
 def test_ids_come_in_the_order_of_the_dialect(
     given: list[dict[str, Any]], first: int, second: int, numeric: bool, by_id: bool

@@ -120,6 +120,7 @@ def operators(query: object) -> set[str]:
     return {name for name in query if name[:1] == "$"} | {found for item in query.values() for found in operators(item)}
 
 
+@pytest.mark.test
 @given(strategies.filters)
 def test_nothing_else_reaches_mongodb(filter: Filter) -> None:
     assert operators(query_of(parse_filter(filter)).filter) <= KNOWN

@@ -207,6 +207,7 @@ def test_what_is_found_is_what_the_dialect_says(
         asyncio.run(run(Path(folder)))
 
 
+@pytest.mark.test
 @pytest.mark.anyio
 async def test_every_test_of_every_value(tmp_path: Path) -> None:
     values: list[Any] = [*strategies.SINGLES, [], [1, "a"], [None], {"a": 1}, [{"a": 1}], "x" * 200, "x" * 201]
@@ -262,6 +263,7 @@ def test_a_pattern_is_found_wherever_it_is(
         asyncio.run(run(Path(folder)))
 
 
+@pytest.mark.test
 def test_what_differs_in_case_only_is_the_same_text() -> None:
     for one in filter(lambda one: one != one.lower() or one != one.upper(), map(chr, range(0x11000))):
         for other in {one.lower(), one.upper(), one.title(), one.casefold()}:

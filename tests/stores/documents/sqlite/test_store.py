@@ -190,6 +190,7 @@ async def test_a_caller_that_gives_up_leaves_the_store_whole(store: SqliteDocume
     assert await store.update("tasks", {}, Update(set={"m": 1}), many=True) == 100
 
 
+@pytest.mark.test
 @pytest.mark.anyio
 async def test_the_log_is_moved_into_the_file_as_it_grows(store: SqliteDocumentStore, path: Path) -> None:
     large = "x" * 500_000
@@ -250,6 +251,7 @@ async def test_a_document_cannot_grow_without_end(path: Path) -> None:
         await store.close()
 
 
+@pytest.mark.test
 @pytest.mark.anyio
 async def test_what_the_server_says_of_series_may_be_larger(path: Path) -> None:
     store = SqliteDocumentStore(path, apart={"things": ["last_metrics"]})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -22,6 +23,7 @@ def test_buckets_of_one_at_the_greatest_x_are_apart() -> None:
     assert bucket_starts(np.array(x, np.int64), 1).tolist() == [0, 1]
 
 
+@pytest.mark.test
 @examples(100)
 @given(st.lists(_PLACES, min_size=1, max_size=4), st.integers(1, 40), st.sampled_from([1, 2, 5, 2**62, 2**63 - 1]))
 def test_buckets_begin_where_dividing_says(places: list[int], times: int, interval: int) -> None:

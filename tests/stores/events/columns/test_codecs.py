@@ -43,6 +43,7 @@ def test_regular_numbers_are_small(column: np.ndarray[tuple[int], np.dtype[np.in
     assert len(integers.encode(column)) <= most
 
 
+@pytest.mark.test
 @given(
     st.lists(st.tuples(st.floats() | float_bits | st.sampled_from([0.5, 1.25]), int64), min_size=1, max_size=300),
     st.booleans(),
@@ -103,6 +104,7 @@ def test_curves_of_adjacent_chunks_are_one() -> None:
     assert curve.values.tolist() == [1.0, 3.0, 3.0, 3.0, 2.0, 2.0]
 
 
+@pytest.mark.test
 @given(st.lists(st.tuples(int64, st.text(), st.none() | int64), min_size=1, max_size=20))
 def test_log_blocks(rows: list[tuple[int, str, int | None]]) -> None:
     sent = log_lines([message for _, message, _ in rows], timestamps=[time for time, _, _ in rows])
@@ -137,6 +139,7 @@ def test_compression(data: bytes) -> None:
     assert compression.decompress(compression.compress(data)) == data
 
 
+@pytest.mark.test
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.none() | st.integers(0, 2)), min_size=1, max_size=9), st.data())
 def test_columns_of_few_values(pairs: list[tuple[str, int | None]], data: st.DataObject) -> None:
     left, right = (lines.Column.of([*column]) for column in zip(*pairs, strict=True))
@@ -150,6 +153,7 @@ def test_columns_of_few_values(pairs: list[tuple[str, int | None]], data: st.Dat
     assert set(some.distinct().table) == set(some)
 
 
+@pytest.mark.test
 @given(st.lists(st.tuples(st.lists(st.floats(), min_size=1, max_size=60), st.booleans(), st.booleans()), min_size=1))
 def test_blocks_of_adjacent_chunks(adjacent: list[tuple[list[float], bool, bool]]) -> None:
     blocks, encoded = [], []

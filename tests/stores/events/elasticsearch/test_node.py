@@ -93,6 +93,7 @@ class Turns(asyncio.Lock):
         return await super().acquire()
 
 
+@pytest.mark.test
 async def test_large_answers_are_read_in_turns(nodes: Nodes, cluster: Cluster) -> None:
     asking, turns = cluster.client.transport.node_pool.get(), Turns()
     assert isinstance(asking, node.Node)

@@ -213,6 +213,7 @@ async def test_a_last_chunk_that_grows_is_not_counted_twice(store: EmbeddedEvent
             await assert_right(store)
 
 
+@pytest.mark.test
 @pytest.mark.anyio
 async def test_sealed_chunks_take_the_place_of_others(store: EmbeddedEventStore) -> None:
     await merged(store, CURVE)
@@ -223,6 +224,7 @@ async def test_sealed_chunks_take_the_place_of_others(store: EmbeddedEventStore)
     await assert_right(store)
 
 
+@pytest.mark.test
 @pytest.mark.anyio
 async def test_what_is_kept_while_a_merge_is_half_done_is_forgotten_with_it(store: EmbeddedEventStore) -> None:
     await merged(store, CURVE)

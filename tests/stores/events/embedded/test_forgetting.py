@@ -64,6 +64,7 @@ def known(store: EmbeddedEventStore) -> set[Owner]:
     return {key.owner for key in store._parts.curves._curves} | {*store._parts.block_ends._known._known}
 
 
+@pytest.mark.test
 @pytest.mark.parametrize("read", [smoothed, numbered])
 async def test_what_was_found_out_about_deleted_owners_is_forgotten(store: EmbeddedEventStore, read: Read) -> None:
     for owner in (OWNER, OTHER):
@@ -75,6 +76,7 @@ async def test_what_was_found_out_about_deleted_owners_is_forgotten(store: Embed
     assert known(store) == {OTHER}
 
 
+@pytest.mark.test
 @pytest.mark.parametrize("read", [smoothed, numbered])
 async def test_a_reader_who_still_sees_a_deleted_owner_keeps_nothing(
     store: EmbeddedEventStore, read: Read, monkeypatch: pytest.MonkeyPatch

@@ -85,6 +85,7 @@ def test_columns_of_different_lengths_are_refused() -> None:
         records.make(batch(group))
 
 
+@pytest.mark.test
 def test_a_segment_torn_anywhere_ends_at_its_last_whole_record(tmp_path: Path) -> None:
     path, ends = written(tmp_path, 3)
     content = path.read_bytes()
@@ -93,6 +94,7 @@ def test_a_segment_torn_anywhere_ends_at_its_last_whole_record(tmp_path: Path) -
         assert replayed(path) == [n for n, end in enumerate(ends) if end <= length]
 
 
+@pytest.mark.test
 def test_a_segment_with_a_wrong_byte_anywhere_ends_before_it(tmp_path: Path) -> None:
     path, ends = written(tmp_path, 3)
     content = path.read_bytes()

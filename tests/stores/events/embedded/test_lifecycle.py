@@ -175,6 +175,7 @@ async def test_deleting_gives_all_room_back_while_the_disk_is_short_of_it(tmp_pa
     await store.close()
 
 
+@pytest.mark.test
 async def test_deleting_gives_room_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = unmerged(tmp_path, free_pages=10)
     await store.open()
@@ -199,6 +200,7 @@ async def test_deleting_gives_room_back(tmp_path: Path, monkeypatch: pytest.Monk
     await store.close()
 
 
+@pytest.mark.test
 async def test_a_merge_that_is_due_goes_before_room_that_is_given_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -228,6 +230,7 @@ async def test_a_merge_that_is_due_goes_before_room_that_is_given_back(
     await store.close()
 
 
+@pytest.mark.test
 async def test_the_log_stays_short_though_reads_overlap(tmp_path: Path) -> None:
     limit = 200_000
     store = unmerged(tmp_path, log_bytes=limit)

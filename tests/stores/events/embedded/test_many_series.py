@@ -18,6 +18,7 @@ from tests.contract.plain_event_store import PlainEventStore
 pytestmark = pytest.mark.anyio
 
 
+@pytest.mark.test
 async def test_samples_of_many_series(tmp_path: Path) -> None:
     bounds, plain = EmbeddedBounds(many_series=1), PlainEventStore()
     store = EmbeddedEventStore(tmp_path / "events", merge_points=10**9, merge_seconds=10**6, bounds=bounds)

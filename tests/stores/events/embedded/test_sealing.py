@@ -61,6 +61,7 @@ async def test_a_series_is_sealed_by_the_store_itself(tmp_path: Path) -> None:
     await store.close()
 
 
+@pytest.mark.test
 @pytest.mark.parametrize(("finer", "width"), [(False, 600), (True, 512)])
 async def test_buckets_are_finer_only_if_they_may_be(tmp_path: Path, finer: bool, width: int) -> None:
     store = opened(tmp_path, seal_seconds=0.01)
@@ -73,6 +74,7 @@ async def test_buckets_are_finer_only_if_they_may_be(tmp_path: Path, finer: bool
     await store.close()
 
 
+@pytest.mark.test
 async def test_the_end_of_a_series_that_grows_waits_for_more_points(tmp_path: Path) -> None:
     """Each look finds the series grown since the look before, so that only full chunks are sealed."""
     store = opened(tmp_path)
@@ -96,6 +98,7 @@ async def test_the_end_of_a_series_that_grows_waits_for_more_points(tmp_path: Pa
     await store.close()
 
 
+@pytest.mark.test
 async def test_small_sealed_chunks_are_put_together(tmp_path: Path) -> None:
     store = opened(tmp_path)
     await store.open()

@@ -95,6 +95,7 @@ async def test_others_merge_while_a_series_is_read_to_be_thinned(
     }
 
 
+@pytest.mark.test
 @pytest.mark.parametrize("iter", [4000, 5])
 async def test_a_point_that_comes_while_its_series_is_read_to_be_thinned_stays(
     store: EmbeddedEventStore, monkeypatch: pytest.MonkeyPatch, iter: int
