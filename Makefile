@@ -46,14 +46,15 @@ run: .venv/core.stamp
 	$(BIN)/apiserver serve
 
 # Tests come in tiers (tests/tiers.py), each with what it needs, and each runs those before it: CONTRIBUTING.md has a table.
-PROCESSES ?= 2
+# Many tests wait for other processes, so more run at once than there are cores. Those of `quick` do not.
+PROCESSES ?= 3
 PYTEST = $(BIN)/python -m pytest
 MANY = $(PYTEST) -n $(PROCESSES) --dist worksteal
 
 # A minute, after each change: in the tests' process only.
 quick: .venv/dev.stamp
 	$(MAKE) --no-print-directory lint check-format
-	$(MANY) --tier quick
+	$(PYTEST) -n 2 --dist worksteal --tier quick
 
 # The product as it comes: servers, commands, the newest SDK, pages in a browser if there is one. Signing in has a browser
 # of its own, in which other pages have not been: a test hung twice behind these.
@@ -83,15 +84,12 @@ check-beside:
 	$(PYTEST) --tier check $(BESIDE)
 
 check-others:
-	$(PYTEST) -n $(CHECK_PROCESSES) --dist worksteal --tier check $(BESIDE:%=--ignore %)
-
-# Many of these tests wait for other processes.
-CHECK_PROCESSES ?= 3
+	$(MANY) --tier check $(BESIDE:%=--ignore %)
 
 # Everything five times: alone, twice in random order, beside other work, in another folder. It writes what came of it
 # into tests/again.md.
 check-again: $(OF_CHECK)
-	$(BIN)/python -m tests.again --processes $(CHECK_PROCESSES) --beside $(BESIDE)
+	$(BIN)/python -m tests.again --processes $(PROCESSES) --beside $(BESIDE)
 
 # What `make check` leaves out, as it takes long and finds little more (the mark `longer`): a cluster whose nodes fail, and
 # variations. Then all pages on Elasticsearch and MongoDB, longer outages of these, and all attacks; then what is left to

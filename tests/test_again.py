@@ -8,8 +8,6 @@ import pytest
 
 from tests import again, order
 
-pytestmark = pytest.mark.test
-
 SUITE = """
 import os
 import pytest

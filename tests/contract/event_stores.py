@@ -160,13 +160,15 @@ def _of(tier: pytest.MarkDecorator, *states: str) -> list[Any]:
     return [pytest.param(state, marks=tier) for state in states]
 
 
-@pytest.fixture(
-    params=[
-        *("embedded-hot", "embedded-mixed", "embedded-sealed"),
-        *_of(pytest.mark.check, "elasticsearch", "plain"),
-        *_of(pytest.mark.longer, "embedded-merged", "embedded-reopened", "embedded-synced", "elasticsearch-compacted"),
-    ]
-)
+#: All but the plain store, which is the model of the others, and is never closed.
+ENGINE_STATES = [
+    *("embedded-hot", "embedded-mixed", "embedded-sealed"),
+    *_of(pytest.mark.check, "elasticsearch"),
+    *_of(pytest.mark.longer, "embedded-merged", "embedded-reopened", "embedded-synced", "elasticsearch-compacted"),
+]
+
+
+@pytest.fixture(params=[*ENGINE_STATES, *_of(pytest.mark.check, "plain")])
 async def case(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Case]:
     """An open store with nothing in it."""
     make = CASES.get(request.param)

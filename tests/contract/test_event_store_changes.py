@@ -12,7 +12,7 @@ from apiserver.events.changes import Changes, ChangesQuery, Cursor, OwnerChanges
 from apiserver.events.model import SAMPLE_TYPES, EventType, MetricSelection, Owner, SeriesName
 from apiserver.events.queries import Range, SeriesQuery
 from apiserver.stores.events.base import EventStore, EventStoreError
-from tests.contract.event_stores import LOGS, OWNER, Case, batch, case, lines, sample, scalars
+from tests.contract.event_stores import ENGINE_STATES, LOGS, OWNER, Case, batch, case, lines, sample, scalars
 
 __all__ = ["case"]
 
@@ -275,9 +275,8 @@ async def test_many_may_watch_the_same_owner(case: Case) -> None:
         assert [found.owners.keys() for found in await both] == [{OWNER}, {OWNER}]
 
 
+@pytest.mark.parametrize("case", ENGINE_STATES, indirect=True)
 async def test_a_watch_ends_with_its_store(case: Case) -> None:
-    if "plain" in type(case.store).__name__.lower():
-        pytest.skip("a plain store is never closed")
     async with asyncio.timeout(PATIENCE), aclosing(case.store.watch(ChangesQuery(OWNERS))) as watch:
         await anext(watch)
         waiting = asyncio.ensure_future(anext(watch))
