@@ -20,7 +20,7 @@ OLD_CLIENTS = $(patsubst requirements/old-clients/%.txt,%,$(wildcard requirement
 .PHONY: bench bench-engines lock clean
 
 # npm of this machine, or else of a Node.js from PyPI in .venv-node.
-HAS_NODE = command -v npm >/dev/null && node -e 'process.exit(parseInt(process.versions.node) < 18 ? 1 : 0)' 2>/dev/null
+HAS_NODE = command -v npm >/dev/null && node -e 'const [a, b] = process.versions.node.split("."); process.exit(a > 20 || (a == 20 && b >= 11) ? 0 : 1)' 2>/dev/null
 NPM = PATH="$(CURDIR)/.venv-node/bin:$$PATH" npm --loglevel=error
 PAGES = viewer/dist/index.html
 
