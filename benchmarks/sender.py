@@ -83,7 +83,8 @@ def main() -> None:
         for first in range(0, sending.batch * sending.count, sending.batch)
     ]
     print("ready", flush=True)
-    sys.stdin.readline()
+    if not sys.stdin.readline():
+        return  # who started it has ended
     latencies = []
     started = before = time.monotonic()
     for request in requests:
@@ -95,4 +96,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except ConnectionError as error:  # as when a benchmark was interrupted just as it started this
+        sys.exit(f"a sender does not reach the server: {error}")
