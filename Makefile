@@ -60,7 +60,8 @@ quick: .venv/dev.stamp
 # of its own, in which other pages have not been: a test hung twice behind these.
 OF_TEST = $(PAGES) .venv/dev.stamp .venv/accelerator.stamp .venv-clients/stamp
 SIGNING_IN = tests/viewer/test_sign_in.py
-test: $(OF_TEST)
+test:
+	$(MAKE) --no-print-directory --jobs 4 $(OF_TEST)
 	$(MAKE) --no-print-directory --jobs 6 lint check-format types check-viewer test-signing-in test-others
 
 test-signing-in:
@@ -77,7 +78,8 @@ BESIDE = tests/robustness/test_soak.py $(SIGNING_IN)
 check: test
 	$(MAKE) --no-print-directory check-rest
 
-check-rest: $(OF_CHECK)
+check-rest:
+	$(MAKE) --no-print-directory --jobs 4 $(OF_CHECK)
 	$(MAKE) --no-print-directory --jobs 3 types-of-tests check-beside check-others
 
 check-beside:

@@ -10,6 +10,7 @@ need not wait for one another. Here few of them run at once, as Python's lock is
 from __future__ import annotations
 
 import ctypes
+import os
 import re
 from contextlib import suppress
 from pathlib import Path
@@ -31,7 +32,8 @@ def keep_little() -> None:
         mallopt = ctypes.CDLL(None).mallopt
         mallopt(_M_MMAP_THRESHOLD, LARGE)
         mallopt(_M_TRIM_THRESHOLD, KEPT)
-        mallopt(_M_ARENA_MAX, ARENAS)
+        if "MALLOC_ARENA_MAX" not in os.environ:
+            mallopt(_M_ARENA_MAX, ARENAS)
 
 
 def available() -> int | None:

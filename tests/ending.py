@@ -76,6 +76,7 @@ def _guarded() -> subprocess.Popen[bytes]:
     mark = uuid4().hex
     guard = subprocess.Popen(
         [sys.executable, __file__, mark],
+        env=unmarked(),
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

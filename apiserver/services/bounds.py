@@ -19,9 +19,9 @@ class CallBounds:
     queue_turn_seconds: float = 1
     """How long a call waits for its turn to put a task into a queue, or to take it out."""
     password_cost: int = COST
-    """What it costs to compare a password where there is none: as much as with a user's."""
+    """Cost of the comparison when a name has no password. It is that of users' passwords: else the time tells names."""
     curves: int = 10_000
-    """From how many curves a call about groups is answered: tasks of all groups, times series."""
+    """The most curves that a call about groups is answered from: tasks of all groups, times series."""
     scalars: int = 10_000
     """Least number of events in a page of `get_scalar_metric_data`."""
     downloaded: int = 1024
@@ -38,7 +38,7 @@ class CallBounds:
     points: int = AT_ONCE
     """Points of curves that a table reads at once."""
     minutes: int = 366 * 24 * 60
-    """Of a longer job, ModelArts' API answers the last minutes."""
+    """ModelArts' API answers the last so many minutes of a job: a year."""
     preview_bytes: int = PREVIEW
     """The most that ModelArts' API answers of a log."""
     baseten_points: int = 200_000

@@ -181,9 +181,8 @@ class Run:
     ) -> AsyncGenerator[Gone, None]:
         """Delete what is due of a task and type, and tell it; nothing if it is left for the next run."""
         store, owner = self._events, Owner(task["company"], task["id"])
-        if (
-            await due.find(store, owner, type, rule, self._now, self._bounds) is None
-        ):  # mostly, and sooner known than a cursor
+        # Mostly nothing is due, and that is known sooner than a cursor.
+        if await due.find(store, owner, type, rule, self._now, self._bounds) is None:
             await self._finish(archive, owner, type, None)
             return
         cursor = (await store.changes(ChangesQuery([owner]))).cursor

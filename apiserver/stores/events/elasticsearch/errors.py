@@ -24,7 +24,7 @@ _CLOSED = "index_closed_exception"
 
 
 class NodeAnswerTooLarge(EventStoreBusy):
-    """An answer of a node is larger than LARGEST_ANSWER."""
+    """An answer of a node is larger than `ElasticsearchBounds.largest_answer`."""
 
 
 @contextmanager

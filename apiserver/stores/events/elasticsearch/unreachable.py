@@ -18,7 +18,7 @@ import logging
 from elasticsearch import AsyncElasticsearch
 
 from apiserver.stores.events.base import EventStoreBusy
-from apiserver.stores.events.elasticsearch.errors import errors
+from apiserver.stores.events.elasticsearch.errors import errors, no_index
 
 log = logging.getLogger(__name__)
 
@@ -60,13 +60,14 @@ class Unreachable:
         client = self._client.options(request_timeout=_TIMEOUT)
         try:
             async with self._turns:
-                with errors():
-                    found = await client.indices.get_settings(index=index, name=_SHARDS, flat_settings=True)
-                    deleted = _DELETED_A_SHARD * int(found[index]["settings"][_SHARDS])
+                with errors(), no_index():
+                    settings = await client.indices.get_settings(index=index, name=_SHARDS, flat_settings=True)
+                    # By its own name, where `index` is an alias.
+                    deleted = _DELETED_A_SHARD * max(int(own["settings"][_SHARDS]) for own in settings.values())
                     deletions = [{"delete": {"_id": _ID, "routing": str(number)}} for number in range(deleted)]
                     answer = await client.bulk(index=index, operations=deletions, filter_path="errors")
-            if answer.get("errors"):
-                log.debug("Elasticsearch does not let this server write to %s", index)
+                    if answer.get("errors"):
+                        log.debug("Elasticsearch does not let this server write to %s", index)
         except EventStoreBusy as error:
             log.debug("could not write to %s: %s", index, error)
         finally:
