@@ -126,7 +126,7 @@ def test_a_format_that_is_not_known_is_refused(folder: Path) -> None:
         create_app(Settings(data=folder))
 
 
-@pytest.mark.test
+@pytest.mark.check
 @pytest.mark.parametrize(
     ("command", "code"),
     [

@@ -3,7 +3,7 @@
     python -m tests.tier_costs [--check]
 
 clones the last commit into an empty folder and runs `make test` there, which installs what it needs, then `make quick`
-and `make test` again; with `--check`, `make check` besides. It needs a quiet machine.
+and `make test` again; with `--check`, also the rest of `make check`. It needs a quiet machine.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def main() -> None:
         "`make test`, in a fresh clone": ["make", "test"],
         "`make quick`": ["make", "quick"],
         "`make test`": ["make", "test"],
-        **({"`make check`": ["make", "check"]} if asked.check else {}),
+        **({"`make check`, after `make test`": ["make", "check-rest"]} if asked.check else {}),
     }
     with tempfile.TemporaryDirectory() as folder:
         clone = Path(folder, "clone")

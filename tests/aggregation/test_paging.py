@@ -153,7 +153,7 @@ def lines_of(found: list[Any], times: list[int]) -> list[Line]:
 batches = st.builds(lines_of, st.lists(identities, max_size=15), st.lists(st.integers(0, 6), max_size=10))
 
 
-@pytest.mark.test
+@pytest.mark.check
 @pytest.mark.parametrize("walk", WALKS)
 @given(
     first=st.lists(batches, max_size=3),

@@ -119,7 +119,7 @@ def csv_rows(content: bytes) -> list[list[str | None]]:
     return rows[:-1]
 
 
-@pytest.mark.test
+@pytest.mark.check
 @pytest.mark.parametrize(("columns", "row", "batch"), [(POINTS, POINT, point_batch), (ANY, ROW, any_batch)])
 @pytest.mark.parametrize("format", [Format.JSON, Format.NDJSON, Format.CSV, Format.ARROW, Format.PARQUET])
 def test_a_table_comes_back(columns: Any, row: Any, batch: Any, format: Format, tmp_path_factory: Any) -> None:

@@ -108,7 +108,7 @@ async def check(api: Api, endpoint: EndpointVersion, request: dict[str, Any]) ->
     assert meta["result_msg"]
 
 
-@pytest.mark.test
+@pytest.mark.check
 @pytest.mark.parametrize("service", SERVICES)
 async def test_hostile_values_are_clear_errors(api: Api, service: str) -> None:
     for endpoint in (endpoint for endpoint in ENDPOINTS if endpoint.name.startswith(f"{service}.")):

@@ -54,7 +54,7 @@ def test_one_beyond_a_bound_is_an_error_that_names_field_and_bound() -> None:
         assert len(error.message) < 500
 
 
-@pytest.mark.test
+@pytest.mark.check
 def test_as_much_as_a_bound_allows_is_taken() -> None:
     validators: dict[int, Validator] = {}
     for case in all_cases():

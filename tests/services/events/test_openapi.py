@@ -103,7 +103,7 @@ def _fill(client: httpx.Client, task: str, model: str) -> None:
     assert answer.json()["data"]["added"] == len(lines)
 
 
-@pytest.mark.test
+@pytest.mark.check
 @pytest.mark.parametrize("path", OPERATIONS)
 def test_answers_are_as_they_are_described(client: httpx.Client, known: dict[str, str], path: str) -> None:
     operation = OPERATIONS[path]

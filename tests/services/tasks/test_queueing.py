@@ -214,7 +214,7 @@ async def test_many(api: Api, queue: str) -> None:
     assert await refused(api, "tasks.enqueue_many", {"ids": tasks, "queue": "none"}) == (400, 701)
 
 
-@pytest.mark.test
+@pytest.mark.check
 @pytest.mark.own_api
 async def test_a_long_queue_is_changed_a_few_times_for_many(
     api: Api, queue: str, monkeypatch: pytest.MonkeyPatch

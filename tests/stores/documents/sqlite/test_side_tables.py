@@ -147,7 +147,7 @@ _sorts = st.lists(st.tuples(_fields | _first, st.sampled_from([1, -1])), min_siz
 _numbers = st.sampled_from(["1", "10", "2", "1e1", "1e999", 3, 2.5, True, "", None, ["4", 1], 2**53, 2**53 + 1])
 
 
-@pytest.mark.test
+@pytest.mark.check
 @pytest.mark.parametrize(("few", "look", "furthest"), [(1000, 200, 3000), (0, 1, 0), (0, 2, 10**6), (1, 1, 1)])
 @given(
     documents=strategies.collections,

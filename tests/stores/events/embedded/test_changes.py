@@ -289,7 +289,7 @@ async def test_a_restored_folder_tells_what_came_since_to_those_who_saw_what_was
 # --- never too little ------------------------------------------------------------------------------
 
 
-@pytest.mark.test
+@pytest.mark.check
 @examples(40)
 @given(operations)
 def test_a_follower_has_what_the_store_has(operations: list[tuple[Any, ...]]) -> None:

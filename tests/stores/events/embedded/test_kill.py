@@ -59,7 +59,7 @@ def add_until_killed(folder: Path, first: int, count: int, fsync: bool) -> Told:
     return Told(int(pairs[-1][0]), [(int(number) + 1, json.loads(cursor)) for number, cursor in pairs])
 
 
-@pytest.mark.test
+@pytest.mark.check
 @pytest.mark.parametrize("fsync", [False, True])
 async def test_a_killed_store_has_everything_acknowledged_once(
     tmp_path: Path, dice: random.Random, fsync: bool

@@ -126,7 +126,7 @@ operations = st.lists(
 )
 
 
-@pytest.mark.test
+@pytest.mark.check
 @examples(40)
 @given(operations)
 def test_kept_curves_are_what_they_would_be_anew(operations: list[tuple[Any, ...]]) -> None:
