@@ -34,15 +34,17 @@ def url_of(image: Sample) -> str:
     return _url.decode(image.document).url
 
 
-async def by_iteration(store: EventStore, series: SeriesQuery, page: PageQuery[int]) -> dict[int, list[Sample]]:
+async def by_iteration(
+    store: EventStore, series: SeriesQuery, page: PageQuery[int], first: int = FIRST_PAGE
+) -> dict[int, list[Sample]]:
     """The images of a page of iterations, except those whose files were overwritten.
 
-    All newer images are read as well, because they say which files were overwritten.
+    All newer images are read as well, because they say which files were overwritten: `first` so many at once.
     """
     newest: dict[tuple[str, str, str], int] = {}
     found: dict[int, list[Sample]] = {}
     beyond, descending, iterations = page.after, page.descending, page.limit
-    async for image in _newest_first(store, series):
+    async for image in _newest_first(store, series, first):
         ahead = beyond is None or (image.iter < beyond if descending else image.iter > beyond)
         is_full = len(found) == iterations and image.iter not in found
         if is_full if descending else not ahead:
@@ -56,9 +58,8 @@ async def by_iteration(store: EventStore, series: SeriesQuery, page: PageQuery[i
     return {iter: found[iter][::-1] for iter in nearest}
 
 
-async def _newest_first(store: EventStore, series: SeriesQuery) -> AsyncIterator[Sample]:
+async def _newest_first(store: EventStore, series: SeriesQuery, limit: int) -> AsyncIterator[Sample]:
     after: SamplePosition | None = None
-    limit = FIRST_PAGE
     while page := await store.samples(series, PageQuery(limit, after, descending=True)):
         for image in page:
             yield image

@@ -48,12 +48,24 @@ async def latest_of(store: EventStore, series: SeriesQuery, iterations: int, *, 
 
 
 async def walk(
-    store: EventStore, series: SeriesQuery, *, iterations: int, seen: Seen | None, earlier: bool
+    store: EventStore,
+    series: SeriesQuery,
+    *,
+    iterations: int,
+    seen: Seen | None,
+    earlier: bool,
+    first_images: int = images.FIRST_PAGE,
 ) -> WalkPage:
-    """The next `iterations` iterations of a walk. At its end the page is empty, and the position stays."""
-    read = images.by_iteration if series.type is EventType.IMAGE else _by_iteration
+    """The next `iterations` iterations of a walk. At its end the page is empty, and the position stays.
+
+    Of images, `first_images` are read at once, then more.
+    """
     beyond = None if seen is None else seen[0 if earlier else 1]
-    found = await read(store, series, PageQuery(iterations, beyond, descending=earlier or seen is None))
+    page = PageQuery(iterations, beyond, descending=earlier or seen is None)
+    if series.type is EventType.IMAGE:
+        found = await images.by_iteration(store, series, page, first_images)
+    else:
+        found = await _by_iteration(store, series, page)
     if not found:
         return WalkPage([], seen)
     return WalkPage(sorted(found.items(), reverse=True), (min(found), max(found)))

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apiserver.aggregation import images, samples
+from apiserver.aggregation import samples
 from apiserver.events.model import EventType, Sample
 from apiserver.events.queries import SeriesQuery
 from apiserver.stores.events.embedded.store import EmbeddedEventStore
@@ -29,10 +29,10 @@ def image(iter: int, variant: str, url: str) -> Sample:
 
 
 async def walk(
-    store: EmbeddedEventStore, iterations: int, seen: samples.Seen | None, *, earlier: bool = True
+    store: EmbeddedEventStore, iterations: int, seen: samples.Seen | None, *, earlier: bool = True, first: int = 500
 ) -> tuple[list[tuple[int, list[str]]], samples.Seen | None]:
     series = SeriesQuery(TASK, EventType.IMAGE)
-    page = await samples.walk(store, series, iterations=iterations, seen=seen, earlier=earlier)
+    page = await samples.walk(store, series, iterations=iterations, seen=seen, earlier=earlier, first_images=first)
     return [(iter, [sample.variant for sample in found]) for iter, found in page.iterations], page.seen
 
 
@@ -76,18 +76,16 @@ async def test_walks_show_each_image_that_is_its_own_once(
         if newest[variant, url] == iter:
             own[iter].insert(0, variant)
     expected = list(own.items())
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(images, "FIRST_PAGE", page)
-        walked: list[tuple[int, list[str]]] = []
-        shown, seen = await walk(store, iterations, None)
-        while shown:
-            assert len(shown) == min(iterations, len(expected) - len(walked))
-            walked += shown
-            shown, seen = await walk(store, iterations, seen)
-        assert walked == expected
-        back: list[tuple[int, list[str]]] = expected[-iterations:][-(len(expected) % iterations or iterations) :]
-        shown, seen = await walk(store, iterations, seen, earlier=False)
-        while shown:
-            back = shown + back
-            shown, seen = await walk(store, iterations, seen, earlier=False)
-        assert back == expected
+    walked: list[tuple[int, list[str]]] = []
+    shown, seen = await walk(store, iterations, None, first=page)
+    while shown:
+        assert len(shown) == min(iterations, len(expected) - len(walked))
+        walked += shown
+        shown, seen = await walk(store, iterations, seen, first=page)
+    assert walked == expected
+    back: list[tuple[int, list[str]]] = expected[-iterations:][-(len(expected) % iterations or iterations) :]
+    shown, seen = await walk(store, iterations, seen, earlier=False, first=page)
+    while shown:
+        back = shown + back
+        shown, seen = await walk(store, iterations, seen, earlier=False, first=page)
+    assert back == expected

@@ -14,7 +14,8 @@ from apiserver.events.model import EventType, Int64Array, Owner
 TYPES = tuple(EventType)
 #: Seconds that a server may take to tell how much is kept of a company.
 LONGEST = 20.0
-TOO_LONG = f"telling how much is kept takes longer than {LONGEST:g} seconds here: `apiserver doctor` tells it"
+#: Seconds until a caller may ask again.
+_AGAIN = 600
 
 
 class Used(NamedTuple):
@@ -62,3 +63,9 @@ class Usage:
         numbers = (table[rows, columns].tolist() for table in (self.series, self.events, self.bytes))
         for row, column, *more in zip(rows.tolist(), columns.tolist(), *numbers, strict=True):
             yield Used(self.owners[row], TYPES[column], *more)
+
+
+def took_too_long(seconds: float) -> EventStoreBusy:
+    """What a caller gets when telling how much is kept took longer than so many seconds."""
+    reason = f"telling how much is kept takes longer than {seconds:g} seconds here: `apiserver doctor` tells it"
+    return EventStoreBusy(reason, retry_after=_AGAIN, overloaded=False)

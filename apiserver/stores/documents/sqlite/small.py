@@ -13,13 +13,14 @@ from collections.abc import Collection, Iterable
 #: Bytes of JSON that take less time to read and decode than handing the work to a thread and back takes.
 SMALL = 32 * 2**10
 #: Documents that are remembered.
-_MOST = 10_000
+MOST = 10_000
 
 
 class SmallFields:
-    """The small fields of documents, by table and id. Any thread may use it."""
+    """The small fields of up to `most` documents, by table and id. Any thread may use it."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int = MOST) -> None:
+        self._most = most
         self._known: dict[tuple[str, str], frozenset[str]] = {}
 
     def has(self, table: str, id: str, names: Collection[str]) -> bool:
@@ -31,7 +32,7 @@ class SmallFields:
         if size > SMALL:
             self.forget(table, id)
             return
-        if len(self._known) >= _MOST:
+        if len(self._known) >= self._most:
             self._known.clear()
         self._known[table, id] = self._known.get((table, id), frozenset()).union(names)
 

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from apiserver.stores.documents.query import Update
-from apiserver.stores.documents.sqlite import small
 from apiserver.stores.documents.sqlite.small import SMALL, SmallFields
 from apiserver.stores.documents.sqlite.store import SqliteDocumentStore
 
@@ -87,9 +86,8 @@ async def test_ids_that_no_document_has_are_not_remembered(store: SqliteDocument
     assert not await _on_loop(store, "script", "unknown")
 
 
-def test_as_many_documents_are_remembered_as_there_is_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(small, "_MOST", 2)
-    fields = SmallFields()
+def test_as_many_documents_are_remembered_as_there_is_room_for() -> None:
+    fields = SmallFields(most=2)
     for id in ("a", "b", "c"):
         fields.read("tasks", id, ["script"], 1)
     assert [fields.has("tasks", id, ["script"]) for id in ("a", "b", "c")] == [False, False, True]
