@@ -10,6 +10,7 @@ import pytest
 from apiserver import answers
 from apiserver.bounds import Bounds
 from apiserver.services.bounds import CallBounds
+from apiserver.stores.events.embedded.bounds import EmbeddedBounds
 from tests.data.conftest import ON_EACH, Data, scalar
 from tests.data.test_scalars import cells
 
@@ -338,7 +339,6 @@ async def test_no_link_opens_all_projects(data: Data) -> None:
 @pytest.mark.test
 @pytest.mark.own_api
 async def test_tasks_with_very_many_series_are_read_one_at_a_time(data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("apiserver.stores.events.embedded.reading.VIEW_BYTES", answers.LARGEST)
     tasks = [
         (await data.api.call("tasks.create", {"name": f"{n}", "type": "training", "project": data.project}))["id"]
         for n in range(3)
@@ -346,6 +346,7 @@ async def test_tasks_with_very_many_series_are_read_one_at_a_time(data: Data, mo
     for n, task in enumerate(tasks):
         await data.add(scalar("loss", "train", 1, n), task=task)
     events, asked = data.api.backend.events, []
+    monkeypatch.setattr(events, "bounds", EmbeddedBounds(series_bytes=answers.LARGEST))
     read = events.scalar_buckets_of_each
 
     async def noted(queries: Any, buckets: Any) -> Any:

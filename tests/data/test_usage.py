@@ -13,7 +13,7 @@ import pytest
 from apiserver.bounds import Bounds
 from apiserver.events.model import EventType, Owner
 from apiserver.services.access.credentials import create_user
-from apiserver.stores.events.embedded import usage as embedded
+from apiserver.stores.events.embedded.bounds import EmbeddedBounds
 from tests.contract.event_stores import batch, lines, sample, scalars
 from tests.harness import Api
 
@@ -137,8 +137,7 @@ async def test_a_thousand_calls_add_up_once(api: Api, monkeypatch: pytest.Monkey
 async def test_what_takes_too_long_is_given_up(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     await filled(api)
     await api.backend.events.merge()  # type: ignore[attr-defined]
-    monkeypatch.setattr(embedded, "LONGEST", -1)
-    monkeypatch.setattr(embedded, "_STEPS", 1)
+    monkeypatch.setattr(api.backend.events, "bounds", EmbeddedBounds(usage_seconds=-1, usage_steps=1))
     response = await api.raw("GET", "/data/usage.json")
     assert response.status_code == 503
     assert "apiserver doctor" in response.json()["error"]["message"]

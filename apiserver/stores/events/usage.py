@@ -14,8 +14,6 @@ from apiserver.events.model import EventType, Int64Array, Owner
 TYPES = tuple(EventType)
 #: Seconds that a server may take to tell how much is kept of a company.
 LONGEST = 20.0
-#: Seconds until a caller may ask again.
-_AGAIN = 600
 
 
 class Used(NamedTuple):
@@ -65,7 +63,6 @@ class Usage:
             yield Used(self.owners[row], TYPES[column], *more)
 
 
-def took_too_long(seconds: float) -> EventStoreBusy:
-    """What a caller gets when telling how much is kept took longer than so many seconds."""
-    reason = f"telling how much is kept takes longer than {seconds:g} seconds here: `apiserver doctor` tells it"
-    return EventStoreBusy(reason, retry_after=_AGAIN, overloaded=False)
+def too_long(seconds: float) -> str:
+    """Why nobody is told: it took longer than so many seconds."""
+    return f"telling how much is kept takes longer than {seconds:g} seconds here: `apiserver doctor` tells it"

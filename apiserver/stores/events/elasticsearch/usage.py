@@ -18,7 +18,7 @@ from apiserver.stores.events.base import EventStoreBusy
 from apiserver.stores.events.elasticsearch import names
 from apiserver.stores.events.elasticsearch.cluster import Cluster
 from apiserver.stores.events.elasticsearch.errors import errors
-from apiserver.stores.events.usage import LONGEST, TOO_LONG, TYPES, Usage
+from apiserver.stores.events.usage import LONGEST, TYPES, Usage, too_long
 
 ESTIMATED = (
     "Elasticsearch tells bytes of indices only: they are shared out by numbers of events",
@@ -88,7 +88,7 @@ async def usage_in_time(cluster: Cluster, company: str) -> Usage:
         async with asyncio.timeout(LONGEST):
             return await usage(cluster, company)
     except TimeoutError:
-        raise EventStoreBusy(TOO_LONG, retry_after=_AGAIN, overloaded=False) from None
+        raise EventStoreBusy(too_long(LONGEST), retry_after=_AGAIN, overloaded=False) from None
 
 
 def _joined(found: Sequence[tuple[EventType, int, Sequence[_Found]]]) -> Usage:

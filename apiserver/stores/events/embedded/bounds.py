@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from apiserver.stores.events import usage
 from apiserver.stores.events.columns import bucketing, chunks, pco, pieces, stats
 
 
@@ -82,6 +83,12 @@ class EmbeddedBounds:
     """Lines after which a search pauses."""
     many_series: int = 500
     """The samples of more series than these are read by one statement."""
+    series_bytes: int = 900
+    """Bytes of memory that a series takes, about, without its points, when those of many owners are read."""
+    usage_seconds: float = usage.LONGEST
+    """How long telling how much is kept of a company may take."""
+    usage_steps: int = 100_000
+    """Steps of SQLite's virtual machine between two looks at the clock meanwhile."""
 
     # --- buckets -------------------------------------------------------------------------------------
 

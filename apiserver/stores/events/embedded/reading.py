@@ -51,7 +51,7 @@ from apiserver.stores.events.embedded.log_walk import Log
 from apiserver.stores.events.embedded.names import TYPES, owner_id
 from apiserver.stores.events.embedded.parts import Parts, run_in
 from apiserver.stores.events.embedded.samples import Samples
-from apiserver.stores.events.embedded.series import VIEW_BYTES, Series, views
+from apiserver.stores.events.embedded.series import Series, views
 
 Picked = TypeVar("Picked")
 Result = TypeVar("Result")
@@ -144,7 +144,7 @@ class EmbeddedReads:
 
         def counted(found: Some) -> Some:
             if len(queries) > 1:
-                answers.will_read(VIEW_BYTES * len(found))
+                answers.will_read(bounds.series_bytes * len(found))
             return found
 
         def pick(table: Memtable) -> list[dict[Name, HotPoints]]:

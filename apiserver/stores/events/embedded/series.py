@@ -62,9 +62,6 @@ class Chunk(NamedTuple):
         return (self.last - self.first + 1) * points // self.length + 1
 
 
-#: A view of a series takes about so many bytes of memory, without its points.
-VIEW_BYTES = 900
-
 #: A chunk's first and last iteration, its number of points, and the part of its body that was selected.
 Content = tuple[int, int, int, Any]
 

@@ -382,7 +382,8 @@ class EmbeddedEventStore(EmbeddedReads):
     # --- about the store itself --------------------------------------------------------------------
 
     async def usage(self, company: str) -> Usage:
-        return await self._read_tables(lambda table: table, lambda conn, hot: usage_in_time(conn, hot, company))
+        bounds = self.bounds
+        return await self._read_tables(lambda table: table, lambda conn, hot: usage_in_time(conn, hot, company, bounds))
 
     def gauges(self) -> Mapping[str, float]:
         """How much is not merged, whether merging works, and how many merges there were."""

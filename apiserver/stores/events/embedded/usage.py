@@ -19,15 +19,16 @@ from apiserver.events.model import EventType, Int64Array, Owner
 from apiserver.stores.events.base import EventStoreBusy
 from apiserver.stores.events.columns.names import Name
 from apiserver.stores.events.embedded import tail
+from apiserver.stores.events.embedded.bounds import EmbeddedBounds
 from apiserver.stores.events.embedded.hot import HotOwner, Memtable
 from apiserver.stores.events.embedded.names import CODES, TYPES, owner_id
-from apiserver.stores.events.usage import LONGEST, TOO_LONG, Usage
+from apiserver.stores.events.usage import Usage, too_long
 
 #: Bytes of a row beside its values, about, and of a point in the journal.
 _ROW, _POINT = 16, 24
 _ROWS_AT_ONCE = 8192
-#: Steps of SQLite's virtual machine between two looks at the clock, and seconds until a caller may ask again.
-_STEPS, _AGAIN = 100_000, 600
+#: Seconds until a caller may ask again.
+_AGAIN = 600
 _SCALAR, _LOG = CODES[EventType.SCALAR], CODES[EventType.LOG]
 
 _OF_SERIES = (
@@ -71,16 +72,16 @@ def usage(conn: sqlite3.Connection, tables: Sequence[Memtable], company: str | N
     return found
 
 
-def usage_in_time(conn: sqlite3.Connection, tables: Sequence[Memtable], company: str) -> Usage:
+def usage_in_time(conn: sqlite3.Connection, tables: Sequence[Memtable], company: str, bounds: EmbeddedBounds) -> Usage:
     """The usage of a company; EventStoreBusy if it takes too long."""
-    until = time.monotonic() + LONGEST
-    conn.set_progress_handler(lambda: time.monotonic() > until, _STEPS)
+    until = time.monotonic() + bounds.usage_seconds
+    conn.set_progress_handler(lambda: time.monotonic() > until, bounds.usage_steps)
     try:
         return usage(conn, tables, company)
     except sqlite3.OperationalError as error:
         if error.sqlite_errorcode != sqlite3.SQLITE_INTERRUPT:
             raise
-        raise EventStoreBusy(TOO_LONG, retry_after=_AGAIN, overloaded=False) from None
+        raise EventStoreBusy(too_long(bounds.usage_seconds), retry_after=_AGAIN, overloaded=False) from None
     finally:
         conn.set_progress_handler(None, 0)
 
