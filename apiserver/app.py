@@ -204,6 +204,7 @@ def _backend(settings: Settings, bounds: Bounds, folder: DataFolder, files: File
     events = event_engine(settings).store(folder)
     scrolls = Scrolls(settings.token_secret)
     key_uses = KeyUses(documents)
+    identities.bound_cache(documents, clock=bounds.clock)
     streams = min(bounds.live.streams, descriptors.connection_limit(settings.max_connections) // 2)
     counters, usages = Counters(), Usages(events, documents, folder.files, bounds.clock)
     series_limit = SeriesLimit(events, settings.max_series_per_task)

@@ -33,4 +33,4 @@ class Bounds:
     retention: RetentionBounds = field(default_factory=RetentionBounds)
     scrub: ScrubBounds = field(default_factory=ScrubBounds)
     clock: Callable[[], float] = time.monotonic
-    """By this clock, failed attempts to log in and usages are forgotten, and quotas measure rates."""
+    """By this clock, failed attempts to log in, callers and usages are forgotten, and quotas measure rates."""

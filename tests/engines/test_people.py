@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from apiserver.bounds import Bounds
 from apiserver.passwords import hash_password
-from apiserver.services.access import identities
+from apiserver.services.bounds import CallBounds
 from apiserver.setting_values import FixedUser
 from tests.harness import CHEAP, Api, bearer, running_api
 
@@ -23,13 +25,11 @@ async def who(api: Api, token: str, expect: int = 200) -> str:
     return str(answer["user"]["name"]) if expect == 200 else ""
 
 
-async def test_servers_share_users_and_the_ends_of_logins(
-    tmp_path: Path, shared_engines: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(identities, "CACHED_SECONDS", 0.0)  # as if two seconds had gone by
+async def test_servers_share_users_and_the_ends_of_logins(tmp_path: Path, shared_engines: dict[str, Any]) -> None:
+    slow = Bounds(calls=CallBounds(password_cost=CHEAP), clock=count(step=2).__next__)  # two seconds between two looks
     alice = FixedUser("alice", hash_password(PASSWORD, CHEAP), role="admin")
     shared: dict[str, Any] = {**shared_engines, "token_secret": SECRET, "users": (alice,), "guest": True}
-    async with running_api(tmp_path / "a", **shared) as one, running_api(tmp_path / "b", **shared) as other:
+    async with running_api(tmp_path / "a", slow, **shared) as one, running_api(tmp_path / "b", slow, **shared) as other:
         token = (await one.call("auth.login", auth=("alice", PASSWORD)))["token"]
         guest = (await other.call("auth.login", auth=("guest", "guest")))["token"]
         assert (await who(other, token), await who(one, guest)) == ("alice", "guest")

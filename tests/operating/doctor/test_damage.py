@@ -151,12 +151,10 @@ def test_whole_batches_behind_damage_of_the_journal_are_counted(folder: Path, tm
 
 
 async def _of_journal(data: Path) -> list[Finding]:
-    from apiserver.stores.events.embedded import inspection
+    from apiserver.stores.events.embedded.inspection import looking_at
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(inspection, "_WRITTEN", 0)
-        async with inspection.looking_at(data / "events") as look:
-            return [one async for one in look.findings()]
+    async with looking_at(data / "events", written=0) as look:
+        return [one async for one in look.findings()]
 
 
 @pytest.mark.test

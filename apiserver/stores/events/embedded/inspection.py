@@ -33,15 +33,18 @@ from apiserver.stores.events.usage import Usage
 from apiserver.stores.inspection import Finding, Held
 
 #: Seconds after which a record that was being written is whole.
-_WRITTEN = 0.5
+WRITTEN = 0.5
 
 
 @asynccontextmanager
-async def looking_at(folder: Path) -> AsyncIterator[FolderInspection]:
-    """A look at a folder while the block is open; EventStoreError: there is nothing to look at."""
+async def looking_at(folder: Path, written: float = WRITTEN) -> AsyncIterator[FolderInspection]:
+    """A look at a folder while the block is open; EventStoreError: there is nothing to look at.
+
+    What is torn at the end of a segment is read again after `written` seconds.
+    """
     stack = ExitStack()
     try:
-        yield await asyncio.to_thread(FolderInspection, folder, stack)
+        yield await asyncio.to_thread(FolderInspection, folder, stack, written)
     finally:
         await asyncio.to_thread(stack.close)
 
@@ -57,12 +60,12 @@ class _Segment(NamedTuple):
 class FolderInspection(EventInspection):
     """One look at a folder: it has read the journal, and begun a snapshot, which ends with the stack."""
 
-    def __init__(self, folder: Path, stack: ExitStack) -> None:
+    def __init__(self, folder: Path, stack: ExitStack, written: float) -> None:
         self._folder = folder
         if not folder.is_dir():
             raise EventStoreError(f"there is no folder {folder}")
         try:
-            segments = [one for one in map(_segment, journal.segments(folder)) if one is not None]
+            segments = [one for some in journal.segments(folder) if (one := _segment(*some, written)) is not None]
             self._snapshot = stack.enter_context(sqlite_files.opened_to_read(folder / "events.db"))
             merged = state(self._snapshot, "merged_journal")
         except (OSError, *sqlite_files.ERRORS) as error:
@@ -145,14 +148,13 @@ _SAMPLES_AT_ONCE = 50
 _PAGES = ("page_size", "page_count", "freelist_count")
 
 
-def _segment(numbered: tuple[int, Path]) -> _Segment | None:
+def _segment(number: int, path: Path, written: float) -> _Segment | None:
     """What a segment of the journal has; None if a server has just merged it."""
-    number, path = numbered
     try:
         content = memoryview(path.read_bytes())
         found = contents_of(content)
         if found.gaps and found.gaps[-1].stop == len(content):  # it may just be being written
-            time.sleep(_WRITTEN)
+            time.sleep(written)
             content = memoryview(path.read_bytes())
             found = contents_of(content)
     except FileNotFoundError:
