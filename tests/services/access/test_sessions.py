@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import jwt
 import pytest
 
 from apiserver import cli
@@ -132,22 +134,25 @@ async def test_that_a_login_is_used_is_noted_once_in_a_while(api: Api) -> None:
     assert after["last_used"] >= before["last_used"]
 
 
-async def test_renewal_has_an_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_renewal_has_an_end(tmp_path: Path) -> None:
     async with running_api(tmp_path / "data", token_renewal_days=2, token_lifetime=86400) as api:
         eve, key = await new_user(api, "eve")
-        token, now = await log_in(api, key), int(time.time())
+        login, auth = await api.backend.auth.authenticate(bearer(await log_in(api, key))), api.backend.auth
 
         async def renewed(days: float, expect: int = 200) -> None:
-            nonlocal token
-            monkeypatch.setattr(time, "time", lambda: now + days * 86400)
+            """Renew a token of a login that was so many days ago."""
+            logged_in = int(time.time() - days * 86400)
+            token = auth.issue(replace(login, logged_in=logged_in), 3600)
             for endpoint in ("auth.get_token_for_user", "auth.login"):
                 answer = await api.call(endpoint, {"user": eve}, auth=None, headers=bearer(token), expect=expect)
-            api.client.cookies.clear()
-            if expect == 200:
-                token = answer["token"]
-            else:
-                assert answer["meta"]["result_subcode"] == 30
-                assert answer["meta"]["error_data"] == {"expired": True}
+                api.client.cookies.clear()
+                if expect == 200:
+                    claims = claims_of(answer["token"])
+                    assert claims["auth_time"] == logged_in
+                    assert claims["exp"] < logged_in + 2.005 * 86400  # the clock goes on between two looks at it
+                else:
+                    assert answer["meta"]["result_subcode"] == 30
+                    assert answer["meta"]["error_data"] == {"expired": True}
 
         await renewed(0.9)
         await renewed(1.8)
@@ -157,9 +162,16 @@ async def test_renewal_has_an_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
         year = (await api.call("auth.login", {"expiration_sec": 365 * 86400}, auth=key))["token"]
         api.client.cookies.clear()
-        monkeypatch.setattr(time, "time", lambda: now + 300 * 86400)
-        await api.call("users.get_current_user", auth=None, headers=bearer(year))
-        await api.call("auth.login", auth=None, headers=bearer(year), expect=401)
+        assert claims_of(year)["exp"] > time.time() + 364 * 86400
+        old = auth.issue(replace(login, logged_in=int(time.time()) - 300 * 86400), 65 * 86400)
+        await api.call("users.get_current_user", auth=None, headers=bearer(old))
+        await api.call("auth.login", auth=None, headers=bearer(old), expect=401)
+
+
+def claims_of(token: str) -> dict[str, Any]:
+    """What a token says."""
+    claims: dict[str, Any] = jwt.decode(token, options={"verify_signature": False})
+    return claims
 
 
 @pytest.mark.test

@@ -10,6 +10,7 @@ A server remembers for ten minutes what it has seen. So it sees an index that a 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from enum import Enum
 from typing import NamedTuple
 
@@ -42,9 +43,18 @@ class _Known(NamedTuple):
 class OldIndices:
     """The indices of old documents of one type."""
 
-    def __init__(self, cluster: Cluster, type: EventType) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        type: EventType,
+        clock: Callable[[], float] = time.monotonic,
+        wall_clock: Callable[[], float] = time.time,
+    ) -> None:
+        """By `clock`, indices are looked at again, and by `wall_clock`, they go."""
         self._cluster = cluster
         self._type = type
+        self._clock = clock
+        self._wall_clock = wall_clock
         self._known: dict[str, _Known] = {}
 
     async def companies(self) -> list[str]:
@@ -60,8 +70,8 @@ class OldIndices:
     async def state(self, company: str) -> State:
         """What is left of a company's documents. If there are some, nobody writes to their index from now on."""
         known = self._known.get(company)
-        if known is None or known.until < time.monotonic():
-            known = _Known(await self._look(self._index(company)), time.monotonic() + LOOK)
+        if known is None or known.until < self._clock():
+            known = _Known(await self._look(self._index(company)), self._clock() + LOOK)
             self._known[company] = known
         return known.state
 
@@ -80,7 +90,7 @@ class OldIndices:
         needed_until = found[index].get("mappings", {}).get("_meta", {}).get("needed_until")
         if needed_until is None:
             return State.EVERYTHING
-        return State.IDS if time.time() < needed_until else await self._delete(index)
+        return State.IDS if self._wall_clock() < needed_until else await self._delete(index)
 
     async def moved(self, company: str) -> None:
         """Note that all documents of the company are in blocks; delete what is not needed any more."""
@@ -91,7 +101,7 @@ class OldIndices:
         body: JsonObject = {"size": 0, "track_total_hits": False, "aggs": newest}
         answer = (await self._cluster.search(index, body)).get("aggregations", {"newest": {"value": None}})
         needed_until = (answer["newest"]["value"] or 0) / 1000 + SENT_AGAIN
-        if self._type is EventType.LOG and time.time() < needed_until:
+        if self._type is EventType.LOG and self._wall_clock() < needed_until:
             with errors():
                 await self._cluster.client.indices.put_mapping(index=index, meta={"needed_until": needed_until})
         else:

@@ -19,7 +19,7 @@ from apiserver.stores.events.elasticsearch.blocks import ElasticsearchBlocks
 from apiserver.stores.events.elasticsearch.bounds import ElasticsearchBounds
 from apiserver.stores.events.elasticsearch.cluster import Cluster
 from apiserver.stores.events.elasticsearch.moving import Moving
-from apiserver.stores.events.elasticsearch.old_indices import State
+from apiserver.stores.events.elasticsearch.old_indices import OldIndices, State
 from tests.contract.event_stores import OWNER, batch, lines, scalars
 from tests.contract.plain_event_store import PlainEventStore
 from tests.stores.events.elasticsearch import test_old_documents
@@ -78,7 +78,7 @@ async def test_everything_is_moved_while_servers_serve(cluster: Cluster, few_in_
         await assert_same(one, plain, OWNERS)
 
 
-async def test_lines_that_are_sent_again_are_known_for_a_day(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_lines_that_are_sent_again_are_known_for_a_day(cluster: Cluster) -> None:
     sent, plain = of(OWNER, int(time.time() * 1000)), PlainEventStore()
     await OldServer(cluster).add(sent)
     await plain.add(sent)
@@ -88,9 +88,9 @@ async def test_lines_that_are_sent_again_are_known_for_a_day(cluster: Cluster, m
         await server.add(sent)
         await assert_same(server, plain)
     later = time.time() + old_indices.SENT_AGAIN + 1
-    monkeypatch.setattr(time, "time", lambda: later)
-    assert await indices(cluster)
     assert not await Moving(cluster, lambda line: None).left()
+    assert await indices(cluster)
+    assert await OldIndices(cluster, EventType.LOG, wall_clock=lambda: later).companies() == []
     assert not await indices(cluster)
     assert await Server(cluster).lines.indices.state("company") is State.NOTHING
 

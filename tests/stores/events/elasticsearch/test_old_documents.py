@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import math
-import time
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -28,14 +27,14 @@ from apiserver.events.queries import BucketQuery, PageQuery, SeriesQuery
 from apiserver.stores.events.base import EventStoreBusy
 from apiserver.stores.events.columnar.logs import ColumnarLogs
 from apiserver.stores.events.columnar.scalars import ColumnarScalars
-from apiserver.stores.events.elasticsearch import bulk, names, old_indices
+from apiserver.stores.events.elasticsearch import bulk, names
 from apiserver.stores.events.elasticsearch.address import elasticsearch_address
 from apiserver.stores.events.elasticsearch.blocks import ElasticsearchBlocks
 from apiserver.stores.events.elasticsearch.bounds import ElasticsearchBounds
 from apiserver.stores.events.elasticsearch.cluster import Cluster
 from apiserver.stores.events.elasticsearch.migrations import check_schema
 from apiserver.stores.events.elasticsearch.old_documents import LogsWithOldDocuments, WithOldDocuments
-from apiserver.stores.events.elasticsearch.old_indices import State
+from apiserver.stores.events.elasticsearch.old_indices import LOOK, OldIndices, State
 from apiserver.stores.events.elasticsearch.old_scalars import OldScalars
 from tests.chance import examples
 from tests.contract.event_stores import LOGS, OWNER, SCALARS, batch, lines, scalars
@@ -243,18 +242,16 @@ async def test_servers_of_older_versions_are_refused(cluster: Cluster) -> None:
         await bulk.send(cluster, names.index(cluster.prefix, EventType.LOG, OWNER.company), [item], in_order=False)
 
 
-async def test_a_company_without_old_documents_is_asked_for_now_and_then(
-    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    server, other = Server(cluster), Server(cluster)
-    assert await server.points.indices.state("company") is State.NOTHING
+async def test_a_company_without_old_documents_is_asked_for_now_and_then(cluster: Cluster) -> None:
+    now = 0.0
+    indices, others = (OldIndices(cluster, EventType.SCALAR, lambda: now) for _ in range(2))
+    assert await indices.state("company") is State.NOTHING
     await OldServer(cluster).add(SOME)
-    assert await server.points.indices.state("company") is State.NOTHING
-    assert await other.points.indices.state("company") is State.EVERYTHING
-    now = time.monotonic()
-    monkeypatch.setattr(time, "monotonic", lambda: now + old_indices.LOOK)
-    assert await server.points.indices.state("company") is State.EVERYTHING
-    assert await server.points.indices.state("other") is State.NOTHING
+    assert await indices.state("company") is State.NOTHING
+    assert await others.state("company") is State.EVERYTHING
+    now += LOOK + 1
+    assert await indices.state("company") is State.EVERYTHING
+    assert await indices.state("other") is State.NOTHING
 
 
 class Stopped(Exception):
