@@ -10,7 +10,7 @@ import pytest
 from apiserver import off_loop
 from apiserver.events import documents
 from apiserver.events.model import JsonObject, LogLine, Owner
-from apiserver.stores.events import base
+from apiserver.stores.events.base import PAGE_BYTES
 from tests.harness import Api
 from tests.services.events.conftest import Add
 
@@ -194,17 +194,12 @@ async def test_the_newest_plots_of_each_series(api: Api, add: Add, task: str) ->
 
 @pytest.mark.test
 @pytest.mark.parametrize("model", [False, True])
-@pytest.mark.own_api
-async def test_many_megabytes_of_plots_come_in_pages(
-    api: Api, add: Add, task: str, monkeypatch: pytest.MonkeyPatch, model: bool
-) -> None:
-    monkeypatch.setattr(base, "PAGE_BYTES", 2 * base.EVENT_BYTES)
-    owner = task
+async def test_many_megabytes_of_plots_come_in_pages(api: Api, add: Add, task: str, model: bool) -> None:
+    owner, plot = task, "{}" + " " * (PAGE_BYTES // 2)  # two of them fill a page
     if model:
         owner = (await api.call("models.create", {"name": "m", "uri": "file:///m", "ready": False}))["id"]
-    await add(
-        *(event("plot", owner, 1, metric="m", variant=v, plot_str="{}", model_event=model) for v in "abcde"),
-    )
+    for variant in "abcde":
+        await add(event("plot", owner, 1, metric="m", variant=variant, plot_str=plot, model_event=model))
     asked = {"task": owner, "model_events": model}
     found: list[str] = []
     answer = await api.call("events.get_task_plots", asked)
