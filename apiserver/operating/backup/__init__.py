@@ -21,6 +21,7 @@ A piece holds up to 16 MB of *blocks*, one after another, and says where each be
 | `checking.py` | lists backups, checks them, and deletes old ones |
 | `restoring.py` | makes a data folder of a backup, and reads all of it |
 | `rereading.py` | reads what is at the destination again, a little at a time, and remembers what was damaged |
-| `schedule.py`, `check_schedule.py`, `command.py` | backups and checks that a server makes by itself, by the command |
+| `scheduled.py`, `schedule.py`, `check_schedule.py` | backups and checks that a server makes by itself |
+| `command.py` | runs `apiserver backup` for a server, in a process of its own |
 | `progress.py` | says how far the work is, and leaves time to the server |
 """

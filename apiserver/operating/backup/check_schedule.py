@@ -11,9 +11,10 @@ from functools import cached_property
 from apiserver.data_folder import DataFolder
 from apiserver.metrics.gauges import Gauges
 from apiserver.operating.backup import checking, command, rereading
-from apiserver.operating.backup.attempts import FAILURES, Attempts
+from apiserver.operating.backup.attempts import FAILURES
 from apiserver.operating.backup.bounds import BackupBounds
 from apiserver.operating.backup.rereading import State
+from apiserver.operating.backup.scheduled import Scheduled
 from apiserver.operating.backup.storage import BackupError, storage
 from apiserver.operating.escaping import shown
 from apiserver.repeating import Repeating
@@ -27,7 +28,7 @@ _LOGGED = 20
 log = logging.getLogger(__name__)
 
 
-class ScheduledChecks:
+class ScheduledChecks(Scheduled):
     """Reads what lies at the destination when that was last done `backup_check_every` hours ago, also over restarts."""
 
     def __init__(
@@ -36,23 +37,14 @@ class ScheduledChecks:
         bounds: BackupBounds | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self._clock = clock
-        self._settings = settings
-        self._bounds = bounds = bounds or BackupBounds()
-        self._every = settings.backup_check_every * 3600.0
-        self._begun = clock()
-        self._attempts = Attempts()
+        super().__init__(settings, settings.backup_check_every, bounds, clock)
         self._state = State("")
-        self.job = Repeating("a check of backups", self.check_if_due, bounds.look_seconds, expected=FAILURES)
+        self.job = Repeating("a check of backups", self.check_if_due, self._bounds.look_seconds, expected=FAILURES)
 
     @property
     def state(self) -> str:
         """For people: "damaged", "failed", "late" (all was last read twice `backup_check_every` ago), or "ok"."""
-        if self._state.wrong:
-            return "damaged"
-        if self._attempts.failure is not None:
-            return "failed"
-        return "late" if self._clock() - (self.ended() or self._begun) > 2 * self._every else "ok"
+        return "damaged" if self._state.wrong else self._state_since(self.ended() or None)
 
     def report(self) -> dict[str, str | int | None]:
         """What `/health` tells."""

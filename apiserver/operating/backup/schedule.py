@@ -10,8 +10,9 @@ from datetime import UTC, datetime
 
 from apiserver.metrics.gauges import Gauges
 from apiserver.operating.backup import command, manifest
-from apiserver.operating.backup.attempts import FAILURES, Attempts
+from apiserver.operating.backup.attempts import FAILURES
 from apiserver.operating.backup.bounds import BackupBounds
+from apiserver.operating.backup.scheduled import Scheduled
 from apiserver.operating.backup.storage import BackupError, storage
 from apiserver.operating.escaping import shown
 from apiserver.repeating import Repeating
@@ -20,7 +21,7 @@ from apiserver.settings import Settings
 log = logging.getLogger(__name__)
 
 
-class ScheduledBackups:
+class ScheduledBackups(Scheduled):
     """Makes a backup whenever the newest one is `backup_every` hours old, also over restarts."""
 
     def __init__(
@@ -29,17 +30,12 @@ class ScheduledBackups:
         bounds: BackupBounds | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self._clock = clock
-        self._settings = settings
-        self._bounds = bounds = bounds or BackupBounds()
-        self._every = settings.backup_every * 3600.0
-        self._begun = clock()
-        self._attempts = Attempts()
+        super().__init__(settings, settings.backup_every, bounds, clock)
         self._newest: float | None = None
         """The moment of the newest backup that the last look found, in seconds since 1970."""
         self._looks = True
         """Whether to look before the next backup."""
-        self.job = Repeating("a backup", self.make_if_due, bounds.look_seconds, expected=FAILURES)
+        self.job = Repeating("a backup", self.make_if_due, self._bounds.look_seconds, expected=FAILURES)
 
     @property
     def newest(self) -> float | None:
@@ -49,10 +45,7 @@ class ScheduledBackups:
     @property
     def state(self) -> str:
         """For people: "ok", "failed", or "late": the newest backup is older than twice `backup_every`."""
-        if self._attempts.failure is not None:
-            return "failed"
-        since = self.newest if self.newest is not None else self._begun
-        return "late" if self._clock() - since > 2 * self._every else "ok"
+        return self._state_since(self.newest)
 
     def report(self) -> dict[str, str | None]:
         """What `/health` tells."""
