@@ -36,6 +36,7 @@ from apiserver.stores.events.embedded.store import EmbeddedEventStore
 from apiserver.stores.events.parts import in_parts
 from tests.contract.plain_event_store import PlainEventStore
 from tests.engines import elasticsearch as engine
+from tests.longer import beyond
 
 if TYPE_CHECKING:
     from apiserver.stores.events.elasticsearch.store import ElasticsearchEventStore
@@ -156,19 +157,15 @@ ON_ELASTICSEARCH: dict[str, Callable[[pytest.FixtureRequest], Case]] = {
 }
 
 
-def _of(tier: pytest.MarkDecorator, *states: str) -> list[Any]:
-    return [pytest.param(state, marks=tier) for state in states]
-
-
 #: All but the plain store, which is the model of the others, and is never closed.
 ENGINE_STATES = [
     *("embedded-hot", "embedded-mixed", "embedded-sealed"),
-    *_of(pytest.mark.check, "elasticsearch"),
-    *_of(pytest.mark.longer, "embedded-merged", "embedded-reopened", "embedded-synced", "elasticsearch-compacted"),
+    pytest.param("elasticsearch", marks=pytest.mark.check),
+    *beyond([], ["embedded-merged", "embedded-reopened", "embedded-synced", "elasticsearch-compacted"]),
 ]
 
 
-@pytest.fixture(params=[*ENGINE_STATES, *_of(pytest.mark.check, "plain")])
+@pytest.fixture(params=[*ENGINE_STATES, pytest.param("plain", marks=pytest.mark.check)])
 async def case(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Case]:
     """An open store with nothing in it."""
     make = CASES.get(request.param)
