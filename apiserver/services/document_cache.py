@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 from typing import NamedTuple
 
 from apiserver.stores.documents.base import DocumentStore
@@ -34,8 +35,9 @@ class _Found(NamedTuple):
 class DocumentCache:
     """Caches what `find_one` finds, until it may have changed."""
 
-    def __init__(self, store: DocumentStore) -> None:
+    def __init__(self, store: DocumentStore, clock: Callable[[], float] = time.monotonic) -> None:
         self._store = store
+        self._clock = clock
         self._found: dict[tuple[str, tuple[str, ...]], _Found] = {}
 
     async def find_one(
@@ -60,7 +62,7 @@ class DocumentCache:
         self, collection: str, fields: tuple[str, ...]
     ) -> dict[tuple[type[VisibleDocuments], str, str], Document]:
         """The documents with these fields that are not outdated."""
-        now = time.monotonic() if self._store.shared else 0.0
+        now = self._clock() if self._store.shared else 0.0
         found = self._found.get((collection, fields))
         if found is None or self._is_outdated(collection, fields, found, now):
             # All that is outdated is forgotten, as nobody may ask for these fields again.

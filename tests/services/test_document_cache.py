@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -127,13 +126,10 @@ async def test_companies_and_fields_are_kept_apart(store: Watched) -> None:
     assert found == {"id": "t", "company": "acme"}
 
 
-async def test_what_others_may_change_is_remembered_for_a_moment(
-    store: Watched, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_what_others_may_change_is_remembered_for_a_moment(store: Watched) -> None:
     store.shared = True
     now = 100.0
-    monkeypatch.setattr(time, "monotonic", lambda: now)
-    document_cache = DocumentCache(store)
+    document_cache = DocumentCache(store, lambda: now)
     assert [await status(document_cache, store) for _ in range(3)] == ["created"] * 3
     assert store.asked == 1
     now += 1.1
