@@ -48,15 +48,17 @@ def run(main: Callable[[], int | None]) -> int:
     threading.Thread(target=_pass_on, name="signals", daemon=True).start()
     guard = _guarded()
     try:
-        return main() or 0
+        code = main() or 0
+        if not came.is_set():  # else who was interrupted went on all the same, as `__del__` does
+            return code
     except BaseException:
         if not came.is_set():
             raise
-        sys.stderr.write("interrupted\n")
-        return INTERRUPTED
     finally:
         assert guard.stdin is not None
         guard.stdin.close()
+    sys.stderr.write("interrupted\n")
+    return INTERRUPTED
 
 
 def _pass_on() -> None:

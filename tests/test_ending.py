@@ -119,7 +119,7 @@ def test_an_error_is_told_as_ever() -> None:
 
 @pytest.mark.parametrize("interrupt", [ctrl_c, killed])
 def test_a_benchmark_leaves_no_server(interrupt: Callable[[subprocess.Popen[str]], None], tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "benchmarks", "--quick", "--only", "writing", "--folder", str(tmp_path)]
+    command = [sys.executable, "-m", "benchmarks", "--only", "writing", "--folder", str(tmp_path)]  # it takes minutes
     with group(*command) as process:
         wait_until(lambda: any(tmp_path.glob("*/**/events")))  # a server runs
         interrupt(process)

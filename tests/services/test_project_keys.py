@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -49,7 +50,12 @@ def anyio_backend() -> str:
 
 @pytest.fixture(scope="module")
 async def world(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[World]:
-    data: Path = tmp_path_factory.mktemp("project keys") / "data"
+    async with made(tmp_path_factory.mktemp("project keys") / "data") as world:
+        yield world
+
+
+@asynccontextmanager
+async def made(data: Path) -> AsyncIterator[World]:
     async with running_api(data) as api:
         others = await populated(api)
     async with running_api(data) as api:
@@ -57,8 +63,8 @@ async def world(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[World
         below = (await api.call("projects.create", {"name": "mine/below", "description": ""}))["id"]
         documents, company = api.backend.documents, api.company
         grant = Grant(project=mine)
-        _, made = await credentials.create_user(documents, company, "limited", "admin", grant=grant)
-        key = (made.key, made.secret)
+        _, access = await credentials.create_user(documents, company, "limited", "admin", grant=grant)
+        key = (access.key, access.secret)
         request = {"name": "a task", "type": "training", "project": below}
         task = (await api.call("tasks.create", request, auth=key))["id"]
         yield World(api, others, mine, below, task, key)
@@ -87,7 +93,12 @@ async def test_things_of_other_projects_are_like_things_that_are_not_there(world
 
 
 @pytest.mark.test
-async def test_lists_have_only_what_is_in_the_project(world: World) -> None:
+async def test_lists_have_only_what_is_in_the_project(tmp_path: Path) -> None:
+    async with made(tmp_path / "data") as world:  # other tests add to the project
+        await assert_lists_have_only_what_is_in_the_project(world)
+
+
+async def assert_lists_have_only_what_is_in_the_project(world: World) -> None:
     assert [task["id"] for task in (await world.call("tasks.get_all"))["tasks"]] == [world.task]
     assert [task["id"] for task in (await world.call("tasks.get_all_ex"))["tasks"]] == [world.task]
     projects = (await world.call("projects.get_all_ex"))["projects"]
