@@ -426,7 +426,7 @@ def test_what_cannot_be_exported(
 ) -> None:
     assert main(["export", "none", "--to", str(tmp_path / "x")]) == 1
     assert "there is no project 'none'" in capsys.readouterr().err
-    assert main(["import", "export", str(tmp_path)]) == 1
+    assert main(["import", "export", str(tmp_path)]) == 2
     assert "is no folder of `apiserver export`" in capsys.readouterr().err
 
 

@@ -75,6 +75,7 @@ def _add_imports(commands: Commands[argparse.ArgumentParser]) -> None:
             source.add_argument("--follow", action="store_true", help="go on while runs grow, until you press Ctrl-C")
         if name == "table":
             source.add_argument("--metric", metavar="NAME", help="the metric of a table that has just step and value")
+        source.add_argument("--report", type=Path, metavar="FILE", help="tell programs of all of it, as JSON")
         add_server(source)
 
 
@@ -126,13 +127,14 @@ def _import_runs(settings: Settings, options: argparse.Namespace) -> None:
         *(options.source, options.place, options.project, options.files),
         follow=getattr(options, "follow", False),
         metric=getattr(options, "metric", None),
+        report=options.report,
     )
     try:
         complete = import_runs(wanted, options.server, options.files_server, os.environ)
     except ValueError as error:
         raise SettingsError(f"import {options.source}: {error}") from error
     except ImportFailed as error:
-        raise CommandError(str(error)) from error
+        raise CommandError(str(error), 2) from error
     if not complete:
         raise CommandError("not everything could be imported")
 

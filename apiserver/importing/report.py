@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+import orjson
 
 from apiserver.copying.retrying import Say
+from apiserver.importing.missing import Missing, Reason
 from apiserver.operating.escaping import shown
 
 _SAY_SECONDS = 5.0
-#: Of things that were not mapped, so many are named.
+#: Of things that have no place here, so many are named.
 _NAMED = 5
+#: So many things that are missing are told to programs one by one.
+_MOST_TOLD = 100_000
 
 
 class ImportFailed(Exception):
@@ -40,35 +49,59 @@ class Count:
 
 @dataclass(slots=True)
 class Report:
-    """Collects counts and problems; an import with problems is incomplete."""
+    """Collects counts, and what is missing; an import with anything missing is incomplete."""
 
     say: Say
     done: str = "imported"
     """What is done with everything."""
     counts: dict[str, Count] = field(default_factory=dict)
-    problems: int = 0
+    missing: list[Missing] = field(default_factory=list)
+    """The first ones."""
+    by_reason: dict[Reason, int] = field(default_factory=dict)
+    """How many there are of each reason."""
     unmapped: dict[str, list[str]] = field(default_factory=dict)
     """By kind, the names of things that have no place here."""
+
+    _lock: Lock = field(default_factory=Lock, init=False, repr=False)
+
+    @property
+    def problems(self) -> int:
+        """How many things are missing."""
+        return sum(self.by_reason.values())
 
     def count(self, kind: str) -> Count:
         """The count of a kind."""
         return self.counts.setdefault(kind, Count())
 
-    def problem(self, kind: str, name: str, reason: str) -> None:
-        """Something could not be imported, or not unchanged."""
-        self.problems += 1
-        self.say(shown(f"problem: {kind} {name}: {reason}"))
+    def miss(self, missing: Missing) -> None:
+        """Something was not imported, or not unchanged."""
+        with self._lock:
+            self.by_reason[missing.reason] = self.by_reason.get(missing.reason, 0) + missing.count
+        if len(self.missing) < _MOST_TOLD:
+            self.missing.append(missing)
+        if missing.reason is Reason.NO_PLACE:
+            self.not_mapped(missing.cause, missing.of)
+        else:
+            self.say(shown(f"problem: {missing.of}: {missing.cause}"))
+
+    def not_mapped(self, kind: str, name: str) -> None:
+        """Name something of a kind at the end; by itself, the user chose to leave it out."""
+        self.unmapped.setdefault(kind, []).append(name)
+
+    def problem(self, kind: str, name: str, cause: str, reason: Reason = Reason.BROKEN) -> None:
+        """One thing of a kind was not imported, or not unchanged."""
+        self.miss(Missing(reason, f"{kind} {name}", cause))
 
     def note(self, text: str) -> None:
         """Something was left out, or changed, on purpose."""
         self.say(shown(f"note: {text}"))
 
     def no_place(self, kind: str, name: str) -> None:
-        """The source has something that has no place here."""
-        self.unmapped.setdefault(kind, []).append(name)
+        """The source has something of a kind that has no place here."""
+        self.miss(Missing(Reason.NO_PLACE, name, kind))
 
     def close(self) -> None:
-        """Say how many of each kind were imported, and what was not mapped."""
+        """Say how many of each kind were imported, and how much is missing."""
         for kind, names in sorted(self.unmapped.items()):
             some = shown(", ".join(dict.fromkeys(names[:_NAMED])))
             self.say(f"not mapped: {len(names):,} × {kind} ({some}{', …' if len(names) > _NAMED else ''})")
@@ -76,6 +109,21 @@ class Report:
             rest = f", {count.left:,} not {self.done}" if count.left else ""
             taken, known = f"{count.taken:,} {self.done}{_parts(count)}", f"{count.known:,} {self.done} before"
             self.say(f"{kind}: {count.found:,} found, {taken}, {known}{rest}")
+        if self.by_reason:
+            reasons = ", ".join(f"{count:,} {reason}" for reason, count in sorted(self.by_reason.items()))
+            self.say(f"missing: {reasons}")
+
+    def write(self, path: Path, **more: Any) -> None:
+        """Write all of it for programs, as JSON, beside `more`. Raises OSError."""
+        document: Mapping[str, Any] = {
+            **more,
+            "counts": {kind: asdict(count) for kind, count in self.counts.items()},
+            "by_reason": {str(reason): count for reason, count in self.by_reason.items()},
+            "missing": [
+                {"reason": one.reason, "of": one.of, "cause": one.cause, "count": one.count} for one in self.missing
+            ],
+        }
+        path.write_bytes(orjson.dumps(document, option=orjson.OPT_INDENT_2))
 
 
 def _parts(count: Count) -> str:

@@ -16,4 +16,5 @@ def test_names_from_files_of_others_do_not_command_the_terminal() -> None:
         "problem: run \\x1b[2Jrun ü: line 1\\nline 2",
         "note: \\x07left out",
         "not mapped: 1 × plugin (\\x9b31mred)",
+        "missing: 1 broken, 1 no place",
     ]

@@ -1,4 +1,4 @@
-"""Names of files on the server, made of names that a source chose."""
+"""Names of files and projects on the server, made of names that a source chose."""
 
 from __future__ import annotations
 
@@ -6,6 +6,20 @@ import hashlib
 
 #: The server takes names of up to 1,024 bytes.
 _MOST_BYTES = 900
+#: The server takes no more levels of projects.
+_MOST_LEVELS = 10
+
+
+def project_name(name: str) -> tuple[str, bool]:
+    """The name of a project as the server takes it, and whether it had too many levels.
+
+    For example, " /team//x / y/" is "team/x/y". Of twelve levels a/b/…/l, the last three are one: a/b/…/i/j.k.l.
+    """
+    levels = [level for part in name.split("/") if (level := part.strip())]
+    if len(levels) <= _MOST_LEVELS:
+        return "/".join(levels) or name, False
+    whole = levels[: _MOST_LEVELS - 1]
+    return "/".join([*whole, ".".join(levels[_MOST_LEVELS - 1 :])]), True
 
 
 def file_name(*names: str) -> str:

@@ -6,14 +6,17 @@ import hashlib
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 from apiserver.events.model import JsonObject
+from apiserver.importing.missing import Missing, Reason
 from apiserver.importing.report import Report, SourceRefused
 from apiserver.importing.runs import bodies
 from apiserver.importing.runs.model import Artifact, Figure, File, Image, Line, Model, Other, Points
 from apiserver.importing.runs.names import file_name
 from apiserver.importing.runs.other_documents import put_model
+from apiserver.importing.runs.overwritten import Steps
 from apiserver.importing.runs.progress import Progress
 from apiserver.importing.runs.server import Server
 
@@ -28,10 +31,20 @@ _FILE_BYTES = 64 * 2**20
 _WAITING = 2
 
 
+@dataclass(frozen=True, slots=True)
+class Told:
+    """Who is told of what becomes of the parts; from several threads."""
+
+    report: Report
+    miss: Callable[[Missing], None]
+    mended: Callable[[str], None]
+    """Called with the place of something that is tried again."""
+    lines_refused: Callable[[int], None]
+    """Called with how many lines the server refuses, before more are sent."""
+
+
 class RunSender:
-    """Sends to one task. The first `lines_sent` lines were sent before. `lines_refused` is called with how many of
-    the others the server refuses.
-    """
+    """Sends to one task. The first `lines_sent` lines were sent before."""
 
     def __init__(
         self,
@@ -39,17 +52,20 @@ class RunSender:
         task: str,
         folder: str,
         lines_sent: int,
-        lines_refused: Callable[[int], None],
-        report: Report,
+        told: Told,
         progress: Progress,
     ) -> None:
         self._server = server
         self._task = task
         self._folder = folder
-        self._report = report
+        self._told = told
+        self._report = told.report
         self._progress = progress
         self._lines_sent = lines_sent
-        self._lines_refused = lines_refused
+        self._steps: dict[tuple[str, str], Steps] = {}
+        """By series, the steps that were added."""
+        self._overwritten = 0
+        """Of the points that are kept."""
         self._points: list[Points] = []
         self._points_kept = 0
         self._lines: list[Line] = []
@@ -107,17 +123,24 @@ class RunSender:
             self._send_points()
         self._points.append(points)
         self._points_kept += len(points.iters)
+        steps = self._steps.setdefault((points.metric, points.variant), Steps())
+        if overwritten := steps.add(points.iters):
+            self._overwritten += overwritten
+            place, cause = f"series {points.metric}/{points.variant}", "a later point has the same step"
+            self._told.miss(Missing(Reason.OVERWRITTEN, place, cause, overwritten))
 
     def _send_points(self) -> None:
         if self._points:
-            self._send(bodies.of_points(self._task, self._points), "points", self._points_kept)
-            self._points, self._points_kept = [], 0
+            body = bodies.of_points(self._task, self._points)
+            self._send(body, "points", self._points_kept, self._overwritten)
+            self._points, self._points_kept, self._overwritten = [], 0, 0
 
     # --- lines -------------------------------------------------------------------------------------
 
     def _add_line(self, line: Line) -> None:
         if len(line.text) > _BYTES:
-            self._report.problem("log", line.metric, f"a text of {len(line.text):,} characters is too long")
+            cause = f"a text of {len(line.text):,} characters is too long"
+            self._told.miss(Missing(Reason.OVER_LIMIT, f"log {line.metric}", cause))
             return
         self.lines += 1
         if self._lines_sent > 0:
@@ -137,7 +160,7 @@ class RunSender:
 
     def _add_sample(self, body: bytes, name: str) -> None:
         if len(body) > _MOST_BYTES:
-            self._report.problem("event", name, f"{len(body):,} bytes are too much")
+            self._told.miss(Missing(Reason.OVER_LIMIT, f"event {name}", f"{len(body):,} bytes are too much"))
             return
         if sum(map(len, self._samples)) + len(body) > _BYTES:
             self._send_samples()
@@ -156,7 +179,7 @@ class RunSender:
                 url = self._server.address_of(file_name(self._folder, "metrics", image.metric, name))
                 self._server.put_file(url, content, image.content.size)
         except (OSError, SourceRefused) as error:
-            self._report.problem("image", f"{image.metric}/{image.variant}", str(error))
+            self._told.miss(_failed(f"image {image.metric}/{image.variant}", error))
             return
         self._add_sample(bodies.of_image(self._task, image, url), image.metric)
 
@@ -166,10 +189,12 @@ class RunSender:
             last = artifact.file_name or artifact.name.rpartition("/")[2]
             kinds = ["artifacts"] if entry["mode"] == "output" else ["artifacts", entry["mode"]]
             url = self._server.address_of(file_name(self._folder, *kinds, artifact.name, last))
+            place = f"artifact {artifact.name}"
+            self._told.mended(place)
             try:
                 digest = self._put_artifact(artifact.content, url)
             except (OSError, SourceRefused) as error:
-                self._report.problem("artifact", artifact.name, str(error))
+                self._told.miss(_failed(place, error))
                 return
             entry |= {"uri": url, "content_size": artifact.content.size, "hash": digest}
             self._bytes_put += artifact.content.size
@@ -203,6 +228,7 @@ class RunSender:
 
     def _add_model(self, model: Model) -> None:
         about = dict(model.about)
+        self._told.mended(f"model {model.name}")
         try:
             if model.content is not None:
                 about["uri"] = self._server.address_of(file_name(self._folder, "models", model.name, model.file_name))
@@ -214,34 +240,38 @@ class RunSender:
             item = {"task": self._task, "type": model.kind, "name": model.name, "model": id}
             self._server.call("tasks.add_or_update_model", item)
         except (OSError, SourceRefused) as error:
-            self._report.problem("model", model.name, str(error))
+            self._told.miss(_failed(f"model {model.name}", error))
             return
         count = self._report.count("models")
         count.found, count.taken = count.found + 1, count.taken + 1
 
     # --- the thread --------------------------------------------------------------------------------
 
-    def _send(self, body: bytes, kind: str, events: int) -> None:
+    def _send(self, body: bytes, kind: str, events: int, overwritten: int = 0) -> None:
         self.unsaved += events
         while len(self._waiting) >= _WAITING:
             self._waiting.popleft().result()
-        self._waiting.append(self._thread.submit(self._post, body, kind, events))
+        self._waiting.append(self._thread.submit(self._post, body, kind, events, overwritten))
 
-    def _post(self, body: bytes, kind: str, events: int) -> None:
+    def _post(self, body: bytes, kind: str, events: int, overwritten: int) -> None:
         try:
             answer = self._server.send("events.add_batch", body)
             refused = {str(reason): int(n) for reason, n in answer.get("errors_info", {}).items()}
         except SourceRefused as error:
             refused = {str(error): events}
         if refused and kind == _LOG:
-            self._lines_refused(sum(refused.values()))
+            self._told.lines_refused(sum(refused.values()))
+        left = min(events, sum(refused.values()) + overwritten)
         count = self._report.count(kind)
-        count.found += events
-        count.left += sum(refused.values())
-        count.taken += events - sum(refused.values())
-        for reason, number in refused.items():
-            self._report.problem(kind, f"({number:,} of task {self._task})", reason)
+        count.found, count.left, count.taken = count.found + events, count.left + left, count.taken + events - left
+        for cause, number in refused.items():
+            self._told.miss(Missing(Reason.REFUSED, f"{kind} of task {self._task}", cause, number))
         self._progress.advance(events=events)
+
+
+def _failed(place: str, error: Exception) -> Missing:
+    """A file that could not be sent."""
+    return Missing(Reason.REFUSED if isinstance(error, SourceRefused) else Reason.BROKEN, place, str(error))
 
 
 class _Hashed:

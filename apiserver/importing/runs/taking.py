@@ -17,16 +17,18 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import IntEnum
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 import msgspec
 import orjson
 
+from apiserver.importing.missing import Missing, Reason, together
 from apiserver.importing.report import Count, Report, SourceRefused
-from apiserver.importing.runs.model import Artifact, Model, Position, Problem, Run, RunSource, Source, Unmapped
+from apiserver.importing.runs.model import Again, Artifact, Model, Position, Problem, Run, RunSource, Source, Unmapped
+from apiserver.importing.runs.names import project_name
 from apiserver.importing.runs.progress import Progress
-from apiserver.importing.runs.sending import RunSender
+from apiserver.importing.runs.sending import RunSender, Told
 from apiserver.importing.runs.server import Server
 from apiserver.stores.documents.query import Document
 
@@ -59,6 +61,8 @@ class State(msgspec.Struct):
     """The digest of what the source said of the run before its parts were read."""
     project: str = ""
     """The project that the run was brought to."""
+    missing: list[Missing] = []
+    """What is missing of the run up to there."""
 
 
 class Outcome(IntEnum):
@@ -94,10 +98,8 @@ class Taking:
         while page := list(islice(runs, _PAGE)):
             self._look_up(one.run.source for one in page if not isinstance(one, Problem | Unmapped))
             for one in page:
-                if isinstance(one, Problem):
-                    self.report.problem("run", one.of, one.reason)
-                elif isinstance(one, Unmapped):
-                    self.report.no_place(one.kind, one.name)
+                if isinstance(one, Problem | Unmapped):
+                    self.report.miss(_missing(one, ""))
                 else:
                     self._take(one)
 
@@ -139,28 +141,43 @@ class Taking:
         state = State() if known is None else known[1]
         if self.with_files and not state.files:
             state = State(refused=state.refused, project=state.project)
+        run.project = self._project(run)
         writer = _RunWriter(self, run, known[0] if known else None, state)
         run.started = run.started if state.started is None else state.started
         run.completed = run.completed if state.completed is None else state.completed
         try:
-            for part in one.parts(state.at):
+            parts = one.parts(state.at)
+            first = next(parts, None)
+            if isinstance(first, Again):
+                writer.again(cleared=first.cleared)
+            else:
+                writer.tell_again()
+            for part in chain((first,), parts):
                 match part:
-                    case Problem():
-                        self.report.problem("run", f"{run.name}: {part.of}", part.reason)
-                    case Unmapped():
-                        self.report.no_place(part.kind, part.name)
+                    case None | Again():
+                        pass
+                    case Problem() | Unmapped():
+                        writer.miss(_missing(part, run.name))
                     case Position():
                         self.progress.advance(done=part.done)
                         writer.passed(part.text)
                     case Artifact(about={"uri": str()}) | Model() if not self.with_files:
                         writer.add(replace(part, content=None))
                     case Artifact() if not self.with_files:
-                        self.report.no_place("artifact, without --files", part.name)
+                        self.report.not_mapped("artifact, without --files", part.name)
                     case _:
                         writer.add(part)
             return writer.finish()
         finally:
             writer.close()
+
+    def _project(self, run: Run) -> str:
+        """The name of the run's project as the server takes it."""
+        name, is_cut = project_name(run.project)
+        if is_cut:
+            cause = f"the project '{run.project}' has too many levels, so it is '{name}'"
+            self.report.miss(Missing(Reason.OVER_LIMIT, f"run {run.name}", cause))
+        return name
 
     def remember(self, source: str, task: str, state: State) -> None:
         """Keep what is known of a run, for the next look at it."""
@@ -181,6 +198,28 @@ class _RunWriter:
         self._at, self._lines_at = state.at, state.lines
         self._about = _digest(_about(run, taking.goes_on))
         self._is_new = task is None
+        self._missing = list(state.missing)
+        """Up to the position."""
+        self._behind: list[Missing] = []
+        """Behind the position: the source will say it again."""
+
+    def miss(self, missing: Missing) -> None:
+        """The source cannot give something."""
+        self._taking.report.miss(missing)
+        self._behind.append(missing)
+
+    def tell_again(self) -> None:
+        """Tell what was missing when the run was read up to here."""
+        for missing in self._missing:
+            self._taking.report.miss(missing)
+
+    def again(self, *, cleared: bool) -> None:
+        """Forget how far the run was read; nothing was added yet."""
+        if cleared and self._task is not None:
+            self._taking.server.call("events.delete_for_task", {"task": self._task, "allow_locked": True})
+        refused = 0 if cleared else self._state.refused
+        self._state = State(refused=refused, project=self._state.project, files=self._state.files)
+        self._missing, self._lines_before, self._at, self._lines_at = [], 0, None, 0
 
     def add(self, part: Any) -> None:
         if self._sender is None:
@@ -194,6 +233,8 @@ class _RunWriter:
     def passed(self, at: str) -> None:
         """Everything so far was added: remember the position, and write it now and then."""
         self._at, self._lines_at = at, self._lines
+        if self._behind:
+            self._missing, self._behind = together(self._missing, self._behind), []
         if self._sender is None or (self._sender.unsaved < _SAVE_EVENTS and time.monotonic() < self._save_at):
             return
         self._sender.flush()
@@ -204,6 +245,8 @@ class _RunWriter:
         """Write the rest."""
         if self._sender is not None:
             self._sender.flush()
+        for missing in _over_limits(self._run):
+            self._taking.report.miss(missing)
         is_as_before = (self._at, self._about) == (self._state.at, self._state.about)
         if self._task is not None and self._sender is None and is_as_before:
             return Outcome.KNOWN
@@ -228,7 +271,17 @@ class _RunWriter:
             sent = max(0, int(found.get("total") or 0) + self._state.refused - self._state.lines)
         folder = f"{self._run.project}/{self._run.name.replace('/', '_')}.{self._task}"
         taking = self._taking
-        return RunSender(taking.server, self._task, folder, sent, self._lines_refused, taking.report, taking.progress)
+        told = Told(taking.report, self._refused, self._mended, self._lines_refused)
+        return RunSender(taking.server, self._task, folder, sent, told, taking.progress)
+
+    def _refused(self, missing: Missing) -> None:
+        """The server did not take something, and nobody will say that again."""
+        self._taking.report.miss(missing)
+        self._missing = together(self._missing, [missing])
+
+    def _mended(self, place: str) -> None:
+        """What was missing there before may be there now."""
+        self._missing = [missing for missing in self._missing if missing.of != place]
 
     def _lines_refused(self, lines: int) -> None:
         """Called in the sender's thread, so before it sends more."""
@@ -238,6 +291,7 @@ class _RunWriter:
     def _position(self) -> Document:
         self._state.at, self._state.lines = self._at, self._lines_at
         self._state.started, self._state.completed = self._run.started, self._run.completed
+        self._state.missing = self._missing
         return {"position": msgspec.json.encode(self._state).decode()}
 
     def _call(self, request: Document) -> None:
@@ -271,6 +325,21 @@ def _about(run: Run, goes_on: bool) -> Document:
     if "started" in said:
         about["created"] = said["started"]
     return {**about, **said, **{name: value for name, value in more.items() if value}, **run.task}
+
+
+def _missing(part: Problem | Unmapped, run: str) -> Missing:
+    """What a source says that it cannot give."""
+    if isinstance(part, Unmapped):
+        return Missing(Reason.NO_PLACE, f"{run}: {part.name}" if run else part.name, part.kind)
+    place = f"{run}: {part.of}" if run else part.of
+    return Missing(part.reason, f"run {place}", part.cause, part.count)
+
+
+def _over_limits(run: Run) -> Iterator[Missing]:
+    for section, entries in run.parameters.items():
+        if (left := len(entries) - _MOST_PARAMETERS) > 0:
+            cause = f"a section has at most {_MOST_PARAMETERS:,} parameters; the others were left out"
+            yield Missing(Reason.OVER_LIMIT, f"run {run.name}: parameters of {section}", cause, left)
 
 
 def _digest(about: Document) -> str:

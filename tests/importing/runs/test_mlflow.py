@@ -99,7 +99,7 @@ def test_nothing_outside_the_store_is_read(tmp_path: Path) -> None:
     (store / "7" / "linked").symlink_to(folder.rename(tmp_path / "elsewhere"))
     (problem,) = Mlflow(store_at(str(store)), None).runs()
     assert isinstance(problem, Problem)
-    assert "leads out" in problem.reason
+    assert "leads out" in problem.cause
 
 
 def database(path: Path, rows: list[tuple[Any, ...]], artifacts: str = "") -> None:
@@ -128,7 +128,7 @@ def test_a_database(server: Served, environment: dict[str, str], tmp_path: Path)
     database(tmp_path / "mlflow.db", rows)
     odd = points_of(parts_of(tmp_path / "mlflow.db"))["odd", "odd"]
     assert odd == [(1, 1, "nan"), (2, 2, "inf"), (3, 3, "-inf")]
-    assert main(["import", "mlflow", f"sqlite:///{tmp_path}/mlflow.db", "--project", "old"]) == 0
+    assert main(["import", "mlflow", f"sqlite:///{tmp_path}/mlflow.db", "--project", "old"]) == 1
     (task,) = tasks_of(server).values()
     assert (task["name"], task["status"], task["tags"], task["comment"]) == ("one", "stopped", ["a: b"], "hi")
     assert (task["active_duration"], task["hyperparams"]["params"]["lr"]["value"]) == (60, "0.1")
@@ -169,7 +169,7 @@ def test_a_hostile_database(tmp_path: Path, capsys: pytest.CaptureFixture[str], 
     assert [part.kind for part in parts if isinstance(part, Unmapped)]
     assert not [part for part in parts if isinstance(part, Artifact)]
     (tmp_path / "no.db").write_bytes(b"SQLite format 3\0" + b"x" * 5000)
-    assert main(["import", "mlflow", str(tmp_path / "no.db")]) == 1
+    assert main(["import", "mlflow", str(tmp_path / "no.db")]) == 2
     assert "MLflow's database" in capsys.readouterr().err
 
 
@@ -264,5 +264,5 @@ def test_a_server(
 
 
 def test_no_such_server(capsys: pytest.CaptureFixture[str], environment: dict[str, str]) -> None:
-    assert main(["import", "mlflow", "http://127.0.0.1:9"]) == 1
+    assert main(["import", "mlflow", "http://127.0.0.1:9"]) == 2
     assert "MLflow's server does not answer" in capsys.readouterr().err

@@ -96,7 +96,7 @@ def test_a_run_is_taken(
     (artifact,) = task["execution"]["artifacts"]
     with server.client() as client:
         assert client.get(artifact["uri"]).text == "file"
-    assert main(["import", "neptune", str(tmp_path / "exports" / "data"), "--files"]) == 0
+    assert main(["import", "neptune", str(tmp_path / "exports" / "data"), "--files"]) == 1
     assert "0 imported, 1 imported before" in capsys.readouterr().err
 
 

@@ -81,7 +81,7 @@ def test_odd_cells(tmp_path: Path) -> None:
     found, problems = taken(path)
     assert found["t"]["a", "a"] == [(1, 1_700_000_000_000, "nan"), (2, 1_600_000_000_000, "inf")]
     assert found["t"]["b", "b"] == [(2, 1_600_000_000_000, "-inf"), (3, 1_700_000_000_000, "1.0")]
-    assert [one.reason for one in problems] == [
+    assert [one.cause for one in problems] == [
         "1 × more cells than the header has: line 10",
         "1 × a time that is none: line 7",
         "2 × no step that is a whole number: line 5, line 6",
@@ -95,7 +95,7 @@ def test_rows_that_are_no_points(tmp_path: Path) -> None:
     found, problems = taken(path)
     assert found.keys() == {"x"}
     assert [row[2] for row in found["x"]["loss", "loss"]] == ["1.0"]
-    assert [one.reason for one in problems] == [
+    assert [one.cause for one in problems] == [
         "1 × no metric: line 4",
         "3 × no value that is a number: line 2 ('value'), line 5 ('value'), line 6 ('value')",
     ]
@@ -106,7 +106,7 @@ def test_a_broken_line_costs_only_itself(tmp_path: Path) -> None:
     path.write_text('{"step": 1, "a": NaN}\nno\n[1]\n\n{"step": 2, "a": -Infinity}\n{"step": 3, "a": 1e400}\n')
     found, problems = taken(path)
     assert [(step, value) for step, _, value in found["t"]["a", "a"]] == [(1, "nan"), (2, "-inf")]
-    assert [one.reason for one in problems] == [
+    assert [one.cause for one in problems] == [
         "2 × a line that is no JSON object: line 2, line 3",
         "1 × no value that is a number: line 6 ('a')",
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -199,7 +200,8 @@ def test_what_is_broken_is_named_and_all_else_is_taken(
     assert main(["import", "tensorboard", str(runs)]) == 1
     said = capsys.readouterr().err
     assert "problem: run bad: bad: " in said
-    assert "not mapped: 1 × graph (good)" in said
+    assert "not mapped: 1 × graph (good: good)" in said
+    assert "missing: 1 broken, 1 no place, 1 refused" in said
     assert "longer than 1024 bytes" in said
     tasks = tasks_of(server)
     assert tasks.keys() == {"good", "bad", "long"}
@@ -211,6 +213,40 @@ def test_what_is_broken_is_named_and_all_else_is_taken(
     assert "problem: " in capsys.readouterr().err
 
 
+def test_what_is_missing_is_told_by_each_import_until_it_is_there(
+    server: Served, environment: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runs, report = tmp_path / "runs", tmp_path / "report.json"
+    again = [scalar("x", step, step) for step in (1, 2, 2, 3)]
+    long = "n" * 2000
+    write_run(runs / "a", tfevents.records([*again, scalar(long, 1, 1), message((1, 1.0), (4, b"graph"))]))
+    said = []
+    for taken in (1, 0):
+        assert main(["import", "tensorboard", str(runs), "--report", str(report)]) == 1
+        said.append(capsys.readouterr().err)
+        assert f"runs: 1 found, {taken} imported, {1 - taken} imported before" in said[-1]
+        assert "missing: 1 no place, 1 overwritten, 1 refused" in said[-1]
+        assert "problem: series x/x: a later point has the same step" in said[-1]
+        told = json.loads(report.read_bytes())
+        assert (told["complete"], told["failed"]) == (False, "")
+        assert told["by_reason"] == {"no place": 1, "overwritten": 1, "refused": 1}
+        assert {"reason": "no place", "of": "a: a", "cause": "graph", "count": 1} in told["missing"]
+    assert "points: 5 found, 3 imported, 0 imported before, 2 not imported" in said[0]
+    assert main(["import", "tensorboard", str(tmp_path / "none"), "--report", str(report)]) == 2
+    assert "there is no folder" in json.loads(report.read_bytes())["failed"]
+
+
+def test_a_run_from_below_too_many_projects_says_so(
+    server: Served, environment: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_run(tmp_path / "run", record(scalar("x", 1, 0.5)))
+    for _ in range(2):
+        assert main(["import", "tensorboard", str(tmp_path), "--project", "/a/b//c/d/e/f/g/h/i/j/k/l"]) == 1
+        assert "missing: 1 over a limit" in capsys.readouterr().err
+    (task,) = server.call("tasks.get_all_ex", {"only_fields": ["project.name"]})["tasks"]
+    assert task["project"]["name"] == "a/b/c/d/e/f/g/h/i/j.k.l"
+
+
 def test_what_cannot_begin(
     server: Served,
     environment: dict[str, str],
@@ -218,10 +254,10 @@ def test_what_cannot_begin(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert main(["import", "tensorboard", str(tmp_path / "none")]) == 1
+    assert main(["import", "tensorboard", str(tmp_path / "none")]) == 2
     assert "there is no folder" in capsys.readouterr().err
     monkeypatch.setenv("CLEARML_API_SECRET_KEY", "wrong")
-    assert main(["import", "tensorboard", str(tmp_path)]) == 1
+    assert main(["import", "tensorboard", str(tmp_path)]) == 2
     assert "refuses this access key" in capsys.readouterr().err
     monkeypatch.delenv("CLEARML_API_SECRET_KEY")
     assert main(["import", "tensorboard", str(tmp_path)]) == 2
@@ -235,7 +271,7 @@ def test_what_cannot_begin(
     assert main(["import", "tensorboard", str(tmp_path)]) == 0
     monkeypatch.setenv("CLEARML_CONFIG_FILE", str(tmp_path / "clearml.conf"))
     assert main(["import", "tensorboard", str(tmp_path), "--server", "ftp://x"]) == 2
-    assert main(["import", "tensorboard", str(tmp_path), "--server", "http://127.0.0.1:9"]) == 1
+    assert main(["import", "tensorboard", str(tmp_path), "--server", "http://127.0.0.1:9"]) == 2
     assert "does not answer" in capsys.readouterr().err
 
 
@@ -259,7 +295,7 @@ def test_an_import_that_finds_nothing_fails(
     else:
         (place / "tasks").mkdir(parents=True)
         (place / "notes.txt").write_text("no run")
-    assert main(["import", source, str(place)]) == 1
+    assert main(["import", source, str(place)]) == 2
     assert f"no {looked_for} found in '{place}'" in capsys.readouterr().err
 
 

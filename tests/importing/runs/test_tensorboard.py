@@ -186,7 +186,7 @@ def test_a_broken_record_costs_only_itself(tmp_path: Path) -> None:
     parts = taken(tmp_path / "run", bytes(content))
     assert [iter for iter, _, _ in sorted(points_of(parts)["a", "a"])] == [n for n in range(100) if n != 50]
     (problem,) = [part for part in parts if isinstance(part, Problem)]
-    assert "does not fit its checksum" in problem.reason
+    assert "does not fit its checksum" in problem.cause
 
 
 @pytest.mark.test
@@ -202,7 +202,7 @@ def test_a_declared_length_takes_no_memory(tmp_path: Path, length: int, checked:
     tracemalloc.stop()
     assert len(points_of(parts)["a", "a"]) == 10
     # With the right checksum, the record may still be written.
-    assert [part.reason.partition(":")[0] for part in parts if isinstance(part, Problem)] == ([] if checked else [NAME])
+    assert [part.cause.partition(":")[0] for part in parts if isinstance(part, Problem)] == ([] if checked else [NAME])
 
 
 def test_a_file_is_read_on_where_it_ended(tmp_path: Path) -> None:
@@ -225,7 +225,7 @@ def test_a_record_longer_than_a_block(tmp_path: Path) -> None:
     bounds = {"block_bytes": 1000, "most": 100_000}
     parts = taken(tmp_path / "run", tfevents.records([*events, scalar("a", 1, 1)]), **bounds)
     assert [len(part.text) for part in parts if isinstance(part, Line)] == [50_000, 10, 999]
-    assert ["too much" in part.reason for part in parts if isinstance(part, Problem)] == [True]
+    assert ["too much" in part.cause for part in parts if isinstance(part, Problem)] == [True]
     assert len(points_of(parts)["a", "a"]) == 1
 
 

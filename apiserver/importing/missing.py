@@ -1,0 +1,61 @@
+"""What a source holds and an import did not bring, or not as it was: told by few reasons, with its place.
+
+Once a run has been read up to a position, its source does not say again what was missing up to there. So that is kept
+in the run's task, and each further import tells it again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import StrEnum
+
+import msgspec
+
+#: So many are kept of a run; all others of the same reason are one.
+_MOST = 100
+#: Characters that are kept of a place and of a cause.
+_LONGEST = 300
+
+
+class Reason(StrEnum):
+    """Why something is missing."""
+
+    BROKEN = "broken"
+    """It cannot be read."""
+    ABSENT = "absent"
+    """The source names a file that is not there, or that lies outside of its folder."""
+    OVERWRITTEN = "overwritten"
+    """Another point of the same series and step came later."""
+    OVER_LIMIT = "over a limit"
+    """There are more than a task can have, or it is too large."""
+    REFUSED = "refused"
+    """The server refused it."""
+    GONE = "gone"
+    """An earlier import brought it, and it was deleted or thinned since."""
+    NO_PLACE = "no place"
+    """Nothing here is like it."""
+
+
+class Missing(msgspec.Struct, frozen=True):
+    """Some things that are missing for one reason."""
+
+    reason: Reason
+    of: str
+    """The place: a file, a run, a series, a line."""
+    cause: str
+    count: int = 1
+
+    def cut(self) -> Missing:
+        """The same in few characters."""
+        return Missing(self.reason, self.of[:_LONGEST], self.cause[:_LONGEST], self.count)
+
+
+def together(kept: Iterable[Missing], more: Iterable[Missing]) -> list[Missing]:
+    """All of them in the order in which they came; what has the same place and cause is one."""
+    counts: dict[tuple[Reason, str, str], int] = {}
+    for one in map(Missing.cut, (*kept, *more)):
+        key = (one.reason, one.of, one.cause)
+        if key not in counts and len(counts) >= _MOST:
+            key = (one.reason, "other places", "")
+        counts[key] = counts.get(key, 0) + one.count
+    return [Missing(*key, count) for key, count in counts.items()]

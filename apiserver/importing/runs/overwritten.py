@@ -1,0 +1,62 @@
+"""Finds points that a later point of the same series overwrites, as it has the same step.
+
+The steps of a series are kept in pieces. Most pieces have one distance between their steps, so that they take three
+numbers each, however many steps they have:
+
+    0 10 20 30      the piece (0, 40, 10)
+    40 50 60        all of them are behind the last step: nothing to look for
+    30 40 70        30 and 40 were there: 2 points are overwritten
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from apiserver.events.model import Int64Array
+
+
+class Steps:
+    """The steps of one series so far."""
+
+    def __init__(self) -> None:
+        self._pieces: list[range | Int64Array] = []
+        """Each in order, without one step twice."""
+        self._last = -(2**63)
+
+    def add(self, steps: Int64Array) -> int:
+        """Add steps; returns how many points they overwrite, of those before and among themselves."""
+        new = steps if len(steps) < 2 or (steps[1:] > steps[:-1]).all() else np.unique(steps)
+        if not len(new):
+            return 0
+        overwritten = len(steps) - len(new)
+        if self._pieces and int(new[0]) <= self._last:
+            before = self._among(new)
+            overwritten += int(before.sum())
+            new = new[~before]
+        if len(new):
+            self._pieces.append(_piece(new))
+            self._last = max(self._last, int(new[-1]))
+        return overwritten
+
+    def _among(self, steps: Int64Array) -> np.typing.NDArray[np.bool_]:
+        """Which of the steps were there before."""
+        among = np.zeros(len(steps), bool)
+        first, last = int(steps[0]), int(steps[-1])
+        for piece in self._pieces:
+            if int(piece[-1]) < first or int(piece[0]) > last:
+                continue
+            if isinstance(piece, range):
+                inside = (steps >= piece.start) & (steps < piece.stop)
+                among |= inside & ((steps - piece.start) % piece.step == 0)
+            else:
+                among |= np.isin(steps, piece, assume_unique=True)
+        return among
+
+
+def _piece(steps: Int64Array) -> range | Int64Array:
+    first, last = int(steps[0]), int(steps[-1])
+    if len(steps) > 2 and last - first < 2**63:  # a greater difference is beyond 64 bits
+        distances = np.diff(steps)
+        if (distances == distances[0]).all():
+            return range(first, last + 1, int(distances[0]))
+    return steps.copy()

@@ -1,0 +1,22 @@
+"""Points of one step are counted, in whichever order the steps come."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from apiserver.importing.runs.overwritten import Steps
+
+ENDS = st.sampled_from([-(2**63), -1, 0, 2**62, 2**63 - 1])
+STEPS = st.lists(st.one_of(st.integers(0, 30), ENDS), max_size=12)
+RANGES = st.builds(lambda first, count, step: list(range(first, first + count * step, step)), *[st.integers(1, 9)] * 3)
+
+
+@given(st.lists(st.one_of(STEPS, RANGES), max_size=8))
+def test_all_but_one_point_of_a_step_are_overwritten(pieces: list[list[int]]) -> None:
+    steps, before = Steps(), list[int]()
+    for piece in pieces:
+        missing = len(before + piece) - len({*before, *piece}) - (len(before) - len(set(before)))
+        assert steps.add(np.array(piece, np.int64)) == missing
+        before += piece
