@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from apiserver.data.calls import DataCall, not_found
 from apiserver.events.model import Owner
 from apiserver.services.document_keys import unescape_keys
+from apiserver.services.project_names import cleaned_name
 from apiserver.services.project_tree import PROJECTS
 from apiserver.services.tasks.task_documents import TASKS
 from apiserver.stores.documents.query import Document, In
@@ -65,7 +66,7 @@ async def find_project(call: DataCall, address: str) -> Document:
         return {"id": ALL, "name": ALL}
     documents = call.backend.visible_to(call.caller)
     found = await documents.find(PROJECTS, {"id": address}, projection=["id", "name"]) or await documents.find(
-        PROJECTS, {"name": address}, projection=["id", "name"], limit=1
+        PROJECTS, {"name": cleaned_name(address)}, projection=["id", "name"], limit=1
     )
     if not found or not _covers(call, "projects", found[0]["id"]):
         raise not_found("project", address)

@@ -22,6 +22,7 @@ from apiserver.importing.runs.export_folder import EVENTS, PROJECTS, SCALARS, TA
 from apiserver.importing.runs.other_documents import escaped
 from apiserver.importing.runs.progress import Progress
 from apiserver.importing.runs.server import Server, address
+from apiserver.services.project_names import cleaned_name
 from apiserver.stores.documents.query import Document
 
 _TASKS, _LINES, _SAMPLES = 100, 5000, 50
@@ -73,8 +74,9 @@ def export(
 
 def _found(server: Server, project: str) -> list[str]:
     """The ids of the projects that a name or an id means."""
-    found = server.call("projects.get_all", {"name": f"^{escaped(project)}$", "search_hidden": True})["projects"]
-    ids = [one["id"] for one in found if one["name"] == project]
+    name = cleaned_name(project)
+    found = server.call("projects.get_all", {"name": f"^{escaped(name)}$", "search_hidden": True})["projects"]
+    ids = [one["id"] for one in found if one["name"] == name]
     if not ids:
         found = server.call("projects.get_all", {"id": [project], "search_hidden": True})["projects"]
         ids = [one["id"] for one in found]

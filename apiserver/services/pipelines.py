@@ -13,7 +13,7 @@ from apiserver.rpc.errors import ApiError, validation_error
 from apiserver.services.backend import Call, documents, endpoint
 from apiserver.services.document_keys import escape
 from apiserver.services.many import do_each
-from apiserver.services.project_tree import find_by_name, find_or_create, get_project
+from apiserver.services.project_tree import checked_name, find_by_name, find_or_create, get_project
 from apiserver.services.tasks.cleanup import delete_task
 from apiserver.services.tasks.clone import cloned
 from apiserver.services.tasks.queueing import enqueue_task, wanted_queue, watched
@@ -77,9 +77,10 @@ async def _put_in_new_project(call: Call, run: Document, request: dict[str, Any]
 def _new_name(run: Document, request: dict[str, Any]) -> str:
     """The name of the project for the pipeline that a request names."""
     name: str = request.get("new_pipeline_name") or run["name"]
-    if "/" in name:
-        raise validation_error("a pipeline's name must not contain '/'", field="new_pipeline_name")
-    return f"{request['new_project_name'].strip('/')}/.pipelines/{name}"
+    if "/" in name or not name.strip():
+        raise validation_error("a pipeline's name must not be empty or contain '/'", field="new_pipeline_name")
+    project = checked_name(request["new_project_name"], field="new_project_name")
+    return checked_name(f"{project}/.pipelines/{name}", field="new_project_name")
 
 
 def _params(section: str, given: list[dict[str, Any]]) -> Document:

@@ -11,26 +11,25 @@ from uuid import uuid4
 
 from apiserver.rpc.errors import ApiError, validation_error
 from apiserver.services.backend import Call, documents, visible
+from apiserver.services.project_names import MAX_DEPTH, MAX_NAME, cleaned_name
 from apiserver.services.public import denied, require_private
 from apiserver.stores.documents.base import DuplicateDocument
 from apiserver.stores.documents.query import Document, Filter, In, Update
 from apiserver.times import utc_now
 
 PROJECTS = "projects"
-MAX_DEPTH = 10
-MAX_NAME = 1024
 
 
 def checked_name(name: str, *, field: str = "name") -> str:
-    """`name` without blanks around its parts. 400/407 if all parts are empty, 400/12 if some are, 400/409: too many."""
-    parts = [part.strip() for part in name.strip().split("/")]
-    if len(parts) > 1 and not any(parts):
+    """`name` as it is kept. 400/407: nothing but slashes, 400/12: empty or too long, 400/409: too many parts."""
+    cleaned = cleaned_name(name)
+    if not cleaned and "/" in name:
         raise ApiError(400, 407, f"Invalid project name: there is nothing between '/': name={name[:100]}")
-    if not all(parts) or len(name) > MAX_NAME:
-        raise validation_error(f"expected 1 to {MAX_NAME} characters, and no empty part between '/'", field=field)
-    if len(parts) > MAX_DEPTH:
-        raise too_deep(len(parts))
-    return "/".join(parts)
+    if not 1 <= len(cleaned) <= MAX_NAME:
+        raise validation_error(f"expected 1 to {MAX_NAME} characters", field=field)
+    if (depth := cleaned.count("/") + 1) > MAX_DEPTH:
+        raise too_deep(depth)
+    return cleaned
 
 
 async def get_project(call: Call, project_id: str) -> Document:

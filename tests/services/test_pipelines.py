@@ -57,12 +57,16 @@ async def test_a_run_goes_under_a_new_name(api: Api, run: str) -> None:
     project = started["new_project"]
     assert project["name"] == "b/c/.pipelines/other"
     assert await api.call("pipelines.check_new_run", new) == {"existing_project": project}
+    spare = {**new, "new_project_name": "/b//c/", "new_pipeline_name": " other "}
+    assert await api.call("pipelines.check_new_run", spare) == {"existing_project": project}
     task = await get(api, started["pipeline"])
     assert (task["name"], task["project"], task["status"]) == ("other #7", project["id"], "queued")
     assert task["hyperparams"]["properties"]["version"]["value"] == "3.1"
     made = (await api.call("projects.get_by_id", {"project": project["id"]}))["project"]
     assert made["system_tags"] == ["pipeline", "hidden"]
-    assert await refused(api, "pipelines.check_new_run", {**new, "new_pipeline_name": "a/b"}) == (400, 12)
+    for name in ("a/b", " "):
+        assert await refused(api, "pipelines.check_new_run", {**new, "new_pipeline_name": name}) == (400, 12)
+    assert await refused(api, "pipelines.check_new_run", {**new, "new_project_name": "/"}) == (400, 407)
     assert await refused(api, "pipelines.check_new_run", {**new, "task": "none"}) == (400, 101)
 
 

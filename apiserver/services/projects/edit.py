@@ -7,7 +7,15 @@ from typing import Any
 
 from apiserver.rpc.errors import ApiError
 from apiserver.services.backend import Call, documents, endpoint
-from apiserver.services.project_tree import PROJECTS, changeable, checked_name, create_project, get_project
+from apiserver.services.project_names import cleaned_name
+from apiserver.services.project_tree import (
+    PROJECTS,
+    changeable,
+    checked_name,
+    create_project,
+    find_or_create,
+    get_project,
+)
 from apiserver.services.projects.children import REPORTS
 from apiserver.services.projects.contents import TASKS_WITHOUT_REPORTS, active, contents_of, delete_models, delete_tasks
 from apiserver.services.projects.move import relocate
@@ -21,8 +29,13 @@ _FIELDS = ("description", "tags", "system_tags", "default_output_destination")
 
 @endpoint("projects.create", "1.0")
 async def create(call: Call, request: dict[str, Any]) -> dict[str, Any]:
+    """400/801 if the name is in use; but a name that is kept otherwise than it is written answers the project there is.
+
+    The SDK looks for the name as it is written, and makes the project if it finds none. So it makes it again and again.
+    """
     fields = {name: request[name] for name in _FIELDS if name in request}
-    return {"id": (await create_project(call, request["name"], fields))["id"]}
+    make = create_project if request["name"] == cleaned_name(request["name"]) else find_or_create
+    return {"id": (await make(call, request["name"], fields))["id"]}
 
 
 @endpoint("projects.update", "1.0")

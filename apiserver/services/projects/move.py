@@ -6,8 +6,8 @@ from typing import Any
 
 from apiserver.rpc.errors import ApiError
 from apiserver.services.backend import Call, documents, endpoint
+from apiserver.services.project_names import MAX_DEPTH, cleaned_name
 from apiserver.services.project_tree import (
-    MAX_DEPTH,
     PROJECTS,
     changeable,
     checked_name,
@@ -27,7 +27,7 @@ from apiserver.times import utc_now
 @endpoint("projects.move", "1.0")
 async def move(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     project = await get_project(call, request["project"])
-    location = request.get("new_location", "").strip("/ ")
+    location = cleaned_name(request.get("new_location", ""))
     location = checked_name(location, field="new_location") if location else ""
     if location == project["name"].rpartition("/")[0]:
         raise ApiError(400, 410, f"The project is there already: project={project['id']}, location={location!r}")

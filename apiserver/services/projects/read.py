@@ -6,11 +6,12 @@ from typing import Any
 
 from apiserver.services.backend import Call, endpoint, visible
 from apiserver.services.list_filters import list_filter
+from apiserver.services.project_names import cleaned_name
 from apiserver.services.project_tree import PROJECTS
 from apiserver.services.projects.children import holding_children
 from apiserver.services.projects.stats import dataset_stats, own_counts, scope_of, stats_of, sub_projects
 from apiserver.services.public import read_one
-from apiserver.services.queries import QuerySpec, all_of, build_filter, hide_hidden, projection_of
+from apiserver.services.queries import QuerySpec, all_of, build_filter, exact_literal, hide_hidden, projection_of
 from apiserver.services.references import expand, projection_with
 from apiserver.services.scrolls import find_page, scroll_answer, scrolled_page
 from apiserver.stores.documents.query import Document, Filter, In
@@ -66,7 +67,18 @@ async def _find(call: Call, request: dict[str, Any], wanted: Filter, projection:
 
 
 def _wanted(request: dict[str, Any]) -> Filter:
-    return all_of([build_filter(request, SPEC), hide_hidden(request), _place_filter(request)])
+    named = _name_filter(request)
+    others = {**request, "name": None} if named else request
+    return all_of([named, build_filter(others, SPEC), hide_hidden(request), _place_filter(request)])
+
+
+def _name_filter(request: dict[str, Any]) -> Filter:
+    """The condition of a pattern that spells a name otherwise than it is kept (`^/team/x$`); `{}` for other patterns.
+
+    So clients find the project that they made under this name.
+    """
+    name = exact_literal(request.get("name") or "")
+    return {} if name is None or name == cleaned_name(name) else {"name": In([name, cleaned_name(name)])}
 
 
 def _place_filter(request: dict[str, Any]) -> Filter:

@@ -10,7 +10,7 @@ from typing import Any
 
 from apiserver.rpc.errors import invalid_id, unavailable
 from apiserver.services.backend import Call, documents
-from apiserver.services.project_tree import PROJECTS, find_or_create, get_project
+from apiserver.services.project_tree import PROJECTS, checked_name, find_or_create, get_project
 from apiserver.services.tasks.task_documents import ATTEMPTS, TASKS, change_task
 from apiserver.stores.documents.query import AnyOf, Document, In, Update
 from apiserver.times import utc_now
@@ -38,7 +38,8 @@ async def home_for(call: Call, request: dict[str, Any]) -> Document:
     if project := request.get("project"):
         name = (await get_project(call, project))["name"]
     else:
-        name = request.get("project_name", "").strip()
+        given = request.get("project_name", "").strip()
+        name = checked_name(given, field="project_name") if given else ""
     parts = name.split("/") if name else []
     if not parts or parts[-1] != _HOME:
         parts.append(_HOME)

@@ -128,9 +128,13 @@ async def test_a_home_that_goes_while_a_report_comes_is_made_again(api: Api, mon
     assert await homes(api) == ["a/.reports"]
 
 
-async def test_a_project_of_a_wrong_name_is_refused(api: Api) -> None:
+async def test_names_of_projects_are_taken_as_they_are_kept(api: Api) -> None:
     report = await make(api)
-    assert await refused(api, "reports.move", {"task": report, "project_name": "a//b"}) == (400, 12)
+    await api.call("reports.move", {"task": report, "project_name": "/a//b/"})
+    assert await homes(api) == ["a/b/.reports"]
+    await api.call("reports.move", {"task": report, "project_name": "a/ /.reports/"})
+    assert await homes(api) == ["a/.reports"]
+    assert await refused(api, "reports.move", {"task": report, "project_name": "//"}) == (400, 407)
 
 
 @pytest.mark.parametrize("action", ["update", "move", "publish", "archive", "unarchive", "delete"])
