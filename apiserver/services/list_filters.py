@@ -2,10 +2,11 @@
 
 A list without operators wants documents that have at least one of its values, and none of those after `-` or `__$not`.
 `__$or` (or `__$any`) and `__$and` (or `__$all`) begin a group, which ends at the next operator. `__$nop` begins a group
-without an operator. The first operator also says how the groups combine, unless a value comes before it: then all
-groups must hold. A null in a list means "no value at all".
+without an operator. The first operator also says how the groups combine, unless anything else comes before it: then
+all groups must hold. A null, wherever it is in a list, adds the documents without any value to those that are found.
 
     ["a", "b", "-c"]                    a or b, and not c
+    ["a", "-b", null]                   a and not b, or no value
     ["__$all", "a", "b"]                both a and b
     ["__$any", "a", "__$all", "b", "c"] a, or both b and c
 """
@@ -23,7 +24,6 @@ from apiserver.stores.documents.query import AllOf, AnyOf, Filter, HasAll, In, N
 _Combined: TypeAlias = type[AllOf[Filter]] | type[AnyOf[Filter]]
 
 _OPERATORS: dict[str, _Combined] = {"__$all": AllOf, "__$and": AllOf, "__$any": AnyOf, "__$or": AnyOf}
-_EMPTY_VALUES: tuple[Any, ...] = (None, [])
 
 
 @dataclass(slots=True)
@@ -33,7 +33,6 @@ class _Group:
     operator: _Combined | None = None
     included: list[str] = field(default_factory=list)
     excluded: list[str] = field(default_factory=list)
-    empty: bool = False
 
 
 def list_filter(path: str, value: Any) -> Filter:
@@ -41,9 +40,10 @@ def list_filter(path: str, value: Any) -> Filter:
     values = value if isinstance(value, list) else [value]
     first, groups = _parse(path, values)
     conditions = [condition for group in groups if (condition := _condition(path, group))]
-    if len(conditions) <= 1:
-        return conditions[0] if conditions else {}
-    return first(conditions)
+    wanted = conditions[0] if len(conditions) == 1 else first(conditions) if conditions else {}
+    if None not in values:
+        return wanted
+    return AnyOf([wanted, _without_value(path)]) if wanted else _without_value(path)
 
 
 def only_values(value: Any) -> list[str] | None:
@@ -77,12 +77,13 @@ def _parse(path: str, values: list[Any]) -> tuple[_Combined, list[_Group]]:
             raise validation_error(f"expected text, not {type(value).__name__}", field=path)
         if negated and (value is None or value.startswith("__$")):
             raise validation_error("'__$not' needs a value after it", field=path)
-        if value is None:
-            groups[-1].empty = True
-        elif value == "__$not":
+        if value == "__$not":
             negated = True
             continue
+        if value is None:
+            first = first or AllOf
         elif value == "__$nop":
+            first = first or AllOf
             groups.append(_Group())
         elif value.startswith("__$"):
             operator = _OPERATORS.get(value)
@@ -90,7 +91,6 @@ def _parse(path: str, values: list[Any]) -> tuple[_Combined, list[_Group]]:
                 raise validation_error(f"unknown operator {value!r}", field=path)
             first = first or operator
             groups.append(_Group(operator))
-            continue
         else:
             first = first or AllOf
             _add(groups[-1], value, negated, path)
@@ -117,8 +117,6 @@ def _condition(path: str, group: _Group) -> Filter:
         terms += [{path: HasAll(group.included)}] if group.included else []
     elif group.included:
         terms.append({path: In(group.included)} if len(group.included) > 1 else {path: group.included[0]})
-    if group.empty:
-        terms = [AnyOf([*terms, *({path: value} for value in _EMPTY_VALUES)])]
     if group.operator is AnyOf:
         terms += [{path: Unequal(value)} for value in group.excluded]
     elif group.excluded:
@@ -159,4 +157,11 @@ def _part_values(values: Any, key: str, source: str) -> list[Any]:
 
 
 def _has(path: str, value: str | None) -> Filter:
-    return AnyOf([{path: empty} for empty in _EMPTY_VALUES]) if value is None else {path: value}
+    return _without_value(path) if value is None else {path: value}
+
+
+def _without_value(path: str) -> Filter:
+    """The condition that there is nothing at the path: null, an empty list, or an empty list on the way there."""
+    names = path.split(".")
+    on_the_way = (".".join(names[:count]) for count in range(1, len(names) + 1))
+    return AnyOf([{path: None}, *({place: []} for place in on_the_way)])

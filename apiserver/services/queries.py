@@ -165,15 +165,17 @@ def page_of(request: Mapping[str, Any]) -> PageBounds:
     return PageBounds(skip, size)
 
 
-def pattern_filter(field: str, pattern: str, *, ignore_case: bool = False, source: str | None = None) -> Filter:
+def pattern_filter(field: str, pattern: Any, *, ignore_case: bool = False, source: str | None = None) -> Filter:
     """The condition that `field` matches the regular expression. If it spells a whole value (`^loss$`): equals it.
 
-    `source` is the request's field, for the error about a malformed pattern.
+    `source` is the request's field, for the error about a malformed pattern, or one that is no text.
     """
+    source = source or field
+    if not isinstance(pattern, str):
+        raise validation_error(f"expected text, not {type(pattern).__name__}", field=source)
     literal = None if ignore_case else exact_literal(pattern)
     if literal is not None:
         return {field: literal}
-    source = source or field
     try:
         compile_pattern(source, pattern)
     except InvalidFilter as error:
@@ -246,6 +248,8 @@ def _time_filter(field: str, value: Any) -> Filter:
     if not all(isinstance(text, str) or text is None for text in texts):
         raise validation_error("expected times, such as '>=2026-11-21T08:00:00'", field=field)
     pairs = [_comparison(text, field) for text in texts if text]
+    if not pairs:
+        raise validation_error("expected a time at least at one end", field=field)
     if len(texts) == 2 and all(operator == "" for operator, _ in pairs):
         bounds = [">=", "<="] if len(pairs) == 2 else [">=" if texts[0] else "<="]
         pairs = [(bound, time) for bound, (_, time) in zip(bounds, pairs, strict=True)]

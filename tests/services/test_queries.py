@@ -22,6 +22,8 @@ from apiserver.services.queries import (
     projection_of,
     sort_of,
 )
+from apiserver.stores.documents.base import InvalidFilter
+from apiserver.stores.documents.dialect.filters import meets, parse_filter
 from apiserver.stores.documents.query import (
     AllOf,
     AnyOf,
@@ -35,6 +37,7 @@ from apiserver.stores.documents.query import (
     Matches,
     NotIn,
 )
+from tests.chance import examples
 
 SPEC = QuerySpec(values=("runtime.*",), ranges=("last_iteration", "last_metrics.*"))
 DAY = "2026-11-21T00:00:00.000000+00:00"
@@ -84,6 +87,45 @@ def test_what_each_kind_of_field_asks_for(request_: dict[str, Any], wanted: dict
     assert build_filter(request_, SPEC) == wanted
 
 
+_odd = st.one_of(
+    st.sampled_from([None, True, 0, 7, 1.5, -1e300, 10**400, float("nan"), float("inf"), "", " ", "-", "a", "-a", "("]),
+    st.sampled_from(["__$not", "__$or", "__$what", "nan", "1e999", "7", ">=", ">=2026-11-21", "2026-11-21", "(?=a)"]),
+    st.sampled_from(["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00", "\ud800", "\x00"]),
+)
+_any_value = _odd | st.lists(_odd, max_size=3) | st.dictionaries(st.sampled_from(["any", "all", "op", "a"]), _odd)
+_parts = st.dictionaries(st.sampled_from(["include", "exclude", "a"]), _odd | st.lists(_odd, max_size=2))
+_chosen = st.dictionaries(st.sampled_from(["any", "all", "op"]), _parts | _odd)
+_fields = ("id", "tags", "created", "last_iteration", "last_metrics.a.b.value", "runtime.a", "runtime.", "runtime.a..b")
+_multi = st.fixed_dictionaries(
+    {"fields": st.lists(st.sampled_from(["name", "created", "", "a..b", "$a"]), max_size=3)},
+    optional={"pattern": st.sampled_from(["", "a", "("]), "datetime": _any_value},
+)
+
+
+@given(
+    st.fixed_dictionaries(
+        {},
+        optional={
+            **dict.fromkeys(_fields, _any_value),
+            "name": _any_value,
+            "_any_": _multi,
+            "filters": st.dictionaries(st.sampled_from(["id", "tags", "", "other"]), _chosen | _odd, max_size=2),
+        },
+    )
+)
+@examples(300)
+def test_whatever_is_given_is_a_filter_or_refused(request_: dict[str, Any]) -> None:
+    try:
+        met = meets(parse_filter(build_filter(request_, SPEC)))
+    except (ApiError, InvalidFilter) as error:
+        code = error.code if isinstance(error, ApiError) else 400
+    else:
+        code = 200
+        for document in ({}, {"tags": ["a"], "created": DAY, "last_iteration": 7, "runtime": {"a": 1}}):
+            met(document)
+    assert code in (200, 400)
+
+
 def test_all_conditions_must_hold() -> None:
     found = build_filter({"name": "x", "id": ["y"]}, SPEC)
     assert found == AllOf([{"name": Matches("x")}, {"id": "y"}])
@@ -105,6 +147,7 @@ def test_short_words_of_a_text_search_are_not_looked_for_in_ids() -> None:
     ("request_", "field"),
     [
         ({"name": "(["}, "name"),
+        ({"name": ["a"]}, "name"),
         ({"_any_": {"fields": ["name"], "pattern": "*"}}, "_any_.pattern"),
         ({"created": "yesterday"}, "created"),
         ({"created": 5}, "created"),
@@ -112,6 +155,10 @@ def test_short_words_of_a_text_search_are_not_looked_for_in_ids() -> None:
         ({"last_iteration": [1]}, "last_iteration"),
         ({"last_iteration": [None, None]}, "last_iteration"),
         ({"last_iteration": 3}, "last_iteration"),
+        ({"created": [None, None]}, "created"),
+        ({"created": ["", None]}, "created"),
+        ({"created": [None]}, "created"),
+        ({"_or_": {"fields": ["name", "last_update"], "datetime": [None, None]}}, "last_update"),
     ],
 )
 def test_bad_conditions_are_errors_that_name_the_field(request_: dict[str, Any], field: str) -> None:
