@@ -62,6 +62,7 @@ from apiserver.services.older_metadata import with_older_metadata
 from apiserver.services.older_tags import with_older_tags
 from apiserver.services.project_files import may_use_file
 from apiserver.services.quotas.quotas import Quotas
+from apiserver.services.seldom import Seldom
 from apiserver.services.series_limit import SeriesLimit
 from apiserver.services.store_errors import STORE_ERRORS
 from apiserver.services.usage import Usages
@@ -235,6 +236,7 @@ def _backend(settings: Settings, bounds: Bounds, folder: DataFolder, files: File
         counters=counters,
         usages=usages,
         bounds=bounds.calls,
+        told=Seldom(bounds.clock),
         quotas=(
             Quotas(settings.quotas, events, documents, last_metrics, usages, counters, bounds.clock)
             if settings.quotas

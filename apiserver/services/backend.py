@@ -24,6 +24,7 @@ from apiserver.services.document_cache import DocumentCache
 from apiserver.services.history.store import History
 from apiserver.services.last_metrics import LastMetrics
 from apiserver.services.quotas.quotas import Quotas
+from apiserver.services.seldom import Seldom
 from apiserver.services.series_limit import SeriesLimit
 from apiserver.services.usage import Usages
 from apiserver.settings import Settings
@@ -57,6 +58,8 @@ class Backend:
     quotas: Quotas | None = None
     """None if the settings have none."""
     bounds: CallBounds = field(default_factory=CallBounds)
+    told: Seldom = field(default_factory=Seldom)
+    """What the log tells of callers."""
 
     async def delete_events(self, owners: Sequence[Owner]) -> int:
         """Delete all events of owners, and forget the owners; returns how many events there were."""

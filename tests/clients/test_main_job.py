@@ -31,6 +31,7 @@ def test_a_run_is_logged_and_read_back(sdk: Sdk, server: Served) -> None:
     assert seen["all_scalars"]["loss"] == {"train": 500, "val": 500}
     assert seen["loss"]["x"] == list(range(500))
     assert seen["loss"]["y"] == pytest.approx([1.0 / (n + 1) for n in range(500)])
+    assert seen["more_than_there_are"] == 500
     assert seen["last_iteration"] >= 499
     assert seen["last"]["train"] == {
         "last": pytest.approx(1 / 500),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from functools import partial
 from typing import Any
@@ -21,12 +22,17 @@ from apiserver.services.backend import Call, endpoint
 from apiserver.services.events import owners
 from apiserver.services.events.labels import add_labels
 
+log = logging.getLogger(__name__)
+
+#: The most points of a series that are answered if not all are asked for.
+MOST_SAMPLES = 6000
+
 _SideBySide = dict[str, dict[str, dict[str, Any]]]
 
 
 @endpoint("events.scalar_metrics_iter_histogram", "2.1")
 async def scalar_metrics_iter_histogram(call: Call, request: dict[str, Any]) -> Encoded:
-    selection, asked = owners.selection(request.get("metrics")), _asked(request)
+    selection, asked = owners.selection(request.get("metrics")), _asked(call, request)
     owner = await owners.one(call, request)
     answer = await histogram(call.backend.events, SeriesQuery(owner, EventType.SCALAR, selection), asked)
     await add_labels(call, {owner: answer}, model=owner.is_model)
@@ -92,7 +98,7 @@ async def side_by_side(call: Call, request: dict[str, Any]) -> _SideBySide:
     asked = await owners.many(call, request, limit=call.backend.settings.multi_task_limit)
     selection = owners.selection(request.get("metrics"))
     queries = [SeriesQuery(owner, EventType.SCALAR, selection) for owner in asked]
-    answers = dict(zip(asked, await histograms(call.backend.events, queries, _asked(request)), strict=True))
+    answers = dict(zip(asked, await histograms(call.backend.events, queries, _asked(call, request)), strict=True))
     await add_labels(call, answers, model=request["model_events"])
     metrics: _SideBySide = {}
     for owner, answer in answers.items():
@@ -106,9 +112,23 @@ def _put_beside(metrics: _SideBySide, task: str, name: str, answer: Histogram) -
             metrics.setdefault(metric, {}).setdefault(variant, {})[task] = {**series, "name": name}
 
 
-def _asked(request: dict[str, Any]) -> HistogramQuery:
+def _asked(call: Call, request: dict[str, Any]) -> HistogramQuery:
     key, envelope, smooth = Key(request["key"]), request["envelope"], smoothing(request.get("smooth"))
-    return HistogramQuery(request["samples"], key, envelope, range_of(request.get("range")), smooth)
+    return HistogramQuery(_samples(call, request["samples"]), key, envelope, range_of(request.get("range")), smooth)
+
+
+def _samples(call: Call, asked: int) -> int:
+    """How many points of a series are answered. Where that is less than what is asked for, a header and the log say so.
+
+    A refusal would be worse: the SDK makes of it that there are no scalars.
+    """
+    if asked <= MOST_SAMPLES:
+        return asked
+    call.response_headers.append(("X-Samples-Limit", str(MOST_SAMPLES)))
+    if call.backend.told.due(("samples", call.identity.company, call.identity.user)):
+        text = "user %s asked for %d samples of scalars, and is answered %d, the most there are; 0 means all points"
+        log.warning(text, call.identity.user, asked, MOST_SAMPLES)
+    return MOST_SAMPLES
 
 
 def range_of(asked: dict[str, Any] | None) -> Range:

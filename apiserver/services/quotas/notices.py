@@ -19,15 +19,15 @@ from apiserver.events.model import EventBatch, LogColumns, Owner, SeriesName
 from apiserver.repeating import Repeating
 from apiserver.services.last_metrics import RESET, LastMetrics
 from apiserver.services.quotas.accounts import Account, Share, shown
-from apiserver.services.quotas.subjects import Subject
+from apiserver.services.seldom import Seldom
 from apiserver.services.task_statuses import LOCKED
 from apiserver.stores.documents.base import DocumentStore, DocumentStoreError
 from apiserver.stores.documents.scoped import CompanyDocuments
 from apiserver.stores.events.base import EventStore, EventStoreError
 from apiserver.times import now_ms
 
-#: A task is told of the same again after so many seconds. So many such lines are remembered, and so many may wait.
-AGAIN, _MOST, _MOST_WAITING = 3600.0, 20_000, 1000
+#: So many lines are remembered, so that a task is seldom told of the same, and so many may wait.
+_MOST, _MOST_WAITING = 20_000, 1000
 _AT_ONCE = 100
 #: A line names so many series.
 _NAMED = 3
@@ -55,11 +55,10 @@ class Notices:
         last_metrics: LastMetrics,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._clock = clock
         self._events = events
         self._documents = documents
         self._last_metrics = last_metrics
-        self._told: dict[tuple[Owner, str, Subject], float] = {}
+        self._told = Seldom(clock, most=_MOST)
         self._waiting: list[_Line] = []
         self.writing = Repeating(
             "telling tasks of quotas",
@@ -108,15 +107,9 @@ class Notices:
     def _tell(self, owner: Owner, what: str, account: Account, text: str) -> None:
         if owner.is_model or not owner.has_document or len(self._waiting) >= _MOST_WAITING:
             return
-        key, now = (owner, what, account.subject), self._clock()
-        if now - self._told.get(key, -AGAIN) < AGAIN:
-            return
-        self._told.pop(key, None)
-        self._told[key] = now
-        if len(self._told) > _MOST:
-            del self._told[next(iter(self._told))]
-        self._waiting.append(_Line(owner, text, now_ms()))
-        self.writing.wake()
+        if self._told.due((owner, what, account.subject)):
+            self._waiting.append(_Line(owner, text, now_ms()))
+            self.writing.wake()
 
     async def _write(self) -> None:
         """Write the lines that wait, of one company at a time. Lines wait on if a store cannot be reached."""

@@ -33,6 +33,7 @@ from apiserver.services.quotas.names import look_up
 from apiserver.services.quotas.notices import Notices
 from apiserver.services.quotas.subjects import Subject
 from apiserver.services.quotas.uploads import Upload
+from apiserver.services.seldom import Seldom
 from apiserver.services.usage import Usages
 from apiserver.setting_values import Quota
 from apiserver.stores.documents.base import DocumentStore
@@ -52,9 +53,6 @@ _POINT, _EVENT = 24, 16
 #: Below this part of all bounds, the store is not asked which series an owner has. Each series counts as new when this
 #: process first sees it.
 _FAR = 0.4
-#: Seconds until the log names somebody again who sends about as much as they may.
-_TOLD = 3600.0
-_MOST_TOLD = 10_000
 
 
 class Quotas:
@@ -80,7 +78,7 @@ class Quotas:
         self.bounds_amounts = self._bounds_series or self._bounds_bytes
         self.amounts = Amounts(self.accounts, self._series, usages, clock)
         self._notices = Notices(events, documents, last_metrics, clock)
-        self._told: dict[tuple[Subject, bool], float] = {}
+        self._told = Seldom(clock)
 
     def jobs(self) -> list[Repeating]:
         """What has to run while the server runs."""
@@ -197,7 +195,7 @@ class Quotas:
                 longest, slowest = wait, account
         if slowest is not None:
             self._refused(slowest.subject)
-            self._tell(slowest, now, over=True)
+            self._tell(slowest, over=True)
             reason = f"{_rate(slowest)}, and sends more"
             for owner, (accounts, _) in sent.items():
                 if slowest in accounts:
@@ -205,7 +203,7 @@ class Quotas:
             raise overloaded(f"Over quota: {reason}", math.ceil(longest))
         for account, count in counts.items():
             if account.bucket is not None and account.bucket.take(count, now):
-                self._tell(account, now, over=False)
+                self._tell(account, over=False)
 
     async def _admit_series(self, events: Ingest, senders: Mapping[Owner, Sender]) -> None:
         """Refuse new series of senders for which there is no room."""
@@ -253,16 +251,11 @@ class Quotas:
         self._counters.count("quota_refusals")
         self.amounts.refused(subject.company)
 
-    def _tell(self, account: Account, now: float, *, over: bool) -> None:
+    def _tell(self, account: Account, *, over: bool) -> None:
         """Say in the log who sends more than they may, or nearly as much, once an hour."""
-        key = account.subject, over
-        if now - self._told.get(key, -_TOLD) >= _TOLD:
-            self._told.pop(key, None)
-            self._told[key] = now
+        if self._told.due((account.subject, over)):
             state, sends = ("exceeded", "more") if over else ("nearly used up", "nearly as many")
             log.warning("a quota is %s: %s, and sends %s", state, _rate(account), sends)
-        while len(self._told) > _MOST_TOLD:
-            del self._told[next(iter(self._told))]
 
 
 def _rate(account: Account) -> str:

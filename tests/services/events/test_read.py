@@ -45,13 +45,38 @@ async def test_unknown_tasks_are_named(api: Api, task: str) -> None:
 
 @pytest.mark.parametrize(
     ("request_fields", "field"),
-    [({"samples": "abc"}, "samples"), ({"samples": 6001}, "samples"), ({"key": "bogus"}, "key"), ({"task": 5}, "task")],
+    [({"samples": "abc"}, "samples"), ({"samples": -1}, "samples"), ({"key": "bogus"}, "key"), ({"task": 5}, "task")],
 )
 async def test_histogram_fields_are_validated(api: Api, task: str, request_fields: dict[str, Any], field: str) -> None:
     request = {"task": task, **request_fields}
     meta = (await api.call("events.scalar_metrics_iter_histogram", request, expect=400))["meta"]
     assert meta["result_subcode"] == 12
     assert field in meta["result_msg"]
+
+
+@pytest.mark.test
+async def test_more_samples_than_there_are_at_most_are_answered_with_these(
+    api: Api, add: Add, task: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    await add(*(event("training_stats_scalar", task, n, metric="m", variant="v", value=n) for n in range(7000)))
+
+    async def asked(endpoint: str, samples: int, **fields: Any) -> tuple[Any, str | None]:
+        answer = await api.raw("POST", f"/{endpoint}", json={"samples": samples, **fields})
+        return answer.json()["data"], answer.headers.get("x-samples-limit")
+
+    one, several = "events.scalar_metrics_iter_histogram", "events.multi_task_scalar_metrics_iter_histogram"
+    for endpoint, fields in ((one, {"task": task}), (several, {"tasks": [task]})):
+        most, header = await asked(endpoint, 6000, **fields)
+        assert header is None
+        assert await asked(endpoint, 10_000, **fields) == (most, "6000")
+        assert await asked(endpoint, 2**62, **fields) == (most, "6000")
+    series = (await asked(one, 0, task=task))[0]["m"]["v"]
+    assert len(series["x"]) == 7000
+    shown = {"id": [task], "scalar_metrics_iter_histogram": {"samples": 10_000}}
+    report = await api.raw("POST", "/reports.get_task_data", json=shown)
+    assert report.headers["x-samples-limit"] == "6000"
+    [said] = [record.getMessage() for record in caplog.records if "samples" in record.getMessage()]
+    assert "10000 samples" in said
 
 
 @pytest.mark.test

@@ -40,7 +40,7 @@ async def test_curves_in_every_form(api: Api, run: str) -> None:
     assert list(curves) == ["loss"]
     assert list(curves["loss"]) == ["a"]
     assert curves["loss"]["a"][run]["x"][0].endswith("Z")
-    for name, value in (("samples", 6001), ("samples", -1), ("key", "bogus"), ("metrics", [{}]), ("envelope", "maybe")):
+    for name, value in (("samples", "x"), ("samples", -1), ("key", "bogus"), ("metrics", [{}]), ("envelope", "maybe")):
         assert (await api.call(HISTOGRAM, {"task": run, name: value}, expect=400))["meta"]["result_subcode"] == 12
     for tasks in ([], None, run, [run, 5]):
         assert (await api.call(HISTOGRAMS, {"tasks": tasks}, expect=400))["meta"]["result_subcode"] == 12
