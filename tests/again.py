@@ -103,43 +103,47 @@ def _busy(count: int) -> Iterator[None]:
             process.wait()
 
 
-def table(results: Sequence[Result], commit: str) -> str:
-    """The record, as Markdown."""
-    rows = [
-        f"| {result.form} | {result.seed or 'as collected'} | {result.counts.get('passed', 0):,} | "
-        f"{result.counts.get('failed', 0):,} | {result.counts.get('skipped', 0):,} | "
-        f"{result.seconds / 60:.1f} | {result.cpu / 60:.1f} |"
-        for result in results
-    ]
+def table(results: Sequence[Result], commit: str, before: str = "") -> str:
+    """The record, as Markdown; forms that were not run keep what the record says of them before."""
+    rows = {result.form: _row(result, commit) for result in results}
+    kept = {form: line for line in before.splitlines() if (form := line[2:].partition(" | ")[0]) in FORMS}
     failures = [f"- {result.form}: `{line[:300]}`" for result in results for line in result.failed]
     return "\n".join(
         [
             "# All tests, in five forms",
             "",
-            f"Made by `make check-again` at commit {commit}, {datetime.now(UTC):%Y-%m-%d}, on {os.cpu_count()} cores.",
+            f"Made by `make check-again` on {os.cpu_count()} cores.",
             "",
-            "| form | order (`EVENTS_ORDER`) | passed | failed | skipped | minutes | CPU minutes |",
-            "|---|---|---:|---:|---:|---:|---:|",
-            *rows,
+            "| form | commit, day | order (`EVENTS_ORDER`) | passed | failed | skipped | minutes | CPU minutes |",
+            "|---|---|---|---:|---:|---:|---:|---:|",
+            *({**kept, **rows}[form] for form in FORMS if form in kept or form in rows),
             *(["", *failures] if failures else []),
             "",
         ]
     )
 
 
+def _row(result: Result, commit: str) -> str:
+    return (
+        f"| {result.form} | {commit}, {datetime.now(UTC):%Y-%m-%d} | {result.seed or 'as collected'} "
+        f"| {result.counts.get('passed', 0):,} | {result.counts.get('failed', 0):,} "
+        f"| {result.counts.get('skipped', 0):,} | {result.seconds / 60:.1f} | {result.cpu / 60:.1f} |"
+    )
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--processes", type=int, default=3)
-    parser.add_argument("--form", action="append", choices=FORMS, help="only this one (may be repeated)")
+    parser.add_argument("--form", action="append", choices=FORMS, help="only this one (may be given again)")
     parser.add_argument("--beside", nargs="*", default=[], metavar="FILE")
     asked = parser.parse_args(arguments)
     commit = subprocess.run(["git", "describe", "--always", "--dirty"], capture_output=True, text=True).stdout.strip()
     ignored = [option for name in asked.beside for option in ("--ignore", name)]
     runs = [["-n", str(asked.processes), "--dist", "worksteal", *ignored], *([asked.beside] if asked.beside else [])]
-    results = []
+    results, before = [], RECORD.read_text() if RECORD.exists() else ""
     for form in asked.form or FORMS:
         results.append(run(form, runs))
-        RECORD.write_text(table(results, commit or "unknown"))
+        RECORD.write_text(table(results, commit or "unknown", before))
         print(RECORD.read_text(), flush=True)  # noqa: T201
     return 0 if all(result.well for result in results) else 1
 

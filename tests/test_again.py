@@ -39,7 +39,7 @@ def test_a_form_tells_counts_and_failures(suite: Path) -> None:
     [failure] = elsewhere.failed
     assert failure.startswith("FAILED test_suite.py::test_broken")
     written = again.table([alone, elsewhere], "abc")
-    assert "| alone | as collected | 2 | 0 | 1 |" in written
+    assert "| as collected | 2 | 0 | 1 |" in written
     assert "- another folder: `FAILED test_suite.py::test_broken" in written
 
 
@@ -47,7 +47,18 @@ def test_an_order_is_told_to_the_tests_and_in_the_record(suite: Path) -> None:
     shuffled = again.run("random order", [["-q", str(suite)]])
     assert shuffled.seed
     assert order.VARIABLE == "EVENTS_ORDER"
-    assert f"| random order | {shuffled.seed} |" in again.table([shuffled], "abc")
+    assert f"| {shuffled.seed} | 2 | 0 | 1 |" in again.table([shuffled], "abc")
+
+
+def test_the_record_keeps_what_other_forms_came_to() -> None:
+    result = again.Result("busy", "", counts={"passed": 7})
+    before = again.table([again.Result("alone", ""), again.Result("busy", "")], "abc")
+    rows = [
+        line.split(" | ")[:2]
+        for line in again.table([result], "def", before).splitlines()
+        if line.startswith(("| alone", "| busy"))
+    ]
+    assert [(form, commit.partition(",")[0]) for form, commit in rows] == [("| alone", "abc"), ("| busy", "def")]
 
 
 def test_a_run_that_cannot_begin_is_not_well(suite: Path) -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 
+from apiserver.services.project_names import MAX_DEPTH, cleaned_name
+
 #: The server takes names of up to 1,024 bytes.
 _MOST_BYTES = 900
-#: The server takes no more levels of projects.
-_MOST_LEVELS = 10
 
 
 def project_name(name: str) -> tuple[str, bool]:
@@ -15,11 +15,9 @@ def project_name(name: str) -> tuple[str, bool]:
 
     For example, " /team//x / y/" is "team/x/y". Of twelve levels a/b/…/l, the last three are one: a/b/…/i/j.k.l.
     """
-    levels = [level for part in name.split("/") if (level := part.strip())]
-    if len(levels) <= _MOST_LEVELS:
-        return "/".join(levels) or name, False
-    whole = levels[: _MOST_LEVELS - 1]
-    return "/".join([*whole, ".".join(levels[_MOST_LEVELS - 1 :])]), True
+    clean = cleaned_name(name) or name
+    *whole, last = clean.split("/", MAX_DEPTH - 1)
+    return "/".join([*whole, last.replace("/", ".")]), "/" in last
 
 
 def file_name(*names: str) -> str:

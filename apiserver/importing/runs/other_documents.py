@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from apiserver.events.model import JsonObject
 from apiserver.importing.runs.model import Model
+from apiserver.importing.runs.names import project_name
 from apiserver.importing.runs.server import Server
 
 #: The item of a model's metadata that keeps what identifies it.
@@ -35,6 +36,7 @@ def make_projects(server: Server, projects: Iterable[JsonObject]) -> None:
 
 def project_named(server: Server, name: str, about: JsonObject | None = None) -> str:
     """The id of the project of that name, which is made if there is none."""
+    name, _ = project_name(name)
     asked = {"name": f"^{escaped(name)}$", "search_hidden": True, "only_fields": ["name"], "allow_public": False}
     for one in server.call("projects.get_all", asked)["projects"]:
         if one["name"] == name:
