@@ -22,6 +22,73 @@ test("a table becomes text, and columns of numbers are known", () => {
   });
 });
 
+/** A typed array, as plotly.py writes it. */
+const typed = (dtype: string, array: ArrayBufferView, shape?: unknown): object => ({
+  dtype,
+  bdata: Buffer.from(array.buffer as ArrayBuffer).toString("base64"),
+  ...(shape === undefined ? {} : { shape }),
+});
+
+const tableOf = (values: unknown, header: object = { values: ["a", "b"] }): unknown => {
+  const plot = plotOf(JSON.stringify({ data: [{ type: "table", header, cells: { values } }] }));
+  return plot.kind === "table" ? plot.tables[0] : plot;
+};
+
+test("tables have the numbers of typed arrays: of all columns, of one, and of the heads", () => {
+  const rows = [
+    ["1", "0.5"],
+    ["2", "1.5"],
+    ["3", "-2.25"],
+  ];
+  const numbers = [true, true];
+  assert.deepEqual(tableOf(typed("f8", new Float64Array([1, 2, 3, 0.5, 1.5, -2.25]), "2, 3")), { heads: ["a", "b"], rows, numbers });
+  const columns = [[1, 2, 3], typed("f8", new Float64Array([0.5, 1.5, -2.25]))];
+  assert.deepEqual(tableOf(columns, { values: typed("i2", new Int16Array([7, -8]), 2) }), { heads: ["7", "-8"], rows, numbers });
+});
+
+test("typed arrays of each kind are read, and NaN is an empty cell", () => {
+  const column = (dtype: string, array: ArrayBufferView): unknown =>
+    (tableOf([typed(dtype, array)]) as { rows: string[][] }).rows.map(([one]) => one);
+  assert.deepEqual(column("f4", new Float32Array([0.1, 1 / 3, 16777216, NaN])), ["0.1", "0.33333334", "16777216", ""]);
+  assert.deepEqual(column("f8", new Float64Array([1 / 3, 1e-9, Infinity])), ["0.3333333333333333", "1e-9", ""]);
+  assert.deepEqual(column("i1", new Int8Array([-1, 2])), ["-1", "2"]);
+  assert.deepEqual(column("u1", new Uint8Array([200])), ["200"]);
+  assert.deepEqual(column("u2", new Uint16Array([65535])), ["65535"]);
+  assert.deepEqual(column("i4", new Int32Array([-70000])), ["-70000"]);
+  assert.deepEqual(column("u4", new Uint32Array([4e9])), ["4000000000"]);
+});
+
+test("typed arrays that are none cost only themselves", () => {
+  const empty = { heads: [], rows: [], numbers: [] };
+  const six = new Float64Array(6);
+  for (const values of [typed("f8", six, "2, 4"), typed("f8", six, "1, 2, 3"), typed("f8", six, "-2, -3"), typed("f8", six, "a")]) {
+    assert.deepEqual(tableOf(values), empty);
+  }
+  for (const values of [typed("toString", six), typed("f8", new Uint8Array(7)), { dtype: "f8", bdata: "%" }, { bdata: null }]) {
+    assert.deepEqual(tableOf(values), empty);
+  }
+  assert.deepEqual(tableOf(typed("f8", new Float64Array(), "1000000000, 0")), empty);
+  assert.deepEqual(tableOf(typed("f8", new Float64Array(), "2, 0")), { heads: ["a", "b"], rows: [], numbers: [false, false] });
+});
+
+test("a table beside other traces has plain columns, as Plotly needs them; other traces stay as they are", () => {
+  const values = typed("f8", new Float64Array([1, 2, 3, 4]), "2, 2");
+  const bar = { type: "bar", y: typed("i1", new Int8Array([1])) };
+  const figure = figureOf(JSON.stringify({ data: [{ type: "table", cells: { values } }, bar] }));
+  assert.deepEqual(figure?.data, [
+    {
+      type: "table",
+      cells: {
+        values: [
+          [1, 2],
+          [3, 4],
+        ],
+      },
+    },
+    bar,
+  ]);
+});
+
 test("a figure of pictures alone needs no Plotly; their order stays", () => {
   const images = [{ source: "http://a/1.png" }, { source: "data:image/png;base64,AA" }, null, 7];
   const plot = plotOf(JSON.stringify({ data: [], layout: { images, title: { text: "Two" } } }));

@@ -1,6 +1,7 @@
 /** Understands figures as runs report them: Plotly's JSON, or anything else. Pure: page and frame both use it. */
 
 import type { Colours } from "./messages";
+import { plainArray } from "./typed";
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -64,7 +65,7 @@ export function figureOf(text: string): Figure | null {
   const { data, layout, frames } = outline as Fields;
   if (!Array.isArray(data) && !isFields(layout)) return null;
   return {
-    data: Array.isArray(data) ? data.filter(isFields).map((trace) => modern(trace)) : [],
+    data: Array.isArray(data) ? data.filter(isFields).map((trace) => readable(modern(trace))) : [],
     layout: isFields(layout) ? modern(layout) : {},
     frames: Array.isArray(frames) ? frames : [],
   };
@@ -92,6 +93,18 @@ function modern(part: Fields, depth = 0): Fields {
 
 function fontOf(part: Fields): Fields {
   return isFields(part["titlefont"]) ? { font: part["titlefont"] } : {};
+}
+
+/** A table whose columns are plain arrays, which Plotly needs there. Other traces may have typed ones. */
+function readable(trace: Fields): Fields {
+  if (trace["type"] !== "table") return trace;
+  const part = (name: string): object => (isFields(trace[name]) ? { [name]: { ...trace[name], values: columnsOf(trace[name]) } } : {});
+  return { ...trace, ...part("header"), ...part("cells") };
+}
+
+function columnsOf(part: Fields): unknown {
+  const values = plainArray(part["values"]);
+  return Array.isArray(values) ? values.map(plainArray) : values;
 }
 
 /** JSON, also as Python writes it: with NaN and Infinity, which become null. Undefined if it is no JSON. */
