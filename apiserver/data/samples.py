@@ -19,6 +19,7 @@ from apiserver.data.places import find_owner
 from apiserver.data.routes import router, table
 from apiserver.data.sending import answer
 from apiserver.data.tables import Batch, Column, Kind, Table
+from apiserver.events import figures
 from apiserver.events.model import EventType, Owner, Sample, SamplePosition
 from apiserver.events.queries import PageQuery, Range, SeriesQuery
 from apiserver.off_loop import in_thread
@@ -70,7 +71,10 @@ _AskedSamples = Annotated[_Asked, Depends(_asked)]
 
 @table(routes, "/tasks/{task:path}/plots")
 async def plots(call: TheCall, task: str, asked: _AskedSamples) -> Response:
-    """The plots of a task, by iteration. `plot` is the figure as it was reported: the SDK reports Plotly's JSON."""
+    """The plots of a task, by iteration. `plot` is the figure as it was reported: the SDK reports Plotly's JSON.
+
+    NaN and infinities in it are null.
+    """
     return await _answer(call, EventType.PLOT, task, asked)
 
 
@@ -127,11 +131,12 @@ def _batch(type: EventType, samples: list[Sample]) -> Batch:
 
 
 def _figure(reported: Any) -> bytes | None:
-    """The figure as JSON: what was reported as a text is JSON already, nearly always."""
+    """The figure as JSON: what was reported as a text is JSON already, nearly always, but for NaN."""
     if isinstance(reported, str):
+        figure = figures.without_nan(reported)
         try:
-            orjson.loads(reported)
+            orjson.loads(figure)
         except orjson.JSONDecodeError:
             return orjson.dumps(reported)
-        return reported.encode()
+        return figure.encode()
     return None if reported is None else orjson.dumps(reported)

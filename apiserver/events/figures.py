@@ -1,4 +1,8 @@
-"""What a plot's text tells about the plot: its length, the images that it shows, and whether it is a figure at all."""
+"""What a plot's text tells about the plot: its length, the images that it shows, and whether it is a figure at all.
+
+Python's `json` writes NaN and infinities as words, which JSON does not have. The SDK sends them for confusion matrices,
+surfaces and tables.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +17,15 @@ from apiserver.json_structure import has_more_values
 #: How many values a line may hold in all its objects and arrays. A figure with more is not parsed.
 MOST_VALUES = 500_000
 _HAS_SOURCE = re.compile(r'"source"')
+#: A text, or a word for a number. An unfinished text is matched, too, so that no character is looked at twice.
+_TEXT_OR_WORD = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"?|NaN|Infinity|-Infinity', re.DOTALL)
 
 
 def facts(text: str, *, skip_validation: bool) -> JsonObject:
     """`plot_len`; `source_urls` of the images that a plot shows; `valid_plot` is False if its text is not JSON.
 
     A text that begins with "{" counts as a figure. It is parsed only if it may show images, and not if it holds too
-    many values. Plotly writes NaN, which is not JSON but which Plotly in browsers reads. So a figure is never invalid.
+    many values. A figure is never invalid: what Python writes as JSON is none if it has NaN.
     """
     found: JsonObject = {"plot_len": len(text)}
     is_figure = skip_validation or text.lstrip().startswith("{")
@@ -28,10 +34,17 @@ def facts(text: str, *, skip_validation: bool) -> JsonObject:
     if len(text) > MOST_VALUES and has_more_values(text.encode("utf-8", "replace"), MOST_VALUES):
         return found
     try:
-        sources = _source_urls(orjson.loads(text))
+        sources = _source_urls(orjson.loads(without_nan(text)))
     except orjson.JSONDecodeError:
         return found if is_figure else {**found, "valid_plot": False}
     return {**found, "source_urls": sources} if sources else found
+
+
+def without_nan(text: str) -> str:
+    """A figure as Python writes it, with null in place of NaN and infinities: `[NaN, "NaN"]` → `[null, "NaN"]`."""
+    if "NaN" not in text and "Infinity" not in text:
+        return text
+    return _TEXT_OR_WORD.sub(lambda found: found[0] if found[0][0] == '"' else "null", text)
 
 
 def _source_urls(plot: Any) -> list[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from math import inf, nan
 from typing import Any
 
 import pytest
@@ -202,6 +204,24 @@ async def test_plots_and_images(data_anywhere: Data) -> None:
     assert [row["iter"] for row in (await data.get("plots?from=1&to=2")).json()] == [1, 2]
     assert cells((await data.get("plots.csv?from=0&to=0")).text)[1][4] == '{"data": [0]}'
     assert [row["url"] for row in (await data.get("images")).json()] == ["http://127.0.0.1/x.png"]
+
+
+async def test_figures_with_nan_are_figures(data: Data) -> None:
+    of = {"type": "plot", "metric": "matrix", "iter": 0}
+    await data.add(
+        {
+            **of,
+            "variant": "v",
+            "plot_str": json.dumps({"z": [[nan, -inf, 1.5], [inf, 0]], "text": 'NaN "-Infinity" \\'}),
+        },
+        {**of, "variant": "w", "plot_str": '{"z": NaN, "cut'},
+    )
+    right = {"z": [[None, None, 1.5], [None, 0]], "text": 'NaN "-Infinity" \\'}
+    for ending in (".json", ".ndjson"):
+        rows = (await data.get(f"plots{ending}?variant=v")).text
+        assert json.loads(rows.strip().strip("[]"))["plot"] == right
+    assert json.loads(cells((await data.get("plots.csv?variant=v")).text)[1][4]) == right
+    assert [row["plot"] for row in (await data.get("plots?variant=w")).json()] == ['{"z": NaN, "cut']
 
 
 async def test_configuration_and_artifacts(data: Data) -> None:
