@@ -231,7 +231,7 @@ def _backend(settings: Settings, bounds: Bounds, folder: DataFolder, files: File
         provider=Provider(settings, bounds=bounds.provider) if settings.oidc_issuer else None,
         scrolls=scrolls,
         document_cache=DocumentCache(documents),
-        file_deletions=FileDeletions(files, documents),
+        file_deletions=FileDeletions(files, documents, replaced_days=settings.replaced_files_days),
         file_links=FileLinks(settings.token_secret),
         counters=counters,
         usages=usages,

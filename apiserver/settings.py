@@ -260,6 +260,13 @@ class Settings:
     history_days: int = _setting(
         60, "days that reports of workers, queues and serving containers are kept, at least", min=1, max=36500
     )
+    replaced_files_days: int = _setting(
+        7,
+        "days that the file of a model stays that an upload of other weights has replaced, if nothing names it; "
+        "0: for ever",
+        min=0,
+        max=36500,
+    )
     shutdown_seconds: int = _setting(
         10, "seconds that a server which stops gives to requests under way", min=0, max=86400
     )

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable
-from urllib.parse import unquote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 #: Names by which a machine reaches itself.
 LOCAL = frozenset({"localhost", "127.0.0.1", "::1"})
+#: Names that the SDK gives a model while its file is uploaded, and after that has failed. No such file ever comes.
+UNSENT = frozenset({"/uploading_file", "/failed_uploading"})
 _DOT_AND_ID = re.compile(r"\.([0-9a-f]{32})")
 _SLASHES = re.compile(r"/{2,}")
 _HTTP = ("http", "https")
@@ -51,6 +53,27 @@ def files_of(urls: Iterable[str], hosts: Collection[str]) -> set[str]:
     `http://localhost:8081/a.png` and `http://127.0.0.1//a%2Epng` are the file `/a.png`.
     """
     return {_SLASHES.sub("/", name) for url in urls for name in names_of(url, hosts)}
+
+
+def paths_of(url: str) -> set[str]:
+    """The names that the file of a URL may have, each as in `files_of`, whatever its host is."""
+    try:
+        host = urlsplit(url).hostname
+    except ValueError:
+        return set()
+    return files_of([url], {host} if host else ())
+
+
+def spellings(url: str, hosts: Collection[str]) -> set[str]:
+    """The address of a file as clients may have written it: on each of `hosts`, and escaped or not."""
+    try:
+        parts = urlsplit(url)
+        port = f":{parts.port}" if parts.port else ""
+    except ValueError:
+        return {url}
+    names = {f"[{host}]" if ":" in host else host for host in {*hosts, parts.hostname or ""}}
+    paths = {parts.path, unquote(parts.path), quote(unquote(parts.path))}
+    return {url, *(f"{scheme}://{host}{port}{path}" for scheme in _HTTP for host in names for path in paths)}
 
 
 def host_of(authority: str) -> str | None:

@@ -4,6 +4,8 @@
 several servers share the documents, any of them does it; two at once do no harm. A file that was uploaded again after
 `add`, for example by a task that runs once more, stays.
 
+A file of a model that another upload has replaced waits for some days first. It is deleted if nothing names it then.
+
 For an hour, the documents also say which files were deleted. A client may delete the same files itself: it is told that
 they are deleted, not that they do not exist.
 """
@@ -15,8 +17,10 @@ import hashlib
 import time
 from collections.abc import Collection, Iterable
 from itertools import groupby
+from urllib.parse import urlsplit
 
 from apiserver.files.addresses import LOCAL, host_of, names_of
+from apiserver.files.naming import is_named
 from apiserver.repeating import Repeating
 from apiserver.stores.documents.base import DocumentStore, DocumentStoreError, DuplicateDocument
 from apiserver.stores.documents.paging import pages_by_id
@@ -24,7 +28,7 @@ from apiserver.stores.documents.query import AtMost, Document, In, Less, Update
 from apiserver.stores.files.disk import FileStore, FileStoreError
 from apiserver.times import from_now, utc_now
 
-_WAITING, _DONE, _HOSTS = "file_deletions", "deleted_files", "file_hosts"
+_WAITING, _DONE, _HOSTS, _REPLACED = "file_deletions", "deleted_files", "file_hosts", "replaced_files"
 #: Seconds for which deleted files are remembered.
 REMEMBERED = 3600.0
 #: Files that are deleted between two updates of the documents.
@@ -49,8 +53,13 @@ class FileDeletions:
         remembered: float = REMEMBERED,
         hosts: int = MOST_HOSTS,
         at_once: int = AT_ONCE,
+        replaced_days: float = 0,
     ) -> None:
-        """`remembered`: seconds; `hosts`: how many a company may have; `at_once`: files between two updates."""
+        """`remembered`: seconds; `hosts`: how many a company may have; `at_once`: files between two updates.
+
+        `replaced_days`: for how long replaced files stay; 0: for ever.
+        """
+        self._replaced_days = replaced_days
         self._at_once = at_once
         self._store = store
         self._documents = documents
@@ -102,6 +111,29 @@ class FileDeletions:
             await asyncio.sleep(2 * _TICK)  # so that a file that is uploaded from now on has a time after `before`
             self.deleting.wake()
 
+    async def add_replaced(self, company: str, url: str, authority: str = "") -> None:
+        """Have a file of a model deleted in some days, if nothing names it then; `authority`: the call's Host header.
+
+        If it is uploaded again meanwhile, it stays.
+        """
+        if not self._replaced_days:
+            return
+        due = {"before": time.time_ns(), "due": from_now(self._replaced_days * 86400)}
+        for name in names_of(url, await self.hosts_by(company, authority)):
+            entry: Document = {"id": _id(company, name), "company": company, "name": name, "url": url, **due}
+            await self._put(_REPLACED, [entry], Update(set=due))
+
+    async def is_named(self, company: str, url: str, authority: str = "") -> bool:
+        """Whether a model or a task names the file at an address of this server."""
+        return await is_named(self._documents, company, url, await self.hosts_by(company, authority))
+
+    async def add_due(self) -> None:
+        """Have those replaced files deleted whose time has come, and which nothing names."""
+        for one in await self._documents.find(_REPLACED, {"due": AtMost(utc_now())}):
+            if not await self.is_named(one["company"], one["url"], urlsplit(one["url"]).netloc):
+                await self.add_names(one["company"], [one["name"]], one["before"])
+            await self._documents.delete(_REPLACED, {"id": one["id"], "due": one["due"]})
+
     async def covers(self, company: str, name: str) -> bool:
         """Whether the file is to be deleted, or was deleted within the last hour."""
         wanted = {"id": _id(company, name)}
@@ -125,6 +157,7 @@ class FileDeletions:
 
     async def _work_and_forget(self) -> None:
         try:
+            await self.add_due()
             await self.work()
         finally:
             await self._documents.delete(_DONE, {"deleted": Less(from_now(-self._remembered))})

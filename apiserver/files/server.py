@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from urllib.parse import unquote_to_bytes
+from urllib.parse import parse_qs, unquote_to_bytes
 
 import orjson
 from starlette.types import Message, Receive, Scope, Send
@@ -112,11 +112,9 @@ class FileServer:
                     return _json({"files": [{"path": path, "size": size} for path, size in sizes.items()]})
                 case "DELETE":
                     await self._check(caller, name)
-                    deleted = await self._store.delete(caller.company, name)
-                    if not deleted and not await self._deletions.covers(caller.company, name):
-                        raise _not_found(name)
-                    if deleted and self._room is not None:
-                        await self._room.deleted_file(caller, name, deleted)
+                    if not _is_forced(scope) and await self._is_kept(caller.company, name, scope, headers):
+                        return _json({"deleted": [], "kept": [name]})
+                    await self._delete(caller, name)
                     return _json({"deleted": [name]})
             raise method_not_allowed(scope["method"], _ALLOW)
         except ApiError as error:
@@ -151,6 +149,27 @@ class FileServer:
         finally:
             file.close()
 
+    async def _is_kept(self, company: str, name: str, scope: Scope, headers: Mapping[str, str]) -> bool:
+        """Whether there is a file that a model or a task still names.
+
+        The SDK deletes a model first and then its file, even if another model has the same one.
+        """
+        host = headers.get("host", "")
+        url = f"http://{host}{(scope.get('raw_path') or b'').decode('latin-1')}"
+        if not await self._deletions.is_named(company, url, host):
+            return False
+        file = await self._store.find(company, name)
+        if file is not None:
+            file.close()
+        return file is not None
+
+    async def _delete(self, caller: Identity, name: str) -> None:
+        deleted = await self._store.delete(caller.company, name)
+        if not deleted and not await self._deletions.covers(caller.company, name):
+            raise _not_found(name)
+        if deleted and self._room is not None:
+            await self._room.deleted_file(caller, name, deleted)
+
     async def _upload(
         self, caller: Identity, method: str, name: str, headers: Mapping[str, str], incoming: Body
     ) -> dict[str, int]:
@@ -178,6 +197,11 @@ def _path(scope: Scope) -> str:
         raise NotUtf8 from None
     path: str = scope["path"]
     return path
+
+
+def _is_forced(scope: Scope) -> bool:
+    """Whether a file is to be deleted though something names it: `?force=1`."""
+    return parse_qs(scope["query_string"]).get(b"force", [b""])[-1] in (b"1", b"true")
 
 
 class _Sender:

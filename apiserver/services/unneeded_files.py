@@ -13,10 +13,11 @@ from urllib.parse import unquote, urlsplit
 from apiserver.events.file_urls import urls_in
 from apiserver.events.model import EventType, Owner, SamplePosition
 from apiserver.events.queries import PageQuery, SeriesQuery
+from apiserver.files.addresses import UNSENT, paths_of, task_of
 from apiserver.rpc.reply import is_sdk
 from apiserver.services.backend import Call
 from apiserver.services.project_files import may_use_file
-from apiserver.stores.documents.query import In, NotIn
+from apiserver.stores.documents.query import Document, In, NotIn
 from apiserver.stores.documents.scoped import CompanyDocuments
 
 #: How many images, and how many plots, are read at once. A plot may have megabytes.
@@ -33,6 +34,20 @@ async def event_urls(call: Call, owners: Iterable[Owner]) -> set[str]:
                 urls |= await asyncio.to_thread(urls_in, page)
                 after = page[-1].position
     return urls
+
+
+async def delete_replaced(call: Call, model: Document, uri: str) -> None:
+    """Have the file of a draft deleted in some days, if an upload of its task has replaced it: the model gets `uri`.
+
+    A file that does not lie in the folder of the task may be anybody's, so it stays.
+    """
+    before, after = paths_of(model.get("uri") or ""), paths_of(uri)
+    is_own = any(task_of(path) == model["task"] for path in before) if model.get("task") else False
+    is_sent = not any(path.endswith(tuple(UNSENT)) for path in after)
+    if is_own and is_sent and not before & after and not model.get("ready"):
+        await call.backend.file_deletions.add_replaced(
+            call.identity.company, model["uri"], call.headers.get("host", "")
+        )
 
 
 async def delete_files(

@@ -13,12 +13,11 @@ from collections.abc import AsyncIterator, Iterable, Iterator
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import orjson
 
 from apiserver.events.model import Owner
-from apiserver.files.addresses import LOCAL, names_of
+from apiserver.files.addresses import LOCAL, UNSENT, names_of, paths_of
 from apiserver.operating.doctor.kept import Kept
 from apiserver.stores.documents.inspection import DocumentInspection
 from apiserver.stores.events.inspection import EventInspection
@@ -29,8 +28,6 @@ from apiserver.stores.inspection import Finding
 #: A whole JSON text that is a URL, and a URL within a text.
 _TEXT = re.compile(rb'"(https?://(?:[^"\\]|\\.)*)"')
 _WITHIN = re.compile(rb'https?://[^\s"\\<>()\']+')
-#: Names that the SDK gives a model while its file is uploaded, and after that has failed. No such file ever comes.
-_UNSENT = frozenset({"/uploading_file", "/failed_uploading"})
 #: Collections that name files, beside those of files that are to be deleted or were.
 _NOT_NAMING = ("deleted_files", "file_deletions", "file_hosts", "credentials", "sessions")
 
@@ -50,11 +47,7 @@ class Mentioned:
 
     def add_url(self, url: str) -> None:
         """Add the paths that the file of a URL may have, whatever its host is."""
-        try:
-            host = urlsplit(url).hostname
-        except ValueError:
-            return
-        for name in names_of(url, {host} if host else ()):
+        for name in paths_of(url):
             self.add_name(name)
 
     def add_name(self, name: str) -> None:
@@ -168,7 +161,7 @@ class NamedFiles:
                         if not names or any(_is_there(self._folder, company, name) for name in names):
                             continue
                         thing = f"{what}{kind} {one['id']}"
-                        if one.get("status") == "in_progress" or _UNSENT.intersection(names):
+                        if one.get("status") == "in_progress" or UNSENT.intersection(names):
                             self.unsent += 1
                             self.first_unsent = self.first_unsent or thing
                             continue

@@ -20,6 +20,7 @@ from apiserver.services.project_tree import touch_projects
 from apiserver.services.queries import parse_time
 from apiserver.services.stamps import changed_now
 from apiserver.services.tasks.edit import change_tags, destination
+from apiserver.services.unneeded_files import delete_replaced
 from apiserver.stores.documents.query import Document, In, Update
 
 _UPDATE_FIELDS = ("name", "comment", "tags", "system_tags", "ready", "ui_cache", "project", "task", "metadata")
@@ -76,12 +77,14 @@ async def delete_metadata(call: Call, request: dict[str, Any]) -> dict[str, Any]
 
 async def _edit(call: Call, request: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
     """Set the fields in `changes`, and the iteration of the task if `request` has one."""
-    model = await get_model(call, request["model"], ["task", "project"])
+    model = await get_model(call, request["model"], ["task", "project", "uri", "ready"])
     fields = await checked_fields(call, changes)
     if "iteration" in request:
         await reach_iteration(call, fields.get("task") or model.get("task"), request["iteration"])
     if not fields:
         return {"updated": 0, "fields": {}}
+    if uri := fields.get("uri"):
+        await delete_replaced(call, model, uri)
     stamps = await change_model(call, model["id"], Update(set=fields))
     await tell_if_deleted(call, model["id"], fields.get("task"))
     await touch_projects(call, model.get("project"), fields.get("project"))

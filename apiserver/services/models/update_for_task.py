@@ -10,6 +10,7 @@ from apiserver.services.models.edit import reach_iteration
 from apiserver.services.models.model_documents import MODELS, answered, change_model, get_model, insert_model, new_model
 from apiserver.services.tasks.models import models_of, put
 from apiserver.services.tasks.task_documents import editable, get_task, revise_task, wrong_status
+from apiserver.services.unneeded_files import delete_replaced
 from apiserver.stores.documents.query import Document, Update
 from apiserver.times import utc_now
 
@@ -37,13 +38,15 @@ async def _model_of(call: Call, request: dict[str, Any], task: Document) -> tupl
         return {"id": model["id"], "created": False, "updated": 1, "fields": {}}, model
     fields = {name: request[name] for name in ("uri", *_FIELDS) if name in request}
     output = models_of(task, "output")
-    known = await documents(call).find_one(MODELS, {"id": output[-1]["model"]}, projection=["name"]) if output else None
+    wanted = ["name", "task", "uri", "ready"]
+    known = await documents(call).find_one(MODELS, {"id": output[-1]["model"]}, projection=wanted) if output else None
     if known is None:
         framework = task.get("execution", {}).get("framework")
         inherited = {"name": task["name"], "project": task.get("project"), "framework": framework or None}
         made = new_model(call, {**inherited, "task": task["id"], **fields})
         await insert_model(call, made)
         return {"id": made["id"], "created": True}, made
+    await delete_replaced(call, known, fields["uri"])
     stamps = await change_model(call, known["id"], Update(set=fields))
     return {"id": known["id"], "created": False, "updated": 1, "fields": answered(fields | stamps)}, known | fields
 
