@@ -6,6 +6,7 @@ import logging
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 from apiserver import formats
@@ -21,7 +22,9 @@ from apiserver.services.access import defaults, fixed_users
 from apiserver.services.access.credentials import Credential
 from apiserver.services.backend import Backend
 from apiserver.services.quotas import subjects
+from apiserver.services.tasks import stopping
 from apiserver.settings import changed
+from apiserver.stores.documents.base import DocumentStoreError
 from apiserver.stores.files.disk import FileStore
 from apiserver.traces import Traces
 
@@ -121,6 +124,8 @@ class Opening:
         yield self.backend.key_uses
         yield self.backend.history.sweeping
         yield self.backend.file_deletions.deleting
+        silent = partial(stopping.end_silent, self.backend.documents)
+        yield Repeating("stopping silent runs", silent, stopping.INTERVAL, expected=(DocumentStoreError,))
         if self.backend.documents.shared:  # other servers may use them, too
             yield self.backend.last_metrics.restating
         if self.backend.quotas is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 from apiserver.events.model import Owner
@@ -17,12 +17,10 @@ from apiserver.services.tasks.pipeline_steps import do_to_steps_too
 from apiserver.services.tasks.queueing import release
 from apiserver.services.tasks.queueing_turns import in_turn
 from apiserver.services.tasks.status import change_status
+from apiserver.services.tasks.stopping import FIELDS, STOPPING, needs_telling
 from apiserver.services.tasks.task_documents import TASKS, change_task, get_task
 from apiserver.stores.documents.query import AllOf, Document, Filter, NoneOf, Unequal, Update
 from apiserver.times import utc_now
-
-#: A task whose worker has not been heard of for longer is stopped at once.
-WORKER_SILENCE = timedelta(minutes=10)
 
 
 @endpoint("tasks.started", "1.0")
@@ -95,15 +93,15 @@ async def unarchive(call: Call, task_id: str, request: dict[str, Any]) -> dict[s
 @for_one("tasks.stop")
 @for_each("tasks.stop_many")
 async def stop(call: Call, task_id: str, request: dict[str, Any]) -> dict[str, Any]:
+    act = partial(_stop, at_once=request["force"])  # steps always have `force`
     # Pipeline steps that have ended keep their status.
-    return await do_to_steps_too(call, task_id, request, _stop, statuses=("queued", "in_progress"))
+    return await do_to_steps_too(call, task_id, request, act, statuses=("queued", "in_progress"))
 
 
-async def _stop(call: Call, task_id: str, request: dict[str, Any]) -> Document:
-    """Stop a task. If a worker runs it, only the status message says so, and the worker stops it and reports that."""
-    task = await get_task(call, task_id, ["status", "system_tags", "last_worker", "last_update"])
-    if task["status"] == "in_progress" and _has_worker(task):
-        told = {**request, "status_message": "stopping"}
+async def _stop(call: Call, task_id: str, request: dict[str, Any], *, at_once: bool) -> Document:
+    """Stop a task. If it stops itself, only the status message says so, and it reports when it has (`stopping.py`)."""
+    if needs_telling(await get_task(call, task_id, FIELDS), at_once=at_once):
+        told = {**request, "status_message": STOPPING}
         return await change_status(call, task_id, "in_progress", told)
     by = {"status_message": f"Stopped by {call.identity.user_name or call.identity.user}"} | request
     ended = {"completed": utc_now()}
@@ -125,12 +123,6 @@ async def publish_task(call: Call, task_id: str, request: dict[str, Any]) -> Doc
         draft: Filter = {"id": output[-1]["model"], "ready": Unequal(True)}
         await documents(call).update("models", AllOf([draft, NoneOf([DELETING.condition()])]), ready)
     return done
-
-
-def _has_worker(task: Document) -> bool:
-    if not task.get("last_worker") or "development" in task.get("system_tags", []):
-        return False
-    return datetime.now(UTC) - datetime.fromisoformat(task["last_update"]) < WORKER_SILENCE
 
 
 async def _archive(call: Call, task_id: str, request: dict[str, Any]) -> dict[str, Any]:
