@@ -1,7 +1,7 @@
 """Regular expressions in filters. RE2 runs them in time linear in the text, so no pattern can hang the server.
 
-A pattern is InvalidFilter if it is too long, needs too much memory, or has what RE2 lacks (look-around and
-back-references).
+A pattern that RE2 does not take is written otherwise where that can be done (`rewriting.py`). It is InvalidFilter if it
+is too long, needs too much memory, or has what RE2 lacks (back-references, and look-around in the middle).
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import Any
 
 from apiserver.stores.documents.base import InvalidFilter
+from apiserver.stores.documents.dialect.rewriting import Part, rewritten
 
 LONGEST = 2048
 _MEMORY = 4 * 2**20
@@ -20,10 +21,16 @@ _MOST_TEXTS = 4
 #: Plain text, the beginnings and ends of texts, and any character.
 _PIECE = re.compile(r"\\[^A-Za-z0-9]|[^\\.+*?()|\[\]{}^$\x00]|[.^$]")
 _PIECES = re.compile(rf"(?:(?:{_PIECE.pattern})[+*?]?)*", re.DOTALL)
+#: Look-around and back-references.
+_LACKING = re.compile(r"\(\?<?[=!]|\(\?P=|\\[1-9]")
+_HINT = (
+    ". Patterns have no back-references here, and look-around only as (?=…) and (?!…) right behind ^, (?<=…) at the"
+    " start and (?=…) at the end. Ask for more by a simpler pattern, and choose among the answers"
+)
 #: Lets `^` and `$` match at newlines.
 _OF_LINES = "(?m)"
 #: What may end that, or may match only at the ends of a text. Where it is plain text, nothing is lost.
-_NOT_OF_LINES = re.compile(r"\\[Az]|\(\?[A-Za-z]*-")
+_NOT_OF_LINES = re.compile(r"\\[AzZ]|\(\?[A-Za-z]*-")
 
 Search = Callable[[str], bool]
 
@@ -42,7 +49,7 @@ def among_lines(pattern: str) -> Search | None:
     """A function that says whether texts joined by newlines may have one with the pattern in it; None: it cannot tell.
 
     `pattern` must be one that `compile_pattern` takes. `^` and `$` match at newlines here, so a joined text that does
-    not match has no text that does. `\\A` and `\\z` never match at newlines, and `(?-m)` ends what is done here.
+    not match has no text that does. `\\A`, `\\z` and `\\Z` never match at newlines, and `(?-m)` ends what is done here.
     """
     if _NOT_OF_LINES.search(pattern) or len(pattern) > LONGEST - len(_OF_LINES):
         return None
@@ -74,6 +81,20 @@ def literals_of(pattern: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=128)
 def _compile(pattern: str, any_case: bool) -> Search:
+    try:
+        return _of_re2(pattern, any_case)
+    except ValueError as refusal:
+        parts = rewritten(pattern)
+        if parts is None or parts == [Part(pattern, True)]:
+            raise
+        try:
+            searches = [(_of_re2(part.pattern, any_case), part.wanted) for part in parts]
+        except ValueError:
+            raise refusal from None
+        return lambda text: all(search(text) is wanted for search, wanted in searches)
+
+
+def _of_re2(pattern: str, any_case: bool) -> Search:
     import re2
 
     options: Any = re2.Options()
@@ -85,7 +106,8 @@ def _compile(pattern: str, any_case: bool) -> Search:
     except re2.error as error:
         reason = error.args[0] if error.args else ""
         text = reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(reason)
-        raise ValueError(f"not a pattern that can be searched for ({text})") from None
+        hint = _HINT if _LACKING.search(pattern) else ""
+        raise ValueError(f"not a pattern that can be searched for ({text}){hint}") from None
     except UnicodeEncodeError:
         raise ValueError("the pattern is not valid Unicode") from None
     return lambda text: search(text) is not None

@@ -35,14 +35,23 @@ def test_any_case() -> None:
 
 
 @pytest.mark.parametrize(
-    "pattern", ["(", "[", "*", "a{1001}", r"(a)\1", "(?=a)", "(?<!a)b", "\ud800", "x" * (LONGEST + 1)]
+    "pattern", ["(", "[", "*", "a{1001}", r"(a)\1", "(?!a)b", "(?<!a)b", "\ud800", "x" * (LONGEST + 1)]
 )
 def test_what_is_no_pattern_names_its_field(pattern: str) -> None:
     with pytest.raises(InvalidFilter, match=r"field 'some\.field'"):
         compile_pattern("some.field", pattern)
 
 
-@pytest.mark.parametrize("pattern", ["^(a+)+$", "^(a|a)*$", "^(a|aa)+$", "a*a*a*a*a*a*a*a*b", "(.*)(.*)(.*)(.*)(.*)x$"])
+@pytest.mark.parametrize("pattern", [r"(a|b)\1", "a(?=b)c", "^(?!a)b|c", r"(?P<n>a)(?P=n)"])
+def test_what_re2_lacks_is_said_with_a_way_round(pattern: str) -> None:
+    with pytest.raises(InvalidFilter, match="simpler pattern"):
+        compile_pattern("name", pattern)
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    ["^(?!(a+)+$)(?=(a|a)*$)b?", "^(a+)+$", "^(a|a)*$", "^(a|aa)+$", "a*a*a*a*a*a*a*a*b", "(.*)(.*)(.*)(.*)(.*)x$"],
+)
 def test_a_pattern_that_could_backtrack_ends(pattern: str) -> None:
     assert compile_pattern("n", pattern)("a" * 50_000 + "!") is False
 
