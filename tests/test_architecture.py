@@ -18,6 +18,7 @@ ALLOWED = {
     "repeating": set(),
     "times": set(),
     "memory": set(),
+    "import_times": set(),
     "addresses": set(),
     "extras": set(),
     "ip_addresses": set(),
@@ -99,7 +100,7 @@ ALLOWED = {
     "importing": {
         *("address", "copying", "data_folder", "events", "formats", "services", "settings", "stores.documents"),
         *("extras", "operating.escaping", "sizes", "protobuf_wire", "refusals", "stores.events", "stores.files"),
-        "times",
+        *("import_times", "times"),
     },
     # `stores/engine.py`, and the modules of this name in the packages of engines
     "engine": {
@@ -136,6 +137,7 @@ ALLOWED = {
     "operating.retention": {
         *("__version__", "formats", "operating.escaping"),
         *("data.formats", "data.tables", "events", "extras", "files", "metrics.gauges", "operating.audit", "repeating"),
+        "import_times",
         *("retention_rules", "settings", "stores.documents", "stores.events", "stores.syncing", "times"),
     },
     "otlp": {"events", "json_structure", "protobuf_wire", "rpc", "services", "times"},
@@ -150,6 +152,7 @@ ALLOWED = {
             "events",
             "extras",
             "files",
+            "import_times",
             "ip_addresses",
             "live",
             "metrics.counters",

@@ -19,7 +19,7 @@ from apiserver.stores.documents.base import DocumentStore, DocumentStoreBusy, Du
 from apiserver.stores.documents.query import Document, HasSize, In, Unequal
 
 #: The version of `mapping`. When `mapping` changes, raise it: then the next run writes every document again.
-_MAPPING = 1
+_MAPPING = 2
 
 Mapped = Callable[[Mapping[str, Any], Context], Document]
 

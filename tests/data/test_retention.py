@@ -13,6 +13,7 @@ from apiserver.events.model import Owner
 from apiserver.retention_rules import RetentionRule
 from apiserver.services.access.credentials import create_user
 from apiserver.stores.documents.query import Update
+from apiserver.times import utc_now
 from tests.contract.event_stores import batch, lines, scalars
 from tests.harness import Api, new_user, running_api
 
@@ -57,6 +58,8 @@ async def test_it_says_what_the_settings_or_other_rules_would_delete(tmp_path: P
         assert (row["type"], row["keep"], row["bytes"]) == ("scalars", "90 d, then 12 points", 0)
         assert 88 <= row["events"] < 95
         assert await api.backend.events.events_count(Owner(api.company, task)) == 103
+        await api.backend.documents.update("tasks", {"id": task}, Update(set={"imported": utc_now()}))
+        assert await rows(api) == [], "it is as old as its import"
 
 
 @pytest.mark.test

@@ -38,6 +38,10 @@ def test_a_task_keeps_what_it_is() -> None:
     assert "unique_metrics" not in found
 
 
+def test_retention_counts_the_age_of_a_task_from_the_import() -> None:
+    assert tasks.task(plain(there.task()), CONTEXT)["imported"] == CONTEXT.now
+
+
 def test_names_are_those_that_users_gave() -> None:
     found = task()
     section = found["hyperparams"]["Gen.eral"]

@@ -10,6 +10,7 @@ from apiserver.importing import names
 from apiserver.importing.urls import Replacements
 from apiserver.services.document_keys import escape
 from apiserver.stores.documents.query import Document
+from apiserver.times import utc_now
 
 #: Fields that are internal to ClearML's server, or obsolete there.
 _DROPPED = ("_id", "company_origin", "unique_metrics", "duration")
@@ -26,6 +27,9 @@ class Context:
     urls: Replacements = field(default_factory=Replacements)
     escaped: bool = True
     """Whether keys hold users' names in escaped form, as in the database, or as they are, as in the API's answers."""
+
+    now: str = field(default_factory=utc_now)
+    """When the import began."""
 
     def name(self, key: str) -> str:
         """The user's name for an entry that is stored under `key`."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from apiserver.import_times import IMPORTED
 from apiserver.importing.mapping.common import Context, base, keyed
 from apiserver.importing.names import unescape_if_escaped
 from apiserver.services.document_keys import escape_keys
@@ -31,6 +32,7 @@ def task(document: Mapping[str, Any], context: Context) -> Document:
         "runtime": _runtime(found.get("runtime"), context),
         "execution": _execution(found.get("execution"), context),
         "script": empty["script"] | plain.get("script", {}),
+        IMPORTED: context.now,
         "models": {kind: (plain.get("models") or {}).get(kind) or [] for kind in ("input", "output")},
     }
     for time in ("last_update", "last_change"):

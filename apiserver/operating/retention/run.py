@@ -19,6 +19,7 @@ from apiserver.data.tables import Batch
 from apiserver.events.changes import ChangesQuery, Cursor
 from apiserver.events.model import EventType, Owner
 from apiserver.files.deletions import FileDeletions
+from apiserver.import_times import IMPORTED
 from apiserver.operating.retention import due
 from apiserver.operating.retention.archive import Archive
 from apiserver.operating.retention.bounds import RetentionBounds
@@ -35,7 +36,7 @@ from apiserver.times import epoch_millis
 #: The statuses of tasks whose events may go.
 AT_REST = ("created", "stopped", "closed", "failed", "completed")
 _REPORT = "report"
-_FIELDS = ("company", "name", "project", "type", "status", "public", "created")
+_FIELDS = ("company", "name", "project", "type", "status", "public", "created", IMPORTED)
 #: A run that fails at so many tasks and types in a row is given up. Fewer that always fail keep no others from going.
 MOST_FAILURES = 10
 
@@ -167,8 +168,8 @@ class Run:
 
     def _is_young(self, task: Document, rule: RetentionRule) -> bool:
         """Whether the task itself is not as old as its events would have to be. Then they are not read at all."""
-        before, created = rule.before(self._now), epoch_millis(task.get("created"))
-        return before is not None and created is not None and created >= before
+        before, since = rule.before(self._now), epoch_millis(task.get(IMPORTED) or task.get("created"))
+        return before is not None and since is not None and since >= before
 
     async def _delete_of(
         self,
@@ -240,7 +241,7 @@ class Run:
     ) -> bool:
         """Whether the task is as it was, and no events of this type came since the cursor."""
         known = await self._documents.find_one("tasks", {"id": task["id"]}, projection=_FIELDS)
-        if known is None or not _may_go(known):
+        if known is None or not _may_go(known) or self._is_young(known, rule):
             return False
         project = (await self._project_names([known])).get(known.get("project") or "")
         if rule_for(self._rules, project, type.plural) != rule:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from apiserver.events.model import EventType, MetricSelection, Owner, Selection
+from apiserver.import_times import IMPORTED
 from apiserver.rpc.errors import invalid_id, validation_error
 from apiserver.services.backend import Call, documents, visible
 from apiserver.services.last_metrics import RESET
@@ -13,7 +14,7 @@ from apiserver.services.quotas.quotas import FIELDS
 from apiserver.stores.documents.query import Document
 
 #: The fields of an owner's document that these endpoints need, and quotas.
-_FIELDS = ("id", "name", "status", "ready", "has_x_axis_labels", RESET, *FIELDS)
+_FIELDS = ("id", "name", "status", "ready", "has_x_axis_labels", RESET, IMPORTED, *FIELDS)
 
 _ALL_TYPES = "*"
 

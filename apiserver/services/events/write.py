@@ -9,18 +9,22 @@ from typing import Any
 
 from apiserver.events import ingest
 from apiserver.events.ingest import Ingest
+from apiserver.events.last_metrics import touched_by
 from apiserver.events.lines import Stop, Stopped, always, memory_of, parse_json
-from apiserver.events.model import Owner
+from apiserver.events.model import EventBatch, Owner
 from apiserver.events.rejects import Contradiction, Reject, Rejects
+from apiserver.import_times import IMPORTED
 from apiserver.rpc.errors import ApiError, validation_error
 from apiserver.services.backend import Call, documents, endpoint
 from apiserver.services.events import owners
 from apiserver.services.last_metrics import RESET, new_revision
 from apiserver.stores.documents.query import Document, Update
-from apiserver.times import now_ms
+from apiserver.times import from_now, now_ms, utc_now
 
 #: Bodies of more bytes are read in a thread, so that other calls do not wait for them.
 LONG_BODY = 256 * 1024
+#: After so many seconds, it is noted anew that events come to an imported task.
+_NOTED_SECONDS = 3600
 
 
 @endpoint("events.add", "2.1", raw=True)
@@ -105,6 +109,7 @@ async def store(call: Call, events: Ingest) -> int:
 async def _add(call: Call, events: Ingest, known: Mapping[Owner, Document | None]) -> int:
     resets = {owner: document.get(RESET) for owner, document in known.items() if document is not None}
     batch = events.batch
+    await _note_imported(call, batch, known)
     with call.backend.last_metrics.adding(batch, resets):
         refused = await call.backend.events.add(batch)
     lines = sum([len(some.messages) for some in batch.logs])
@@ -112,6 +117,14 @@ async def _add(call: Call, events: Ingest, known: Mapping[Owner, Document | None
     for reason, count in refused.items():
         events.rejects.add(Reject(reason, malformed=False), count)
     return events.accepted - sum(refused.values())
+
+
+async def _note_imported(call: Call, batch: EventBatch, known: Mapping[Owner, Document | None]) -> None:
+    """Note that events come to imported tasks: before they are stored, so that retention leaves these tasks alone."""
+    noted = from_now(-_NOTED_SECONDS)
+    due = [owner for owner, document in known.items() if document and document.get(IMPORTED, noted) < noted]
+    for owner in touched_by(batch).keys() & due if due else ():
+        await documents(call).update("tasks", {"id": owner.id}, Update(max={IMPORTED: utc_now()}))
 
 
 async def _documents_of(call: Call, events: Ingest) -> dict[Owner, Document | None]:

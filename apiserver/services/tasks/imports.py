@@ -10,6 +10,7 @@ import hashlib
 import re
 from typing import Any
 
+from apiserver.import_times import IMPORTED
 from apiserver.rpc.errors import validation_error
 from apiserver.services.access.roles import is_admin
 from apiserver.services.backend import Call, documents, endpoint
@@ -70,7 +71,7 @@ async def _made(call: Call, task_id: str, source: str, fields: Document) -> bool
         raise validation_error("a new task needs a name", field="name")
     given = {"type": "training", **fields, "runtime": {**fields.get("runtime", {}), SOURCE: source}}
     try:
-        await insert_task(call, {**new_task(call, given), "id": task_id})
+        await insert_task(call, {**new_task(call, given), "id": task_id, IMPORTED: utc_now()})
     except DuplicateDocument:
         return False
     return True

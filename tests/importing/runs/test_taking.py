@@ -15,6 +15,8 @@ from typing import Any
 import pytest
 
 from apiserver.cli import main
+from apiserver.operating.retention import deleting
+from apiserver.times import now_ms
 from tests.harness import PATIENCE, Served
 from tests.importing.runs import tfevents
 from tests.importing.runs.test_tensorboard import NAME, plugin
@@ -187,6 +189,34 @@ def test_runs_are_followed_while_they_grow(server: Served, environment: dict[str
     assert "runs: 2 found, 2 imported, 0 imported before\n" in said, "each counts once, however often it was looked at"
     assert main(["import", "tensorboard", str(runs)]) == 0
     assert tasks_of(server)["a"]["status"] == "completed"
+
+
+def test_what_was_imported_stays_for_as_long_as_what_is_new(
+    server: Served,
+    environment: dict[str, str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """A table of 2024, and retention: today, 89 days later, and 91 days later."""
+    write_run(
+        tmp_path, b"task,iter,timestamp,loss\nold,1,2024-03-01T08:00:00Z,1\nold,2,2024-03-01T08:01:00Z,2\n", "t.csv"
+    )
+    assert main(["import", "table", str(tmp_path / "t.csv")]) == 0
+    (task,) = tasks_of(server).values()
+    assert task["created"] < "2024-03-02"
+    server.stop()
+    capsys.readouterr()
+    rules, of_data = json.dumps([{"types": ["scalars"], "keep": "90 d"}]), ["--data", str(server.data)]
+    now = now_ms()
+    for days, events in ((0, 0), (89, 0), (91, 2)):
+        monkeypatch.setattr("apiserver.times.now_ms", lambda days=days: now + days * 86_400_000)
+        monkeypatch.setattr(deleting, "now_ms", lambda days=days: now + days * 86_400_000)
+        of_tasks = f"{events} events of {'1 task' if events else '0 tasks'}"
+        assert main(["retention", *of_data, "--retention", rules, "--dry-run"]) == 0
+        assert f"would be deleted: {of_tasks}" in capsys.readouterr().out
+        assert main(["retention", *of_data, "--retention", rules]) == 0
+        assert f"deleted: {of_tasks}" in capsys.readouterr().out
 
 
 def test_what_is_broken_is_named_and_all_else_is_taken(

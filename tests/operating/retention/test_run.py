@@ -20,6 +20,7 @@ from apiserver.operating.retention import due, run, shown_files
 from apiserver.operating.retention.bounds import RetentionBounds
 from apiserver.operating.retention.due import Due
 from apiserver.retention_rules import RetentionRule, rule_for
+from apiserver.stores.documents.query import Update
 from apiserver.stores.events.base import EventStore, EventStoreBusy
 from tests.chance import examples
 from tests.contract.event_stores import batch, iters, lines, messages, sample, scalars
@@ -163,15 +164,24 @@ async def test_scalars_of_a_task_go_together_once_all_are_old(stores: Stores) ->
         {"type": "report"},
         {"public": True},
         {"created": "2023-11-01T00:00:00+00:00"},
+        {"imported": "2023-11-01T00:00:00+00:00"},
     ],
     ids=str,
 )
 async def test_a_task_that_is_left_alone(stores: Stores, fields: dict[str, Any]) -> None:
-    """The last of these tasks was made after the times that its events have."""
+    """The last two of these tasks were made, or imported, after the times that their events have."""
     await stores.task(**fields)
     await stores.events.add(batch(lines(["old"], timestamps=[OLD])))
     assert await stores.would_go(LOGS) == await stores.run(LOGS) == []
     assert await stores.count(EventType.LOG) == 1
+
+
+async def test_of_an_imported_task_only_the_time_counts_that_the_server_wrote(stores: Stores) -> None:
+    await stores.task(imported="2023-08-15T00:00:00+00:00", created="2099-01-01T00:00:00+00:00")
+    await stores.events.add(batch(lines(["old"], timestamps=[OLD - 1000 * DAY])))
+    assert await stores.run(LOGS, now=NOW - 2 * DAY) == []
+    (gone,) = await stores.run(LOGS)
+    assert gone.events == 1
 
 
 async def test_models_keep_their_events(stores: Stores) -> None:
@@ -216,6 +226,20 @@ async def test_a_task_that_is_published_or_begins_again_meanwhile_is_left_alone(
     assert await stores.run(LOGS, archive=tmp_path / "archive") == []
     assert await stores.count(EventType.LOG) == 1
     assert list((tmp_path / "archive").rglob("*.parquet")) == []
+
+
+async def test_a_task_to_which_an_import_comes_meanwhile_is_left_alone(
+    stores: Stores, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await stores.task(imported="2023-01-01T00:00:00+00:00")
+    await stores.events.add(batch(lines(["old"], timestamps=[OLD])))
+
+    async def begin() -> None:
+        await stores.documents.update("tasks", {"id": "task"}, Update(set={"imported": "2023-11-14T00:00:00+00:00"}))
+
+    Meanwhile(monkeypatch, begin)
+    assert await stores.run(LOGS) == []
+    assert await stores.count(EventType.LOG) == 1
 
 
 async def test_a_task_that_is_moved_goes_by_the_rule_of_its_new_project(

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
 from apiserver.services.access import credentials
+from apiserver.stores.documents.query import Update
+from apiserver.times import from_now
 from tests.harness import Api
-from tests.services.tasks.calls import get, refused
+from tests.services.tasks.calls import get, make, refused, report
 
 pytestmark = pytest.mark.anyio
 
@@ -55,6 +58,49 @@ async def test_a_task_belongs_to_the_user_of_that_name(api: Api) -> None:
     assert await owner_of("ann") == ann["id"]
     assert await owner_of("eve") == admin
     assert await owner_of("ann", auth=(key.key, key.secret)) == bob["id"]
+
+
+async def imported(api: Api, id: str) -> str | None:
+    """Since when retention counts the age of a task; None: since it was made."""
+    found: str | None = (await api.backend.documents.find("tasks", {"id": id}))[0].get("imported")
+    return found
+
+
+async def test_the_server_notes_when_a_task_is_made_and_when_events_come(api: Api) -> None:
+    before = from_now(0)
+    id = (await api.call("tasks.import_run", {**RUN, "created": "2020-01-01T00:00:00Z"}))["id"]
+    made = await imported(api, id)
+    assert made is not None
+    assert made >= before
+    await report(api, id)
+    await api.call("tasks.reset", {"task": id, "force": True})
+    assert await imported(api, id) == made, "it is noted once an hour"
+    assert "imported" not in await get(api, id)
+
+    old = "2026-01-01T00:00:00.000000+00:00"
+    await api.backend.documents.update("tasks", {"id": id}, Update(set={"imported": old}))
+    for change in ({}, {"position": "17"}, {"created": "2099-01-01T00:00:00Z", "status": "completed"}):
+        await api.call("tasks.import_run", {**RUN, **change})
+        await api.call("tasks.edit", {"task": id, "name": "another", "force": True})
+        assert await imported(api, id) == old
+    await api.call("events.delete_for_task", {"task": id})
+    assert await imported(api, id) == old
+    await report(api, id)
+    later = await imported(api, id)
+    assert later is not None
+    assert later >= made
+
+
+async def test_only_imported_tasks_whose_events_are_stored_have_that_time(api: Api) -> None:
+    id = (await api.call("tasks.import_run", RUN))["id"]
+    old = "2026-01-01T00:00:00.000000+00:00"
+    await api.backend.documents.update("tasks", {"id": id}, Update(set={"imported": old}))
+    await api.call("tasks.import_run", {**RUN, "status": "published"})
+    other = await make(api)
+    lines = [{"type": "log", "task": task, "timestamp": 1, "msg": "a"} for task in (id, other)]
+    added = await api.raw("POST", "/events.add_batch", content="\n".join(map(json.dumps, lines)))
+    assert added.json()["data"] | {"errors_info": {}} == {"added": 1, "errors": 1, "errors_info": {}}
+    assert (await imported(api, id), await imported(api, other)) == (old, None)
 
 
 async def test_the_output_comes_along(api: Api) -> None:
