@@ -16,7 +16,6 @@ import numpy as np
 
 from apiserver.events.event_types import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from apiserver.events.model import Float64Array, Int64Array, JsonObject
-from apiserver.importing.missing import Reason
 
 
 @dataclass(slots=True)
@@ -27,8 +26,12 @@ class Run:
     """What identifies the run, wherever it is imported from: the same text means the same task."""
     project: str
     name: str
-    status: str = "completed"
-    """created, in_progress, stopped, closed, failed, completed or published."""
+    status: str | None = None
+    """created, in_progress, stopped, closed, failed, completed or published; None if the source does not say."""
+    guess: str = "completed"
+    """What its status is if the source never says."""
+    piece: str = ""
+    """Which piece of the run this is, if it has several, of which each says what the run is."""
     tags: list[str] = field(default_factory=list)
     system_tags: list[str] | None = None
     """Such as "archived"; None if the source has none of them."""
@@ -150,12 +153,12 @@ class Other:
 
 @dataclass(slots=True)
 class Problem:
-    """Something that cannot be given: what it is of, and why. `count` things of the same place may be told as one."""
+    """Something that is broken: what it is of, and why it cannot be read."""
 
     of: str
-    cause: str
-    reason: Reason = Reason.BROKEN
-    count: int = 1
+    reason: str
+    may_come: bool = False
+    """It may only not be written yet: no problem as long as the source is followed."""
 
 
 @dataclass(slots=True)
@@ -167,27 +170,14 @@ class Unmapped:
 
 
 @dataclass(slots=True)
-class Again:
-    """The run is read from its beginning, in spite of the position, as what lies before it has changed.
-
-    With `cleared`, what was given before is wrong: the events that the task has are deleted first.
-    """
-
-    cleared: bool = False
-
-
-@dataclass(slots=True)
 class Position:
-    """All parts so far need not be given again if reading goes on from `text`; `done` more units are done.
-
-    What was a problem up to here is not said again either.
-    """
+    """All parts so far need not be given again if reading goes on from `text`; `done` more units are done."""
 
     text: str
     done: int = 0
 
 
-Part: TypeAlias = Points | Line | Figure | Image | Artifact | Model | Other | Problem | Unmapped | Again | Position
+Part: TypeAlias = Points | Line | Figure | Image | Artifact | Model | Other | Problem | Unmapped | Position
 
 
 class RunSource(Protocol):

@@ -156,8 +156,8 @@ class NeptuneRun:
             return
         section, _, name = path.partition("/")
         self.run.parameters.setdefault(section if name else "parameters", {})[name or section] = str(value)
-        if path == "sys/failed" and value is True:
-            self.run.status = "failed"
+        if path == "sys/failed":
+            self.run.status = "failed" if value is True else "completed"
         if path == "sys/name" and value:
             self.run.name = str(value)
         if path == "sys/description":

@@ -17,18 +17,16 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import IntEnum
-from itertools import chain, islice
+from itertools import islice
 from typing import Any
 
 import msgspec
 import orjson
 
-from apiserver.importing.missing import Missing, Reason, together
 from apiserver.importing.report import Count, Report, SourceRefused
-from apiserver.importing.runs.model import Again, Artifact, Model, Position, Problem, Run, RunSource, Source, Unmapped
-from apiserver.importing.runs.names import project_name
+from apiserver.importing.runs.model import Artifact, Model, Position, Problem, Run, RunSource, Source, Unmapped
 from apiserver.importing.runs.progress import Progress
-from apiserver.importing.runs.sending import RunSender, Told
+from apiserver.importing.runs.sending import RunSender
 from apiserver.importing.runs.server import Server
 from apiserver.stores.documents.query import Document
 
@@ -42,6 +40,8 @@ _FOLLOW_SECONDS = 1.0
 _BROKEN = (ValueError, TypeError, LookupError, ArithmeticError, AttributeError)
 #: The server takes no more parameters of a section.
 _MOST_PARAMETERS = 10_000
+#: What is said of the status of a run that is still taken, or grows.
+_GROWS: Document = {"guessed_status": "in_progress"}
 
 
 class State(msgspec.Struct):
@@ -57,12 +57,12 @@ class State(msgspec.Struct):
     completed: float | None = None
     files: bool = False
     """Whether artifacts were imported, too."""
-    about: str = ""
-    """The digest of what the source said of the run before its parts were read."""
+    status: str | None = None
+    """What the source said last of how the run ended, or that it goes on."""
+    said: dict[str, str] = {}
+    """By piece of the run, the digest of what the source said of the run before its parts were read."""
     project: str = ""
     """The project that the run was brought to."""
-    missing: list[Missing] = []
-    """What is missing of the run up to there."""
 
 
 class Outcome(IntEnum):
@@ -85,6 +85,8 @@ class Taking:
     """By source, the task and state of runs that were taken or looked up."""
     _outcomes: dict[str, Outcome] = field(default_factory=dict, init=False)
     """By source, those of all runs."""
+    _awaited: list[Problem] = field(default_factory=list, init=False)
+    """What the last look found that may only not be written yet."""
 
     def take(self, source: Source) -> None:
         """Import all runs as they are now. Raises ImportFailed."""
@@ -94,12 +96,17 @@ class Taking:
             self._count()
 
     def _take_all(self, source: Source) -> None:
+        self._awaited.clear()
         runs = source.runs()
         while page := list(islice(runs, _PAGE)):
             self._look_up(one.run.source for one in page if not isinstance(one, Problem | Unmapped))
             for one in page:
-                if isinstance(one, Problem | Unmapped):
-                    self.report.miss(_missing(one, ""))
+                if isinstance(one, Problem) and one.may_come and self.goes_on:
+                    self._awaited.append(one)
+                elif isinstance(one, Problem):
+                    self.report.problem("run", one.of, one.reason)
+                elif isinstance(one, Unmapped):
+                    self.report.no_place(one.kind, one.name)
                 else:
                     self._take(one)
 
@@ -109,6 +116,11 @@ class Taking:
         while True:
             self.take(source)
             time.sleep(_FOLLOW_SECONDS)
+
+    def close(self) -> None:
+        """Tell the report what was awaited in vain."""
+        for problem in self._awaited:
+            self.report.problem("run", problem.of, problem.reason)
 
     def _look_up(self, sources: Iterable[str]) -> None:
         unknown = [source for source in sources if source not in self._known]
@@ -140,44 +152,29 @@ class Taking:
         run, known = one.run, self._known.get(one.run.source)
         state = State() if known is None else known[1]
         if self.with_files and not state.files:
-            state = State(refused=state.refused, project=state.project)
-        run.project = self._project(run)
+            state = State(refused=state.refused, project=state.project, status=state.status)
         writer = _RunWriter(self, run, known[0] if known else None, state)
         run.started = run.started if state.started is None else state.started
         run.completed = run.completed if state.completed is None else state.completed
         try:
-            parts = one.parts(state.at)
-            first = next(parts, None)
-            if isinstance(first, Again):
-                writer.again(cleared=first.cleared)
-            else:
-                writer.tell_again()
-            for part in chain((first,), parts):
+            for part in one.parts(state.at):
                 match part:
-                    case None | Again():
-                        pass
-                    case Problem() | Unmapped():
-                        writer.miss(_missing(part, run.name))
+                    case Problem():
+                        self.report.problem("run", f"{run.name}: {part.of}", part.reason)
+                    case Unmapped():
+                        self.report.no_place(part.kind, part.name)
                     case Position():
                         self.progress.advance(done=part.done)
                         writer.passed(part.text)
                     case Artifact(about={"uri": str()}) | Model() if not self.with_files:
                         writer.add(replace(part, content=None))
                     case Artifact() if not self.with_files:
-                        self.report.not_mapped("artifact, without --files", part.name)
+                        self.report.no_place("artifact, without --files", part.name)
                     case _:
                         writer.add(part)
             return writer.finish()
         finally:
             writer.close()
-
-    def _project(self, run: Run) -> str:
-        """The name of the run's project as the server takes it."""
-        name, is_cut = project_name(run.project)
-        if is_cut:
-            cause = f"the project '{run.project}' has too many levels, so it is '{name}'"
-            self.report.miss(Missing(Reason.OVER_LIMIT, f"run {run.name}", cause))
-        return name
 
     def remember(self, source: str, task: str, state: State) -> None:
         """Keep what is known of a run, for the next look at it."""
@@ -196,30 +193,8 @@ class _RunWriter:
         self._lines_before = state.lines
         self._save_at = time.monotonic() + _SAVE_SECONDS
         self._at, self._lines_at = state.at, state.lines
-        self._about = _digest(_about(run, taking.goes_on))
+        self._said = _digest(_about(run, self._status(run.status)))
         self._is_new = task is None
-        self._missing = list(state.missing)
-        """Up to the position."""
-        self._behind: list[Missing] = []
-        """Behind the position: the source will say it again."""
-
-    def miss(self, missing: Missing) -> None:
-        """The source cannot give something."""
-        self._taking.report.miss(missing)
-        self._behind.append(missing)
-
-    def tell_again(self) -> None:
-        """Tell what was missing when the run was read up to here."""
-        for missing in self._missing:
-            self._taking.report.miss(missing)
-
-    def again(self, *, cleared: bool) -> None:
-        """Forget how far the run was read; nothing was added yet."""
-        if cleared and self._task is not None:
-            self._taking.server.call("events.delete_for_task", {"task": self._task, "allow_locked": True})
-        refused = 0 if cleared else self._state.refused
-        self._state = State(refused=refused, project=self._state.project, files=self._state.files)
-        self._missing, self._lines_before, self._at, self._lines_at = [], 0, None, 0
 
     def add(self, part: Any) -> None:
         if self._sender is None:
@@ -233,8 +208,6 @@ class _RunWriter:
     def passed(self, at: str) -> None:
         """Everything so far was added: remember the position, and write it now and then."""
         self._at, self._lines_at = at, self._lines
-        if self._behind:
-            self._missing, self._behind = together(self._missing, self._behind), []
         if self._sender is None or (self._sender.unsaved < _SAVE_EVENTS and time.monotonic() < self._save_at):
             return
         self._sender.flush()
@@ -245,14 +218,14 @@ class _RunWriter:
         """Write the rest."""
         if self._sender is not None:
             self._sender.flush()
-        for missing in _over_limits(self._run):
-            self._taking.report.miss(missing)
-        is_as_before = (self._at, self._about) == (self._state.at, self._state.about)
+        is_as_before = (self._at, self._said) == (self._state.at, self._state.said.get(self._run.piece))
         if self._task is not None and self._sender is None and is_as_before:
             return Outcome.KNOWN
         before, self._state.project = self._state.project, self._run.project
-        self._state.about, self._lines_at, self._state.files = self._about, self._lines, self._taking.with_files
-        self._call({**_about(self._run, self._taking.goes_on), **self._position()})
+        self._state.said = {**self._state.said, self._run.piece: self._said}
+        self._lines_at, self._state.files = self._lines, self._taking.with_files
+        position = self._position()
+        self._call({**_about(self._run, self._status(self._state.status)), **position})
         if self._is_new:
             return Outcome.NEW
         return Outcome.MOVED if before and before != self._run.project else Outcome.UPDATED
@@ -264,24 +237,14 @@ class _RunWriter:
     def _begin(self) -> RunSender:
         sent = 0
         if self._task is None:
-            self._call(_about(self._run, goes_on=True))
+            self._call(_about(self._run, _GROWS))
             assert self._task is not None
         else:
             found = self._taking.server.call("events.get_task_log", {"task": self._task, "batch_size": 1})
             sent = max(0, int(found.get("total") or 0) + self._state.refused - self._state.lines)
         folder = f"{self._run.project}/{self._run.name.replace('/', '_')}.{self._task}"
         taking = self._taking
-        told = Told(taking.report, self._refused, self._mended, self._lines_refused)
-        return RunSender(taking.server, self._task, folder, sent, told, taking.progress)
-
-    def _refused(self, missing: Missing) -> None:
-        """The server did not take something, and nobody will say that again."""
-        self._taking.report.miss(missing)
-        self._missing = together(self._missing, [missing])
-
-    def _mended(self, place: str) -> None:
-        """What was missing there before may be there now."""
-        self._missing = [missing for missing in self._missing if missing.of != place]
+        return RunSender(taking.server, self._task, folder, sent, self._lines_refused, taking.report, taking.progress)
 
     def _lines_refused(self, lines: int) -> None:
         """Called in the sender's thread, so before it sends more."""
@@ -291,8 +254,14 @@ class _RunWriter:
     def _position(self) -> Document:
         self._state.at, self._state.lines = self._at, self._lines_at
         self._state.started, self._state.completed = self._run.started, self._run.completed
-        self._state.missing = self._missing
+        self._state.status = self._run.status or self._state.status
         return {"position": msgspec.json.encode(self._state).decode()}
+
+    def _status(self, said: str | None) -> Document:
+        """What the request says of the run's status: what the source said, or else a guess."""
+        if said is not None:
+            return {"status": said}
+        return _GROWS if self._taking.goes_on else {"guessed_status": self._run.guess}
 
     def _call(self, request: Document) -> None:
         done = self._taking.server.call("tasks.import_run", {"source": self._run.source, **request})
@@ -300,9 +269,9 @@ class _RunWriter:
         self._taking.remember(self._run.source, done["id"], self._state)
 
 
-def _about(run: Run, goes_on: bool) -> Document:
+def _about(run: Run, status: Document) -> Document:
     """The request that makes the task of a run, or updates it. What a run does not say stays as it is."""
-    times = {"started": run.started, "completed": None if goes_on else run.completed}
+    times = {"started": run.started, "completed": None if "in_progress" in status.values() else run.completed}
     said = {name: _iso(value) for name, value in times.items() if value is not None}
     params = {
         section: {name: {"section": section, "name": name, "value": value} for name, value in _most(entries)}
@@ -318,28 +287,13 @@ def _about(run: Run, goes_on: bool) -> Document:
     about: Document = {
         "name": run.name or "run",
         "project_name": run.project,
-        "status": "in_progress" if goes_on else run.status,
+        **status,
     }
     if run.system_tags is not None:
         about["system_tags"] = run.system_tags
     if "started" in said:
         about["created"] = said["started"]
     return {**about, **said, **{name: value for name, value in more.items() if value}, **run.task}
-
-
-def _missing(part: Problem | Unmapped, run: str) -> Missing:
-    """What a source says that it cannot give."""
-    if isinstance(part, Unmapped):
-        return Missing(Reason.NO_PLACE, f"{run}: {part.name}" if run else part.name, part.kind)
-    place = f"{run}: {part.of}" if run else part.of
-    return Missing(part.reason, f"run {place}", part.cause, part.count)
-
-
-def _over_limits(run: Run) -> Iterator[Missing]:
-    for section, entries in run.parameters.items():
-        if (left := len(entries) - _MOST_PARAMETERS) > 0:
-            cause = f"a section has at most {_MOST_PARAMETERS:,} parameters; the others were left out"
-            yield Missing(Reason.OVER_LIMIT, f"run {run.name}: parameters of {section}", cause, left)
 
 
 def _digest(about: Document) -> str:

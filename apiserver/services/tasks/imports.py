@@ -25,6 +25,8 @@ from apiserver.times import seconds_since, utc_now
 #: The runtime properties of such a task: what it was made from, and how far its events have been read there.
 SOURCE, POSITION = "imported_from", "import_position"
 _TIMES = ("created", "started", "completed", "published", "status_changed")
+#: The statuses of tasks that have not ended.
+_OPEN = ("created", "queued", "in_progress", "unknown")
 _AS_GIVEN = ("active_duration", "status_reason", "status_message", "report", "report_assets")
 #: An id in the page of a report, or an escaped character of an address, which may stand before an id.
 _ID = re.compile("%[0-9a-fA-F]{2}|[0-9a-f]{32}")
@@ -33,10 +35,14 @@ _ID = re.compile("%[0-9a-fA-F]{2}|[0-9a-f]{32}")
 @endpoint("tasks.import_run", "2.34")
 async def import_run(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     task_id, fields = _task_of(call, request["source"]), await _fields(call, request)
+    guess = request.get("guessed_status") if "status" not in request else None
+    of_guess = _of_status(guess, fields) if guess else {}
     there = await documents(call).find_one(TASKS, {"id": task_id}, projection=["id"])
-    if there is None and await _made(call, task_id, request["source"], fields):
+    if there is None and await _made(call, task_id, request["source"], {**fields, **of_guess}):
         return {"id": task_id, "made": True}
     await change_task(call, task_id, Update(set=_one_by_one(fields)), statuses=editable(force=True))
+    if of_guess:
+        await documents(call).update(TASKS, {"id": task_id, "status": In(_OPEN)}, Update(set=of_guess))
     await touch_projects(call, fields.get("project"))
     return {"id": task_id, "made": False}
 
@@ -77,6 +83,16 @@ async def _made(call: Call, task_id: str, source: str, fields: Document) -> bool
     return True
 
 
+def _of_status(status: str, fields: Document) -> Document:
+    """The status, and its times if the other fields do not have them."""
+    found = {"status": status}
+    if status != "created":
+        found["status_changed"] = fields.get("status_changed") or fields.get("completed") or utc_now()
+    if status == "published":
+        found["published"] = fields.get("published") or found["status_changed"]
+    return found
+
+
 async def _fields(call: Call, request: dict[str, Any]) -> Document:
     """The stored fields of the task that the request sets."""
     if request.get("project_name") and not request.get("project"):
@@ -98,11 +114,7 @@ async def _fields(call: Call, request: dict[str, Any]) -> Document:
     if "position" in request:
         fields["runtime"] = {**fields.get("runtime", {}), POSITION: request["position"]}
     if "status" in request:
-        fields["status"] = request["status"]
-        if request["status"] != "created":
-            fields.setdefault("status_changed", fields.get("completed") or utc_now())
-        if request["status"] == "published":
-            fields.setdefault("published", fields["status_changed"])
+        fields |= _of_status(request["status"], fields)
     if "started" in fields and "completed" in fields:
         fields.setdefault("active_duration", seconds_since(fields["started"], fields["completed"]))
     return fields

@@ -177,6 +177,17 @@ def test_hyperparameters(tmp_path: Path) -> None:
     assert (run.run.status, run.run.started) == ("failed", 1_700_000_000.0)
 
 
+def test_a_status_that_is_not_said_is_none(tmp_path: Path) -> None:
+    found = []
+    for name, said in (("none", []), ("unknown", [0]), ("success", [0, 1]), ("again", [2, 3])):
+        ends = [message((4, message((1, status)))) for status in said]
+        events = [event("_hparams_/session_end_info", 0, plugin("hparams", end)) for end in ends]
+        run = run_of(tmp_path / name, tfevents.records([scalar("x", 1, 1), *events]))
+        list(run.parts(None))
+        found.append(run.run.status)
+    assert found == [None, None, "completed", "in_progress"]
+
+
 # --- broken and hostile files -----------------------------------------------------------------------
 
 

@@ -6,6 +6,8 @@ import json
 import struct
 import tracemalloc
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,11 @@ from hypothesis import strategies as st
 
 from apiserver.cli import main
 from apiserver.events.event_types import LATEST_TIMESTAMP
+from apiserver.importing.report import Report
 from apiserver.importing.runs.model import Artifact, Figure, Image, Line, Part, Points, Position, Problem, Unmapped
+from apiserver.importing.runs.progress import Progress
+from apiserver.importing.runs.server import Server, address
+from apiserver.importing.runs.taking import Taking
 from apiserver.importing.runs.wandb.runs import WandbFolder, WandbRun
 from tests.harness import Served
 from tests.importing.runs.test_mlflow import points_of
@@ -26,7 +32,19 @@ __all__ = ["environment"]
 RUN = message(
     (17, message((1, "id7"), (3, "proj"), (8, "one"), (9, "note"), (10, "t"), (17, message((1, 1_700_000_000)))))
 )
-EXIT = message((18, message((1, 0))))
+EXIT, FAILED = (message((18, message((1, code)))) for code in (0, 1))
+
+
+@contextmanager
+def following(environment: dict[str, str]) -> Iterator[Taking]:
+    """An import with `--follow`, whose looks are those of the test. At its end, it tells what has not come."""
+    server = Server(address(None, None, environment))
+    taking = Taking(server, Report(lambda line: None), Progress("bytes", 0), goes_on=True)
+    try:
+        yield taking
+    finally:
+        taking.close()
+        server.close()
 
 
 def item(name: str | list[str], value: Any) -> tuple[int, Value]:
@@ -222,3 +240,68 @@ def test_the_folders_of_a_resumed_run_become_one_task(
         assert lines_of(server, task["id"]) == ["a line", "a line"]
         assert task["status"] == "completed"
     assert "runs: 1 found, 0 imported, 1 imported before" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("files", [[], ["--files"]], ids=["events", "files"])
+def test_folders_of_a_run_that_say_different_things_are_known_again(
+    server: Served, environment: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str], files: list[str]
+) -> None:
+    resumed = message(
+        (17, message((1, "id7"), (3, "proj"), (8, "one"), (9, "again"), (17, message((1, 1_700_000_900)))))
+    )
+    for name, records in (("1", [RUN, history(0, {"x": 0}), FAILED]), ("2", [resumed, history(1, {"x": 1}), EXIT])):
+        (tmp_path / "w" / name).mkdir(parents=True)
+        (tmp_path / "w" / name / "run-id7.wandb").write_bytes(log_of(records))
+    command = ["import", "wandb", str(tmp_path / "w"), *files]
+    for said in ("1 imported, 0 imported before", "0 imported, 1 imported before", "0 imported, 1 imported before"):
+        assert main(command) == 0
+        assert f"runs: 1 found, {said}\n" in capsys.readouterr().err
+        assert tasks_of(server)["one"]["status"] == "completed"
+    (tmp_path / "w" / "2" / "run-id7.wandb").write_bytes(log_of([resumed, history(1, {"x": 1}), EXIT, FAILED]))
+    assert main(command) == 0
+    assert tasks_of(server)["one"]["status"] == "failed", "the source says so"
+
+
+def test_a_run_that_has_ended_keeps_its_status(server: Served, environment: dict[str, str], tmp_path: Path) -> None:
+    """Imported while it runs, when it has ended, into another project, and with what came after its end."""
+    write(tmp_path / "w", log_of([RUN, history(0, {"x": 0})]))
+    with following(environment) as taking:
+        statuses = []
+        for records in ([], [history(1, {"x": 1}), FAILED], [history(1, {"x": 1}), FAILED, history(2, {"x": 2})]):
+            write(tmp_path / "w", log_of([RUN, history(0, {"x": 0}), *records]))
+            taking.take(WandbFolder(tmp_path / "w", None))
+            statuses.append(tasks_of(server)["one"]["status"])
+        assert statuses == ["in_progress", "failed", "failed"]
+    for more in ([], ["--project", "other"], ["--files"], ["--project", "more"]):
+        assert main(["import", "wandb", str(tmp_path / "w"), *more]) == 0
+        task = tasks_of(server)["one"]
+        assert task["status"] == "failed"
+    assert task["completed"] == "2023-11-14T22:13:22.000000+00:00"
+
+
+def test_a_run_without_an_end_is_stopped_only_if_nobody_has_ended_it(
+    server: Served, environment: dict[str, str], tmp_path: Path
+) -> None:
+    write(tmp_path / "w", log_of([RUN, history(0, {"x": 0})]))
+    assert main(["import", "wandb", str(tmp_path / "w")]) == 0
+    task = tasks_of(server)["one"]
+    assert task["status"] == "stopped"
+    server.call("tasks.completed", {"task": task["id"], "force": True})
+    write(tmp_path / "w", log_of([RUN, history(0, {"x": 0}), history(1, {"x": 1})]))
+    assert main(["import", "wandb", str(tmp_path / "w"), "--project", "other"]) == 0
+    assert tasks_of(server)["one"]["status"] == "completed"
+
+
+@pytest.mark.parametrize("content", [b"", b":W", b":W&B\xe1\xbe\x00", log_of([RUN])[:40]], ids=range(4))
+def test_a_file_that_is_begun_is_no_problem_while_it_is_followed(
+    server: Served, environment: dict[str, str], tmp_path: Path, content: bytes
+) -> None:
+    write(tmp_path / "w", content)
+    for ends_whole in (False, True):
+        with following(environment) as taking:
+            taking.take(WandbFolder(tmp_path / "w", None))
+            assert taking.report.problems == 0
+            if ends_whole:
+                write(tmp_path / "w", log_of([RUN]))
+                taking.take(WandbFolder(tmp_path / "w", None))
+        assert taking.report.problems == (not ends_whole)

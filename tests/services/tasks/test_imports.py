@@ -60,6 +60,24 @@ async def test_a_task_belongs_to_the_user_of_that_name(api: Api) -> None:
     assert await owner_of("ann", auth=(key.key, key.secret)) == bob["id"]
 
 
+async def test_a_guess_is_no_status_of_a_task_that_has_ended(api: Api) -> None:
+    async def status(**change: Any) -> str:
+        found = await get(api, (await api.call("tasks.import_run", {**RUN, **change}))["id"])
+        return str(found["status"])
+
+    assert await status(guessed_status="in_progress") == "in_progress"
+    assert await status() == "in_progress"
+    assert await status(guessed_status="completed") == "completed"
+    ended = "2024-02-03T04:06:06.000000+00:00"
+    assert await status(status="failed", completed=ended) == "failed"
+    assert await status(guessed_status="in_progress") == "failed"
+    assert await status(guessed_status="stopped", name="b") == "failed"
+    assert await status(guessed_status="stopped", status="in_progress") == "in_progress"
+    assert await status(guessed_status="stopped", completed=ended) == "stopped"
+    id = (await api.call("tasks.import_run", RUN))["id"]
+    assert ((await get(api, id))["status_changed"], (await get(api, id))["name"]) == (ended, "a")
+
+
 async def imported(api: Api, id: str) -> str | None:
     """Since when retention counts the age of a task; None: since it was made."""
     found: str | None = (await api.backend.documents.find("tasks", {"id": id}))[0].get("imported")

@@ -54,7 +54,7 @@ class MlflowRun:
             f"mlflow {found.id}",
             f"{project}/{found.experiment}" if project else found.experiment,
             found.name or tags.get(_NAME) or found.id,
-            status=_STATUSES.get(found.status, "completed"),
+            status=_STATUSES.get(found.status),
             comment=tags.pop(_NOTE, ""),
             tags=[f"{key}: {value}" if value else key for key, value in tags.items() if not key.startswith(_OWN)],
             started=None if found.start is None else found.start / 1000,

@@ -29,7 +29,8 @@ class Recorded:
     id: str
     experiment: str
     name: str = ""
-    status: str = "FINISHED"
+    status: str = ""
+    """As MLflow calls it: "" if it is not said."""
     start: int | None = None
     end: int | None = None
     artifacts: str = ""

@@ -36,6 +36,8 @@ _OTHER_EVENTS = {4: "graph", 8: "run metadata", 9: "meta graph"}
 #: By the number of a tensor's type: the form of its numbers, and the field that has them, if they are not packed.
 _FLOATS = {1: ("<f4", 5), 2: ("<f8", 6)}
 _INTEGERS = {3: ("<i4", 7), 4: ("u1", 7), 5: ("<i2", 7), 6: ("i1", 7), 9: ("<i8", 10), 10: ("?", 11)}
+#: By its number, how a session of hparams has ended.
+_STATUSES = {1: "completed", 2: "failed", 3: "in_progress"}
 _STRING, _BFLOAT16, _HALF = 7, 14, 19
 _SUFFIXES = {b"\x89PNG": ".png", b"\xff\xd8\xff": ".jpg", b"GIF8": ".gif", b"RIFF": ".webp", b"BM": ".bmp"}
 #: The most numbers of a tensor that is a histogram: three for each bin.
@@ -119,8 +121,7 @@ class EventReader:
         if 3 in content and (start := content.message(3).float64(5)) > 0:
             self.run.seen(start, start)
         if 4 in content:
-            end = content.message(4)
-            self.run.status = {2: "failed", 3: "in_progress"}.get(end.integer(1), self.run.status)
+            self.run.status = _STATUSES.get(content.message(4).integer(1), self.run.status)
 
 
 def _parameter(value: Message) -> str:

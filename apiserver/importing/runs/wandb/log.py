@@ -25,6 +25,10 @@ _FULL, _FIRST, _MIDDLE, _LAST = 1, 2, 3, 4
 _SUMS = {kind: zlib.crc32(bytes([kind])) for kind in (_FULL, _FIRST, _MIDDLE, _LAST)}
 
 
+class Begun(Malformed):
+    """A file that is not whole, but may only have been begun."""
+
+
 class Record(NamedTuple):
     """A record, and the place in the file behind it."""
 
@@ -35,8 +39,8 @@ class Record(NamedTuple):
 def records(path: Path, offset: int = START, most: int = MAX_RECORD) -> Iterator[Record | Problem]:
     """The whole records from `offset` on, of up to `most` bytes. Raises OSError, and Malformed for another file."""
     with path.open("rb") as file:
-        if file.read(len(_MAGIC)) != _MAGIC:
-            raise Malformed(f"{path.name} is not a file of W&B")
+        if (found := file.read(len(_MAGIC))) != _MAGIC:
+            raise (Begun if _MAGIC.startswith(found) else Malformed)(f"{path.name} is not a file of W&B")
         start = offset // _BLOCK * _BLOCK
         file.seek(start)
         kept: list[bytes] | None = None

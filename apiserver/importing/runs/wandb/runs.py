@@ -35,7 +35,7 @@ from apiserver.importing.runs.model import (
     names_of,
 )
 from apiserver.importing.runs.wandb.history import Item, items
-from apiserver.importing.runs.wandb.log import MAX_RECORD, START, Record, records
+from apiserver.importing.runs.wandb.log import MAX_RECORD, START, Begun, Record, records
 from apiserver.protobuf_wire import Malformed, Message, fields
 
 #: Fields of a record.
@@ -73,7 +73,7 @@ class WandbFolder:
             try:
                 yield WandbRun(path, self._project, self._most)
             except (OSError, ValueError) as error:
-                yield Problem(name, str(error))
+                yield Problem(name, str(error), may_come=isinstance(error, Begun))
 
     def _logs(self) -> Iterator[tuple[str, Path]]:
         for name, path in files_below(self._folder):
@@ -275,20 +275,21 @@ class _Gathered:
 
 def _run(path: Path, project: str | None) -> Run:
     """What the first records say of the run. Raises Malformed if none of them is about the run."""
-    for record in islice(records(path), _EARLY):
+    read = records(path)
+    for record in islice(read, _EARLY):
         if not isinstance(record, Record) or _RUN not in (found := Message(record.data)):
             continue
         about = found.message(_RUN)
         id, entity, named = about.text(1), about.text(2), about.text(3) or "uncategorized"
         place = "/".join(one for one in (project, entity, named) if one)
-        run = Run(f"wandb {entity}/{named}/{id}", place, about.text(8) or id, status="stopped")
+        run = Run(f"wandb {entity}/{named}/{id}", place, about.text(8) or id, guess="stopped", piece=path.parent.name)
         run.tags, run.comment = [tag.decode(errors="replace") for tag in about.each(10)], about.text(9)
         run.started = _seconds(about.message(17)) or None
         more = {"run_id": about.text(1), "group": about.text(6), "job_type": about.text(7), "sweep": about.text(12)}
         run.parameters["wandb"] = {name: value for name, value in more.items() if value}
         _add_config(run, about.bytes(4))
         return run
-    raise Malformed("it has no record of a run")
+    raise (Malformed if next(read, None) else Begun)("it has no record of a run")
 
 
 def _add_config(run: Run, content: bytes) -> None:
