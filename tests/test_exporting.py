@@ -363,7 +363,7 @@ def test_a_file_that_was_not_exported_is_named_each_time(
 ) -> None:
     fill(server, server.files_url)
     with server.client() as client:
-        client.delete(f"{server.files_url}/team/net.bin").raise_for_status()
+        client.delete(f"{server.files_url}/team/net.bin?force=1").raise_for_status()
         command = ["export", "team", "--to", str(tmp_path / "export"), "--files"]
         for _ in range(2):
             assert main(command) == 1

@@ -71,6 +71,9 @@ def _add_imports(commands: Commands[argparse.ArgumentParser]) -> None:
         belongs = "the project of the tasks" if name in _ONE_PROJECT else "a project; the runs' own are put below it"
         source.add_argument("--project", metavar="NAME", help=belongs)
         source.add_argument("--files", action="store_true", help="import artifacts, too")
+        source.add_argument(
+            "--restore", action="store_true", help="bring again what was deleted or thinned on the server since"
+        )
         if name in _GROWING_SOURCES:
             source.add_argument("--follow", action="store_true", help="go on while runs grow, until you press Ctrl-C")
         if name == "table":
@@ -128,6 +131,7 @@ def _import_runs(settings: Settings, options: argparse.Namespace) -> None:
         follow=getattr(options, "follow", False),
         metric=getattr(options, "metric", None),
         report=options.report,
+        restore=options.restore,
     )
     try:
         complete = import_runs(wanted, options.server, options.files_server, os.environ)

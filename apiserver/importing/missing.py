@@ -31,7 +31,7 @@ class Reason(StrEnum):
     REFUSED = "refused"
     """The server refused it."""
     GONE = "gone"
-    """An earlier import brought it, and it was deleted or thinned since."""
+    """The source has changed, and can only be read as a whole, which would bring back what was deleted here."""
     NO_PLACE = "no place"
     """Nothing here is like it."""
 

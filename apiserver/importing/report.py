@@ -62,6 +62,8 @@ class Report:
     unmapped: dict[str, list[str]] = field(default_factory=dict)
     """By kind, the names of things that have no place here."""
 
+    notes: list[str] = field(default_factory=list)
+    """What was left out, or changed, on purpose."""
     _lock: Lock = field(default_factory=Lock, init=False, repr=False)
 
     @property
@@ -94,6 +96,8 @@ class Report:
 
     def note(self, text: str) -> None:
         """Something was left out, or changed, on purpose."""
+        if len(self.notes) < _MOST_TOLD:
+            self.notes.append(text)
         self.say(shown(f"note: {text}"))
 
     def no_place(self, kind: str, name: str) -> None:
@@ -118,6 +122,7 @@ class Report:
         document: Mapping[str, Any] = {
             **more,
             "counts": {kind: asdict(count) for kind, count in self.counts.items()},
+            "notes": self.notes,
             "by_reason": {str(reason): count for reason, count in self.by_reason.items()},
             "missing": [
                 {"reason": one.reason, "of": one.of, "cause": one.cause, "count": one.count} for one in self.missing

@@ -39,6 +39,10 @@ class Wanted:
     follow: bool = False
     metric: str | None = None
     """The metric of a table that names none."""
+    report: Path | None = None
+    """The file that tells programs of everything, as JSON."""
+    restore: bool = False
+    """Runs of which the server has deleted or thinned events are read from their start."""
 
 
 def import_runs(wanted: Wanted, api_url: str | None, files_url: str | None, environment: Mapping[str, str]) -> bool:
@@ -46,14 +50,32 @@ def import_runs(wanted: Wanted, api_url: str | None, files_url: str | None, envi
 
     Raises ImportFailed to give up or if there is nothing to import, and ValueError for options that cannot be meant.
     """
+    if wanted.follow and wanted.restore:
+        raise ValueError("--restore needs an import that ends: give --follow to another one after it")
     server = Server(address(api_url, files_url, environment))
-    source = opened(wanted)
-    server.check()
+    progress = Progress("events", 0)
+    report = Report(progress.say)
+    failed = ""
+    try:
+        source = opened(wanted)
+        server.check()
+        progress = Progress(source.unit, 0 if wanted.follow else source.total())
+        report.say = progress.say
+        _take(wanted, source, server, report, progress)
+    except ImportFailed as error:
+        failed = str(error)
+        raise
+    finally:
+        server.close()
+        report.close()
+        _write(wanted, report, failed)
+    return not report.problems
+
+
+def _take(wanted: Wanted, source: Source, server: Server, report: Report, progress: Progress) -> None:
     if isinstance(source, HasProjects):
         make_projects(server, source.projects())
-    progress = Progress(source.unit, 0 if wanted.follow else source.total())
-    report = Report(progress.say)
-    taking = Taking(server, report, progress, with_files=wanted.files)
+    taking = Taking(server, report, progress, with_files=wanted.files, restore=wanted.restore)
     often = gc.get_threshold()
     gc.set_threshold(*_SELDOM)
     try:
@@ -67,12 +89,22 @@ def import_runs(wanted: Wanted, api_url: str | None, files_url: str | None, envi
     finally:
         gc.set_threshold(*often)
         progress.clear()
-        server.close()
     taking.close()
-    report.close()
     if not (wanted.follow or report.problems or "runs" in report.counts):
         raise ImportFailed(f"no {_LOOKED_FOR[wanted.source]} found in '{wanted.place}'")
-    return not report.problems
+    if not wanted.follow and report.problems and not taking.has_any:
+        raise ImportFailed("nothing could be imported")
+
+
+def _write(wanted: Wanted, report: Report, failed: str) -> None:
+    """Write the report for programs, if one is asked for. Raises ImportFailed."""
+    if wanted.report is None:
+        return
+    about = {"source": wanted.source, "place": wanted.place, "failed": failed}
+    try:
+        report.write(wanted.report, **about, complete=not (failed or report.problems))
+    except OSError as error:
+        raise ImportFailed(f"the report cannot be written to '{wanted.report}': {error}") from error
 
 
 def opened(wanted: Wanted) -> Source:

@@ -18,6 +18,7 @@ from apiserver.importing.report import ImportFailed
 from apiserver.importing.runs.export_folder import EVENTS, PROJECTS, SCALARS, TASK, file_path, name_of, task_folders
 from apiserver.importing.runs.folders import file_at, is_below, small_file
 from apiserver.importing.runs.model import (
+    Again,
     Artifact,
     Image,
     Line,
@@ -144,13 +145,11 @@ class ExportedTask:
         return (task_folders(self._root) / id / TASK).is_file()
 
     def parts(self, position: str | None) -> Iterator[Part]:
-        """The points, then all other events, then the files. A position is the time of the last change, and the lines
-        that were given: a task that has changed is read anew, but for them.
-        """
-        changed, _, given = (position or " 0").rpartition(" ")
-        if changed == self._changed:
+        """The points, then all other events, then the files. A position is the time of the last change."""
+        if position == self._changed:
             return
-        lines = 0
+        if position:
+            yield Again()
         if self._parent and "parent_source" not in self.run.task:
             yield Unmapped("parent that is not in the export", str(self._parent))
         try:
@@ -158,16 +157,13 @@ class ExportedTask:
                 yield from self._points(batch)
         except (OSError, ValueError, KeyError) as error:
             yield Problem(SCALARS, str(error))
-        for part in self._events():
-            lines += isinstance(part, Line)
-            if not isinstance(part, Line) or lines > int(given):
-                yield part
+        yield from self._events()
         for artifact in self._artifacts:
             yield from self._artifact(artifact)
         for kind, items in self._models.items():
             for item in items:
                 yield from self._model(kind, item)
-        yield Position(f"{self._changed} {lines}", 1)
+        yield Position(self._changed, 1)
 
     def _points(self, batch: Batch) -> Iterator[Points]:
         """The points of each series and worker."""

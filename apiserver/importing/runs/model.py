@@ -16,6 +16,7 @@ import numpy as np
 
 from apiserver.events.event_types import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from apiserver.events.model import Float64Array, Int64Array, JsonObject
+from apiserver.importing.missing import Reason
 
 
 @dataclass(slots=True)
@@ -153,10 +154,12 @@ class Other:
 
 @dataclass(slots=True)
 class Problem:
-    """Something that is broken: what it is of, and why it cannot be read."""
+    """Something that cannot be given: what it is of, and why. `count` things of the same place may be told as one."""
 
     of: str
-    reason: str
+    cause: str
+    reason: Reason = Reason.BROKEN
+    count: int = 1
     may_come: bool = False
     """It may only not be written yet: no problem as long as the source is followed."""
 
@@ -170,14 +173,27 @@ class Unmapped:
 
 
 @dataclass(slots=True)
+class Again:
+    """The first part: all parts come again in spite of the position, as the source has changed before it.
+
+    With `cleared`, what was given before is wrong: the events that the task has are deleted first.
+    """
+
+    cleared: bool = False
+
+
+@dataclass(slots=True)
 class Position:
-    """All parts so far need not be given again if reading goes on from `text`; `done` more units are done."""
+    """All parts so far need not be given again if reading goes on from `text`; `done` more units are done.
+
+    What was a problem up to here is not said again either.
+    """
 
     text: str
     done: int = 0
 
 
-Part: TypeAlias = Points | Line | Figure | Image | Artifact | Model | Other | Problem | Unmapped | Position
+Part: TypeAlias = Points | Line | Figure | Image | Artifact | Model | Other | Problem | Unmapped | Again | Position
 
 
 class RunSource(Protocol):

@@ -18,6 +18,7 @@ import numpy as np
 from apiserver.importing.report import ImportFailed
 from apiserver.importing.runs.folders import file_at, files_below, is_below
 from apiserver.importing.runs.model import (
+    Again,
     Artifact,
     Figure,
     Line,
@@ -85,6 +86,8 @@ class NeptuneRun:
         sizes = [path.stat().st_size for path in self._paths]
         before = json.loads(position) if position else []
         done = len(before) if sizes[: len(before)] == before else 0
+        if before and not done:
+            yield Again()
         for number, path in enumerate(self._paths):
             if number < done:
                 continue

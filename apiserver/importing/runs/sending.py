@@ -18,6 +18,7 @@ from apiserver.importing.runs.names import file_name
 from apiserver.importing.runs.other_documents import put_model
 from apiserver.importing.runs.overwritten import Steps
 from apiserver.importing.runs.progress import Progress
+from apiserver.importing.runs.sent_lines import SentLines
 from apiserver.importing.runs.server import Server
 
 #: Events of a request, and bytes of those that are not points.
@@ -44,14 +45,14 @@ class Told:
 
 
 class RunSender:
-    """Sends to one task. The first `lines_sent` lines were sent before."""
+    """Sends to one task. `sent` says which lines were sent before."""
 
     def __init__(
         self,
         server: Server,
         task: str,
         folder: str,
-        lines_sent: int,
+        sent: SentLines,
         told: Told,
         progress: Progress,
     ) -> None:
@@ -61,7 +62,7 @@ class RunSender:
         self._told = told
         self._report = told.report
         self._progress = progress
-        self._lines_sent = lines_sent
+        self._sent = sent
         self._steps: dict[tuple[str, str], Steps] = {}
         """By series, the steps that were added."""
         self._overwritten = 0
@@ -143,8 +144,7 @@ class RunSender:
             self._told.miss(Missing(Reason.OVER_LIMIT, f"log {line.metric}", cause))
             return
         self.lines += 1
-        if self._lines_sent > 0:
-            self._lines_sent -= 1
+        if self._sent.has(line):
             return
         self._lines.append(line)
         self._bytes_kept += len(line.text)

@@ -22,7 +22,7 @@ import numpy as np
 
 from apiserver.events.model import Float64Array, Int64Array
 from apiserver.importing.report import ImportFailed
-from apiserver.importing.runs.model import Part, Points, Position, Problem, Run, Unmapped, clamped, names_of
+from apiserver.importing.runs.model import Again, Part, Points, Position, Problem, Run, Unmapped, clamped, names_of
 from apiserver.importing.runs.tables import Broken, Rows, rows
 
 STEPS = ("iter", "iteration", "step", "_step", "global_step", "epoch")
@@ -87,6 +87,8 @@ class TableRun:
         """The points; a position is how many bytes of them there were, and the digest of all."""
         digest, _, at = (position or "").partition(" ")
         offset = int(at) if digest == self._digest else 0
+        if position and digest != self._digest:
+            yield Again()
         with self._path.open("rb") as file:
             file.seek(offset)
             while data := file.read(_READ * _POINT.itemsize):

@@ -17,17 +17,32 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import IntEnum
-from itertools import islice
-from typing import Any
+from itertools import chain, islice
+from typing import Any, NamedTuple
 
 import msgspec
 import orjson
 
+from apiserver.importing.missing import Missing, Reason, together
 from apiserver.importing.report import Count, Report, SourceRefused
-from apiserver.importing.runs.model import Artifact, Model, Position, Problem, Run, RunSource, Source, Unmapped
+from apiserver.importing.runs.model import (
+    Again,
+    Artifact,
+    Model,
+    Part,
+    Position,
+    Problem,
+    Run,
+    RunSource,
+    Source,
+    Unmapped,
+)
+from apiserver.importing.runs.names import project_name
 from apiserver.importing.runs.progress import Progress
-from apiserver.importing.runs.sending import RunSender
+from apiserver.importing.runs.sending import RunSender, Told
+from apiserver.importing.runs.sent_lines import FirstLines, LinesThere, SentLines
 from apiserver.importing.runs.server import Server
+from apiserver.sizes import counted
 from apiserver.stores.documents.query import Document
 
 #: Runs that are looked up at once.
@@ -40,6 +55,11 @@ _FOLLOW_SECONDS = 1.0
 _BROKEN = (ValueError, TypeError, LookupError, ArithmeticError, AttributeError)
 #: The server takes no more parameters of a section.
 _MOST_PARAMETERS = 10_000
+#: So many runs are named together.
+_NAMED = 5
+_WHOLE = (
+    "it has changed, and is read only as a whole; --restore does so, and brings again what was deleted or thinned here"
+)
 #: What is said of the status of a run that is still taken, or grows.
 _GROWS: Document = {"guessed_status": "in_progress"}
 
@@ -63,6 +83,24 @@ class State(msgspec.Struct):
     """By piece of the run, the digest of what the source said of the run before its parts were read."""
     project: str = ""
     """The project that the run was brought to."""
+    deleted: str | None = None
+    """When events of the task had last been deleted, as the run was read from its start."""
+    missing: list[Missing] = []
+    """What is missing of the run up to there."""
+
+
+class Known(NamedTuple):
+    """What a server knows of a run."""
+
+    task: str
+    state: State
+    deleted: str | None = None
+    """When events of the task were last deleted or thinned there."""
+
+    @property
+    def has_fewer(self) -> bool:
+        """Whether the task has fewer events than were imported. A run without a position is read from its start."""
+        return self.state.at is not None and self.deleted != self.state.deleted
 
 
 class Outcome(IntEnum):
@@ -81,12 +119,21 @@ class Taking:
     with_files: bool = False
     goes_on: bool = False
     """The runs are still growing, so their tasks stay in progress."""
-    _known: dict[str, tuple[str, State]] = field(default_factory=dict, init=False)
-    """By source, the task and state of runs that were taken or looked up."""
+    restore: bool = False
+    """Bring what was deleted or thinned on the server again."""
+    _known: dict[str, Known] = field(default_factory=dict, init=False)
+    """By source, runs that were taken or looked up."""
+    _fewer: dict[str, str] = field(default_factory=dict, init=False)
+    """By source, the names of runs that have fewer events on the server than were imported."""
     _outcomes: dict[str, Outcome] = field(default_factory=dict, init=False)
     """By source, those of all runs."""
     _awaited: list[Problem] = field(default_factory=list, init=False)
     """What the last look found that may only not be written yet."""
+
+    @property
+    def has_any(self) -> bool:
+        """Whether the server has any of the runs."""
+        return bool(self._known)
 
     def take(self, source: Source) -> None:
         """Import all runs as they are now. Raises ImportFailed."""
@@ -103,10 +150,8 @@ class Taking:
             for one in page:
                 if isinstance(one, Problem) and one.may_come and self.goes_on:
                     self._awaited.append(one)
-                elif isinstance(one, Problem):
-                    self.report.problem("run", one.of, one.reason)
-                elif isinstance(one, Unmapped):
-                    self.report.no_place(one.kind, one.name)
+                elif isinstance(one, Problem | Unmapped):
+                    self.report.miss(_missing(one, ""))
                 else:
                     self._take(one)
 
@@ -118,15 +163,26 @@ class Taking:
             time.sleep(_FOLLOW_SECONDS)
 
     def close(self) -> None:
-        """Tell the report what was awaited in vain."""
+        """Tell the report what was awaited in vain, and what is missing because it was deleted."""
         for problem in self._awaited:
-            self.report.problem("run", problem.of, problem.reason)
+            self.report.miss(_missing(problem, ""))
+        if self._fewer and not self.restore:
+            runs = f"{counted(len(self._fewer), 'runs')} {'has' if len(self._fewer) == 1 else 'have'}"
+            names = ", ".join([*islice(self._fewer.values(), _NAMED), *(["…"] if len(self._fewer) > _NAMED else [])])
+            why = "deleted or thinned here; --restore brings them again"
+            self.report.note(f"{runs} fewer events here than were imported ({names}): {why}")
 
     def _look_up(self, sources: Iterable[str]) -> None:
         unknown = [source for source in sources if source not in self._known]
         if unknown:
             for run in self.server.call("tasks.get_imported_runs", {"sources": unknown})["runs"]:
-                self._known[run["source"]] = (run["task"], _state(run["position"]))
+                self._known[run["source"]] = Known(run["task"], _state(run["position"]), run.get("events_deleted"))
+
+    def looked_up(self, source: str) -> Known | None:
+        """What the server knows of a run now."""
+        self._known.pop(source, None)
+        self._look_up([source])
+        return self._known.get(source)
 
     def _take(self, one: RunSource) -> None:
         self.report.count("runs")  # it is named first, before what comes of it
@@ -150,51 +206,107 @@ class Taking:
     def _take_parts(self, one: RunSource) -> Outcome:
         """Import what is new of a run."""
         run, known = one.run, self._known.get(one.run.source)
-        state = State() if known is None else known[1]
-        if self.with_files and not state.files:
-            state = State(refused=state.refused, project=state.project, status=state.status)
-        writer = _RunWriter(self, run, known[0] if known else None, state)
+        before = State() if known is None else known.state
+        if known is not None and known.has_fewer:
+            self._fewer[run.source] = run.name
+        restores = self.restore and run.source in self._fewer
+        stays_gone = run.source in self._fewer and not restores
+        needs_files = self.with_files and not before.files
+        state = before
+        if (restores and known is not None and known.has_fewer) or (needs_files and not stays_gone):
+            state = State(refused=0 if restores else before.refused, project=before.project, status=before.status)
+        run.project = self._project(run)
+        writer = _RunWriter(self, run, known, state, restores=restores)
         run.started = run.started if state.started is None else state.started
         run.completed = run.completed if state.completed is None else state.completed
         try:
-            for part in one.parts(state.at):
-                match part:
-                    case Problem():
-                        self.report.problem("run", f"{run.name}: {part.of}", part.reason)
-                    case Unmapped():
-                        self.report.no_place(part.kind, part.name)
-                    case Position():
-                        self.progress.advance(done=part.done)
-                        writer.passed(part.text)
-                    case Artifact(about={"uri": str()}) | Model() if not self.with_files:
-                        writer.add(replace(part, content=None))
-                    case Artifact() if not self.with_files:
-                        self.report.no_place("artifact, without --files", part.name)
-                    case _:
-                        writer.add(part)
+            files = _only_files(one.parts(None)) if needs_files and stays_gone else ()
+            parts = one.parts(state.at)
+            first = next(parts, None)
+            if isinstance(first, Again) and stays_gone:
+                self.report.problem("run", run.name, _WHOLE, Reason.GONE)
+                writer.finish()
+                return Outcome.LEFT
+            if isinstance(first, Again):
+                writer.begin_again(cleared=first.cleared)
+            else:
+                writer.tell_again()
+            for part in chain(files, (first,), parts):
+                self._take_part(part, run, writer)
             return writer.finish()
         finally:
             writer.close()
 
+    def _take_part(self, part: Part | None, run: Run, writer: _RunWriter) -> None:
+        match part:
+            case None | Again():
+                pass
+            case Problem() | Unmapped():
+                writer.miss(_missing(part, run.name))
+            case Position():
+                self.progress.advance(done=part.done)
+                writer.passed(part.text)
+            case Artifact(about={"uri": str()}) | Model() if not self.with_files:
+                writer.add(replace(part, content=None))
+            case Artifact() if not self.with_files:
+                self.report.not_mapped("artifact, without --files", part.name)
+            case _:
+                writer.add(part)
+
+    def _project(self, run: Run) -> str:
+        """The name of the run's project as the server takes it."""
+        name, is_cut = project_name(run.project)
+        if is_cut:
+            cause = f"the project '{run.project}' has too many levels, so it is '{name}'"
+            self.report.miss(Missing(Reason.OVER_LIMIT, f"run {run.name}", cause))
+        return name
+
     def remember(self, source: str, task: str, state: State) -> None:
         """Keep what is known of a run, for the next look at it."""
-        self._known[source] = (task, state)
+        known = self._known.get(source)
+        self._known[source] = Known(task, state, known.deleted if known else None)
 
 
 class _RunWriter:
     """Writes one run: its task when there is something to write, its events, and how far it has been read."""
 
-    def __init__(self, taking: Taking, run: Run, task: str | None, state: State) -> None:
+    def __init__(self, taking: Taking, run: Run, known: Known | None, state: State, *, restores: bool) -> None:
+        """`restores`: deleted lines are brought again, and how far that is is not written before it is done."""
         self._taking = taking
         self._run = run
-        self._task = task
+        self._task = known.task if known else None
         self._state = state
+        self._restores = restores
+        self._deleted = state.deleted if state.at is not None else known.deleted if known else None
         self._sender: RunSender | None = None
         self._lines_before = state.lines
         self._save_at = time.monotonic() + _SAVE_SECONDS
         self._at, self._lines_at = state.at, state.lines
         self._said = _digest(_about(run, self._status(run.status)))
-        self._is_new = task is None
+        self._is_new = known is None
+        self._missing = list(state.missing)
+        """Up to the position."""
+        self._behind: list[Missing] = []
+        """Behind the position: the source will say it again."""
+
+    def miss(self, missing: Missing) -> None:
+        """The source cannot give something."""
+        self._taking.report.miss(missing)
+        self._behind.append(missing)
+
+    def tell_again(self) -> None:
+        """Tell what was missing when the run was read up to here."""
+        for missing in self._missing:
+            self._taking.report.miss(missing)
+
+    def begin_again(self, *, cleared: bool) -> None:
+        """All that was read before comes again; with `cleared`, what the task has of it is deleted."""
+        self._missing = []
+        self._lines_before = self._lines_at = self._state.lines = 0
+        if cleared and self._task is not None:
+            self._taking.server.call("events.delete_for_task", {"task": self._task, "allow_locked": True})
+            known = self._taking.looked_up(self._run.source)
+            self._deleted, self._state.refused = known.deleted if known else None, 0
 
     def add(self, part: Any) -> None:
         if self._sender is None:
@@ -208,7 +320,11 @@ class _RunWriter:
     def passed(self, at: str) -> None:
         """Everything so far was added: remember the position, and write it now and then."""
         self._at, self._lines_at = at, self._lines
-        if self._sender is None or (self._sender.unsaved < _SAVE_EVENTS and time.monotonic() < self._save_at):
+        if self._behind:
+            self._missing, self._behind = together(self._missing, self._behind), []
+        if self._restores or self._sender is None:
+            return
+        if self._sender.unsaved < _SAVE_EVENTS and time.monotonic() < self._save_at:
             return
         self._sender.flush()
         self._call(self._position())
@@ -218,10 +334,13 @@ class _RunWriter:
         """Write the rest."""
         if self._sender is not None:
             self._sender.flush()
+        for missing in _over_limits(self._run):
+            self._taking.report.miss(missing)
         is_as_before = (self._at, self._said) == (self._state.at, self._state.said.get(self._run.piece))
         if self._task is not None and self._sender is None and is_as_before:
             return Outcome.KNOWN
         before, self._state.project = self._state.project, self._run.project
+        self._state.deleted = self._deleted
         self._state.said = {**self._state.said, self._run.piece: self._said}
         self._lines_at, self._state.files = self._lines, self._taking.with_files
         position = self._position()
@@ -235,26 +354,40 @@ class _RunWriter:
             self._sender.close()
 
     def _begin(self) -> RunSender:
-        sent = 0
+        sent: SentLines = FirstLines(0)
         if self._task is None:
             self._call(_about(self._run, _GROWS))
             assert self._task is not None
+        elif self._restores:
+            sent = LinesThere(self._taking.server, self._task)
         else:
             found = self._taking.server.call("events.get_task_log", {"task": self._task, "batch_size": 1})
-            sent = max(0, int(found.get("total") or 0) + self._state.refused - self._state.lines)
+            sent = FirstLines(int(found.get("total") or 0) + self._state.refused - self._state.lines)
         folder = f"{self._run.project}/{self._run.name.replace('/', '_')}.{self._task}"
         taking = self._taking
-        return RunSender(taking.server, self._task, folder, sent, self._lines_refused, taking.report, taking.progress)
+        told = Told(taking.report, self._refused, self._mended, self._lines_refused)
+        return RunSender(taking.server, self._task, folder, sent, told, taking.progress)
+
+    def _refused(self, missing: Missing) -> None:
+        """The server did not take something, and nobody will say that again."""
+        self._taking.report.miss(missing)
+        self._missing = together(self._missing, [missing])
+
+    def _mended(self, place: str) -> None:
+        """What was missing there before may be there now."""
+        self._missing = [missing for missing in self._missing if missing.of != place]
 
     def _lines_refused(self, lines: int) -> None:
         """Called in the sender's thread, so before it sends more."""
         self._state.refused += lines
-        self._call({"position": msgspec.json.encode(self._state).decode()})
+        if not self._restores:
+            self._call({"position": msgspec.json.encode(self._state).decode()})
 
     def _position(self) -> Document:
         self._state.at, self._state.lines = self._at, self._lines_at
         self._state.started, self._state.completed = self._run.started, self._run.completed
         self._state.status = self._run.status or self._state.status
+        self._state.missing = self._missing
         return {"position": msgspec.json.encode(self._state).decode()}
 
     def _status(self, said: str | None) -> Document:
@@ -294,6 +427,26 @@ def _about(run: Run, status: Document) -> Document:
     if "started" in said:
         about["created"] = said["started"]
     return {**about, **said, **{name: value for name, value in more.items() if value}, **run.task}
+
+
+def _only_files(parts: Iterable[Part]) -> Iterator[Part]:
+    """The artifacts and models among the parts."""
+    return (part for part in parts if isinstance(part, Artifact | Model))
+
+
+def _missing(part: Problem | Unmapped, run: str) -> Missing:
+    """What a source says that it cannot give."""
+    if isinstance(part, Unmapped):
+        return Missing(Reason.NO_PLACE, f"{run}: {part.name}" if run else part.name, part.kind)
+    place = f"{run}: {part.of}" if run else part.of
+    return Missing(part.reason, f"run {place}", part.cause, part.count)
+
+
+def _over_limits(run: Run) -> Iterator[Missing]:
+    for section, entries in run.parameters.items():
+        if (left := len(entries) - _MOST_PARAMETERS) > 0:
+            cause = f"a section has at most {_MOST_PARAMETERS:,} parameters; the others were left out"
+            yield Missing(Reason.OVER_LIMIT, f"run {run.name}: parameters of {section}", cause, left)
 
 
 def _digest(about: Document) -> str:

@@ -19,7 +19,7 @@ from apiserver.data.tables import Batch
 from apiserver.events.changes import ChangesQuery, Cursor
 from apiserver.events.model import EventType, Owner
 from apiserver.files.deletions import FileDeletions
-from apiserver.import_times import IMPORTED
+from apiserver.import_times import EVENTS_DELETED, IMPORTED
 from apiserver.operating.retention import due
 from apiserver.operating.retention.archive import Archive
 from apiserver.operating.retention.bounds import RetentionBounds
@@ -29,9 +29,9 @@ from apiserver.operating.retention.tables import Part
 from apiserver.retention_rules import RetentionRule, rule_for
 from apiserver.stores.documents.base import DocumentStore
 from apiserver.stores.documents.paging import pages_by_id
-from apiserver.stores.documents.query import Document, In
+from apiserver.stores.documents.query import Document, In, Update
 from apiserver.stores.events.base import EventStore
-from apiserver.times import epoch_millis
+from apiserver.times import epoch_millis, utc_now
 
 #: The statuses of tasks whose events may go.
 AT_REST = ("created", "stopped", "closed", "failed", "completed")
@@ -205,6 +205,8 @@ class Run:
                 return
             gone = summary.gone(task, project, type, rule)
             noted = await shown.note(owner, summary.urls)
+            if IMPORTED in task:
+                await self._documents.update("tasks", {"id": owner.id}, Update(set={EVENTS_DELETED: utc_now()}))
             try:
                 deleted = await due.delete(store, found, cursor)
             except PartlyDeleted as partly:

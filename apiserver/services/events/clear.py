@@ -6,10 +6,12 @@ from typing import Any
 
 from apiserver.events.model import EventType, MetricSelection, Selection
 from apiserver.events.queries import SeriesQuery
+from apiserver.import_times import EVENTS_DELETED, IMPORTED
 from apiserver.rpc.errors import ApiError
-from apiserver.services.backend import Call, endpoint
+from apiserver.services.backend import Call, documents, endpoint
 from apiserver.services.events import owners
-from apiserver.times import now_ms
+from apiserver.stores.documents.query import Update
+from apiserver.times import now_ms, utc_now
 
 
 @endpoint("events.clear_task_log", "2.20")
@@ -23,6 +25,8 @@ async def clear_task_log(call: Call, request: dict[str, Any]) -> dict[str, Any]:
         now_ms() - seconds * 1000 if seconds else None,
         _metrics(request.get("exclude_metrics")),
     )
+    if deleted and IMPORTED in document:
+        await documents(call).update("tasks", {"id": id}, Update(set={EVENTS_DELETED: utc_now()}))
     return {"deleted": deleted}
 
 

@@ -13,7 +13,7 @@ from apiserver.events.last_metrics import touched_by
 from apiserver.events.lines import Stop, Stopped, always, memory_of, parse_json
 from apiserver.events.model import EventBatch, Owner
 from apiserver.events.rejects import Contradiction, Reject, Rejects
-from apiserver.import_times import IMPORTED
+from apiserver.import_times import EVENTS_DELETED, IMPORTED
 from apiserver.rpc.errors import ApiError, validation_error
 from apiserver.services.backend import Call, documents, endpoint
 from apiserver.services.events import owners
@@ -179,5 +179,6 @@ async def _delete(call: Call, id: str, *, model: bool, allow_locked: bool) -> di
     owner = owners.owner(document, model=model)
     await call.backend.last_metrics.settle(owner.company, models=model, ids=[id])
     # What other servers still have to tell of these events is made from what is stored then, also if this server dies.
-    await documents(call).update("models" if model else "tasks", {"id": id}, Update(set={RESET: new_revision()}))
+    marks = {RESET: new_revision(), **({EVENTS_DELETED: utc_now()} if IMPORTED in document else {})}
+    await documents(call).update("models" if model else "tasks", {"id": id}, Update(set=marks))
     return {"deleted": await call.backend.delete_events([owner])}

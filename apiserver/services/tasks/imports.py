@@ -10,7 +10,7 @@ import hashlib
 import re
 from typing import Any
 
-from apiserver.import_times import IMPORTED
+from apiserver.import_times import EVENTS_DELETED, IMPORTED
 from apiserver.rpc.errors import validation_error
 from apiserver.services.access.roles import is_admin
 from apiserver.services.backend import Call, documents, endpoint
@@ -50,9 +50,15 @@ async def import_run(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 @endpoint("tasks.get_imported_runs", "2.34")
 async def get_imported_runs(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     sources = {_task_of(call, source): source for source in request["sources"]}
-    found = await documents(call).find(TASKS, {"id": In(list(sources))}, projection=["id", f"runtime.{POSITION}"])
-    runs = [(sources[task["id"]], task["id"], task.get("runtime", {}).get(POSITION)) for task in found]
-    return {"runs": [dict(zip(("source", "task", "position"), run, strict=True)) for run in runs]}
+    fields = ["id", f"runtime.{POSITION}", EVENTS_DELETED]
+    found = await documents(call).find(TASKS, {"id": In(list(sources))}, projection=fields)
+    return {"runs": [_known(sources[task["id"]], task) for task in found]}
+
+
+def _known(source: str, task: Document) -> Document:
+    """What is known of an imported run."""
+    run = {"source": source, "task": task["id"], "position": task.get("runtime", {}).get(POSITION)}
+    return {**run, "events_deleted": task[EVENTS_DELETED]} if EVENTS_DELETED in task else run
 
 
 def _task_of(call: Call, source: str) -> str:

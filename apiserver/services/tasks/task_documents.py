@@ -12,7 +12,7 @@ from typing import Any
 from uuid import uuid4
 
 from apiserver import answers
-from apiserver.import_times import IMPORTED
+from apiserver.import_times import EVENTS_DELETED, IMPORTED
 from apiserver.rpc.errors import ApiError, invalid_id, unavailable
 from apiserver.services.backend import Call, documents, visible
 from apiserver.services.document_keys import unescape_keys
@@ -81,7 +81,7 @@ def new_execution() -> Document:
 def answered(task: Document) -> Document:
     """A stored task in the form that clients get."""
     shown = {name: value if name in _WITH_DIGESTS else unescape_keys(value) for name, value in task.items()}
-    for name in ("enqueue_status", BEING_RESET, BEING_QUEUED, REVISION, RESET, IMPORTED):
+    for name in ("enqueue_status", BEING_RESET, BEING_QUEUED, REVISION, RESET, IMPORTED, EVENTS_DELETED):
         shown.pop(name, None)
     return shown
 

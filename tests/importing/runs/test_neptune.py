@@ -100,6 +100,17 @@ def test_a_run_is_taken(
     assert "0 imported, 1 imported before" in capsys.readouterr().err
 
 
+def test_lines_of_a_file_that_is_read_anew_are_not_doubled(
+    server: Served, environment: dict[str, str], tmp_path: Path
+) -> None:
+    lines = [row("out", "string_series", step=float(n), timestamp=n, string_value=f"line {n}") for n in range(5)]
+    for count in (2, 3, 5):
+        write(tmp_path / "data" / "P-1_part_0.parquet", lines[:count])
+        assert main(["import", "neptune", str(tmp_path / "data")]) == 0
+        (task,) = tasks_of(server).values()
+        assert lines_of(server, task["id"]) == [f"line {n}" for n in range(count)]
+
+
 def test_what_is_no_such_table(tmp_path: Path) -> None:
     (tmp_path / "a_part_0.parquet").write_bytes(b"no")
     io.write_parquet(core.Table.from_pydict({"x": core.Array([1], type=T.int64())}), tmp_path / "b_part_0.parquet")

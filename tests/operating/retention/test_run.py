@@ -184,6 +184,19 @@ async def test_of_an_imported_task_only_the_time_counts_that_the_server_wrote(st
     assert gone.events == 1
 
 
+@pytest.mark.parametrize(("rule", "deleted"), [(LOGS, True), (PLOTS, False)], ids=["deleted", "kept"])
+async def test_an_imported_task_tells_that_events_were_deleted(
+    stores: Stores, rule: RetentionRule, deleted: bool
+) -> None:
+    for id, fields in (("task", {"imported": "2022-01-01T00:00:00+00:00"}), ("another", {})):
+        owner = await stores.task(id, **fields)
+        await stores.events.add(batch(lines(["old"], timestamps=[OLD], owner=owner)))
+    await stores.would_go(rule)
+    assert len(await stores.run(rule)) == 2 * deleted
+    told = {task["id"]: "events_deleted" in task for task in await stores.documents.find("tasks", {})}
+    assert told == {"task": deleted, "another": False}
+
+
 async def test_models_keep_their_events(stores: Stores) -> None:
     model = Owner(COMPANY, "task", is_model=True)
     await stores.task()

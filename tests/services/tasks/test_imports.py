@@ -109,6 +109,27 @@ async def test_the_server_notes_when_a_task_is_made_and_when_events_come(api: Ap
     assert later >= made
 
 
+async def test_it_is_told_when_events_were_deleted(api: Api) -> None:
+    async def deleted() -> str | None:
+        (run,) = (await api.call("tasks.get_imported_runs", {"sources": [SOURCE]}))["runs"]
+        told: str | None = run.get("events_deleted")
+        return told
+
+    id = (await api.call("tasks.import_run", RUN))["id"]
+    lines = [{"type": "log", "task": id, "timestamp": 1, "msg": "a", "metric": metric} for metric in "ab"]
+    await api.raw("POST", "/events.add_batch", content="\n".join(map(json.dumps, lines)))
+    await api.call("events.clear_task_log", {"task": id, "include_metrics": ["c"]})
+    assert await deleted() is None
+    await api.call("events.clear_task_log", {"task": id, "include_metrics": ["a"]})
+    first = await deleted()
+    assert first
+    await api.call("events.delete_for_task", {"task": id})
+    second = await deleted()
+    assert second
+    assert second > first
+    assert "events_deleted" not in await get(api, id)
+
+
 async def test_only_imported_tasks_whose_events_are_stored_have_that_time(api: Api) -> None:
     id = (await api.call("tasks.import_run", RUN))["id"]
     old = "2026-01-01T00:00:00.000000+00:00"

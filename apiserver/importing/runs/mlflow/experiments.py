@@ -14,7 +14,7 @@ from itertools import chain
 import numpy as np
 
 from apiserver.importing.runs.mlflow.stores import MlflowStore, Recorded, Values, as_json
-from apiserver.importing.runs.model import Part, Points, Position, Problem, Run, Unmapped, clamped, names_of
+from apiserver.importing.runs.model import Again, Part, Points, Position, Problem, Run, Unmapped, clamped, names_of
 
 _STATUSES = {
     "RUNNING": "in_progress",
@@ -74,6 +74,8 @@ class MlflowRun:
         if before == {"like": like}:
             yield Position(json.dumps(before), 1)
             return
+        if before and before.get("like") != like:
+            yield Again()
         for key in sorted(metrics):
             if after is None or key > after:
                 yield from self._points(key)
