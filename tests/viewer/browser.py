@@ -42,7 +42,7 @@ addEventListener('securitypolicyviolation', event => console.error(
 """
 _WITHOUT_NETWORK = ("data:", "blob:", "about:")
 #: Milliseconds that anything of a page is waited for: a busy machine takes long.
-PATIENCE = 30_000
+PATIENCE = 120_000
 expect.set_options(timeout=PATIENCE)
 #: Contexts that no test uses, with their options, the one that was used last at the end. The pages of a context are
 #: shown by one process: to start another one, which has to compile the pages' scripts, takes more time than most tests.

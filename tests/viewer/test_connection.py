@@ -15,7 +15,7 @@ from apiserver.live.bounds import LiveBounds
 from apiserver.rpc.auth import TOKEN_COOKIE
 from tests.harness import Served, bearer, served
 from tests.longer import beyond
-from tests.viewer.browser import DESKTOP, Faults, opened_page
+from tests.viewer.browser import DESKTOP, PATIENCE, Faults, opened_page
 from tests.viewer.lab import Lab, add, fill, scalars
 
 #: What a browser's console says of questions that find no server.
@@ -23,8 +23,6 @@ NO_SERVER = (
     "ERR_CONNECTION_REFUSED|ERR_INCOMPLETE_CHUNKED|ERR_EMPTY_RESPONSE|ERR_CONNECTION_RESET|ERR_CONTENT_LENGTH_MISMATCH|"
     "ERR_SOCKET_NOT_CONNECTED"
 )
-#: Milliseconds: a busy machine takes long to start a server, and a page looks for it every few seconds.
-PATIENCE = 60_000
 
 
 @contextmanager
