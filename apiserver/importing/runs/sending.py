@@ -83,9 +83,12 @@ class RunSender:
         """Events since `saved` was called."""
         self.lines = 0
         """Lines that were taken, now or before; those that are too long are not."""
+        self.changes = False
+        """Whether any part was more than an artifact that the task has."""
 
     def add(self, part: Points | Line | Figure | Image | Artifact | Model | Other) -> None:
         """Take a part, and send some of those that were taken. Raises ImportFailed."""
+        self.changes = self.changes or not isinstance(part, Artifact)
         match part:
             case Points():
                 for start in range(0, len(part.iters), _POINTS):
@@ -192,12 +195,18 @@ class RunSender:
             place = f"artifact {artifact.name}"
             self._told.mended(place)
             try:
-                digest = self._put_artifact(artifact.content, url)
+                digest, is_there = self._put_artifact(artifact.content, url)
             except (OSError, SourceRefused) as error:
+                self.changes = True
                 self._told.miss(_failed(place, error))
+                return
+            if is_there and not artifact.about:
+                count = self._report.count("artifacts")
+                count.found, count.known = count.found + 1, count.known + 1
                 return
             entry |= {"uri": url, "content_size": artifact.content.size, "hash": digest}
             self._bytes_put += artifact.content.size
+        self.changes = True
         self._artifacts.append(entry)
         if self._bytes_put >= _FILE_BYTES:
             self._send_artifacts()
@@ -210,8 +219,11 @@ class RunSender:
             self._server.call("tasks.add_or_update_artifacts", request)
             self._artifacts, self._bytes_put = [], 0
 
-    def _put_artifact(self, file: File, url: str) -> str:
-        """Upload a file, unless the task has it with the same content; returns its digest, which the task keeps."""
+    def _put_artifact(self, file: File, url: str) -> tuple[str, bool]:
+        """Upload a file, unless the task has it with the same content.
+
+        Returns its digest, which the task keeps, and whether the task has it.
+        """
         if self._digests is None:
             self._digests = self._server.digests(self._task)
         if (known := self._digests.get(url)) and self._server.has_file(url, file.size):
@@ -220,11 +232,11 @@ class RunSender:
                 while hashed.read(_BYTES):
                     pass
             if hashed.digest.hexdigest() == known:
-                return known
+                return known, True
         with file.open() as content:
             hashed = _Hashed(content)
             self._server.put_file(url, hashed, file.size)
-        return hashed.digest.hexdigest()
+        return hashed.digest.hexdigest(), False
 
     def _add_model(self, model: Model) -> None:
         about = dict(model.about)

@@ -337,7 +337,8 @@ class _RunWriter:
         for missing in _over_limits(self._run):
             self._taking.report.miss(missing)
         is_as_before = (self._at, self._said) == (self._state.at, self._state.said.get(self._run.piece))
-        if self._task is not None and self._sender is None and is_as_before:
+        is_sent = self._sender is not None and self._sender.changes
+        if self._task is not None and not is_sent and is_as_before:
             return Outcome.KNOWN
         before, self._state.project = self._state.project, self._run.project
         self._state.deleted = self._deleted
