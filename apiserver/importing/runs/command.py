@@ -119,7 +119,7 @@ def opened(wanted: Wanted) -> Source:
             from apiserver.importing.runs.mlflow.experiments import Mlflow
             from apiserver.importing.runs.mlflow.opening import store_at
 
-            return Mlflow(store_at(place), wanted.project)
+            return Mlflow(store_at(place), wanted.project, with_files=wanted.files)
         case "wandb":
             from apiserver.importing.runs.wandb.runs import WandbFolder
 

@@ -170,6 +170,8 @@ class Unmapped:
 
     kind: str
     name: str
+    on_purpose: bool = False
+    """Its owner has put it away there, as a deleted run: it is named, but not missing."""
 
 
 @dataclass(slots=True)

@@ -150,6 +150,8 @@ class Taking:
             for one in page:
                 if isinstance(one, Problem) and one.may_come and self.goes_on:
                     self._awaited.append(one)
+                elif isinstance(one, Unmapped) and one.on_purpose:
+                    self.report.not_mapped(one.kind, one.name)
                 elif isinstance(one, Problem | Unmapped):
                     self.report.miss(_missing(one, ""))
                 else:

@@ -11,8 +11,9 @@ import orjson
 import urllib3
 from urllib3.exceptions import HTTPError
 
-from apiserver.importing.report import ImportFailed
-from apiserver.importing.runs.mlflow.stores import Recorded, Values
+from apiserver.importing.missing import Reason
+from apiserver.importing.report import ImportFailed, SourceRefused
+from apiserver.importing.runs.mlflow.stores import Recorded, Values, kept_values
 from apiserver.importing.runs.model import Artifact, File, Problem, Unmapped
 from apiserver.protobuf_wire import Malformed
 from apiserver.refusals import reason, why_silent
@@ -53,6 +54,13 @@ class RestStore:
                 for one in page.get("runs", ()):
                     yield _recorded(one, name)
 
+    def has(self, id: str) -> bool:
+        try:
+            found = self._ask("GET", "runs/get", {"run_id": id})
+        except SourceRefused:
+            return False
+        return bool(found.get("run", {}).get("info", {}).get("lifecycle_stage") != "deleted")
+
     def metrics(self, run: Recorded) -> dict[str, object]:
         found = self._ask("GET", "runs/get", {"run_id": run.id})["run"]["data"].get("metrics", ())
         return {one["key"]: [one.get("timestamp"), one.get("step"), str(one.get("value"))] for one in found}
@@ -60,11 +68,16 @@ class RestStore:
     def points(self, run: Recorded, key: str) -> Iterator[Values | Problem]:
         asked = {"run_id": run.id, "metric_key": key, "max_results": _POINTS}
         for page in self._pages("GET", "metrics/get-history", asked):
-            rows = [(one["timestamp"], one["value"], one.get("step", 0)) for one in page.get("metrics", ())]
-            if rows:
-                yield Values.of(*zip(*rows, strict=True)).with_infinities()
+            rows = [(one.get("timestamp"), one.get("value"), one.get("step", 0)) for one in page.get("metrics", ())]
+            yield from kept_values(key, rows)
 
-    def artifacts(self, run: Recorded) -> Iterator[Artifact | Problem | Unmapped]:
+    def artifacts(self, run: Recorded) -> Iterator[Artifact | Problem]:
+        try:
+            yield from self._artifacts(run)
+        except SourceRefused as error:
+            yield Problem("artifacts", str(error))
+
+    def _artifacts(self, run: Recorded) -> Iterator[Artifact | Problem]:
         folders = [""]
         while folders:
             here = folders.pop()
@@ -76,6 +89,8 @@ class RestStore:
                         yield Artifact(path, self._file(run, path, int(one.get("file_size") or 0)))
                     elif path.count("/") < _DEEPEST:
                         folders.append(path)
+                    else:
+                        yield Problem(f"artifacts {path}", "the folder is too deep", Reason.OVER_LIMIT)
 
     def _file(self, run: Recorded, path: str, size: int) -> File:
         url = f"{self._url}/get-artifact?path={quote(path, safe='')}&run_uuid={quote(run.id, safe='')}"
@@ -114,7 +129,7 @@ class RestStore:
         if len(data) > _BYTES:
             raise Malformed(f"MLflow's server answers more than {_BYTES:,} bytes to {call}")
         if answer.status != 200:
-            raise ImportFailed(f"MLflow's server answers {answer.status} to {call}: {reason(data)}")
+            raise SourceRefused(f"MLflow's server answers {answer.status} to {call}: {reason(data)}")
         try:
             found: dict[str, Any] = orjson.loads(data)
         except orjson.JSONDecodeError as error:
@@ -128,7 +143,7 @@ def _recorded(found: dict[str, Any], experiment: str) -> Recorded | Problem | Un
         info, data = found["info"], found.get("data", {})
         name = str(info.get("run_name") or "")
         if info.get("lifecycle_stage") == "deleted":
-            return Unmapped("deleted run", name)
+            return Unmapped("deleted run", name, on_purpose=True)
         params, tags = ({str(one["key"]): str(one.get("value", "")) for one in data.get(kind, ())} for kind in _TEXTS)
         start, end = (int(info[time]) if info.get(time) else None for time in ("start_time", "end_time"))
         return Recorded(

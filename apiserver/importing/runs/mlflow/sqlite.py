@@ -6,16 +6,16 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import quote
 
 from apiserver.importing.report import ImportFailed
-from apiserver.importing.runs.folders import file_at, files_below, is_below
-from apiserver.importing.runs.mlflow.stores import Recorded, Values
+from apiserver.importing.runs.mlflow.artifacts import artifacts_in
+from apiserver.importing.runs.mlflow.stores import Recorded, Values, kept_values
 from apiserver.importing.runs.model import Artifact, Problem, Unmapped
 from apiserver.protobuf_wire import Malformed
-from apiserver.sizes import counted
 
 _ROWS = 50_000
+_RUNS = "FROM runs r JOIN experiments e USING (experiment_id)"
 
 
 class SqliteStore:
@@ -38,7 +38,7 @@ class SqliteStore:
     def runs(self) -> Iterator[Recorded | Problem | Unmapped]:
         asked = (
             "SELECT r.run_uuid, e.name, r.name, r.status, r.start_time, r.end_time, r.artifact_uri, r.lifecycle_stage "
-            "FROM runs r JOIN experiments e USING (experiment_id) ORDER BY r.start_time, r.run_uuid"
+            f"{_RUNS} ORDER BY r.start_time, r.run_uuid"
         )
         with _errors(ImportFailed):
             rows = self._database.execute(asked)
@@ -46,15 +46,23 @@ class SqliteStore:
                 for *row, stage in some:
                     id, experiment, name = (str(one or "") for one in row[:3])
                     if stage == "deleted":
-                        yield Unmapped("deleted run", name or id)
+                        yield Unmapped("deleted run", name or id, on_purpose=True)
                         continue
                     start, end = (one if isinstance(one, int) else None for one in row[4:6])
                     found = Recorded(id, experiment, name, str(row[3]), start, end, str(row[6] or ""))
+                    found.changed = self._path.stat().st_mtime_ns // 10**6
                     found.params, found.tags = self._texts("params", id), self._texts("tags", id)
                     yield found
 
+    def has(self, id: str) -> bool:
+        asked = f"SELECT 1 {_RUNS} WHERE r.run_uuid = ? AND coalesce(r.lifecycle_stage, '') != 'deleted'"
+        with _errors(ImportFailed):
+            return self._database.execute(asked, (id,)).fetchone() is not None
+
     def metrics(self, run: Recorded) -> dict[str, object]:
-        asked = "SELECT key, count(*), max(timestamp), max(step) FROM metrics WHERE run_uuid = ? GROUP BY key"
+        asked = (
+            "SELECT key, count(*), max(timestamp), max(step), total(value) FROM metrics WHERE run_uuid = ? GROUP BY key"
+        )
         with _errors(Malformed):
             return {str(key): rest for key, *rest in self._database.execute(asked, (run.id,))}
 
@@ -66,20 +74,10 @@ class SqliteStore:
         with _errors(Malformed):
             rows = self._database.execute(asked, (run.id, key))
             while some := rows.fetchmany(_ROWS):
-                try:
-                    yield Values.of(*zip(*some, strict=True)).with_infinities()
-                except Malformed as error:
-                    yield Problem(f"metric {key}", f"{counted(len(some), 'points')} left out: {error}")
+                yield from kept_values(key, some)
 
-    def artifacts(self, run: Recorded) -> Iterator[Artifact | Problem | Unmapped]:
-        """Those in a folder beside the database: nothing else of this machine is read, whatever the database says."""
-        where = urlsplit(run.artifacts)
-        folder = Path(unquote(where.path))
-        if where.scheme not in ("", "file") or not is_below(folder, self._path.parent):
-            yield Unmapped("folder of artifacts that is not beside the database", run.artifacts)
-            return
-        for name, path in files_below(folder):
-            yield Artifact(name, file_at(path))
+    def artifacts(self, run: Recorded) -> Iterator[Artifact | Problem]:
+        return artifacts_in(self._path.parent, run)
 
     def _texts(self, table: str, id: str) -> dict[str, str]:
         rows = self._database.execute(f"SELECT key, value FROM {table} WHERE run_uuid = ?", (id,))

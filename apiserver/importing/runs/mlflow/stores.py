@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
 
@@ -20,6 +20,8 @@ _LARGEST = float(np.finfo(np.float64).max)
 
 #: A number, or its text.
 Number: TypeAlias = int | float | str | bytes
+#: Timestamp, value and step of a point.
+Row: TypeAlias = tuple[Number, Number, Number]
 
 
 @dataclass(slots=True)
@@ -35,8 +37,14 @@ class Recorded:
     end: int | None = None
     artifacts: str = ""
     """Where they are, as the store says."""
+    place: str = ""
+    """The run's folder in a store that is a folder."""
+    changed: int | None = None
+    """When the file that says this was last changed."""
     params: dict[str, str] = field(default_factory=dict)
     tags: dict[str, str] = field(default_factory=dict)
+    problems: list[Problem] = field(default_factory=list)
+    """What could not be read of this."""
 
 
 @dataclass(slots=True)
@@ -63,6 +71,33 @@ class Values:
         return Values(self.timestamps, floats, self.steps)
 
 
+def values_of(rows: Sequence[Row], place: Callable[[int], str]) -> Iterator[Values | Problem]:
+    """The points of rows. A row that is none costs only itself, and is named by the `place` of its index."""
+    if not rows:
+        return
+    try:
+        yield Values.of(*zip(*rows, strict=True))
+        return
+    except Malformed:
+        pass
+    good: list[Row] = []
+    for index, row in enumerate(rows):
+        try:
+            Values.of(*zip(row, strict=True))
+        except Malformed:
+            yield Problem(place(index), "it is no point")
+        else:
+            good.append(row)
+    if good:
+        yield Values.of(*zip(*good, strict=True))
+
+
+def kept_values(key: str, rows: Sequence[Row]) -> Iterator[Values | Problem]:
+    """The points of rows of a database, which keeps the largest number for infinity."""
+    for piece in values_of(rows, lambda index: f"metric {key}, step {rows[index][2]!r}"):
+        yield piece.with_infinities() if isinstance(piece, Values) else piece
+
+
 class MlflowStore(Protocol):
     """A store of MLflow. Its methods raise ImportFailed to give up, and OSError or ValueError for one run."""
 
@@ -71,6 +106,9 @@ class MlflowStore(Protocol):
 
     def runs(self) -> Iterator[Recorded | Problem | Unmapped]:
         """All runs of all experiments, without deleted ones."""
+
+    def has(self, id: str) -> bool:
+        """Whether `runs` gives the run with an id."""
 
     def metrics(self, run: Recorded) -> dict[str, object]:
         """The keys of a run's metrics, each with JSON that changes when points are added."""

@@ -43,6 +43,8 @@ def _value(lines: list[str]) -> str:
         return _double_quoted(_folded([first, *lines[1:]], breaks="\\"))
     text = _folded([first, *lines[1:]]).strip(_BLANK)
     if text.startswith("'"):
+        if len(text) < 2 or not text.endswith("'"):
+            raise ValueError("a text in quotes has no end")
         return text[1:-1].replace("''", "'")
     return "" if text in ("null", "~") else text
 
