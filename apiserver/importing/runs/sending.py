@@ -38,6 +38,9 @@ class Told:
 
     report: Report
     miss: Callable[[Missing], None]
+    """Called with what cannot be sent."""
+    refused: Callable[[Missing], None]
+    """Called with what the server refuses of what was sent, perhaps when later parts were added."""
     mended: Callable[[str], None]
     """Called with the place of something that is tried again."""
     lines_refused: Callable[[int], None]
@@ -81,14 +84,14 @@ class RunSender:
         self._waiting: deque[Future[None]] = deque()
         self.unsaved = 0
         """Events since `saved` was called."""
+        self.changes = False
+        """Whether anything is sent: not if all that was added are files that the task has."""
         self.lines = 0
         """Lines that were taken, now or before; those that are too long are not."""
-        self.changes = False
-        """Whether any part was more than an artifact that the task has."""
 
     def add(self, part: Points | Line | Figure | Image | Artifact | Model | Other) -> None:
         """Take a part, and send some of those that were taken. Raises ImportFailed."""
-        self.changes = self.changes or not isinstance(part, Artifact)
+        self.changes |= not isinstance(part, Artifact)
         match part:
             case Points():
                 for start in range(0, len(part.iters), _POINTS):
@@ -187,6 +190,7 @@ class RunSender:
         self._add_sample(bodies.of_image(self._task, image, url), image.metric)
 
     def _add_artifact(self, artifact: Artifact) -> None:
+        count = self._report.count("artifacts")
         entry: dict[str, Any] = {"type": "custom", "mode": "output", **artifact.about, "key": artifact.name}
         if artifact.content is not None:
             last = artifact.file_name or artifact.name.rpartition("/")[2]
@@ -195,13 +199,12 @@ class RunSender:
             place = f"artifact {artifact.name}"
             self._told.mended(place)
             try:
-                digest, is_there = self._put_artifact(artifact.content, url)
+                digest, is_new = self._put_artifact(artifact.content, url)
             except (OSError, SourceRefused) as error:
-                self.changes = True
                 self._told.miss(_failed(place, error))
+                count.found, count.left = count.found + 1, count.left + 1
                 return
-            if is_there and not artifact.about:
-                count = self._report.count("artifacts")
+            if not (is_new or artifact.about):
                 count.found, count.known = count.found + 1, count.known + 1
                 return
             entry |= {"uri": url, "content_size": artifact.content.size, "hash": digest}
@@ -210,7 +213,6 @@ class RunSender:
         self._artifacts.append(entry)
         if self._bytes_put >= _FILE_BYTES:
             self._send_artifacts()
-        count = self._report.count("artifacts")
         count.found, count.taken = count.found + 1, count.taken + 1
 
     def _send_artifacts(self) -> None:
@@ -220,9 +222,8 @@ class RunSender:
             self._artifacts, self._bytes_put = [], 0
 
     def _put_artifact(self, file: File, url: str) -> tuple[str, bool]:
-        """Upload a file, unless the task has it with the same content.
-
-        Returns its digest, which the task keeps, and whether the task has it.
+        """Upload a file, unless the task has it with the same content. Returns its digest, which the task keeps, and
+        whether it is new.
         """
         if self._digests is None:
             self._digests = self._server.digests(self._task)
@@ -232,11 +233,11 @@ class RunSender:
                 while hashed.read(_BYTES):
                     pass
             if hashed.digest.hexdigest() == known:
-                return known, True
+                return known, False
         with file.open() as content:
             hashed = _Hashed(content)
             self._server.put_file(url, hashed, file.size)
-        return hashed.digest.hexdigest(), False
+        return hashed.digest.hexdigest(), True
 
     def _add_model(self, model: Model) -> None:
         about = dict(model.about)
@@ -277,13 +278,15 @@ class RunSender:
         count = self._report.count(kind)
         count.found, count.left, count.taken = count.found + events, count.left + left, count.taken + events - left
         for cause, number in refused.items():
-            self._told.miss(Missing(Reason.REFUSED, f"{kind} of task {self._task}", cause, number))
+            self._told.refused(Missing(Reason.REFUSED, f"{kind} of task {self._task}", cause, number))
         self._progress.advance(events=events)
 
 
 def _failed(place: str, error: Exception) -> Missing:
     """A file that could not be sent."""
-    return Missing(Reason.REFUSED if isinstance(error, SourceRefused) else Reason.BROKEN, place, str(error))
+    is_absent = isinstance(error, FileNotFoundError)
+    reason = Reason.REFUSED if isinstance(error, SourceRefused) else Reason.ABSENT if is_absent else Reason.BROKEN
+    return Missing(reason, place, str(error))
 
 
 class _Hashed:

@@ -368,7 +368,7 @@ class _RunWriter:
             sent = FirstLines(int(found.get("total") or 0) + self._state.refused - self._state.lines)
         folder = f"{self._run.project}/{self._run.name.replace('/', '_')}.{self._task}"
         taking = self._taking
-        told = Told(taking.report, self._refused, self._mended, self._lines_refused)
+        told = Told(taking.report, self.miss, self._refused, self._mended, self._lines_refused)
         return RunSender(taking.server, self._task, folder, sent, told, taking.progress)
 
     def _refused(self, missing: Missing) -> None:
