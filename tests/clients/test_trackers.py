@@ -142,6 +142,6 @@ def test_wandb(server: Served, environment: dict[str, str], python: Path, tmp_pa
     params = {name: one["value"] for name, one in task["hyperparams"]["config"].items()}
     assert params == {"lr": "0.1", "n/a": "[1, 2]"}
     assert task["hyperparams"]["summary"]["best"]["value"] == "7"
-    assert "printed by the run" in lines_of(server, task["id"])
+    assert {"printed by the run", "black"} <= set(lines_of(server, task["id"]))
     (plot,) = server.call("events.get_task_plots", {"task": task["id"]})["plots"]
     assert sum(json.loads(plot["plot_str"])["data"][0]["y"]) == 10

@@ -24,7 +24,10 @@ def small_file(path: Path, most: int) -> bytes:
 
 def is_below(path: Path, folder: Path) -> bool:
     """Whether a path, with all links followed, leads into a folder."""
-    return path.resolve().is_relative_to(folder.resolve())
+    try:
+        return path.resolve().is_relative_to(folder.resolve())
+    except (OSError, RuntimeError):  # a link leads to itself
+        return False
 
 
 def files_below(folder: Path) -> Iterator[tuple[str, Path]]:

@@ -31,8 +31,6 @@ class Run:
     """created, in_progress, stopped, closed, failed, completed or published; None if the source does not say."""
     guess: str = "completed"
     """What its status is if the source never says."""
-    piece: str = ""
-    """Which piece of the run this is, if it has several, of which each says what the run is."""
     tags: list[str] = field(default_factory=list)
     system_tags: list[str] | None = None
     """Such as "archived"; None if the source has none of them."""

@@ -79,8 +79,8 @@ class State(msgspec.Struct):
     """Whether artifacts were imported, too."""
     status: str | None = None
     """What the source said last of how the run ended, or that it goes on."""
-    said: dict[str, str] = {}
-    """By piece of the run, the digest of what the source said of the run before its parts were read."""
+    said: str = ""
+    """The digest of what the source said of the run before its parts were read."""
     project: str = ""
     """The project that the run was brought to."""
     deleted: str | None = None
@@ -338,13 +338,13 @@ class _RunWriter:
             self._sender.flush()
         for missing in _over_limits(self._run):
             self._taking.report.miss(missing)
-        is_as_before = (self._at, self._said) == (self._state.at, self._state.said.get(self._run.piece))
+        is_as_before = (self._at, self._said) == (self._state.at, self._state.said)
         is_sent = self._sender is not None and self._sender.changes
         if self._task is not None and not is_sent and is_as_before:
             return Outcome.KNOWN
         before, self._state.project = self._state.project, self._run.project
         self._state.deleted = self._deleted
-        self._state.said = {**self._state.said, self._run.piece: self._said}
+        self._state.said = self._said
         self._lines_at, self._state.files = self._lines, self._taking.with_files
         position = self._position()
         self._call({**_about(self._run, self._status(self._state.status)), **position})

@@ -10,15 +10,23 @@ the record is read as any message.
 
 from __future__ import annotations
 
-from typing import TypeAlias
+import json
+import math
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any, TypeAlias
 
-from apiserver.protobuf_wire import Message
+import orjson
+
+from apiserver.protobuf_wire import Malformed, Message
 
 #: The name of a value, or the names that lead to it, and its JSON.
 Item: TypeAlias = tuple[tuple[bytes, ...], bytes]
 
 _ITEM, _KEY, _NESTED = 0x0A, 0x0A, 0x12
 _VALUE = b"\x82\x01"
+#: Bytes of a value with NaN in it.
+_LONGEST_ODD = 2**20
 
 
 def items(data: bytes) -> list[Item]:
@@ -27,6 +35,58 @@ def items(data: bytes) -> list[Item]:
     if at < len(data):
         found += [(tuple(item.each(1) or item.each(2)), item.bytes(16)) for item in Message(data[at:]).messages(1)]
     return found
+
+
+@lru_cache(maxsize=4096)
+def full_name(names: tuple[bytes, ...]) -> str:
+    """The name of a value as W&B shows it: "n.x" of a nested one."""
+    return b".".join(names).decode(errors="replace")
+
+
+def number(value: bytes) -> int | float | None:
+    """The finite number that JSON is; None if it is anything else."""
+    try:
+        whole = int(value)
+        if -(2**63) <= whole < 2**63:
+            return whole
+    except ValueError:
+        pass
+    try:
+        found = float(value)
+    except ValueError:
+        return None
+    return found if math.isfinite(found) else None
+
+
+def parsed(value: bytes) -> Any:
+    """The value of JSON, in which Python writes NaN. Raises ValueError."""
+    try:
+        return orjson.loads(value)
+    except orjson.JSONDecodeError:
+        if len(value) > _LONGEST_ODD:
+            raise
+        try:
+            return json.loads(value)
+        except RecursionError:
+            raise Malformed("a value is nested too deep") from None
+
+
+def leaves(row: list[Item]) -> Iterator[tuple[str, bytes]]:
+    """The values of a row by their full names, also those inside of JSON."""
+    for names, value in row:
+        if value[:1] != b"{":
+            yield full_name(names), value
+            continue
+        try:
+            waiting: list[tuple[str, Any]] = [(full_name(names), parsed(value))]
+        except ValueError:
+            continue
+        while waiting:
+            name, one = waiting.pop()
+            if isinstance(one, dict):
+                waiting += [(f"{name}.{inner}", inside) for inner, inside in one.items()]
+            else:
+                yield name, json.dumps(one).encode()
 
 
 def _short(data: bytes) -> tuple[list[Item], int]:
