@@ -173,6 +173,13 @@ class Unmapped:
 
 
 @dataclass(slots=True)
+class Note:
+    """Something that is left out, or changed, on purpose."""
+
+    text: str
+
+
+@dataclass(slots=True)
 class Again:
     """The first part: all parts come again in spite of the position, as the source has changed before it.
 
@@ -216,7 +223,7 @@ class Source(Protocol):
     def total(self) -> int:
         """How much there is to read; 0 if that is not known."""
 
-    def runs(self) -> Iterator[RunSource | Problem | Unmapped]:
+    def runs(self) -> Iterator[RunSource | Problem | Unmapped | Note]:
         """All runs, and what cannot be one."""
 
 
@@ -235,6 +242,17 @@ def names_of(tag: str) -> tuple[str, str]:
     """
     metric, _, variant = tag.rpartition("/")
     return (metric, variant) if metric and variant and metric != variant else (tag, tag)
+
+
+def numbered_x(
+    x: str, names: tuple[str, str], iters: Int64Array, timestamps: Int64Array, exact: Float64Array
+) -> Points:
+    """The exact x of points that were numbered, as it has decimals: a series beside theirs.
+
+    For example, that of train/loss by epoch is the metric "x: epoch" with the variant "train/loss".
+    """
+    metric, variant = names
+    return Points(f"x: {x}", metric if metric == variant else f"{metric}/{variant}", iters, timestamps, exact)
 
 
 def milliseconds(seconds: float) -> int:

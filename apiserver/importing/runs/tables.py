@@ -1,13 +1,18 @@
-"""Reads tables in batches of columns: CSV with a header, NDJSON, and Parquet, which needs the extra "parquet"."""
+"""Reads tables in batches of columns: CSV with a header, JSON (a row a line, or an array), and Parquet.
+
+Parquet needs the extra "parquet". A batch is bounded in rows, cells and characters, whatever a file holds.
+"""
 
 from __future__ import annotations
 
 import csv
 import json
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import islice
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
@@ -16,44 +21,29 @@ import orjson
 
 from apiserver.extras import installed_by
 from apiserver.importing.report import ImportFailed
+from apiserver.importing.runs.broken import NAMED, Broken
+from apiserver.importing.runs.headers import MOST_COLUMNS, Header
+from apiserver.importing.runs.text_file import LONGEST, NOT_UTF_8, TextFile, is_unicode
 from apiserver.protobuf_wire import Malformed
 
 #: Some rows of a table: its columns by name, all of one length. A value that is missing is None.
 Batch: TypeAlias = Mapping[str, Sequence[Any]]
 
-ROWS = 65_536
-_LONGEST_FIELD = 2**24
+#: Bounds of a batch.
+ROWS, _CELLS, _CHARACTERS = 65_536, 2**22, 2**26
 PARQUET = (".parquet", ".pq")
 _JSON = (".ndjson", ".jsonl", ".json")
-
-
-#: Of the lines with the same problem, so many are named.
-_NAMED = 5
 _SEPARATORS = ",;\t"
-
-
-@dataclass(slots=True)
-class Broken:
-    """Counts what is broken in a table, by kind, and keeps the first places of each kind, such as "line 3"."""
-
-    counts: dict[str, int] = field(default_factory=dict)
-    places: dict[str, list[str]] = field(default_factory=dict)
-
-    def add(self, kind: str, places: Sequence[str], count: int | None = None) -> None:
-        """Count some of a kind; the first places are enough if there is a count."""
-        self.counts[kind] = self.counts.get(kind, 0) + (len(places) if count is None else count)
-        named = self.places.setdefault(kind, [])
-        named.extend(places[: _NAMED - len(named)])
-
-    def reasons(self) -> Iterator[str]:
-        """A text for each kind: "2 × no metric: line 3, line 7"."""
-        for kind, count in self.counts.items():
-            yield f"{count:,} × {kind}: {', '.join(self.places[kind])}{', …' if count > _NAMED else ''}"
+#: A number with a decimal comma. "1.234,5" is none, and "1,234,567" neither.
+_COMMA = re.compile(r"\s*[+-]?\d*,\d+(?:[eE][+-]?\d+)?\s*", re.ASCII)
+#: What is between the elements of an array.
+_BETWEEN = re.compile(r"[\s,]*")
+_PIECE = 65_536
 
 
 @dataclass(slots=True)
 class Rows:
-    """Some rows of a table, and the place of each in the file: its line, or in Parquet its row, from 1 on."""
+    """Some rows of a table, and the place of each in the file: its line, or its row, from 1 on."""
 
     columns: Batch
     numbers: Sequence[int]
@@ -61,7 +51,12 @@ class Rows:
 
     def places(self, chosen: Sequence[int]) -> list[str]:
         """The first few places of the chosen rows."""
-        return [f"{self.unit} {self.numbers[row]}" for row in chosen[:_NAMED]]
+        return [f"{self.unit} {self.numbers[row]}" for row in chosen[:NAMED]]
+
+
+def name_of(path: Path) -> str:
+    """The name of a table without what says how it is written: "a" of "a.csv.gz"."""
+    return Path(path.stem).stem if path.suffix == ".gz" else path.stem
 
 
 def rows(path: Path, broken: Broken) -> Iterator[Rows]:
@@ -69,126 +64,322 @@ def rows(path: Path, broken: Broken) -> Iterator[Rows]:
 
     Raises OSError, Malformed for a file that is no table, ImportFailed without the extra.
     """
+    kind = Path(path.stem).suffix if path.suffix == ".gz" else path.suffix
     if path.suffix in PARQUET:
-        done = 0
-        for batch in batches(path):
-            count = len(next(iter(batch.values()), ()))
-            yield Rows(batch, range(done + 1, done + count + 1), "row")
-            done += count
-    elif path.suffix in _JSON:
-        yield from _ndjson(path, broken)
+        yield from _parquet_rows(path, broken)
+        return
+    with closing(TextFile(path, broken)) as text:
+        yield from _json(text, broken) if kind in _JSON else _csv(text, broken)
+
+
+# --- CSV -----------------------------------------------------------------------------------------
+
+
+def _csv(text: TextFile, broken: Broken) -> Iterator[Rows]:
+    csv.field_size_limit(LONGEST)
+    names, separator, first = _header(text, broken)
+    if not names:
+        return
+    if len(names) > MOST_COLUMNS:
+        raise Malformed(f"it has {len(names):,} columns: more than {MOST_COLUMNS:,} are not read")
+    header = Header(broken)
+    header.add(enumerate(names))
+    reader = csv.reader(chain(first, text.lines()), delimiter=separator, skipinitialspace=True, strict=True)
+    found = _full_rows(_csv_rows(reader, text, broken), names, broken)
+    most = max(1, min(ROWS, _CELLS // len(names)))
+    some: list[list[str]] = []
+    numbers: list[int] = []
+    begun = text.characters
+    for line, row in found:
+        some.append(row)
+        numbers.append(line)
+        if len(some) == most or text.characters - begun > _CHARACTERS:
+            yield _csv_batch(header, some, numbers, separator)
+            some, numbers, begun = [], [], text.characters
+    if some:
+        yield _csv_batch(header, some, numbers, separator)
+
+
+def _csv_batch(header: Header, some: list[list[str]], numbers: list[int], separator: str) -> Rows:
+    columns = ([one or None for one in column] for column in zip(*some, strict=True))
+    if separator == ";":
+        columns = (_with_points(column) for column in columns)
+    return Rows(header.named(enumerate(columns)), numbers)
+
+
+def _header(text: TextFile, broken: Broken) -> tuple[list[str], str, list[str]]:
+    """The names of the columns, what separates them, and the first line if it is a row.
+
+    The header is the first line that is neither blank nor a comment. As NumPy writes it, it is the last comment,
+    above a line of as many cells with numbers among them.
+    """
+    comment, number = "", 0
+    for line in text.lines():
+        text.begin()
+        if line.startswith("#"):
+            _pass_over_comment(number, broken)
+            comment, number = line.lstrip("# \t"), text.number
+        elif line.strip():
+            break
     else:
-        yield from _csv(path, broken)
+        return [], ",", []
+    if NOT_UTF_8 in broken.kinds:
+        raise Malformed("its header is not UTF-8: convert the file, such as by: iconv -f LATIN1 -t UTF-8")
+    if "\0" in line:
+        raise Malformed("its header has NUL characters: convert the file to UTF-8 (is it UTF-16 without its mark?)")
+    separator = _separator(comment or line)
+    above, names = _cells(comment, separator), _cells(line, separator)
+    if len(above) == len(names) and any(map(_is_number, names)) and not any(map(_is_number, above)):
+        return above, separator, [line]
+    _pass_over_comment(number, broken)
+    separator = _separator(line)
+    names = _cells(line, separator)
+    if line.count('"') % 2:  # a name has several lines
+        names = [name.strip() for name in next(csv.reader(chain([line], text.lines()), delimiter=separator), [])]
+    is_index = names[:1] == [""] and names[1:] == [str(number) for number in range(len(names) - 1)]
+    if all(_is_number(name) for name in names if name) and any(names) and not is_index:
+        raise Malformed(f"line {text.number} has only numbers: the first line has to name the columns")
+    return names, separator, []
 
 
-def batches(path: Path) -> Iterator[Batch]:
-    """The batches of a Parquet file. Raises OSError, Malformed for what is no table, ImportFailed without the extra."""
-    if not path.is_file():
-        raise OSError(f"there is no file {path.name}")
-    yield from _parquet(path)
-
-
-def _csv(path: Path, broken: Broken) -> Iterator[Rows]:
-    csv.field_size_limit(_LONGEST_FIELD)
-    with path.open(encoding="utf-8-sig", newline="", errors="replace") as file:
-        separator = _separator(file.readline(_LONGEST_FIELD))
-        file.seek(0)
-        found = _csv_rows(csv.reader(file, delimiter=separator), broken)
-        _, names = next(found, (0, []))
-        width = len(names)
-        while names and (some := list(islice(found, ROWS))):
-            full, numbers = [], []
-            for line, row in some:
-                if len(row) > width and any(row[width:]):
-                    broken.add("more cells than the header has", [f"line {line}"])
-                elif row:
-                    full.append(row if len(row) >= width else row + [""] * (width - len(row)))
-                    numbers.append(line)
-            columns = zip(*full, strict=False)
-            yield Rows(
-                {name: [one or None for one in column] for name, column in zip(names, columns, strict=False)}, numbers
-            )
+def _pass_over_comment(line: int, broken: Broken) -> None:
+    if line:
+        broken.pass_over("comment", f"line {line}")
 
 
 def _separator(header: str) -> str:
     """What separates most names of a header: a comma, a semicolon or a tab."""
+    return max(_SEPARATORS, key=lambda one: len(_cells(header, one)))
+
+
+def _cells(line: str, separator: str) -> list[str]:
     try:
-        return max(_SEPARATORS, key=lambda one: len(next(csv.reader([header], delimiter=one), ())))
+        return [cell.strip() for cell in next(csv.reader([line], delimiter=separator, skipinitialspace=True), [])]
     except csv.Error:
-        return ","
+        return []
 
 
-def _csv_rows(reader: Any, broken: Broken) -> Iterator[tuple[int, list[str]]]:
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell.replace(",", "."))
+    except ValueError:
+        return False
+    return True
+
+
+def _csv_rows(reader: Any, text: TextFile, broken: Broken) -> Iterator[tuple[int, list[str]]]:
     """Each row with the number of its first line."""
     while True:
-        line = reader.line_num + 1
+        text.begin()
         try:
             row = next(reader)
         except StopIteration:
             return
         except csv.Error as error:
-            broken.add(f"a line that is no CSV ({error})", [f"line {line}"])
+            broken.add(f"a line that is no CSV ({error})", [f"line {text.first}"])
             continue
-        yield line, row
+        yield text.first, row
 
 
-def _ndjson(path: Path, broken: Broken) -> Iterator[Rows]:
-    with path.open("rb") as file:
-        lines = enumerate(iter(lambda: file.readline(_LONGEST_FIELD), b""), 1)
-        while some := list(islice(lines, ROWS)):
-            found, numbers = [], []
-            for number, line in some:
-                if not line.strip():
-                    continue
-                row = _json_object(line)
-                if row is None:
-                    broken.add("a line that is no JSON object", [f"line {number}"])
-                else:
-                    found.append(row)
-                    numbers.append(number)
-            names = dict.fromkeys(name for row in found for name in row)
-            yield Rows({name: [row.get(name) for row in found] for name in names}, numbers)
+def _full_rows(
+    found: Iterator[tuple[int, list[str]]], names: list[str], broken: Broken
+) -> Iterator[tuple[int, list[str]]]:
+    """The rows with a cell for each column; without blank ones, comments, and the header where it comes again."""
+    width, blank = len(names), [""] * len(names)
+    for line, row in found:
+        if not any(row):
+            continue
+        if row[0].startswith("#") and len(row) != width:
+            broken.pass_over("comment", f"line {line}")
+        elif row[0].strip() == names[0] and [cell.strip() for cell in row] == names:
+            broken.pass_over("header again", f"line {line}")
+        elif len(row) > width and any(row[width:]):
+            broken.add("more cells than the header has", [f"line {line}"])
+        else:
+            yield line, row if len(row) == width else row[:width] + blank[len(row) :]
 
 
-def _json_object(line: bytes) -> dict[str, Any] | None:
-    """The object of a line. NaN and Infinity are numbers; numbers that are too large stay texts, which are none."""
+def _with_points(column: list[str | None]) -> list[str | None]:
+    """A column with decimal points in place of decimal commas, unless it has points as well."""
+    if not any("," in cell for cell in column if cell) or any("." in cell for cell in column if cell):
+        return column
+    return [cell.replace(",", ".") if cell and _COMMA.fullmatch(cell) else cell for cell in column]
+
+
+# --- JSON ----------------------------------------------------------------------------------------
+
+
+def _json(text: TextFile, broken: Broken) -> Iterator[Rows]:
+    """The objects of an array, or one a line."""
+    start = text.read(1)
+    while start and start.isspace():
+        text.number += start == "\n"
+        start = text.read(1)
+    if start == "[":
+        yield from _objects(enumerate(_elements(text, broken), 1), "an element that is no JSON object", "row", broken)
+    elif start:
+        yield from _objects(_lines(start, text), "a line that is no JSON object", "line", broken)
+
+
+def _lines(start: str, text: TextFile) -> Iterator[tuple[int, str]]:
+    text.begin()
+    for line in text.lines():
+        text.begin()
+        line, start = start + line, ""
+        if line.strip() == "{":
+            raise Malformed(
+                "it is one JSON object of several lines: write an object a line, or an array of objects "
+                "(pandas: to_json(orient='records'))"
+            )
+        if line.strip():
+            yield text.number, line
+
+
+def _elements(text: TextFile, broken: Broken) -> Iterator[str]:
+    """The elements of an array whose bracket was read."""
+    decoder, held, at, number = json.JSONDecoder(), text.read(_PIECE), 0, 1
+    while True:
+        at = cast(re.Match[str], _BETWEEN.match(held, at)).end()
+        if held.startswith("]", at):
+            if (held[at + 1 :] + text.read(_PIECE)).strip():
+                broken.ended = "something follows the array: nothing was read behind it"
+            return
+        try:
+            end = decoder.raw_decode(held, at)[1]
+        except (ValueError, RecursionError):
+            end = len(held)
+        if end < len(held):
+            yield held[at:end]
+            at, number = end, number + 1
+            continue
+        more = text.read(max(_PIECE, len(held) - at))
+        if not more or len(held) - at > LONGEST:
+            broken.ended = broken.ended or f"row {number} is cut or no JSON: nothing was read from there on"
+            return
+        held, at = held[at:] + more, 0
+
+
+def _objects(found: Iterator[tuple[int, str]], no_object: str, unit: str, broken: Broken) -> Iterator[Rows]:
+    header = Header(broken)
+    some: list[dict[str, Any]] = []
+    numbers: list[int] = []
+    names: dict[str, None] = {}
+    size = 0
+    for number, text in found:
+        row = _json_object(text) if is_unicode(text) else None
+        if row is None:
+            broken.add(no_object, [f"{unit} {number}"])
+            continue
+        some.append(row)
+        numbers.append(number)
+        names.update(dict.fromkeys(row))
+        size += len(text)
+        if len(some) == ROWS or len(names) * len(some) > _CELLS or size > _CHARACTERS:
+            yield _json_batch(header, names, some, numbers, unit)
+            some, numbers, names, size = [], [], {}, 0
+            if len(header) > MOST_COLUMNS:
+                broken.ended = f"it has more than {MOST_COLUMNS:,} columns: nothing was read behind {unit} {number:,}"
+                return
+    if some:
+        yield _json_batch(header, names, some, numbers, unit)
+
+
+def _json_batch(
+    header: Header, names: dict[str, None], some: list[dict[str, Any]], numbers: list[int], unit: str
+) -> Rows:
+    header.add((name, name) for name in names)
+    return Rows(header.named((name, [row.get(name) for row in some]) for name in names), numbers, unit)
+
+
+def _json_object(text: str) -> dict[str, Any] | None:
+    """The object of a text. NaN and Infinity are numbers; numbers that are too large stay texts, which are none."""
     try:
-        row = orjson.loads(line)
+        row = orjson.loads(text)
     except orjson.JSONDecodeError:
         try:
-            row = json.loads(line, parse_float=lambda text: float(text) if math.isfinite(float(text)) else text)
+            row = json.loads(text, parse_float=lambda text: float(text) if math.isfinite(float(text)) else text)
         except (ValueError, RecursionError):
             return None
     return row if isinstance(row, dict) else None
 
 
-def _parquet(path: Path) -> Iterator[Batch]:
+# --- Parquet -------------------------------------------------------------------------------------
+
+
+def batches(path: Path) -> Iterator[Batch]:
+    """The batches of a Parquet file. Raises OSError, Malformed for what is no table, ImportFailed without the extra."""
+    for batch in _parquet(path):
+        yield _Columns(batch)
+
+
+class _Columns(Mapping[str, Sequence[Any]]):
+    """The columns of a batch by name, each made when it is asked for."""
+
+    def __init__(self, batch: Any) -> None:
+        self._batch = batch
+        self._names = dict.fromkeys(batch.schema.names)
+        self._made: dict[str, Sequence[Any]] = {}
+
+    def __getitem__(self, name: str) -> Sequence[Any]:
+        if name not in self._names:
+            raise KeyError(name)
+        if name not in self._made:
+            self._made[name] = _column(self._batch.column(name))
+        return self._made[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+
+def _parquet_rows(path: Path, broken: Broken) -> Iterator[Rows]:
+    header, done = Header(broken), 0
+    for batch in _parquet(path):
+        header.add(enumerate(batch.schema.names))
+        columns = [_column(batch.column(number)) for number in range(batch.num_columns)]
+        yield Rows(header.named(enumerate(columns)), range(done + 1, done + batch.num_rows + 1), "row")
+        done += batch.num_rows
+
+
+def _parquet(path: Path) -> Iterator[Any]:
+    if not path.is_file():
+        raise OSError(f"there is no file {path.name}")
     try:
-        from arro3.core import DataType
         from arro3.io import read_parquet
     except ImportError:
         raise ImportFailed(f"{path.name}: Parquet needs an extra: {installed_by('parquet')}") from None
     with path.open("rb") as file:
         if file.read(4) != b"PAR1":
-            raise Malformed(f"{path.name} is not a Parquet file")
+            raise Malformed("it is not a Parquet file")
+    with _damage():
+        yield from read_parquet(path, batch_size=ROWS)
+
+
+@contextmanager
+def _damage() -> Iterator[None]:
+    """Raises Malformed for the errors of arro3, which has one of its own for each kind of damage, panics among them."""
     try:
-        for batch in read_parquet(path, batch_size=ROWS):
-            yield {name: _column(batch.column(name), DataType) for name in batch.schema.names}
+        yield
     except (GeneratorExit, KeyboardInterrupt):
         raise
-    except BaseException as error:  # arro3 has errors of its own for each kind of damage, panics among them
-        raise Malformed(f"{path.name} is not a Parquet file that can be read: {error}") from None
+    except BaseException as error:
+        raise Malformed(f"it is not a Parquet file that can be read: {error}") from None
 
 
-def _column(column: Any, types: Any) -> Sequence[Any]:
+def _column(column: Any) -> Sequence[Any]:
     """A column of a batch: numbers as an array, times as epoch milliseconds, all else as Python has it."""
-    if types.is_timestamp(column.type):
-        column = column.cast(types.timestamp("ms")).cast(types.int64())
-    elif types.is_decimal(column.type):
-        column = column.cast(types.float64())
-    elif types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
-    if types.is_numeric(column.type) and not column.null_count:
-        return cast(Sequence[Any], np.asarray(column.to_numpy()))
-    found: Sequence[Any] = column.to_pylist()
-    return found
+    from arro3.core import DataType as types
+
+    with _damage():
+        if types.is_timestamp(column.type):
+            column = column.cast(types.timestamp("ms")).cast(types.int64())
+        elif types.is_decimal(column.type):
+            column = column.cast(types.float64())
+        elif types.is_dictionary(column.type):
+            column = column.cast(column.type.value_type)
+        if types.is_numeric(column.type) and not column.null_count:
+            return cast(Sequence[Any], np.asarray(column.to_numpy()))
+        found: Sequence[Any] = column.to_pylist()
+        return found

@@ -29,6 +29,7 @@ from apiserver.importing.runs.model import (
     Again,
     Artifact,
     Model,
+    Note,
     Part,
     Position,
     Problem,
@@ -146,7 +147,7 @@ class Taking:
         self._awaited.clear()
         runs = source.runs()
         while page := list(islice(runs, _PAGE)):
-            self._look_up(one.run.source for one in page if not isinstance(one, Problem | Unmapped))
+            self._look_up(one.run.source for one in page if not isinstance(one, Problem | Unmapped | Note))
             for one in page:
                 if isinstance(one, Problem) and one.may_come and self.goes_on:
                     self._awaited.append(one)
@@ -154,6 +155,8 @@ class Taking:
                     self.report.not_mapped(one.kind, one.name)
                 elif isinstance(one, Problem | Unmapped):
                     self.report.miss(_missing(one, ""))
+                elif isinstance(one, Note):
+                    self.report.note(one.text)
                 else:
                     self._take(one)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import math
 import os
@@ -11,8 +12,10 @@ from typing import Any
 import pytest
 
 from apiserver.cli import main
-from apiserver.importing.runs.model import Problem
+from apiserver.importing.runs.broken import Broken
+from apiserver.importing.runs.model import Again, Note, Part, Position, Problem
 from apiserver.importing.runs.table import TableFile, TableRun
+from apiserver.importing.runs.tables import rows
 from tests.harness import Served
 from tests.importing.runs.test_mlflow import points_of
 from tests.importing.runs.test_taking import environment, series_of, tasks_of
@@ -40,17 +43,25 @@ def write(path: Path, rows: list[dict[str, Any]]) -> Path:
     return path
 
 
-def taken(
-    path: Path, metric: str | None = None
-) -> tuple[dict[str, dict[tuple[str, str], list[tuple[int, int, str]]]], list[Problem]]:
-    found, problems = {}, []
+Found = dict[str, dict[tuple[str, str], list[tuple[int, int, str]]]]
+
+
+def all_of(path: Path, metric: str | None = None) -> tuple[Found, list[Problem], list[str]]:
+    """The points of each task, the problems and the notes."""
+    found, problems, notes = {}, [], []
     source = TableFile(path, None, metric)
     for one in source.runs():
         if isinstance(one, TableRun):
             found[one.run.name] = points_of(list(one.parts(None)))
         elif isinstance(one, Problem):
             problems.append(one)
-    return found, problems
+        elif isinstance(one, Note):
+            notes.append(one.text)
+    return found, problems, notes
+
+
+def taken(path: Path, metric: str | None = None) -> tuple[Found, list[Problem]]:
+    return all_of(path, metric)[:2]
 
 
 @pytest.mark.parametrize("ending", ["csv", "ndjson", "parquet"])
@@ -74,19 +85,291 @@ def test_a_column_a_metric(tmp_path: Path, ending: str) -> None:
 def test_odd_cells(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text(
-        "step,timestamp,a,b\n1,2023-11-14T22:13:20Z,nan,\n2,,inf,-inf\n3.0,1700000000,text,1\n"
-        "x,1,1,1\n4.5,1,1,1\n5,soon,1,1\n\n6,1\n7,1,1e400,1,5\n8,1,1e400,\n"
+        "step,timestamp,a,b\n1,2023-11-14T22:13:20Z,nan,\n2,,inf,-inf\n3.0,1700000001,text,1\n"
+        "x,1700000002,1,1\n,1700000002,1,1\n5,soon,1,1\n\n6,1\n7,1,1e400,1,5\n8,1700000003000,1e400,\n"
     )
-    os.utime(path, (1_600_000_000, 1_600_000_000))
     found, problems = taken(path)
-    assert found["t"]["a", "a"] == [(1, 1_700_000_000_000, "nan"), (2, 1_600_000_000_000, "inf")]
-    assert found["t"]["b", "b"] == [(2, 1_600_000_000_000, "-inf"), (3, 1_700_000_000_000, "1.0")]
+    t = 1_700_000_000_000
+    assert found["t"]["a", "a"] == [(1, t, "nan"), (2, t, "inf"), (5, t + 2000, "1.0")]
+    assert found["t"]["b", "b"] == [(2, t, "-inf"), (3, t + 1000, "1.0"), (5, t + 2000, "1.0")]
     assert [one.cause for one in problems] == [
         "1 × more cells than the header has: line 10",
-        "1 × a time that is none: line 7",
-        "2 × no step that is a whole number: line 5, line 6",
+        "2 × no step that is a number: line 5, line 6",
+        "2 × a time that cannot be believed: line 7 ('timestamp'), line 9 ('timestamp')",
         "2 × no value that is a number: line 4 ('a'), line 11 ('a')",
     ]
+    assert [one.count for one in problems] == [1, 2, 2, 2]
+
+
+def test_a_column_without_times_is_a_metric(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    os.utime(write(path, LONG), (1_600_000_000, 1_600_000_000))
+    for first, second, values in (
+        ("599.92", "1174.33", ["599.92", "1174.33"]),
+        ("00:18", "1:02:03", ["18.0", "3723.0"]),
+    ):
+        path.write_text(f"epoch,                time, loss\n1,{first},0.5\n2,{second},0.25\n")
+        os.utime(path, (1_600_000_000, 1_600_000_000))
+        found, problems = taken(path)
+        assert not problems
+        assert [(step, value) for step, _, value in found["t"]["time", "time"]] == list(
+            zip((1, 2), values, strict=True)
+        )
+        assert {time for _, time, _ in found["t"]["loss", "loss"]} == {1_600_000_000_000}
+    path.write_text("step,time,wall_time,loss\n1,0.5,1700000000000000,1\n")
+    found, _ = taken(path)
+    assert found["t"] == {
+        ("time", "time"): [(1, 1_700_000_000_000, "0.5")],
+        ("loss", "loss"): [(1, 1_700_000_000_000, "1.0")],
+    }
+
+
+def test_nothing_lands_where_a_file_is_dated_1970(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("step,a\n1,1\n")
+    os.utime(tmp_path / "t.csv", (0, 0))
+    found, _ = taken(tmp_path / "t.csv")
+    assert found["t"]["a", "a"][0][1] > 1_700_000_000_000
+
+
+def test_names_of_columns(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("  , step,  loss, loss,loss ,metrics/mAP(B),\n0,1,1,2,3,4,\n1,2,1,2,3,4,\n")
+    found, problems, notes = all_of(path)
+    assert not problems
+    assert {name: [(step, value) for step, _, value in rows] for name, rows in found["t"].items()} == {
+        ("loss", "loss"): [(1, "1.0"), (2, "1.0")],
+        ("loss_2", "loss_2"): [(1, "2.0"), (2, "2.0")],
+        ("loss_3", "loss_3"): [(1, "3.0"), (2, "3.0")],
+        ("metrics", "mAP(B)"): [(1, "4.0"), (2, "4.0")],
+    }
+    assert [note.partition(": ")[2] for note in notes] == [
+        "another column is named 'loss', too: it is 'loss_2'",
+        "another column is named 'loss', too: it is 'loss_3'",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("cells", "is_told"), [("012", False), ("123", False), ("024", True), ("100", True), ("aab", True), ("...", True)]
+)
+def test_a_column_without_a_name(tmp_path: Path, cells: str, is_told: bool) -> None:
+    path = tmp_path / "t.csv"
+    for name in ("", "Unnamed: 0"):
+        path.write_text(f"{name},step,loss\n" + "".join(f"{cell},{n},1\n" for n, cell in enumerate(cells)))
+        found, problems = taken(path)
+        assert found["t"].keys() == {("loss", "loss")}
+        told = ["1 × column without a name, which the header has to say: column 1"] if is_told else []
+        assert [one.cause for one in problems] == told
+
+
+def test_two_columns_of_one_name_in_parquet(tmp_path: Path) -> None:
+    core, io = pytest.importorskip("arro3.core"), pytest.importorskip("arro3.io")
+    numbers = core.Array([1, 2], type=core.DataType.int64())
+    names = ("step", "loss", "loss", "__index_level_0__")
+    schema = core.Schema([core.Field(name, numbers.type) for name in names])
+    io.write_parquet(core.Table.from_arrays([numbers] * len(names), schema=schema), tmp_path / "t.parquet")
+    found, problems = taken(tmp_path / "t.parquet")
+    assert not problems
+    assert found["t"].keys() == {("loss", "loss"), ("loss_2", "loss_2")}
+
+
+def values_of(path: Path, metric: str = "a") -> list[tuple[int, str]]:
+    """The points of a metric in the only task."""
+    found, _ = taken(path)
+    return [(step, value) for step, _, value in found[path.name.partition(".")[0]][metric, metric]]
+
+
+TWO = [(1, "0.5"), (2, "0.25")]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "# made by us\n\nstep,a\n1,0.5\n# half, time, here\nstep,a\n2,0.25\n ,\n",
+        "# made by us\n# step,a\n1,0.5\n2,0.25\n",
+        "step;a\n1;0,5\n2;2,5e-1\n",
+        'step, "a"\r\n1, "0.5"\r\n2, 0.25',
+    ],
+)
+def test_ways_to_write_csv(tmp_path: Path, content: str) -> None:
+    for encoding in ("utf-8", "utf-8-sig", "utf-16", "utf-32"):
+        (tmp_path / "t.csv").write_text(content, encoding=encoding, newline="")
+        assert not taken(tmp_path / "t.csv")[1]
+        assert values_of(tmp_path / "t.csv") == TWO
+    (tmp_path / "t.csv.gz").write_bytes(gzip.compress(content.encode()))
+    assert values_of(tmp_path / "t.csv.gz") == TWO
+
+
+@pytest.mark.parametrize(
+    ("content", "values", "causes"),
+    [
+        ("step;a\n1;0,5\n2;0.25\n", [(2, "0.25")], ["1 × no value that is a number: line 2 ('a')"]),
+        ("step;a\n1;0.5\n2;1.234,5\n", [(1, "0.5")], ["1 × no value that is a number: line 3 ('a')"]),
+        ("step,a\n1,0.5\n\0\0\0\0\n2,0.25\n", TWO, ["1 × no step that is a number: line 3"]),
+        (
+            b"step,a,note\n1,0.5,x\n3,1,\xfc\n2,0.25,y\n",
+            TWO,
+            [
+                "1 × a line that is not UTF-8 (convert the file, such as by: iconv -f LATIN1 -t UTF-8): line 3",
+            ],
+        ),
+    ],
+)
+def test_odd_csv(tmp_path: Path, content: str | bytes, values: list[tuple[int, str]], causes: list[str]) -> None:
+    (tmp_path / "t.csv").write_bytes(content if isinstance(content, bytes) else content.encode())
+    assert values_of(tmp_path / "t.csv") == values
+    assert [one.cause for one in taken(tmp_path / "t.csv")[1]] == causes
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "cause"),
+    [
+        ("t.csv", b"1,0.5\n2,0.25\n", "line 1 has only numbers: the first line has to name the columns"),
+        ("t.csv", "step,ü\n1,2\n".encode("latin-1"), "its header is not UTF-8: convert the file"),
+        ("t.csv", "step,a\n1,2\n".encode("utf-16-le"), "its header has NUL characters: convert the file to UTF-8"),
+        ("t.csv", b"PK\x03\x04", "it is a zip archive or an Excel sheet"),
+        ("t.csv", b"PAR1", "it is a Parquet file"),
+        ("t.csv.gz", gzip.compress(b"PAR1"), "it is a Parquet file: unpack it"),
+        ("t.csv.gz", b"\x1f\x8bno", "its gzip data cannot be read"),
+        ("t.json", b'{\n "a": {"0": 1}\n}', "it is one JSON object of several lines: write an object a line"),
+        ("t.json", b"[" * 100_000, "row 1 is cut or no JSON"),
+    ],
+)
+def test_what_is_no_table_says_what_it_is(tmp_path: Path, name: str, content: bytes, cause: str) -> None:
+    (tmp_path / name).write_bytes(content)
+    found, problems = taken(tmp_path / name)
+    assert not found
+    assert any(one.cause.startswith(cause) for one in problems), problems
+
+
+@pytest.mark.test
+@pytest.mark.parametrize(
+    ("name", "beginning", "cause"),
+    [
+        ("t.csv.gz", b"", "line 1 has more than 16,777,216 characters"),
+        ("t.ndjson.gz", b"", "line 1 has more than 16,777,216 characters"),
+        ("t.json.gz", b'[{"a": "', "row 1 is cut or no JSON: nothing was read from there on"),
+    ],
+)
+def test_what_gzip_hides_is_bounded(tmp_path: Path, name: str, beginning: bytes, cause: str) -> None:
+    (tmp_path / name).write_bytes(gzip.compress(beginning + b"0" * 2**25, 1))
+    found, problems = taken(tmp_path / name)
+    assert not found
+    assert any(one.cause.startswith(cause) for one in problems), problems
+
+
+@pytest.mark.test
+def test_a_quote_that_does_not_end_is_bounded(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text('step,a\n1,0.5\n2,"' + f"{'x' * 5_000}\n" * 3_400)
+    assert values_of(tmp_path / "t.csv") == [(1, "0.5")]
+    causes = [one.cause for one in taken(tmp_path / "t.csv")[1]]
+    assert any(cause.startswith("line 3 has more than 16,777,216 characters") for cause in causes), causes
+    (tmp_path / "t.csv").write_text('step,a\n1,0.5\n2,"0.3\n3,0.2\n')
+    causes = [one.cause for one in taken(tmp_path / "t.csv")[1]]
+    assert causes == ["1 × a line that is no CSV (unexpected end of data): line 3"]
+
+
+def test_gzip_that_is_cut_keeps_what_was_read(tmp_path: Path) -> None:
+    lines = "step,a\n" + "".join(f"{n},{n / 3}\n" for n in range(2_000))
+    whole = gzip.compress(lines.encode())
+    (tmp_path / "t.csv.gz").write_bytes(whole[: len(whole) // 2])
+    values = values_of(tmp_path / "t.csv.gz")
+    assert 500 < len(values) < 1_500
+    assert values == [(n, repr(n / 3)) for n in range(len(values))]
+    cause = f"its gzip data are cut or damaged: nothing was read behind line {len(values) + 1:,}"
+    assert [one.cause for one in taken(tmp_path / "t.csv.gz")[1]] == [cause]
+
+
+@pytest.mark.parametrize("indent", [None, 1])
+def test_an_array_of_json_objects(tmp_path: Path, indent: int | None) -> None:
+    path = tmp_path / "t.json"
+    rows = [{"step": n, "a": n / 3, "text": '[{"' * (n % 5)} for n in range(2_500)]  # longer than a piece
+    path.write_text(" \n" + json.dumps(rows, indent=indent))
+    assert values_of(path) == [(n, repr(n / 3)) for n in range(2_500)]
+    path.write_text('[{"step": 1, "a": NaN}, 3,\n {"step": 2, "a": 1e400}, {"step": 3, "a": 0.5}, {"step": 4, "a"')
+    assert values_of(path) == [(1, "nan"), (3, "0.5")]
+    assert [one.cause for one in taken(path)[1]] == [
+        "1 × an element that is no JSON object: row 2",
+        "1 × no value that is a number: row 3 ('a')",
+        "row 5 is cut or no JSON: nothing was read from there on",
+    ]
+
+
+@pytest.mark.test
+def test_batches_are_bounded_by_cells(tmp_path: Path) -> None:
+    path = tmp_path / "t.ndjson"
+    path.write_text("".join(f'{{"a{n}": 1}}\n' for n in range(5_000)))
+    sizes = [len(one.columns) * len(one.numbers) for one in rows(path, Broken())]
+    assert len(sizes) == 3
+    assert max(sizes) < 2**22 + 5_000
+
+
+def test_steps_that_begin_anew_with_each_epoch(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("epoch,iter,loss,val\n0,0,9,\n0,1,8,5\n1,0,7,\n1,1,6,4\n")
+    found, problems, notes = all_of(path)
+    assert not problems
+    assert notes == ["t: 'iter' begins anew with each epoch, so the rows are numbered"]
+    assert {name: [(step, value) for step, _, value in rows] for name, rows in found["t"].items()} == {
+        ("epoch", "epoch"): [(0, "0.0"), (1, "0.0"), (2, "1.0"), (3, "1.0")],
+        ("iter", "iter"): [(0, "0.0"), (1, "1.0"), (2, "0.0"), (3, "1.0")],
+        ("loss", "loss"): [(0, "9.0"), (1, "8.0"), (2, "7.0"), (3, "6.0")],
+        ("val", "val"): [(1, "5.0"), (3, "4.0")],
+    }
+    path.write_text("metric,value,epoch,step\nloss,9,0,0\nacc,1,0,0\nloss,8,0,1\nloss,7,1,0\n")
+    found, problems, _ = all_of(path)
+    assert not problems
+    assert {name: [(step, value) for step, _, value in rows] for name, rows in found["t"].items()} == {
+        ("loss", "loss"): [(0, "9.0"), (2, "8.0"), (3, "7.0")],
+        ("acc", "acc"): [(1, "1.0")],
+        ("x: step", "step"): [(0, "0.0"), (1, "0.0"), (2, "1.0"), (3, "0.0")],
+        ("x: epoch", "epoch"): [(0, "0.0"), (1, "0.0"), (2, "0.0"), (3, "1.0")],
+    }
+
+
+@pytest.mark.parametrize(
+    ("content", "steps"),
+    [
+        ("epoch,step,a\n0,10,1\n1,20,1\n1,20,1\n", [10, 20, 20]),  # as Hugging Face's and Lightning's logs
+        ("epoch,step,a\n5,500,1\n3,300,1\n4,400,1\n", [500, 300, 400]),  # resumed from an earlier epoch
+        ("epoch,step,a\n0,10,1\n1,20,1\n2,20,1\n", [10, 20, 20]),  # the last one is said twice
+        ("epoch,step,a\n0,10,1\n1,10,1\n2,10,1\n", [0, 1, 2]),  # steps of an epoch, not since the start
+        ("epoch,a\n0,1\n0,2\n", [0, 0]),
+    ],
+)
+def test_steps_are_kept_unless_they_begin_anew(tmp_path: Path, content: str, steps: list[int]) -> None:
+    (tmp_path / "t.csv").write_text(content)
+    assert [step for step, _ in values_of(tmp_path / "t.csv")] == steps
+
+
+def test_decimal_steps_are_numbered_by_series(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("epoch,loss,val/acc\n0.5,9,\n1,8,4\n1.5,7,\n2,6,3\n")
+    found, problems = taken(path)
+    assert not problems
+    assert {name: [(step, value) for step, _, value in rows] for name, rows in found["t"].items()} == {
+        ("loss", "loss"): [(0, "9.0"), (1, "8.0"), (2, "7.0"), (3, "6.0")],
+        ("x: epoch", "loss"): [(0, "0.5"), (1, "1.0"), (2, "1.5"), (3, "2.0")],
+        ("val", "acc"): [(1, "4.0"), (2, "3.0")],
+    }
+
+
+def test_a_table_that_has_got_decimal_steps_is_read_anew(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+
+    def again(content: str, position: str | None) -> tuple[list[Part], str]:
+        path.write_text("step,a\n" + content)
+        table = TableFile(path, None)  # its files are deleted with it
+        (run,) = (one for one in table.runs() if isinstance(one, TableRun))
+        parts = list(run.parts(position))
+        ends = [part.text for part in parts if isinstance(part, Position)]
+        return [part for part in parts if isinstance(part, Again)], ends[-1] if ends else ""
+
+    first, position = again("1,1\n2,2\n", None)
+    assert not first
+    assert again("1,1\n2,2\n", position) == ([], "")
+    assert again("1,1\n2,2\n3,3\n", position)[0] == [Again()]
+    assert again("1,1\n2,2\n2.5,3\n", position)[0] == [Again(cleared=True)]
+    assert again("1,1\n2,2\n", "as-an-older-version 80")[0] == [Again(cleared=True)]
 
 
 def test_rows_that_are_no_points(tmp_path: Path) -> None:
@@ -131,20 +414,47 @@ def test_one_column_has_the_steps(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("separator", [",", ";", "\t"])
-def test_what_wandb_writes(tmp_path: Path, separator: str) -> None:
-    path = tmp_path / "t.csv"
-    lines = [["Step", "a - loss", "a - loss__MIN"], ["0", "0.5", "0.25"], ["2", "0.75", ""]]
+def test_charts_of_wandb(tmp_path: Path, separator: str) -> None:
+    path = tmp_path / "chart.csv"
+    trios = [
+        [f"{name}{end}" for end in ("", "__MIN", "__MAX")] for name in ("a - b - train/loss", "a - b - _step", "c - x")
+    ]
+    lines = [
+        ["Step", *trios[0], *trios[1], *trios[2]],
+        ["0", "0.5", "0.25", "0.75", "0", "0", "0", "", "", ""],
+        ["2", "", "", "", "", "", "", "3", "3", "3"],
+    ]
     path.write_text("".join(separator.join(f'"{cell}"' for cell in line) + "\n" for line in lines))
+    found, problems, notes = all_of(path)
+    assert not problems
+    assert {task: {name: [(s, v) for s, _, v in rows] for name, rows in of.items()} for task, of in found.items()} == {
+        "a - b": {("train", "loss"): [(0, "0.5")]},
+        "c": {("x", "x"): [(2, "3.0")]},
+    }
+    assert notes == ["chart.csv: it is a chart of W&B: its columns __MIN, __MAX and _step are left out"]
+
+
+def test_a_chart_by_time_has_the_steps_of_its_runs(tmp_path: Path) -> None:
+    names = [f"a - {name}{end}" for name in ("loss", "_step") for end in ("", "__MIN", "__MAX")]
+    path = tmp_path / "chart.csv"
+    path.write_text(",".join(["Relative Time (Process)", *names]) + "\n0.5,1,1,1,10,10,10\n1.5,2,2,2,20,20,20\n")
     found, problems = taken(path)
     assert not problems
-    assert {name: [(step, value) for step, _, value in rows] for name, rows in found["t"].items()} == {
-        ("a - loss", "a - loss"): [(0, "0.5"), (2, "0.75")],
-        ("a - loss__MIN", "a - loss__MIN"): [(0, "0.25")],
+    assert {name: [(step, value) for step, _, value in rows] for name, rows in found["a"].items()} == {
+        ("Relative Time (Process)", "Relative Time (Process)"): [(10, "0.5"), (20, "1.5")],
+        ("loss", "loss"): [(10, "1.0"), (20, "2.0")],
     }
 
 
+def test_what_is_only_like_a_chart_keeps_its_columns(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("step,a - loss,a - loss__MIN\n1,2,3\n")
+    found, _, notes = all_of(tmp_path / "t.csv")
+    assert not notes
+    assert found["t"].keys() == {("a - loss", "a - loss"), ("a - loss__MIN", "a - loss__MIN")}
+
+
 def test_what_is_no_table(tmp_path: Path) -> None:
-    for name, content in (("t.ndjson", "no\n"), ("t.ndjson", "[1]\n"), ("t.parquet", "PAR1 no"), ("t.csv", 'a\n"')):
+    for name, content in (("t.ndjson", "no\n"), ("t.ndjson", "[1]\n"), ("t.parquet", "PAR1 no"), ("t.csv", "a\n")):
         (tmp_path / name).write_text(content)
         found, problems = taken(tmp_path / name)
         assert not found
