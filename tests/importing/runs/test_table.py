@@ -6,16 +6,20 @@ import gzip
 import json
 import math
 import os
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from apiserver.cli import main
 from apiserver.importing.runs.broken import Broken
 from apiserver.importing.runs.model import Again, Note, Part, Position, Problem
 from apiserver.importing.runs.table import TableFile, TableRun
 from apiserver.importing.runs.tables import rows
+from tests.chance import examples
 from tests.harness import Served
 from tests.importing.runs.test_mlflow import points_of
 from tests.importing.runs.test_taking import environment, series_of, tasks_of
@@ -353,6 +357,48 @@ def test_decimal_steps_are_numbered_by_series(tmp_path: Path) -> None:
     }
 
 
+STEPS = st.one_of(st.integers(0, 3), st.sampled_from([0.5, 1.5]))
+
+
+@pytest.mark.test
+@examples(60)
+@given(
+    st.lists(st.tuples(st.sampled_from("xy"), st.integers(0, 2), STEPS, st.booleans()), min_size=1, max_size=8),
+    st.sampled_from(["csv", "ndjson", "json"]),
+)
+def test_no_point_is_lost(points: list[tuple[str, int, float, bool]], ending: str) -> None:
+    """Each point arrives, in the order of the rows, and its step can be read beside it, however steps go."""
+    rows: list[dict[str, Any]] = [
+        {"task": task, "epoch": epoch, "step": step, "a": number, "b": number if has_b else ""}
+        for number, (task, epoch, step, has_b) in enumerate(points)
+    ]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, f"t.{ending}")
+        if ending == "json":
+            path.write_text(json.dumps([{name: one for name, one in row.items() if one != ""} for row in rows]))
+        else:
+            write(
+                path,
+                [{name: one if one != "" or ending == "csv" else None for name, one in row.items()} for row in rows],
+            )
+        found, problems = taken(path)
+    assert not problems
+    for task, series in found.items():
+        own = [row for row in rows if row["task"] == task]
+        for name in "ab":
+            kept = [row for row in own if row[name] != ""]
+            given = series.get((name, name), [])
+            assert [float(value) for _, _, value in given] == [row[name] for row in kept]
+            iters = [step for step, _, _ in given]
+            exact = series.get(("x: step", name)) or series.get(("step", "step"))
+            if exact is None:
+                assert iters == [row["step"] for row in kept]
+            else:
+                assert sorted(set(iters)) == iters
+                by_iter = {step: float(value) for step, _, value in exact}
+                assert [by_iter[step] for step in iters] == [row["step"] for row in kept]
+
+
 def test_a_table_that_has_got_decimal_steps_is_read_anew(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
 
@@ -475,6 +521,9 @@ def test_tables_are_taken_once(
     assert main(["import", "table", str(path), "--project", "p"]) == 0
     assert "runs: 2 found, 0 imported, 2 imported before" in capsys.readouterr().err
     assert tasks_of(server) == tasks
+    (tmp_path / "twice.csv").write_text("step,a,a\n1,2,3\n")
+    assert main(["import", "table", str(tmp_path / "twice.csv")]) == 0
+    assert "note: twice.csv: another column is named 'a', too: it is 'a_2'" in capsys.readouterr().err
 
 
 def test_without_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
