@@ -91,6 +91,10 @@ class Message:
     def __contains__(self, number: int) -> bool:
         return number in self._fields
 
+    def numbers(self) -> list[int]:
+        """The numbers of its fields, each once."""
+        return list(self._fields)
+
     def each(self, number: int, type: int = BYTES) -> list[bytes]:
         """The contents of all fields of that number and type."""
         found = self._fields.get(number, ())

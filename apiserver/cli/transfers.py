@@ -76,6 +76,8 @@ def _add_imports(commands: Commands[argparse.ArgumentParser]) -> None:
         )
         if name in _GROWING_SOURCES:
             source.add_argument("--follow", action="store_true", help="go on while runs grow, until you press Ctrl-C")
+        if name == "tensorboard":
+            source.add_argument("--each-folder", action="store_true", help="each folder with event files is a task")
         if name == "table":
             source.add_argument("--metric", metavar="NAME", help="the metric of a table that has just step and value")
         source.add_argument("--report", type=Path, metavar="FILE", help="tell programs of all of it, as JSON")
@@ -130,6 +132,7 @@ def _import_runs(settings: Settings, options: argparse.Namespace) -> None:
         *(options.source, options.place, options.project, options.files),
         follow=getattr(options, "follow", False),
         metric=getattr(options, "metric", None),
+        each_folder=getattr(options, "each_folder", False),
         report=options.report,
         restore=options.restore,
     )

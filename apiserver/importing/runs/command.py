@@ -39,6 +39,8 @@ class Wanted:
     follow: bool = False
     metric: str | None = None
     """The metric of a table that names none."""
+    each_folder: bool = False
+    """Whether each folder of TensorBoard's is a run of its own."""
     report: Path | None = None
     """The file that tells programs of everything, as JSON."""
     restore: bool = False
@@ -114,7 +116,7 @@ def opened(wanted: Wanted) -> Source:
         case "tensorboard":
             from apiserver.importing.runs.tensorboard.files import TensorboardFolder
 
-            return TensorboardFolder(Path(place), wanted.project)
+            return TensorboardFolder(Path(place), wanted.project, wanted.each_folder, wanted.follow)
         case "mlflow":
             from apiserver.importing.runs.mlflow.experiments import Mlflow
             from apiserver.importing.runs.mlflow.opening import store_at

@@ -122,6 +122,25 @@ def test_a_folder_is_taken_once(
     assert lines_of(server, a["id"]) == ["hi ü"]
 
 
+def test_what_a_restart_takes_back_is_deleted(
+    server: Served, environment: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runs = tmp_path / "runs"
+    write_run(
+        runs / "a", tfevents.records([*(scalar("x", n, n) for n in range(100)), text("t", 1, "1"), text("t", 60, "2")])
+    )
+    assert main(["import", "tensorboard", str(runs)]) == 0
+    start = message((1, 1.7e9), (2, 50), (7, message((1, 1))))
+    write_run(runs / "a", tfevents.records([start, scalar("x", 50, 7), text("t", 50, "3")]), f"{NAME}.later")
+    capsys.readouterr()
+    for _ in range(2):
+        assert main(["import", "tensorboard", str(runs)]) == 1
+        assert "missing: 51 overwritten" in capsys.readouterr().err
+        task = tasks_of(server)["a"]
+        assert series_of(server, task["id"]) == {"x": {"x": {"x": list(range(51)), "y": [*range(50), 7]}}}
+        assert lines_of(server, task["id"]) == ["1", "3"]
+
+
 @pytest.mark.parametrize("requests", [4, 7, 12])
 def test_an_import_that_was_killed_goes_on(
     server: Served, environment: dict[str, str], tmp_path: Path, requests: int, monkeypatch: pytest.MonkeyPatch
@@ -229,8 +248,8 @@ def test_what_is_broken_is_named_and_all_else_is_taken(
     write_run(runs / "long", tfevents.records([scalar(long, 1, 1), scalar("x", 1, 1)]))
     assert main(["import", "tensorboard", str(runs)]) == 1
     said = capsys.readouterr().err
-    assert "problem: run bad: bad: " in said
-    assert "not mapped: 1 × graph (good: good)" in said
+    assert f"problem: run bad: {NAME}: from byte " in said
+    assert f"not mapped: 1 × graph (good: {NAME})" in said
     assert "missing: 1 broken, 1 no place, 1 refused" in said
     assert "longer than 1024 bytes" in said
     tasks = tasks_of(server)

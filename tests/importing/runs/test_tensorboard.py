@@ -16,7 +16,9 @@ from hypothesis import strategies as st
 from apiserver.importing.runs.model import Figure, Image, Line, Part, Points, Position, Problem, Run, Unmapped
 from apiserver.importing.runs.tensorboard import records, scalars
 from apiserver.importing.runs.tensorboard.events import EventReader
-from apiserver.importing.runs.tensorboard.files import TensorboardFolder, TensorboardRun
+from apiserver.importing.runs.tensorboard.files import TensorboardFolder
+from apiserver.importing.runs.tensorboard.run import TensorboardRun
+from apiserver.importing.runs.tensorboard.times import Times, time_of
 from tests.importing.runs import tfevents
 from tests.importing.runs.tfevents import event, message, record, scalar, tensor_scalar
 
@@ -25,10 +27,10 @@ STEPS = st.integers(-(2**63), 2**63 - 1)
 FLOATS = st.floats(width=32)
 
 
-def run_of(folder: Path, content: bytes, **bounds: int) -> TensorboardRun:
+def run_of(folder: Path, content: bytes, grows: bool = False, /, **bounds: int) -> TensorboardRun:
     folder.mkdir(exist_ok=True)
     (folder / NAME).write_bytes(content)
-    (run,) = TensorboardFolder(folder, None, **bounds).runs()
+    (run,) = TensorboardFolder(folder, None, False, grows, **bounds).runs()
     assert isinstance(run, TensorboardRun)
     return run
 
@@ -85,9 +87,9 @@ def test_many_at_once_are_what_each_by_itself_is(tmp_path_factory: pytest.TempPa
         together |= {number: (column.tag, step, struct.pack("<d", value)) for number, step, value in rows}
         assert column.numbers.tolist() == sorted(column.numbers.tolist())
     assert sorted([*together, *others.tolist()]) == list(range(len(block.starts)))
-    reader = EventReader(Run("s", "p", "n"))
+    reader = EventReader(Run("s", "p", "n"), NAME, Times(1.7e9))
     for number, (tag, step, value) in together.items():
-        (point,) = reader.parts(block.record(number), "")
+        (point,) = reader.parts(block.record(number), 0)
         assert isinstance(point, Points)
         assert (point.iters.tolist(), struct.pack("<d", point.values[0])) == ([step], value)
         assert (point.metric, point.variant) == (("a", "b") if tag == "a/b" else tuple((tag.split("/") * 2)[:2]))
@@ -151,7 +153,68 @@ def test_text_images_and_histograms(tmp_path: Path) -> None:
     new, old = (one.figure["data"][0] for one in parts if isinstance(one, Figure))
     assert (new["x"], new["width"], new["y"]) == ([0.5, 2.0], [1.0, 2.0], [5.0, 2.0])
     assert (old["x"], old["width"], old["y"]) == ([0.75, 1.5, 2.25], [0.5, 1.0, 0.5], [3.0, 0.0, 1.0])
-    assert [one.kind for one in parts if isinstance(one, Unmapped)] == ["audio clip", "graph"]
+    unmapped = [(one.kind, one.name) for one in parts if isinstance(one, Unmapped)]
+    assert unmapped == [("audio clip", f"{NAME}: sound"), ("graph", NAME)]
+
+
+def test_what_is_of_no_known_kind_is_named(tmp_path: Path) -> None:
+    checkpoint = message((1, 3), (2, "model.ckpt-7"))
+    events = [
+        message((1, 1.0), (12, b"new")),
+        message((1, 1.0), (7, checkpoint)),
+        message((1, 1.0), (7, message((1, 2)))),  # the end of a session
+        event("curve", 1, (8, message((1, 1))), plugin("pr_curves")),
+        event("odd", 1, (30, b"x")),
+    ]
+    parts = taken(tmp_path / "run", tfevents.records(events))
+    assert [(one.kind, one.name) for one in parts if isinstance(one, Unmapped)] == [
+        ("field 12 of an event", NAME),
+        ("checkpoint", f"{NAME}: model.ckpt-7"),
+        ("pr_curves", f"{NAME}: curve"),
+        ("value of no known kind", f"{NAME}: odd"),
+    ]
+
+
+def test_a_plugin_is_known_in_the_next_import(tmp_path: Path) -> None:
+    images = (8, message((1, 7), (8, "2"), (8, "2"), (8, b"\x89PNG 1")))
+    content = tfevents.records([event("i", 1, images, plugin("images"))])
+    *_, position = run_of(tmp_path / "run", content).parts(None)
+    assert isinstance(position, Position)
+    (image, _) = run_of(tmp_path / "run", content + record(event("i", 2, images))).parts(position.text)
+    assert isinstance(image, Image)
+
+
+def test_what_is_broken_for_good_is_told_once_in_each_import(tmp_path: Path) -> None:
+    content = tfevents.records(scalar("a", n, n) for n in range(9)) + b"\0" * 50
+    position = None
+    for _ in range(3):
+        parts = list(run_of(tmp_path / "run", content).parts(position))
+        assert isinstance(parts[-1], Problem), "behind the last position"
+        assert [part.of for part in parts if isinstance(part, Problem)] == [NAME]
+        position = next(part.text for part in parts if isinstance(part, Position))
+
+
+# --- times ------------------------------------------------------------------------------------------
+
+
+def test_times_are_believed_by_their_magnitude(tmp_path: Path) -> None:
+    times = [1.8e9, 1.8e9 * 1e3, 1.8e9 * 1e6, 1.8e9 * 1e9, 17.0, math.nan, -1.0, 1e300, 1.9e9]
+    run = run_of(tmp_path / "run", tfevents.records(scalar("a", n, n, time) for n, time in enumerate(times, 1)))
+    parts = list(run.parts(None))
+    assert [time for _, time, _ in points_of(parts)["a", "a"]] == [1_800_000_000_000] * 8 + [1_900_000_000_000]
+    (problem,) = [part for part in parts if isinstance(part, Problem)]
+    assert (problem.of, problem.cause, problem.count) == ("series a/a", "a time that cannot be believed", 4)
+    assert (run.run.started, run.run.completed) == (1.8e9, 1.9e9)
+
+
+@pytest.mark.parametrize("count", [1, 9])
+def test_without_a_time_it_is_that_of_the_file(tmp_path: Path, count: int) -> None:
+    run = run_of(tmp_path / "run", tfevents.records(scalar("a", n, n, 5.0) for n in range(count)))
+    assert {time for _, time, _ in points_of(list(run.parts(None)))["a", "a"]} == {1_700_000_000_000}
+    other = tmp_path / "tfevents.other"
+    other.touch()
+    os.utime(other, (1.6e9, 1.6e9))
+    assert time_of(other) == 1.6e9
 
 
 def test_hyperparameters(tmp_path: Path) -> None:
@@ -212,13 +275,14 @@ def test_a_declared_length_takes_no_memory(tmp_path: Path, length: int, checked:
     assert tracemalloc.get_traced_memory()[1] < 10 * 2**20
     tracemalloc.stop()
     assert len(points_of(parts)["a", "a"]) == 10
-    # With the right checksum, the record may still be written.
-    assert [part.cause.partition(":")[0] for part in parts if isinstance(part, Problem)] == ([] if checked else [NAME])
+    (problem,) = [part for part in parts if isinstance(part, Problem)]
+    assert problem.of == NAME
+    assert ("ends in the middle of a record" if checked else "does not fit its checksum") in problem.cause
 
 
 def test_a_file_is_read_on_where_it_ended(tmp_path: Path) -> None:
     content = tfevents.records(scalar("a", n, n) for n in range(1, 100))
-    run = run_of(tmp_path / "run", content[: len(content) // 2])
+    run = run_of(tmp_path / "run", content[: len(content) // 2], True)
     position, found = None, []
     for size in (0, len(content) // 2 + 7, len(content)):
         (tmp_path / "run" / NAME).write_bytes(content[: max(size, len(content) // 2)])

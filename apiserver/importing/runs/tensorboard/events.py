@@ -1,14 +1,14 @@
 """Reads one record of an event file by itself: text, images, histograms, hyperparameters, and scalars of any form.
 
 A summary's value is of the kind that its plugin says, or that its field has. A plugin is named only with the first
-value of a tag, so it is remembered.
+value of a tag, so it is remembered. What is of no known kind is named.
 """
 
 from __future__ import annotations
 
 import io
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -26,13 +26,16 @@ from apiserver.importing.runs.model import (
     Run,
     Unmapped,
     bars,
-    milliseconds,
     names_of,
 )
+from apiserver.importing.runs.tensorboard.restarts import byte_of
+from apiserver.importing.runs.tensorboard.times import Times, seconds_of
 from apiserver.protobuf_wire import FIXED32, Malformed, Message
 
 #: Fields of an event that have no place here.
 _OTHER_EVENTS = {4: "graph", 8: "run metadata", 9: "meta graph"}
+_EVENT_FIELDS = range(1, 11)
+_CHECKPOINT = 3
 #: By the number of a tensor's type: the form of its numbers, and the field that has them, if they are not packed.
 _FLOATS = {1: ("<f4", 5), 2: ("<f8", 6)}
 _INTEGERS = {3: ("<i4", 7), 4: ("u1", 7), 5: ("<i2", 7), 6: ("i1", 7), 9: ("<i8", 10), 10: ("?", 11)}
@@ -40,46 +43,59 @@ _INTEGERS = {3: ("<i4", 7), 4: ("u1", 7), 5: ("<i2", 7), 6: ("i1", 7), 9: ("<i8"
 _STATUSES = {1: "completed", 2: "failed", 3: "in_progress"}
 _STRING, _BFLOAT16, _HALF = 7, 14, 19
 _SUFFIXES = {b"\x89PNG": ".png", b"\xff\xd8\xff": ".jpg", b"GIF8": ".gif", b"RIFF": ".webp", b"BM": ".bmp"}
+#: Plugins whose values are known without them.
+_PLAIN_PLUGINS = ("scalars", "text", "hparams")
 #: The most numbers of a tensor that is a histogram: three for each bin.
 _MOST_BINS = 100_000
 
 
 @dataclass(slots=True)
 class EventReader:
-    """Reads the events of one run."""
+    """Reads the events of one file of a run."""
 
     run: Run
+    file: str
+    """What the file is called, for what is named."""
+    times: Times
+    names: Callable[[str], tuple[str, str]] = names_of
+    """The metric and the variant of a tag."""
+    keeps: Callable[[str, int, int], bool] = lambda tag, place, step: True
+    """Whether the value of a tag, place and step is kept; a restart may take it back."""
     plugins: dict[str, str] = field(default_factory=dict)
+    taken_back: int = 0
+    """Values that were not kept."""
 
-    def parts(self, record: bytes, name: str) -> Iterator[Part]:
-        """What a record holds. `name` says where it is, for problems."""
+    def parts(self, record: bytes, place: int) -> Iterator[Part]:
+        """What the record at a place of the file holds."""
         try:
-            yield from self._event(Message(record))
+            yield from self._event(Message(record), place)
         except (Malformed, ValueError, OverflowError) as error:
-            yield Problem(name, str(error))
+            yield Problem(self.file, f"the record at byte {byte_of(place):,}: {error}")
 
-    def _event(self, event: Message) -> Iterator[Part]:
+    def _event(self, event: Message, place: int) -> Iterator[Part]:
         wall_time = event.float64(1)
-        for number, kind in _OTHER_EVENTS.items():
-            if number in event:
-                yield Unmapped(kind, self.run.name)
+        for number in event.numbers():
+            if kind := _OTHER_EVENTS.get(number) or ("" if number in _EVENT_FIELDS else f"field {number} of an event"):
+                yield Unmapped(kind, self.file)
         if 6 in event:
-            yield Line(milliseconds(wall_time), event.message(6).text(2))
-        values = event.messages(5)
-        if values:
-            self.run.seen(wall_time, wall_time)
-        for summary in values:
+            yield Line(self._time("log", wall_time), event.message(6).text(2))
+        if event.message(7).integer(1) == _CHECKPOINT:
+            yield Unmapped("checkpoint", f"{self.file}: {event.message(7).text(2)}")
+        for summary in event.messages(5):
             for value in summary.messages(1):
-                yield from self._value(value, event.integer(2), wall_time)
+                tag = value.text(1)
+                plugin = self._plugin(tag, value)
+                if plugin == "hparams":
+                    self._hyperparameters(value.message(9).message(1).message(2))
+                elif self.keeps(tag, place, event.integer(2)):
+                    yield from self._value(value, tag, plugin, event.integer(2), wall_time)
+                else:
+                    self.taken_back += 1
 
-    def _value(self, value: Message, step: int, wall_time: float) -> Iterator[Part]:
-        tag = value.text(1)
-        plugin = self._plugin(tag, value)
-        metric, variant = names_of(tag)
-        time = milliseconds(wall_time)
-        if plugin == "hparams":
-            self._hyperparameters(value.message(9).message(1).message(2))
-        elif 2 in value:
+    def _value(self, value: Message, tag: str, plugin: str, step: int, wall_time: float) -> Iterator[Part]:
+        metric, variant = self.names(tag)
+        time = self._time(f"series {metric}/{variant}", wall_time)
+        if 2 in value:
             yield _point(metric, variant, step, time, float(np.frombuffer(value.each(2, FIXED32)[-1], "<f4")[0]))
         elif 4 in value:
             yield _image(metric, variant, step, time, value.message(4).bytes(4))
@@ -88,15 +104,22 @@ class EventReader:
         elif 8 in value:
             yield from self._tensor(plugin, tag, step, time, value.message(8))
         else:
-            yield Unmapped("audio clip" if 6 in value else plugin or "empty value", tag)
+            yield Unmapped("audio clip" if 6 in value else plugin or "value of no known kind", f"{self.file}: {tag}")
+
+    def _time(self, name: str, wall_time: float) -> int:
+        """The timestamp of an event; the run has it, too."""
+        seconds = self.times.one(name, wall_time)
+        self.run.seen(seconds, seconds)
+        return round(seconds * 1000)
 
     def _plugin(self, tag: str, value: Message) -> str:
-        if 9 in value and (said := value.message(9).message(1).text(1)):
+        said = value.message(9).message(1).text(1) if 9 in value else ""
+        if said and said not in _PLAIN_PLUGINS:
             self.plugins[tag] = said
-        return self.plugins.get(tag, "")
+        return said or self.plugins.get(tag, "")
 
     def _tensor(self, plugin: str, tag: str, step: int, time: int, tensor: Message) -> Iterator[Part]:
-        metric, variant = names_of(tag)
+        metric, variant = self.names(tag)
         if plugin == "images":
             for number, content in enumerate(tensor.each(8)[2:]):  # width and height come first
                 yield _image(metric, f"{variant}/{number}" if number else variant, step, time, content)
@@ -111,14 +134,15 @@ class EventReader:
         elif plugin in ("scalars", "") and tensor.integer(1) != _STRING and (numbers := _numbers(tensor)).size == 1:
             yield _point(metric, variant, step, time, float(numbers[0]))
         else:
-            yield Unmapped(plugin or "tensor", tag)
+            yield Unmapped(plugin or "tensor", f"{self.file}: {tag}")
 
     def _hyperparameters(self, content: Message) -> None:
         """Take the parameters of a session's start, and the status of its end."""
         found = self.run.parameters.setdefault("hparams", {})
         for entry in content.message(3).messages(1):
             found[entry.text(1)] = _parameter(entry.message(2))
-        if 3 in content and (start := content.message(3).float64(5)) > 0:
+        start = float(seconds_of(np.array([content.message(3).float64(5)]))[0])
+        if math.isfinite(start):
             self.run.seen(start, start)
         if 4 in content:
             self.run.status = _STATUSES.get(content.message(4).integer(1), self.run.status)

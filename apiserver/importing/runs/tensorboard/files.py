@@ -1,23 +1,15 @@
-"""Finds the runs below a folder: each folder with event files is one. Reads their files in the order of their names.
-
-A position says how far each file has been read, so a run can be read again while it grows.
-"""
+"""Finds the runs below a folder with event files; `structure.py` says which folders are of one run."""
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
-
 from apiserver.importing.report import ImportFailed
-from apiserver.importing.runs.model import Part, Points, Position, Problem, Run, milliseconds, names_of
-from apiserver.importing.runs.tensorboard import scalars
-from apiserver.importing.runs.tensorboard.events import EventReader
-from apiserver.importing.runs.tensorboard.records import Block, blocks
-from apiserver.importing.runs.tensorboard.scalars import Column
+from apiserver.importing.runs.model import Problem, Run
+from apiserver.importing.runs.tensorboard.run import TensorboardRun
+from apiserver.importing.runs.tensorboard.structure import Structure, each_folder
 
 _MARK = "tfevents"
 
@@ -27,75 +19,41 @@ class TensorboardFolder:
 
     unit = "bytes"
 
-    def __init__(self, folder: Path, project: str | None, **bounds: int) -> None:
-        """`bounds`: as `blocks` has them."""
+    def __init__(
+        self, folder: Path, project: str | None, each: bool = False, grows: bool = False, /, **bounds: int
+    ) -> None:
+        """`each`: each folder is a run. `grows`: files are still written to. `bounds`: as `blocks` has them."""
         self._bounds = bounds
         self._folder = folder
         self._project = project or folder.resolve().name or "tensorboard"
+        self._each = each
+        self._grows = grows
+        self._structure = Structure(folder)
 
     def total(self) -> int:
-        return sum(_size(path) for _, files in self._folders() for path in files)
+        return sum(_size(path) for files in self._folders().values() for path in files)
 
     def runs(self) -> Iterator[TensorboardRun | Problem]:
-        for folder, files in self._folders():
+        folders = self._folders()
+        runs = each_folder(folders) if self._each else self._structure.runs(folders)
+        for folder, parts in runs.items():
             relative = folder.relative_to(self._folder).as_posix()
             name = self._folder.resolve().name if relative == "." else relative
             # The name of an event file says when and where it was begun, so it tells runs of the same name apart.
-            oldest = min(path.name for path in files)
-            yield TensorboardRun(
-                Run(f"tensorboard {self._project}: {name} ({oldest})", self._project, name), files, **self._bounds
-            )
+            oldest = min(path.name for part in parts for path in part.files)
+            run = Run(f"tensorboard {self._project}: {name} ({oldest})", self._project, name)
+            yield TensorboardRun(run, parts, self._each, self._grows, **self._bounds)
 
-    def _folders(self) -> Iterator[tuple[Path, list[Path]]]:
+    def _folders(self) -> dict[Path, list[Path]]:
+        """The folders with event files, and these by their names."""
         if not self._folder.is_dir():
             raise ImportFailed(f"there is no folder '{self._folder}'")
+        found: dict[Path, list[Path]] = {}
         for here, folders, names in os.walk(self._folder):
             folders.sort()
-            files = [Path(here, name) for name in sorted(names) if _MARK in name and Path(here, name).is_file()]
-            if files:
-                yield Path(here), files
-
-
-class TensorboardRun:
-    """The event files of one folder."""
-
-    def __init__(self, run: Run, files: list[Path], **bounds: int) -> None:
-        """`bounds`: as `blocks` has them."""
-        self._bounds = bounds
-        self.run = run
-        self._files = files
-        self._reader = EventReader(run)
-
-    def parts(self, position: str | None) -> Iterator[Part]:
-        read: dict[str, int] = json.loads(position) if position else {}
-        for path in self._files:
-            try:
-                yield from self._file(path, read)
-            except OSError as error:
-                yield Problem(path.name, str(error))
-
-    def _file(self, path: Path, read: dict[str, int]) -> Iterator[Part]:
-        for block in blocks(path, read.get(path.name, 0), **self._bounds):
-            yield from self._block(block, path.name)
-            for problem in block.problems:
-                yield Problem(self.run.name, problem)
-            done, read[path.name] = block.end - read.get(path.name, 0), block.end
-            yield Position(json.dumps(read), done)
-
-    def _block(self, block: Block, name: str) -> Iterator[Part]:
-        columns, others = scalars.read(block)
-        for column in columns:
-            if np.isfinite(column.wall_times).all():
-                self.run.seen(float(column.wall_times.min()), float(column.wall_times.max()))
-            yield _points(column)
-        for number in others.tolist():
-            yield from self._reader.parts(block.record(number), name)
-
-
-def _points(column: Column) -> Points:
-    first, last = (milliseconds(time) for time in (column.wall_times.min(), column.wall_times.max()))
-    times = np.clip(np.nan_to_num(column.wall_times * 1000), first, last).round().astype(np.int64)
-    return Points(*names_of(column.tag), column.steps, times, column.values)
+            if files := [Path(here, name) for name in sorted(names) if _MARK in name and Path(here, name).is_file()]:
+                found[Path(here)] = files
+        return found
 
 
 def _size(path: Path) -> int:
