@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from apiserver.cli import main
+from apiserver.importing.runs.model import names_of
 from tests.clients.sdk import ROOT, SCRIPTS
 from tests.harness import PATIENCE, Served, free_ports, listens, wait_until
 from tests.importing.runs.test_taking import environment, lines_of, tasks_of
@@ -34,7 +35,7 @@ def python() -> Path:
 
 
 def recorded(python: Path, script: str, place: str, home: Path) -> list[list[Any]]:
-    """Run a script that records; the points that it prints last."""
+    """Run a script that records, or reads what was recorded; the points that it prints last."""
     environment = {
         "PATH": os.environ["PATH"],
         "HOME": str(home),
@@ -63,12 +64,14 @@ def points_of(server: Served) -> list[list[Any]]:
 @pytest.mark.parametrize("server", beyond(["embedded"], ["embedded", "engines"]), indirect=True)
 def test_tensorboard(server: Served, environment: dict[str, str], python: Path, tmp_path: Path) -> None:
     points = recorded(python, "track_tensorboard.py", str(tmp_path / "runs"), tmp_path)
+    for tag, step, value in recorded(python, "read_tensorboard.py", str(tmp_path / "runs" / "again"), tmp_path):
+        points.append(["again", *names_of(tag), step, value])
     for _ in range(2):
-        assert main(["import", "tensorboard", str(tmp_path / "runs")]) == 0
+        assert main(["import", "tensorboard", str(tmp_path / "runs")]) == 1  # for what the restart took back
         tasks = tasks_of(server)
         assert sorted(points_of(server)) == sorted(points)
         assert lines_of(server, tasks["one"]["id"]) == ["some *text*"]
-    params = tasks["three/of three"]["hyperparams"]["hparams"]
+    params = tasks["three"]["hyperparams"]["hparams"]
     assert {name: one["value"] for name, one in params.items()} == {"lr": "0.1", "opt": "adam", "flag": "True"}
     (plot,) = server.call("events.get_task_plots", {"task": tasks["one"]["id"]})["plots"]
     assert sum(json.loads(plot["plot_str"])["data"][0]["y"]) == 100

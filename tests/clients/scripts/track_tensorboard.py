@@ -1,4 +1,7 @@
-"""Writes runs with tensorboardX into a folder, and prints the points as [run, metric, variant, step, value]."""
+"""Writes runs with tensorboardX into a folder, and prints the points as [run, metric, variant, step, value].
+
+Of the run `again`, TensorBoard's own reader has to say them.
+"""
 
 import json
 import math
@@ -22,5 +25,15 @@ for run in ("one", "two/ü"):
         writer.add_histogram("weights", np.arange(100.0), 3)
 with SummaryWriter(f"{folder}/three") as writer:
     writer.add_hparams({"lr": 0.1, "opt": "adam", "flag": True}, {"accuracy": 1.0}, name="of three")
-points.append(["three/of three", "accuracy", "accuracy", 0, "1.0"])
+    for step in range(5):
+        writer.add_scalars("both", {"A": step, "B": -step}, step)
+        points += [["three", "both", "A", step, repr(float(step))], ["three", "both", "B", step, repr(float(-step))]]
+points.append(["three", "accuracy", "accuracy", 0, "1.0"])
+with SummaryWriter(f"{folder}/again", filename_suffix=".1") as writer:
+    for step in range(100):
+        writer.add_scalar("loss", step, step)
+        writer.add_scalar("loss/b", step, step)
+with SummaryWriter(f"{folder}/again", purge_step=50, filename_suffix=".2") as writer:
+    for step in range(50, 81):
+        writer.add_scalar("loss", -step, step)
 print(json.dumps(points))
