@@ -232,7 +232,7 @@ def test_odd_csv(tmp_path: Path, content: str | bytes, values: list[tuple[int, s
         ("t.csv", "step,a\n1,2\n".encode("utf-16-le"), "its header has NUL characters: convert the file to UTF-8"),
         ("t.csv", b"PK\x03\x04", "it is a zip archive or an Excel sheet"),
         ("t.csv", b"PAR1", "it is a Parquet file"),
-        ("t.csv.gz", gzip.compress(b"PAR1"), "it is a Parquet file: unpack it"),
+        ("t.csv.gz", gzip.compress(b"PAR1", mtime=0), "it is a Parquet file: unpack it"),
         ("t.csv.gz", b"\x1f\x8bno", "its gzip data cannot be read"),
         ("t.json", b'{\n "a": {"0": 1}\n}', "it is one JSON object of several lines: write an object a line"),
         ("t.json", b"[" * 100_000, "row 1 is cut or no JSON"),
@@ -255,7 +255,7 @@ def test_what_is_no_table_says_what_it_is(tmp_path: Path, name: str, content: by
     ],
 )
 def test_what_gzip_hides_is_bounded(tmp_path: Path, name: str, beginning: bytes, cause: str) -> None:
-    (tmp_path / name).write_bytes(gzip.compress(beginning + b"0" * 2**25, 1))
+    (tmp_path / name).write_bytes(gzip.compress(beginning + b"0" * 2**25, 1, mtime=0))
     found, problems = taken(tmp_path / name)
     assert not found
     assert any(one.cause.startswith(cause) for one in problems), problems

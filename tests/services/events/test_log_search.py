@@ -113,7 +113,7 @@ async def test_nothing_to_search(api: Api, task: str) -> None:
         ({"search": {"text": "a", "regex": "b"}}, "search"),
         ({"search": {"text": ""}}, "text"),
         ({"search": {"regex": "("}}, "regex"),
-        ({"search": {"regex": "(?=a)"}}, "regex"),
+        ({"search": {"regex": r"(a)\1"}}, "regex"),
         ({"search": {"regex": "(a{999}){999}"}}, "regex"),
         ({"search": {"regex": "x" * 3000}}, "regex"),
         ({"search": "text"}, "search"),
