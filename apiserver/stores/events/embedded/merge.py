@@ -221,7 +221,8 @@ class Merger:
     def _try_to_merge(self) -> None:
         try:
             with self._working:
-                self._merge_all()
+                if self._stopping or self._is_due():  # else another thread has just merged
+                    self._merge_all()
         except EventStoreBusy as error:
             logger.warning("merging failed and is tried again: %s", error)
         except Exception:
