@@ -40,8 +40,17 @@ def believed(numbers: np.typing.NDArray[Any]) -> Int64Array:
     for unit in _UNITS:
         times = numbers * unit
         is_time = (times >= _FIRST) & (times <= _LAST)
+        if is_time.all():  # the usual case
+            return np.rint(times).astype(np.int64)
         found[is_time] = np.rint(times[is_time]).astype(np.int64)
     return found
+
+
+def of_number(number: float) -> int | None:
+    """The time of one number; None if it is none."""
+    if not abs(number) < 2**63:
+        return None
+    return next((round(number * unit) for unit in _UNITS if _FIRST <= number * unit <= _LAST), None)
 
 
 def nearest(times: Int64Array, before: int = UNKNOWN) -> Int64Array:

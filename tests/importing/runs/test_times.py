@@ -71,3 +71,9 @@ def test_the_time_of_a_file(tmp_path: Path) -> None:
     assert times.of_file(tmp_path) == 1_700_000_000_000
     os.utime(tmp_path, (0, 0))
     assert times.of_file(tmp_path) > 1_700_000_000_000
+
+
+@given(st.one_of(st.floats(), st.integers(), st.sampled_from([10**400, 1_700_000_000, 1_700_000_000_000_000_000])))
+def test_one_number_is_the_time_that_it_is_among_others(number: float) -> None:
+    among = int(times.believed(np.array([number if abs(number) < 2**63 else np.inf], np.float64))[0])
+    assert times.of_number(number) == (None if among == UNKNOWN else among)

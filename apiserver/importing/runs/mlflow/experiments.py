@@ -16,8 +16,8 @@ import msgspec
 import numpy as np
 
 from apiserver.importing.runs.mlflow.stores import MlflowStore, Recorded, Values, as_json
-from apiserver.importing.runs.mlflow.times import believed, believed_time
 from apiserver.importing.runs.model import Again, Artifact, Part, Points, Position, Problem, Run, Unmapped, names_of
+from apiserver.importing.runs.times import UNKNOWN, believed, of_number
 
 _STATUSES = {
     "RUNNING": "in_progress",
@@ -94,7 +94,7 @@ class MlflowRun:
         self._parent = parent
         self._with_files = with_files
         tags = dict(found.tags)
-        self._start, self._end = believed_time(found.start), believed_time(found.end)
+        self._start, self._end = _time(found.start), _time(found.end)
         if self._start is not None and self._end is not None:
             self._end = max(self._start, self._end)
         self.run = Run(
@@ -143,7 +143,7 @@ class MlflowRun:
         for name, said, taken in (("start", self._found.start, self._start), ("end", self._found.end, self._end)):
             if said is not None and taken is None:
                 yield Problem(name, _NO_TIME)
-        if self._end is not None and self._end != believed_time(self._found.end):
+        if self._end is not None and self._end != _time(self._found.end):
             yield Problem("end", "it is before the start")
         if not self._parent and (parent := self._found.tags.get(_PARENT)):
             yield Unmapped("parent that is not in the store", parent)
@@ -166,8 +166,8 @@ class MlflowRun:
                 yield piece
                 continue
             times = believed(piece.timestamps)
-            odd += int((times == 0).sum())
-            times[times == 0] = self._other_time
+            odd += int((times == UNKNOWN).sum())
+            times[times == UNKNOWN] = self._other_time
             count = len(piece.steps)
             step = int(piece.steps[0])
             steps = np.arange(number, number + count) if numbered else piece.steps
@@ -193,6 +193,11 @@ class MlflowRun:
 
     def _is_numbered(self, key: str) -> bool:
         return _is_one_step(self._store.points(self._found, key))
+
+
+def _time(number: int | None) -> int | None:
+    """A time as epoch milliseconds; None if there is none that can be believed."""
+    return None if number is None else of_number(number)
 
 
 def _is_one_step(pieces: Iterable[Values | Problem]) -> bool:

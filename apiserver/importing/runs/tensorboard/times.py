@@ -1,8 +1,4 @@
-"""Times of events that can be believed.
-
-A number is seconds, milliseconds, microseconds or nanoseconds since 1970, whichever gives a time between 2000 and 2100.
-Any other is no time: the nearest that is believed stands for it, and it is counted.
-"""
+"""Times of events: for those that cannot be believed, the nearest that can stands, and they are counted."""
 
 from __future__ import annotations
 
@@ -13,22 +9,15 @@ from pathlib import Path
 import numpy as np
 
 from apiserver.events.model import Float64Array, Int64Array
+from apiserver.importing.runs.times import UNKNOWN, believed
 
-#: 2000-01-01 and 2100-01-01, in epoch seconds.
-_EARLIEST, _LATEST = 946_684_800.0, 4_102_444_800.0
-_UNITS = (1.0, 1e3, 1e6, 1e9)
 _IN_NAME = re.compile(r"tfevents\.(\d{9,11})\D")
 
 
 def seconds_of(numbers: Float64Array) -> Float64Array:
     """Numbers as epoch seconds; NaN for those that are no time."""
-    found = np.full(len(numbers), np.nan)
-    for unit in _UNITS:
-        fits = (numbers >= _EARLIEST * unit) & (numbers < _LATEST * unit)
-        if fits.all():
-            return numbers / unit
-        found[fits] = numbers[fits] / unit
-    return found
+    found = believed(numbers)
+    return np.where(found == UNKNOWN, np.nan, found / 1000)
 
 
 def milliseconds_of(seconds: Float64Array) -> Int64Array:

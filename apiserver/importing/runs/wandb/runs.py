@@ -36,12 +36,12 @@ from apiserver.importing.runs.model import (
     milliseconds,
     names_of,
 )
+from apiserver.importing.runs.times import of_number
 from apiserver.importing.runs.wandb.axes import HISTORY, Axes, Placed, Surveyed, survey
 from apiserver.importing.runs.wandb.files import RunFiles
 from apiserver.importing.runs.wandb.history import Item, full_name, items, number, parsed
 from apiserver.importing.runs.wandb.log import MAX_RECORD, START, Begun, Record, records
 from apiserver.importing.runs.wandb.media import At, media
-from apiserver.importing.runs.wandb.times import believed
 from apiserver.protobuf_wire import Malformed, Message, fields
 
 #: Fields of a record.
@@ -355,7 +355,7 @@ class WandbRun:
         if said is None:
             return False
         try:
-            time = believed(float(said))
+            time = _believed(float(said))
         except ValueError:
             time = None
         return not self._is_at(time)
@@ -404,7 +404,7 @@ class WandbRun:
     def _output(self, output: Message) -> Iterator[Part]:
         """Whole lines; of a line that overwrites itself, what was left in the end."""
         stream, time = output.integer(1), output.message(2)
-        if not self._is_at(believed(_seconds(time))):
+        if not self._is_at(_believed(_seconds(time))):
             self._odd_times["console"] += 1
         stamp = milliseconds(self._time)
         begun, before = self._console.pop(stream, (stamp, ""))
@@ -416,7 +416,7 @@ class WandbRun:
             self._console[stream] = (begun, rest[-_LONGEST_LINE:])
 
     def _statistics(self, stats: Message) -> Iterator[Part]:
-        is_odd = not self._is_at(believed(_seconds(stats.message(2))))
+        is_odd = not self._is_at(_believed(_seconds(stats.message(2))))
         if self._reached.began is None:
             self._reached.began = self._time
         after, stamp = max(0, round(self._time - self._reached.began)), milliseconds(self._time)
@@ -508,7 +508,7 @@ def _log(path: Path, project: str | None) -> Log:
         place = "/".join(one for one in (project, entity, named) if one)
         run = Run(f"wandb {entity}/{named}/{id}", place, about.text(8) or id, guess="stopped")
         run.tags, run.comment = [tag.decode(errors="replace") for tag in about.each(10)], about.text(9)
-        run.started = believed(_seconds(about.message(17)))
+        run.started = _believed(_seconds(about.message(17)))
         more = {"run_id": about.text(1), "group": about.text(6), "job_type": about.text(7), "sweep": about.text(12)}
         run.parameters["wandb"] = {name: value for name, value in more.items() if value}
         _add_config(run, about.bytes(4))
@@ -553,6 +553,12 @@ def _tree(inside: list[Item]) -> dict[str, Any]:
                 raise Malformed("a value has values inside of it")
         here[full_name(names[-1:])] = parsed(value)
     return made
+
+
+def _believed(time: float) -> float | None:
+    """The epoch seconds of a number; None if it is no time that can be believed."""
+    found = of_number(time)
+    return None if found is None else found / 1000
 
 
 def _seconds(stamp: Message) -> float:
