@@ -4,7 +4,7 @@ The steps of a series are kept in pieces. Most pieces have one distance between 
 numbers each, however many steps they have:
 
     0 10 20 30      the piece (0, 40, 10)
-    40 50 60        all of them are behind the last step: nothing to look for
+    40 50 60        all of them are behind the last step: nothing to look for, and the piece is (0, 70, 10)
     30 40 70        30 and 40 were there: 2 points are overwritten
 """
 
@@ -15,16 +15,29 @@ import numpy as np
 from apiserver.events.model import Int64Array
 
 
+#: So many steps that came one by one become a piece.
+_MOST_SINGLE = 10_000
+
+
 class Steps:
     """The steps of one series so far."""
 
     def __init__(self) -> None:
         self._pieces: list[range | Int64Array] = []
         """Each in order, without one step twice."""
-        self._last = -(2**63)
+        self._last = -(2**63) - 1
+        self._single: list[int] = []
+        """The last steps, if they came one by one, each behind all others: not in pieces yet."""
 
     def add(self, steps: Int64Array) -> int:
         """Add steps; returns how many points they overwrite, of those before and among themselves."""
+        if len(steps) == 1 and (step := int(steps[0])) > self._last:
+            self._last = step
+            self._single.append(step)
+            if len(self._single) >= _MOST_SINGLE:
+                self._keep_single()
+            return 0
+        self._keep_single()
         new = steps if len(steps) < 2 or (steps[1:] > steps[:-1]).all() else np.unique(steps)
         if not len(new):
             return 0
@@ -34,9 +47,22 @@ class Steps:
             overwritten += int(before.sum())
             new = new[~before]
         if len(new):
-            self._pieces.append(_piece(new))
+            self._keep(new)
             self._last = max(self._last, int(new[-1]))
         return overwritten
+
+    def _keep_single(self) -> None:
+        if self._single:
+            self._keep(np.array(self._single, np.int64))
+            self._single = []
+
+    def _keep(self, steps: Int64Array) -> None:
+        """Add a piece. Each piece has more than twice the steps of the next one, so there are few."""
+        pieces = self._pieces
+        pieces.append(_piece(steps))
+        while len(pieces) > 1 and 2 * len(pieces[-1]) >= len(pieces[-2]):
+            last = pieces.pop()
+            pieces[-1] = _piece(np.union1d(_steps(pieces[-1]), _steps(last)))
 
     def _among(self, steps: Int64Array) -> np.typing.NDArray[np.bool_]:
         """Which of the steps were there before."""
@@ -51,6 +77,10 @@ class Steps:
             else:
                 among |= np.isin(steps, piece, assume_unique=True)
         return among
+
+
+def _steps(piece: range | Int64Array) -> Int64Array:
+    return np.arange(piece.start, piece.stop, piece.step) if isinstance(piece, range) else piece
 
 
 def _piece(steps: Int64Array) -> range | Int64Array:

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import IntEnum
 from itertools import chain, islice
+from threading import Lock
 from typing import Any, NamedTuple
 
 import msgspec
@@ -53,7 +54,7 @@ _SAVE_EVENTS, _SAVE_SECONDS = 1_000_000, 5.0
 #: How often a source that grows is looked at.
 _FOLLOW_SECONDS = 1.0
 #: What may be raised while something is read that is not as it should be.
-_BROKEN = (ValueError, TypeError, LookupError, ArithmeticError, AttributeError)
+_BROKEN = (ValueError, TypeError, LookupError, ArithmeticError, AttributeError, RecursionError)
 #: The server takes no more parameters of a section.
 _MOST_PARAMETERS = 10_000
 #: So many runs are named together.
@@ -88,6 +89,8 @@ class State(msgspec.Struct):
     """When events of the task had last been deleted, as the run was read from its start."""
     missing: list[Missing] = []
     """What is missing of the run up to there."""
+    clearing: bool = False
+    """The events of the task are to be deleted before the run is read from its start, which may have been done."""
 
 
 class Known(NamedTuple):
@@ -225,7 +228,10 @@ class Taking:
         run.started = run.started if state.started is None else state.started
         run.completed = run.completed if state.completed is None else state.completed
         try:
-            files = _only_files(one.parts(None)) if needs_files and stays_gone else ()
+            if state.clearing:
+                writer.begin_again(cleared=True)
+            # All of them first: a source is read by one reader at a time.
+            files = list(_only_files(one.parts(None))) if needs_files and stays_gone else []
             parts = one.parts(state.at)
             first = next(parts, None)
             if isinstance(first, Again) and stays_gone:
@@ -234,8 +240,6 @@ class Taking:
                 return Outcome.LEFT
             if isinstance(first, Again):
                 writer.begin_again(cleared=first.cleared)
-            else:
-                writer.tell_again()
             for part in chain(files, (first,), parts):
                 self._take_part(part, run, writer)
             return writer.finish()
@@ -290,7 +294,10 @@ class _RunWriter:
         self._said = _digest(_about(run, self._status(run.status)))
         self._is_new = known is None
         self._missing = list(state.missing)
-        """Up to the position."""
+        """Up to the position. Threads change it one at a time."""
+        self._changing = Lock()
+        self._before = list(state.missing)
+        """What earlier imports missed, and this one has not brought."""
         self._behind: list[Missing] = []
         """Behind the position: the source will say it again."""
 
@@ -299,19 +306,16 @@ class _RunWriter:
         self._taking.report.miss(missing)
         self._behind.append(missing)
 
-    def tell_again(self) -> None:
-        """Tell what was missing when the run was read up to here."""
-        for missing in self._missing:
-            self._taking.report.miss(missing)
-
     def begin_again(self, *, cleared: bool) -> None:
         """All that was read before comes again; with `cleared`, what the task has of it is deleted."""
-        self._missing = []
+        self._missing, self._before, self._at = [], [], None
         self._lines_before = self._lines_at = self._state.lines = 0
         if cleared and self._task is not None:
+            self._state.clearing, self._state.refused = True, 0
+            self._call(self._position())
             self._taking.server.call("events.delete_for_task", {"task": self._task, "allow_locked": True})
             known = self._taking.looked_up(self._run.source)
-            self._deleted, self._state.refused = known.deleted if known else None, 0
+            self._deleted, self._state.clearing = known.deleted if known else None, False
 
     def add(self, part: Any) -> None:
         if self._sender is None:
@@ -326,7 +330,8 @@ class _RunWriter:
         """Everything so far was added: remember the position, and write it now and then."""
         self._at, self._lines_at = at, self._lines
         if self._behind:
-            self._missing, self._behind = together(self._missing, self._behind), []
+            with self._changing:
+                self._missing, self._behind = together(self._missing, self._behind), []
         if self._restores or self._sender is None:
             return
         if self._sender.unsaved < _SAVE_EVENTS and time.monotonic() < self._save_at:
@@ -339,14 +344,13 @@ class _RunWriter:
         """Write the rest."""
         if self._sender is not None:
             self._sender.flush()
-        for missing in _over_limits(self._run):
+        for missing in (*self._before, *_over_limits(self._run)):
             self._taking.report.miss(missing)
         is_as_before = (self._at, self._said) == (self._state.at, self._state.said)
         is_sent = self._sender is not None and self._sender.changes
         if self._task is not None and not is_sent and is_as_before:
             return Outcome.KNOWN
         before, self._state.project = self._state.project, self._run.project
-        self._state.deleted = self._deleted
         self._state.said = self._said
         self._lines_at, self._state.files = self._lines, self._taking.with_files
         position = self._position()
@@ -377,11 +381,14 @@ class _RunWriter:
     def _refused(self, missing: Missing) -> None:
         """The server did not take something, and nobody will say that again."""
         self._taking.report.miss(missing)
-        self._missing = together(self._missing, [missing])
+        with self._changing:
+            self._missing = together(self._missing, [missing])
 
     def _mended(self, place: str) -> None:
         """What was missing there before may be there now."""
-        self._missing = [missing for missing in self._missing if missing.of != place]
+        self._before = [missing for missing in self._before if missing.of != place]
+        with self._changing:
+            self._missing = [missing for missing in self._missing if missing.of != place]
 
     def _lines_refused(self, lines: int) -> None:
         """Called in the sender's thread, so before it sends more."""
@@ -393,7 +400,7 @@ class _RunWriter:
         self._state.at, self._state.lines = self._at, self._lines_at
         self._state.started, self._state.completed = self._run.started, self._run.completed
         self._state.status = self._run.status or self._state.status
-        self._state.missing = self._missing
+        self._state.missing, self._state.deleted = self._missing, self._deleted
         return {"position": msgspec.json.encode(self._state).decode()}
 
     def _status(self, said: str | None) -> Document:

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from apiserver.cli import main
+from apiserver.importing.report import Report
+from apiserver.importing.runs.model import Again, Part, Points, Position, Run
+from apiserver.importing.runs.progress import Progress
+from apiserver.importing.runs.server import Server, address
+from apiserver.importing.runs.taking import Taking
 from apiserver.operating.retention import deleting
 from apiserver.times import now_ms
 from tests.harness import Served
@@ -171,3 +177,55 @@ def test_all_folders_of_a_resumed_run_are_restored(server: Served, again: Callab
 
 def test_restoring_is_not_following(again: Callable[..., str], tmp_path: Path) -> None:
     assert "--restore needs an import that ends" in again("tensorboard", str(tmp_path), "--restore", "--follow", code=2)
+
+
+class Changing:
+    """A source of one run. Its points are wrong once they were given: it says `Again(cleared=True)` to a position."""
+
+    unit = "bytes"
+
+    def __init__(self, steps: list[int], *, breaks: bool = False) -> None:
+        self.run = Run("changing", "p", "one")
+        self._steps = steps
+        self._breaks = breaks
+
+    def total(self) -> int:
+        return 0
+
+    def runs(self) -> Iterator[Changing]:
+        yield self
+
+    def parts(self, position: str | None) -> Iterator[Part]:
+        if position == str(self._steps):
+            return
+        if position is not None:
+            yield Again(cleared=True)
+        steps = np.array(self._steps, np.int64)
+        if self._breaks:
+            raise ValueError("the source broke")
+        yield Points("x", "x", steps, steps + 1_700_000_000_000, steps.astype(np.float64))
+        yield Position(str(self._steps))
+
+
+def take(source: Changing, environment: dict[str, str]) -> Report:
+    server = Server(address(None, None, environment))
+    report = Report(lambda line: None)
+    taking = Taking(server, report, Progress("bytes", 0))
+    try:
+        taking.take(source)
+        taking.close()
+    finally:
+        server.close()
+    return report
+
+
+def test_a_run_that_was_cleared_comes_back_whatever_ended_the_import(
+    server: Served, environment: dict[str, str]
+) -> None:
+    assert take(Changing([1, 2, 3]), environment).problems == 0
+    assert take(Changing([1, 2], breaks=True), environment).problems == 1
+    assert points(server) == {"one": []}
+    for _ in range(2):
+        report = take(Changing([5, 6]), environment)
+        assert (report.problems, report.notes) == (0, [])
+        assert points(server) == {"one": [5, 6]}

@@ -95,7 +95,7 @@ class TensorboardRun:
         self._behind = []
         read = self._read(position)
         plans = self._plans(read) if read is not None else []
-        if read is None or any(plan.is_new for plan in plans):
+        if read is None or (position is not None and any(plan.is_new for plan in plans)):
             yield Again(cleared=True)
             self._behind = []
             read = _Read(self._each)
