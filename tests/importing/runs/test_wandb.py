@@ -417,6 +417,14 @@ def test_points_without_their_x_have_the_last_one_or_stay_at_their_step(tmp_path
     assert found["alone/alone"] == [(10, 1.0), (2, 2.0), (3, 3.0)]
 
 
+def test_a_value_that_is_nested_deep_costs_only_itself(tmp_path: Path) -> None:
+    records = [defined("*", "n.epoch"), *(history(step, {"loss": step}) for step in (1, 2))]
+    odd = message((1, "odd"), (16, '{"list": ' + "[" * 1000 + "]" * 1000 + "}"))
+    values = [item("n", {"epoch": 7}), item("loss", 3), item(["_step"], 3)]
+    records.append(message((1, 3), (2, message((1, odd), *values))))
+    assert curves(parts_of(tmp_path, records))["loss/loss"] == [(1, 1.0), (2, 2.0), (7, 3.0)]
+
+
 def test_points_at_decimals_are_numbered_and_their_x_stays_readable(tmp_path: Path) -> None:
     records = [
         defined("*", "epoch"),

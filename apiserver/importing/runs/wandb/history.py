@@ -72,7 +72,7 @@ def parsed(value: bytes) -> Any:
 
 
 def leaves(row: list[Item]) -> Iterator[tuple[str, bytes]]:
-    """The values of a row by their full names, also those inside of JSON."""
+    """The values of a row by their full names, also those inside of JSON: of these, what is no number is empty."""
     for names, value in row:
         if value[:1] != b"{":
             yield full_name(names), value
@@ -86,7 +86,7 @@ def leaves(row: list[Item]) -> Iterator[tuple[str, bytes]]:
             if isinstance(one, dict):
                 waiting += [(f"{name}.{inner}", inside) for inner, inside in one.items()]
             else:
-                yield name, json.dumps(one).encode()
+                yield name, json.dumps(one).encode() if isinstance(one, int | float) else b""
 
 
 def _short(data: bytes) -> tuple[list[Item], int]:
