@@ -24,7 +24,11 @@ _ROOTS = ("", "mlartifacts", "mlruns")
 
 def artifacts_in(base: Path, run: Recorded) -> Iterator[Artifact | Problem]:
     """The files of a run, which are looked for in the folder `base`."""
-    folder = _folder(base, run)
+    try:
+        folder = _folder(base, run)
+    except (OSError, ValueError) as error:
+        yield Problem("artifacts", f"'{run.artifacts}' cannot be looked for: {error}")
+        return
     if folder is None:
         where = f"'{run.artifacts}' is" if run.artifacts else "they are"
         yield Problem(
@@ -49,7 +53,10 @@ def _artifact(name: str, path: Path, base: Path) -> Artifact | Problem:
 
 
 def _folder(base: Path, run: Recorded) -> Path | None:
-    """The first folder that has anything; an empty one only if it is the one that the store means."""
+    """The first folder that has anything; an empty one only if it is the one that the store means.
+
+    Raises OSError and ValueError.
+    """
     scheme, parts = _parts(run.artifacts)
     there = [path for path in _candidates(base, run, scheme, parts) if path.is_dir() and is_below(path, base)]
     if filled := next((path for path in there if any(path.iterdir())), None):
