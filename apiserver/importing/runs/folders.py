@@ -26,7 +26,7 @@ def is_below(path: Path, folder: Path) -> bool:
     """Whether a path, with all links followed, leads into a folder."""
     try:
         return path.resolve().is_relative_to(folder.resolve())
-    except (OSError, RuntimeError):  # a link leads to itself
+    except (OSError, RuntimeError, ValueError):  # a link leads to itself, or the path has a NUL
         return False
 
 

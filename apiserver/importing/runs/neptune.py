@@ -284,8 +284,11 @@ class NeptuneRun:
         relative = str((value or {}).get("path") or "")
         for root in (self._root, self._root / "files", self._root.parent / "files"):
             path = root / relative
-            if relative and is_below(path, root) and path.is_file():
-                return Artifact(name, file_at(path), path.name)
+            try:
+                if relative and is_below(path, root) and path.is_file():
+                    return Artifact(name, file_at(path), path.name)
+            except OSError as error:
+                return Problem(name, str(error))
         return Problem(name, f"there is no file '{relative}' beside the tables", Reason.ABSENT)
 
 

@@ -286,6 +286,15 @@ def test_each_point_arrives_once(parts: list[list[Decimal]], imported: int) -> N
         assert there["x: step", "a/b"] == list(enumerate(flat))
 
 
+@pytest.mark.parametrize("path", ["a\0b", "x" * 300])
+def test_a_file_of_an_odd_name_costs_only_itself(tmp_path: Path, path: str) -> None:
+    write(tmp_path / "a_part_0.parquet", [row(name, "file", file_value={"path": name}) for name in (path, "m")])
+    (tmp_path / "m").write_bytes(b"m")
+    parts = parts_of(tmp_path)
+    assert [part.of for part in parts if isinstance(part, Problem)] == [path]
+    assert [part.name for part in parts if isinstance(part, Artifact)] == ["m"]
+
+
 def test_what_is_no_such_table(tmp_path: Path) -> None:
     (tmp_path / "a_part_0.parquet").write_bytes(b"no")
     io.write_parquet(core.Table.from_pydict({"x": core.Array([1], type=T.int64())}), tmp_path / "b_part_0.parquet")
