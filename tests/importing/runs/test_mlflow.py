@@ -21,8 +21,11 @@ from apiserver.cli import main
 from apiserver.importing.runs.mlflow.experiments import Mlflow, MlflowRun
 from apiserver.importing.runs.mlflow.files import FileStore
 from apiserver.importing.runs.mlflow.opening import store_at
+from apiserver.importing.runs.mlflow.rest import RestStore
+from apiserver.importing.runs.mlflow.stores import Recorded
 from apiserver.importing.runs.mlflow.yaml import flat_yaml
 from apiserver.importing.runs.model import Again, Artifact, Part, Points, Position, Problem, Unmapped
+from apiserver.protobuf_wire import Malformed
 from tests.harness import Served
 from tests.importing.runs.test_taking import environment, series_of, tasks_of
 
@@ -374,6 +377,14 @@ def test_artifacts_of_a_folder_that_are_elsewhere_are_named(tmp_path: Path, said
     assert problems_of(parts_of(tmp_path)) == [("artifacts", "absent", 1)]
 
 
+@pytest.mark.parametrize("said", ["http://[x", "mlflow-artifacts:/{run}/" + "x" * 300, "\0/{run}"])
+def test_artifacts_at_an_odd_address_are_named(tmp_path: Path, said: str) -> None:
+    database(tmp_path / "mlflow.db", [("m", 1.0, START, 1, 0)], artifacts=said.format(run=RUN))
+    parts = parts_of(tmp_path / "mlflow.db")
+    assert [(part.of, part.count) for part in parts if isinstance(part, Problem)] == [("artifacts", 1)]
+    assert since_start(parts) == {("m", "m"): [(1, 0, "1.0")]}
+
+
 def test_a_run_without_artifacts_misses_none(tmp_path: Path) -> None:
     make_run(tmp_path, artifact_uri=f"file:///old/7/{RUN}/artifacts")
     assert not problems_of(parts_of(tmp_path))
@@ -583,6 +594,27 @@ def test_what_a_server_refuses_costs_only_itself(with_files: bool) -> None:
     artifacts = [("artifacts", "broken", 1)] if with_files else []
     assert problems_of(parts) == [("metric m, step 4", "broken", 1), ("metric m, step 0", "broken", 1), *artifacts]
     assert [part.name for part in parts if isinstance(part, Unmapped)] == [OTHER]
+
+
+def test_an_odd_answer_costs_only_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without data, without what it is of, and too large."""
+    store = RestStore("http://127.0.0.1:9")
+    info = {"run_id": RUN, "status": "FINISHED"}
+    answers: list[Any] = [{"experiments": [{"experiment_id": n, "name": f"ex{n}"} for n in (1, 2)]}]
+    answers += [Malformed("too large"), {"runs": [{"info": info, "data": None}, {"info": []}]}]
+    answers += [Malformed("too large"), {"run": None}, {"run": {"info": info}}]
+
+    def ask(*_: Any) -> Any:
+        answer = answers.pop(0)
+        if isinstance(answer, Malformed):
+            raise answer
+        return answer
+
+    monkeypatch.setattr(store, "_ask", ask)
+    found = list(store.runs())
+    assert [one.of for one in found if isinstance(one, Problem)] == ["experiment ex1", "a run of the server"]
+    assert [(one.id, one.params) for one in found if isinstance(one, Recorded)] == [(RUN, {})]
+    assert [store.has(RUN) for _ in range(3)] == [False, False, True]
 
 
 def test_no_such_server(capsys: pytest.CaptureFixture[str], environment: dict[str, str]) -> None:

@@ -50,16 +50,19 @@ class RestStore:
             for one in page.get("experiments", ())
         }
         for id, name in experiments.items():
-            for page in self._pages("POST", "runs/search", {"experiment_ids": [id], "max_results": _RUNS}):
-                for one in page.get("runs", ()):
-                    yield _recorded(one, name)
+            try:
+                for page in self._pages("POST", "runs/search", {"experiment_ids": [id], "max_results": _RUNS}):
+                    for one in page.get("runs", ()):
+                        yield _recorded(one, name)
+            except Malformed as error:
+                yield Problem(f"experiment {name}", str(error))
 
     def has(self, id: str) -> bool:
         try:
             found = self._ask("GET", "runs/get", {"run_id": id})
-        except SourceRefused:
+            return bool(found.get("run", {}).get("info", {}).get("lifecycle_stage") != "deleted")
+        except (SourceRefused, Malformed, AttributeError):
             return False
-        return bool(found.get("run", {}).get("info", {}).get("lifecycle_stage") != "deleted")
 
     def metrics(self, run: Recorded) -> dict[str, object]:
         found = self._ask("GET", "runs/get", {"run_id": run.id})["run"]["data"].get("metrics", ())
@@ -140,7 +143,7 @@ class RestStore:
 def _recorded(found: dict[str, Any], experiment: str) -> Recorded | Problem | Unmapped:
     """The run of an answer."""
     try:
-        info, data = found["info"], found.get("data", {})
+        info, data = found["info"], found.get("data") or {}
         name = str(info.get("run_name") or "")
         if info.get("lifecycle_stage") == "deleted":
             return Unmapped("deleted run", name, on_purpose=True)
@@ -149,5 +152,5 @@ def _recorded(found: dict[str, Any], experiment: str) -> Recorded | Problem | Un
         return Recorded(
             str(info["run_id"]), experiment, name, str(info["status"]), start, end, params=params, tags=tags
         )
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
         return Problem("a run of the server", f"it is malformed: {error}")
