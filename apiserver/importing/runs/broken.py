@@ -25,10 +25,10 @@ class Broken:
     """Counts what is broken in a table, by kind."""
 
     kinds: dict[str, Places] = field(default_factory=dict)
-    passed_over: dict[str, Places] = field(default_factory=dict)
-    """Lines that are no rows, such as comments, by kind."""
+    noted: dict[str, Places] = field(default_factory=dict)
+    """What is left out or changed on purpose and may come often, by kind: comments, columns that are renamed."""
     notes: list[str] = field(default_factory=list)
-    """What was changed on purpose."""
+    """Other such things."""
     ended: str = ""
     """Why the rest of the table could not be read."""
 
@@ -36,9 +36,9 @@ class Broken:
         """Count some of a kind; the first places are enough if there is a count."""
         _add(self.kinds, kind, places, len(places) if count is None else count)
 
-    def pass_over(self, kind: str, place: str) -> None:
-        """Count a line that is no row."""
-        _add(self.passed_over, kind, [place], 1)
+    def note(self, kind: str, place: str) -> None:
+        """Count something that is left out or changed on purpose."""
+        _add(self.noted, kind, [place], 1)
 
     def reasons(self) -> Iterator[tuple[str, int]]:
         """A text for each kind, and how many it is of: "2 × no metric: line 3, line 7"."""
@@ -48,9 +48,9 @@ class Broken:
             yield self.ended, 1
 
     def said(self) -> Iterator[str]:
-        """The notes, also of lines that are no rows."""
+        """The notes, also those of each kind."""
         yield from self.notes
-        for kind, found in self.passed_over.items():
+        for kind, found in self.noted.items():
             yield f"{found.count:,} × {kind}: {found}"
 
 

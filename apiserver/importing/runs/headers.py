@@ -29,6 +29,8 @@ class Header:
         self._names: dict[Hashable, str] = {}
         """By what the file calls them; "" if that is no name."""
         self._taken: set[str] = set()
+        self._numbers: dict[str, int] = {}
+        """By name, the last number behind it."""
         self._next: dict[Hashable, int] = {}
         """By column without a name, the next row's number."""
         self._told: set[Hashable] = set()
@@ -56,13 +58,14 @@ class Header:
     def _unique(self, said: str) -> str:
         if _UNNAMED.fullmatch(said):
             return ""
-        name, number = said, 1
+        name, number = said, self._numbers.get(said, 1)
         while name in self._taken:
             number += 1
             name = f"{said}_{number}"
         self._taken.add(name)
-        if number > 1:
-            self._broken.notes.append(f"another column is named '{said}', too: it is '{name}'")
+        self._numbers[said] = number
+        if name != said:
+            self._broken.note("another column has the same name", f"'{said}' is '{name}'")
         return name
 
     def _pass_over(self, key: Hashable, column: Sequence[Any]) -> None:

@@ -144,7 +144,7 @@ def _header(text: TextFile, broken: Broken) -> tuple[list[str], str, list[str]]:
 
 def _pass_over_comment(line: int, broken: Broken) -> None:
     if line:
-        broken.pass_over("comment", f"line {line}")
+        broken.note("comment", f"line {line}")
 
 
 def _separator(header: str) -> str:
@@ -190,9 +190,9 @@ def _full_rows(
         if not any(row):
             continue
         if row[0].startswith("#") and len(row) != width:
-            broken.pass_over("comment", f"line {line}")
+            broken.note("comment", f"line {line}")
         elif row[0].strip() == names[0] and [cell.strip() for cell in row] == names:
-            broken.pass_over("header again", f"line {line}")
+            broken.note("header again", f"line {line}")
         elif len(row) > width and any(row[width:]):
             broken.add("more cells than the header has", [f"line {line}"])
         else:

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from apiserver.cli import main
 from apiserver.importing.runs.broken import Broken
+from apiserver.importing.runs.headers import Header
 from apiserver.importing.runs.model import Again, Note, Part, Position, Problem
 from apiserver.importing.runs.table import TableFile, TableRun
 from apiserver.importing.runs.tables import rows
@@ -146,10 +147,24 @@ def test_names_of_columns(tmp_path: Path) -> None:
         ("loss_3", "loss_3"): [(1, "3.0"), (2, "3.0")],
         ("metrics", "mAP(B)"): [(1, "4.0"), (2, "4.0")],
     }
-    assert [note.partition(": ")[2] for note in notes] == [
-        "another column is named 'loss', too: it is 'loss_2'",
-        "another column is named 'loss', too: it is 'loss_3'",
-    ]
+    assert notes == ["t.csv: 2 × another column has the same name: 'loss' is 'loss_2', 'loss' is 'loss_3'"]
+
+
+def test_many_columns_of_one_name_are_named_in_one_go_and_told_once() -> None:
+    class Counted(set[str]):
+        asked = 0
+
+        def __contains__(self, name: object) -> bool:
+            self.asked += 1
+            return super().__contains__(name)
+
+    header = Header(broken := Broken())
+    header._taken = taken = Counted()
+    header.add((number, "a_3" if number == 1 else "a") for number in range(1000))
+    assert taken == {"a", *(f"a_{number}" for number in range(2, 1001))}
+    assert taken.asked < 3000
+    (note,) = broken.said()
+    assert note.startswith("998 × another column has the same name: 'a' is 'a_2', 'a' is 'a_4', ")
 
 
 @pytest.mark.parametrize(
@@ -523,7 +538,7 @@ def test_tables_are_taken_once(
     assert tasks_of(server) == tasks
     (tmp_path / "twice.csv").write_text("step,a,a\n1,2,3\n")
     assert main(["import", "table", str(tmp_path / "twice.csv")]) == 0
-    assert "note: twice.csv: another column is named 'a', too: it is 'a_2'" in capsys.readouterr().err
+    assert "note: twice.csv: 1 × another column has the same name: 'a' is 'a_2'" in capsys.readouterr().err
 
 
 def test_without_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
