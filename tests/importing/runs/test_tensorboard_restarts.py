@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from apiserver.importing.missing import Reason
 from apiserver.importing.runs.model import Again, Figure, Image, Line, Part, Points, Position, Problem
 from apiserver.importing.runs.tensorboard.files import TensorboardFolder
+from apiserver.importing.runs.tensorboard.restarts import holds_tag
 from tests.importing.runs.test_tensorboard import plugin
 from tests.importing.runs.tfevents import event, message, record, scalar, tensor_scalar
 
@@ -192,6 +193,15 @@ def test_an_import_goes_on_behind_a_restart(tmp_path: Path) -> None:
     assert run.begun == 1
     assert run.kept["scalar a"][7] == 99
     assert 70 not in run.kept["scalar a"]
+
+
+@pytest.mark.parametrize("length", [127, 128, 2**14, 2**15, 5 * 2**20])
+def test_a_tag_is_found_however_long_it_is(tmp_path: Path, length: int) -> None:
+    tag = "x" * length
+    write(tmp_path, 0, content := record(scalar(tag, 1, 1)))
+    (path,) = tmp_path.iterdir()
+    assert holds_tag(path, 0, len(content), tag)
+    assert not holds_tag(path, 0, len(content), f"{tag}y")
 
 
 def test_another_form_of_position_is_read_anew(tmp_path: Path) -> None:

@@ -25,6 +25,8 @@ _LONGEST_START = 5
 #: A place is the number of the file, shifted by so many bits, and where in it the record is.
 _FILE_BITS = 48
 _HEADER_BYTES = 4096
+#: So many bytes of a tag are looked for, as all of a long one may not fit into a block.
+_TAG_BYTES = 2**16
 
 
 def byte_of(place: int) -> int:
@@ -139,9 +141,16 @@ class Search:
 def holds_tag(path: Path, at: int, stop: int, tag: str) -> bool:
     """Whether a part of a file may have values of a tag. Raises OSError."""
     name = tag.encode()
-    length = bytes([len(name)]) if len(name) < 0x80 else bytes([len(name) & 0x7F | 0x80, len(name) >> 7])
-    wanted = b"\x0a" + length + name
+    wanted = (b"\x0a" + _varint(len(name)) + name)[:_TAG_BYTES]
     return any(wanted in data for data in _pieces(path, at, stop, len(wanted)))
+
+
+def _varint(value: int) -> bytes:
+    made = bytearray()
+    while value > 0x7F:
+        made.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes([*made, value])
 
 
 def _pieces(path: Path, at: int, stop: int, overlap: int) -> Iterator[bytes]:
