@@ -156,11 +156,18 @@ class FileDeletions:
             raise refused
 
     async def _work_and_forget(self) -> None:
-        try:
-            await self.add_due()
-            await self.work()
-        finally:
-            await self._documents.delete(_DONE, {"deleted": Less(from_now(-self._remembered))})
+        """Do each of these, also if one before it fails; the first error comes in the end."""
+        failed: Exception | None = None
+        for step in (self.add_due, self.work, self._forget):
+            try:
+                await step()
+            except Exception as error:
+                failed = failed or error
+        if failed:
+            raise failed
+
+    async def _forget(self) -> None:
+        await self._documents.delete(_DONE, {"deleted": Less(from_now(-self._remembered))})
 
     async def _note_done(self, deletions: Collection[Document]) -> None:
         now = utc_now()

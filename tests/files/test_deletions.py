@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from apiserver.files.deletions import FileDeletions
-from apiserver.stores.documents.base import DocumentStore
+from apiserver.stores.documents.base import DocumentStore, DocumentStoreError
 from apiserver.stores.files.disk import FileStore, FileStoreError, Former
 from tests.contract.document_stores import store as documents
 
@@ -188,6 +188,22 @@ async def test_deleted_files_are_forgotten(files: FileStore, documents: Document
     await asyncio.wait_for(worked_off(documents, "deleted_files"), 120)
     await deleting.deleting.close()
     assert not await deleting.covers(COMPANY, "/a")
+
+
+async def test_files_are_deleted_although_replaced_ones_cannot_be_looked_up(
+    files: FileStore, documents: DocumentStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await put(files, "/a")
+    deleting = FileDeletions(files, documents)
+    await deleting.add(COMPANY, urls("/a"))
+
+    async def refuse() -> None:
+        raise DocumentStoreError("the documents refuse")
+
+    monkeypatch.setattr(deleting, "add_due", refuse)
+    with pytest.raises(DocumentStoreError):
+        await deleting._work_and_forget()
+    assert await kept(files, "/a") == []
 
 
 async def test_hosts_are_those_that_files_came_by(files: FileStore, documents: DocumentStore) -> None:
