@@ -18,7 +18,16 @@ from apiserver import formats
 from apiserver.events.model import SAMPLE_TYPES, EventType
 from apiserver.exporting.digests import Digests, Files
 from apiserver.importing.report import ImportFailed, Report, SourceRefused
-from apiserver.importing.runs.export_folder import EVENTS, PROJECTS, SCALARS, TASK, file_path, name_of, task_folders
+from apiserver.importing.runs.export_folder import (
+    DIGESTS,
+    EVENTS,
+    PROJECTS,
+    SCALARS,
+    TASK,
+    file_path,
+    name_of,
+    task_folders,
+)
 from apiserver.importing.runs.other_documents import escaped
 from apiserver.importing.runs.progress import Progress
 from apiserver.importing.runs.server import Server, address
@@ -42,8 +51,6 @@ _MODEL_FIELDS = (
 _PROJECT_FIELDS = ("name", "description", "tags", "system_tags", "default_output_destination")
 #: What a task names in place of a model that was deleted.
 _DELETED = "__DELETED__"
-#: The field of `task.json` with the digests of the task's files.
-_DIGESTS = "digests"
 
 
 def export(
@@ -160,7 +167,7 @@ class _Export:
             about["x_axis_labels"] = self._labels(task["id"])
         about["about_models"] = {id: models[id] for id in _named_models(task) if id in models}
         before = _content(folder / TASK)
-        found = before.pop(_DIGESTS, None)
+        found = before.pop(DIGESTS, None)
         digests = _Digests(found if isinstance(found, dict) else {})
         is_same = bool(digests.before) and before == orjson.loads(orjson.dumps(about))
         if is_same:
@@ -183,7 +190,7 @@ class _Export:
                 self._take_file(artifact.get("uri"), digests, artifact.get("hash"))
             for model in about["about_models"].values():
                 self._take_file(model.get("uri"), digests)
-            _write(folder / TASK, _json({**about, _DIGESTS: digests.now}))
+            _write(folder / TASK, _json({**about, DIGESTS: digests.now}))
             count.taken += 1
         except (SourceRefused, OSError) as error:
             count.left += 1

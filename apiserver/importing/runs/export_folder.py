@@ -7,6 +7,8 @@ from urllib.parse import unquote
 
 TASK, SCALARS, EVENTS = "task.json", "scalars.parquet", "events.ndjson"
 PROJECTS = "projects.json"
+#: The field of `task.json` with the digests of the task's files, by their names below the folder.
+DIGESTS = "digests"
 
 
 def task_folders(folder: Path) -> Path:

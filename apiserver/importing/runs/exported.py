@@ -15,7 +15,16 @@ from apiserver import formats
 from apiserver.events.event_types import ADDRESSES
 from apiserver.events.model import EventType, JsonObject
 from apiserver.importing.report import ImportFailed
-from apiserver.importing.runs.export_folder import EVENTS, PROJECTS, SCALARS, TASK, file_path, name_of, task_folders
+from apiserver.importing.runs.export_folder import (
+    DIGESTS,
+    EVENTS,
+    PROJECTS,
+    SCALARS,
+    TASK,
+    file_path,
+    name_of,
+    task_folders,
+)
 from apiserver.importing.runs.folders import file_at, is_below, small_file
 from apiserver.importing.runs.model import (
     Again,
@@ -111,6 +120,7 @@ class ExportedTask:
         self._changed = str(about.get("last_change"))
         self._files_url = str(about["files_url"])
         self._with_files = bool(about.get("files"))
+        self._files = [name.removeprefix("files") for name in about.get(DIGESTS) or () if name.startswith("files/")]
         self._server = str(about["server"])
         self._project = project
         execution = about.get("execution") or {}
@@ -145,8 +155,9 @@ class ExportedTask:
         return (task_folders(self._root) / id / TASK).is_file()
 
     def parts(self, position: str | None) -> Iterator[Part]:
-        """The points, then all other events, then the files. A position is the time of the last change."""
-        if position == self._changed:
+        """The points, then all other events, then the files."""
+        reached = self._reached()
+        if position == reached:
             return
         if position:
             yield Again()
@@ -163,7 +174,12 @@ class ExportedTask:
         for kind, items in self._models.items():
             for item in items:
                 yield from self._model(kind, item)
-        yield Position(self._changed, 1)
+        yield Position(reached, 1)
+
+    def _reached(self) -> str:
+        """The position: the time of the last change, and how large the files in the export are, as more may come."""
+        sizes = [path.stat().st_size for path in map(self._file, self._files) if path]
+        return f"{self._changed}, {len(sizes)} files of {sum(sizes)} bytes" if sizes else self._changed
 
     def _points(self, batch: Batch) -> Iterator[Points]:
         """The points of each series and worker."""
@@ -244,7 +260,11 @@ class ExportedTask:
     def _path(self, url: str) -> Path | None:
         """The exported file of an address; None if there is none."""
         name = name_of(url, self._files_url)
-        path = None if name is None else file_path(self._root, name)
+        return None if name is None else self._file(name)
+
+    def _file(self, name: str) -> Path | None:
+        """The exported file of that name on the server; None if there is none."""
+        path = file_path(self._root, name)
         return path if path and is_below(path, self._root / "files") and path.is_file() else None
 
 
