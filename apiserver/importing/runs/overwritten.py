@@ -14,7 +14,6 @@ import numpy as np
 
 from apiserver.events.model import Int64Array
 
-
 #: So many steps that came one by one become a piece.
 _MOST_SINGLE = 10_000
 
