@@ -84,7 +84,8 @@ class Report:
         if missing.reason is Reason.NO_PLACE:
             self.not_mapped(missing.cause, missing.of)
         else:
-            self.say(shown(f"problem: {missing.of}: {missing.cause}"))
+            times = f" ({missing.count:,} ×)" if missing.count > 1 else ""
+            self.say(shown(f"problem: {missing.of}: {missing.cause}{times}"))
 
     def not_mapped(self, kind: str, name: str) -> None:
         """Name something of a kind at the end; by itself, the user chose to leave it out."""
@@ -123,6 +124,9 @@ class Report:
             **more,
             "counts": {kind: asdict(count) for kind, count in self.counts.items()},
             "notes": self.notes,
+            "not_mapped": {
+                kind: {"count": len(names), "names": names[:_MOST_TOLD]} for kind, names in self.unmapped.items()
+            },
             "by_reason": {str(reason): count for reason, count in self.by_reason.items()},
             "missing": [
                 {"reason": one.reason, "of": one.of, "cause": one.cause, "count": one.count} for one in self.missing

@@ -54,6 +54,8 @@ def import_runs(wanted: Wanted, api_url: str | None, files_url: str | None, envi
     """
     if wanted.follow and wanted.restore:
         raise ValueError("--restore needs an import that ends: give --follow to another one after it")
+    if wanted.report is not None and not wanted.report.absolute().parent.is_dir():
+        raise ValueError(f"--report: there is no folder '{wanted.report.parent}'")
     server = Server(address(api_url, files_url, environment))
     progress = Progress("events", 0)
     report = Report(progress.say)

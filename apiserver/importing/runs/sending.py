@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -70,6 +70,8 @@ class RunSender:
         """By series, the steps that were added."""
         self._overwritten = 0
         """Of the points that are kept."""
+        self._doubled: Counter[tuple[str, str]] = Counter()
+        """By series, those that were overwritten since the last flush."""
         self._points: list[Points] = []
         self._points_kept = 0
         self._lines: list[Line] = []
@@ -117,6 +119,10 @@ class RunSender:
         while self._waiting:
             self._waiting.popleft().result()
         self._send_artifacts()
+        for (metric, variant), count in self._doubled.items():
+            cause = "a later point has the same step"
+            self._told.refused(Missing(Reason.OVERWRITTEN, f"series {metric}/{variant}", cause, count))
+        self._doubled.clear()
         self.unsaved = 0
 
     def close(self) -> None:
@@ -133,8 +139,7 @@ class RunSender:
         steps = self._steps.setdefault((points.metric, points.variant), Steps())
         if overwritten := steps.add(points.iters):
             self._overwritten += overwritten
-            place, cause = f"series {points.metric}/{points.variant}", "a later point has the same step"
-            self._told.miss(Missing(Reason.OVERWRITTEN, place, cause, overwritten))
+            self._doubled[points.metric, points.variant] += overwritten
 
     def _send_points(self) -> None:
         if self._points:

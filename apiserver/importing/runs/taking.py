@@ -250,6 +250,8 @@ class Taking:
         match part:
             case None | Again():
                 pass
+            case Problem(may_come=True) if self.goes_on:
+                pass
             case Problem() | Unmapped():
                 writer.miss(_missing(part, run.name))
             case Position():

@@ -231,14 +231,21 @@ def test_reading_goes_on_behind_a_broken_piece_and_at_a_position(tmp_path: Path)
     assert [iter for iter, _, _ in points_of(list(run.parts(position)))["x", "x"]] == [1000]
 
 
-def test_a_file_that_is_being_written(tmp_path: Path) -> None:
+@pytest.mark.parametrize("cut", [1, 10, 60])
+def test_a_file_that_ends_in_the_middle_of_a_record(tmp_path: Path, cut: int) -> None:
+    """It says so each time, until the rest has come; it may still be written to."""
     content = log_of([RUN, *(history(n, {"x": n}) for n in range(50))])
-    write(tmp_path, content[:-10])
-    (run,) = WandbFolder(tmp_path, None).runs()
-    assert isinstance(run, WandbRun)
-    parts = list(run.parts(None))
-    assert len(points_of(parts)["x", "x"]) == 49
+    write(tmp_path, content[:-cut])
+    position = None
+    for _ in range(2):
+        parts = read(tmp_path, position)
+        [problem] = [part for part in parts if isinstance(part, Problem)]
+        assert (problem.may_come, problem.cause.endswith("it ends in the middle of a record")) == (True, True)
+        position = position or last_position(parts)
+    write(tmp_path, content)
+    parts = read(tmp_path, position)
     assert not [part for part in parts if isinstance(part, Problem)]
+    assert points_of(parts)["x", "x"][-1][2] == "49.0"
 
 
 def test_nothing_outside_the_run_is_read(tmp_path: Path) -> None:

@@ -37,7 +37,10 @@ class Record(NamedTuple):
 
 
 def records(path: Path, offset: int = START, most: int = MAX_RECORD) -> Iterator[Record | Problem]:
-    """The whole records from `offset` on, of up to `most` bytes. Raises OSError, and Malformed for another file."""
+    """The whole records from `offset` on, of up to `most` bytes. Raises OSError, and Malformed for another file.
+
+    A file that ends in the middle of a record may still be written to.
+    """
     with path.open("rb") as file:
         if (found := file.read(len(_MAGIC))) != _MAGIC:
             raise (Begun if _MAGIC.startswith(found) else Malformed)(f"{path.name} is not a file of W&B")
@@ -53,7 +56,8 @@ def records(path: Path, offset: int = START, most: int = MAX_RECORD) -> Iterator
                 if not kind and not length:
                     break
                 if end > len(block) and len(block) < _BLOCK:
-                    return  # it is still being written
+                    yield _cut(path, start + at)
+                    return
                 piece = block[at + _header.size : end]
                 if kind not in _SUMS or end > len(block) or zlib.crc32(piece, _SUMS[kind]) != crc:
                     yield Problem(
@@ -75,4 +79,13 @@ def records(path: Path, offset: int = START, most: int = MAX_RECORD) -> Iterator
                     else:
                         yield Record(b"".join(kept), start + at)
                     kept = None
+            if len(block) < _BLOCK and at + _header.size > len(block) and any(block[at:]):
+                yield _cut(path, start + at)
+                return
             start += len(block)
+        if kept is not None:
+            yield _cut(path, start)
+
+
+def _cut(path: Path, at: int) -> Problem:
+    return Problem(path.name, f"from byte {at:,} on it ends in the middle of a record", may_come=True)

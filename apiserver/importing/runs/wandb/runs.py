@@ -161,6 +161,8 @@ class WandbRun:
         self._machine = _Gathered(lambda names: (f":monitor:{_kind(names[0])}", full_name(names)))
         self._odd_times = Counter[str]()
         """By series, points whose time cannot be believed."""
+        self._cut: list[Problem] = []
+        """Of logs that end in the middle of a record."""
         self._console: dict[int, tuple[int, str]] = {}
         """By stream, the time and text of a line that is not complete."""
 
@@ -170,6 +172,7 @@ class WandbRun:
         Raises Malformed if what was given before has to be given anew, and some of it is not here.
         """
         self._reached = _reached(position)
+        self._cut = []
         surveyed = self._survey()
         if position is not None and self._is_wrong(surveyed):
             yield Again(cleared=True)
@@ -181,6 +184,7 @@ class WandbRun:
         self._axes = Axes(self._reached.placed, surveyed.decimal)
         for log in self._logs:
             yield from self._log(log, surveyed.ends[log.folder])
+        yield from self._cut
         yield from self._artifacts()
 
     def _survey(self) -> Surveyed:
@@ -210,7 +214,10 @@ class WandbRun:
             self.run.status = self._status
         for record in records(log.path, given, self._most):
             if isinstance(record, Problem):
-                yield record
+                if record.may_come:
+                    self._cut.append(record)
+                else:
+                    yield record
                 continue
             if record.end > stop:
                 break
