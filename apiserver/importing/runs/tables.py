@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from io import SEEK_END
 from itertools import chain
 from pathlib import Path
 from typing import Any, TypeAlias, cast
@@ -353,6 +354,11 @@ def _parquet(path: Path) -> Iterator[Any]:
     with path.open("rb") as file:
         if file.read(4) != b"PAR1":
             raise Malformed("it is not a Parquet file")
+        file.seek(0, SEEK_END)
+        file.seek(max(file.tell() - 8, 0))
+        length, magic = file.read(4), file.read(4)
+        if magic != b"PAR1" or int.from_bytes(length, "little") > file.tell() - 12:
+            raise Malformed("it is a Parquet file whose end is cut off")
     with _damage():
         yield from read_parquet(path, batch_size=ROWS)
 

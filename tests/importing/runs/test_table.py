@@ -524,6 +524,16 @@ def test_what_is_no_table(tmp_path: Path) -> None:
     assert taken(tmp_path / "empty.csv") == ({}, [])
 
 
+def test_a_parquet_file_whose_end_is_cut_says_so(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    whole = write(tmp_path / "t.parquet", LONG).read_bytes()
+    for length in (4, 5, 11, 12, len(whole) // 2, len(whole) - 1):
+        (tmp_path / "t.parquet").write_bytes(whole[:length])
+        found, [problem] = taken(tmp_path / "t.parquet")
+        assert not found
+        assert "whose end is cut off" in str(problem)
+    assert capfd.readouterr().err == "", "the library panics"
+
+
 def test_tables_are_taken_once(
     server: Served, environment: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
