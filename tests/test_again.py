@@ -26,6 +26,8 @@ def test_broken():
 @pytest.fixture
 def suite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
+    for variable in ("TMPDIR", order.VARIABLE):  # those of the form in which this test runs
+        monkeypatch.delenv(variable, raising=False)
     path = tmp_path / "test_suite.py"
     path.write_text(SUITE)
     return path
