@@ -62,7 +62,7 @@ _NAMED = 5
 _WHOLE = (
     "it has changed, and is read only as a whole; --restore does so, and brings again what was deleted or thinned here"
 )
-#: What is said of the status of a run that is still taken, or grows.
+#: The guess of the status of a run while it is taken, or grows.
 _GROWS: Document = {"guessed_status": "in_progress"}
 
 
@@ -222,7 +222,12 @@ class Taking:
         needs_files = self.with_files and not before.files
         state = before
         if (restores and known is not None and known.has_fewer) or (needs_files and not stays_gone):
-            state = State(refused=0 if restores else before.refused, project=before.project, status=before.status)
+            state = State(
+                refused=0 if restores else before.refused,
+                project=before.project,
+                status=before.status,
+                clearing=before.clearing,
+            )
         run.project = self._project(run)
         writer = _RunWriter(self, run, known, state, restores=restores)
         run.started = run.started if state.started is None else state.started

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from apiserver.cli import main
-from apiserver.importing.report import Report
+from apiserver.importing.report import Report, SourceRefused
 from apiserver.importing.runs.model import Again, Part, Points, Position, Run
 from apiserver.importing.runs.progress import Progress
 from apiserver.importing.runs.server import Server, address
@@ -207,10 +208,10 @@ class Changing:
         yield Position(str(self._steps))
 
 
-def take(source: Changing, environment: dict[str, str]) -> Report:
+def take(source: Changing, environment: dict[str, str], *, with_files: bool = False) -> Report:
     server = Server(address(None, None, environment))
     report = Report(lambda line: None)
-    taking = Taking(server, report, Progress("bytes", 0))
+    taking = Taking(server, report, Progress("bytes", 0), with_files=with_files)
     try:
         taking.take(source)
         taking.close()
@@ -229,3 +230,23 @@ def test_a_run_that_was_cleared_comes_back_whatever_ended_the_import(
         report = take(Changing([5, 6]), environment)
         assert (report.problems, report.notes) == (0, [])
         assert points(server) == {"one": [5, 6]}
+
+
+def test_a_run_that_could_not_be_cleared_is_cleared_by_the_next_import(
+    server: Served, environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also by one that reads it from its start for its files."""
+    assert take(Changing([1, 2, 3]), environment).problems == 0
+
+    def call(self: Server, endpoint: str, request: dict[str, Any]) -> dict[str, Any]:
+        if endpoint == "events.delete_for_task":
+            raise SourceRefused("not now")
+        return really(self, endpoint, request)
+
+    really = Server.call
+    with monkeypatch.context() as patch:
+        patch.setattr(Server, "call", call)
+        assert take(Changing([5, 6]), environment).problems == 1
+    assert points(server) == {"one": [1, 2, 3]}
+    assert take(Changing([5, 6]), environment, with_files=True).problems == 0
+    assert points(server) == {"one": [5, 6]}
