@@ -18,6 +18,9 @@ from apiserver.events.event_types import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from apiserver.events.model import Float64Array, Int64Array, JsonObject
 from apiserver.importing.missing import Reason
 
+#: What may be raised while something is read that is not as it should be.
+BROKEN = (ValueError, TypeError, LookupError, ArithmeticError, AttributeError, RecursionError)
+
 
 @dataclass(slots=True)
 class Run:
@@ -244,6 +247,11 @@ def names_of(tag: str) -> tuple[str, str]:
     return (metric, variant) if metric and variant and metric != variant else (tag, tag)
 
 
+def names_of_x(x: str, series: str) -> tuple[str, str]:
+    """The metric and the variant that keep the exact x of a series whose points are numbered."""
+    return f"x: {x}", series
+
+
 def numbered_x(
     x: str, names: tuple[str, str], iters: Int64Array, timestamps: Int64Array, exact: Float64Array
 ) -> Points:
@@ -252,7 +260,8 @@ def numbered_x(
     For example, that of train/loss by epoch is the metric "x: epoch" with the variant "train/loss".
     """
     metric, variant = names
-    return Points(f"x: {x}", metric if metric == variant else f"{metric}/{variant}", iters, timestamps, exact)
+    series = metric if metric == variant else f"{metric}/{variant}"
+    return Points(*names_of_x(x, series), iters, timestamps, exact)
 
 
 def milliseconds(seconds: float) -> int:

@@ -131,7 +131,7 @@ class NeptuneRun:
                 is_whole = False  # it is read again, as it may be repaired
                 yield Problem(path.name, f"it has no column {error}" if isinstance(error, KeyError) else str(error))
             for name, count in self._odd.items():
-                yield Problem(name, "a time that cannot be believed", count=count)
+                yield Problem(name, times.NO_TIME, count=count)
             self._odd.clear()
             if is_whole:
                 yield Position(json.dumps({"sizes": sizes[:number], "decimal": decimal}), sizes[number - 1])

@@ -19,7 +19,7 @@ from apiserver.importing.runs import cells, times
 from apiserver.importing.runs.broken import Broken
 from apiserver.importing.runs.cells import Bools
 from apiserver.importing.runs.charts import Chart, chart_of
-from apiserver.importing.runs.model import names_of
+from apiserver.importing.runs.model import names_of, names_of_x
 from apiserver.importing.runs.tables import Batch, Rows
 
 EPOCH = "epoch"
@@ -219,7 +219,7 @@ class Sorting:
             self._count("no step that is a number", some, ~steps.known)
         if time is not None and time in some.columns:
             moments, odd = cells.moments(some.columns[time])
-            self._count("a time that cannot be believed", some, odd, time)
+            self._count(times.NO_TIME, some, odd, time)
         epochs = None
         if columns.epoch is not None and columns.epoch in some.columns:
             values, is_number = cells.floats(some.columns[columns.epoch])
@@ -282,7 +282,7 @@ class Sorting:
         if facts.columns.value is not None:
             by.append((epoch, facts.epochs, ~np.isnan(facts.epochs)))
         for name, values, known in by:
-            named = names_of(name) if facts.columns.value is None else (f"x: {name}", name)
+            named = names_of(name) if facts.columns.value is None else names_of_x(name, name)
             number = self.series.setdefault(named, len(self.series))
             self.hidden.add(number)
             self._put(facts, np.full(len(values), number, np.int32), values, known, sees_epochs=False)

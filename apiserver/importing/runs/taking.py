@@ -27,6 +27,7 @@ import orjson
 from apiserver.importing.missing import Missing, Reason, together
 from apiserver.importing.report import Count, Report, SourceRefused
 from apiserver.importing.runs.model import (
+    BROKEN,
     Again,
     Artifact,
     Model,
@@ -53,8 +54,6 @@ _PAGE = 100
 _SAVE_EVENTS, _SAVE_SECONDS = 1_000_000, 5.0
 #: How often a source that grows is looked at.
 _FOLLOW_SECONDS = 1.0
-#: What may be raised while something is read that is not as it should be.
-_BROKEN = (ValueError, TypeError, LookupError, ArithmeticError, AttributeError, RecursionError)
 #: The server takes no more parameters of a section.
 _MOST_PARAMETERS = 10_000
 #: So many runs are named together.
@@ -197,7 +196,7 @@ class Taking:
         outcome = Outcome.LEFT
         try:
             outcome = self._take_parts(one)
-        except (SourceRefused, OSError, *_BROKEN) as error:
+        except (SourceRefused, OSError, *BROKEN) as error:
             self.report.problem("run", one.run.name, str(error))
         finally:  # also of a run in whose middle the import is ended: it is left
             self._outcomes[one.run.source] = max(outcome, self._outcomes.get(one.run.source, outcome))

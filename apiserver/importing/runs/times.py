@@ -25,6 +25,8 @@ import numpy as np
 from apiserver.events.model import Int64Array
 
 UNKNOWN = -(2**63)
+#: What is said of a number that should be a time, and is none.
+NO_TIME = "a time that cannot be believed"
 #: 2000-01-01 and 2100-01-01.
 _FIRST, _LAST = 946_684_800_000, 4_102_444_800_000
 #: Milliseconds of a second, a millisecond, a microsecond and a nanosecond.

@@ -17,7 +17,7 @@ import numpy as np
 
 from apiserver.importing.runs.mlflow.stores import MlflowStore, Recorded, Values, as_json
 from apiserver.importing.runs.model import Again, Artifact, Part, Points, Position, Problem, Run, Unmapped, names_of
-from apiserver.importing.runs.times import UNKNOWN, believed, of_number
+from apiserver.importing.runs.times import NO_TIME, UNKNOWN, believed, of_number
 
 _STATUSES = {
     "RUNNING": "in_progress",
@@ -27,7 +27,6 @@ _STATUSES = {
     "KILLED": "stopped",
 }
 _NOTE, _NAME, _PARENT, _OWN = "mlflow.note.content", "mlflow.runName", "mlflow.parentRunId", "mlflow."
-_NO_TIME = "a time that cannot be believed"
 #: So many points of a series that cannot be read are named, and the others counted.
 _NAMED = 20
 #: So many positions are told of a run with many series, as each names some of them.
@@ -142,7 +141,7 @@ class MlflowRun:
         """What is wrong with the run itself."""
         for name, said, taken in (("start", self._found.start, self._start), ("end", self._found.end, self._end)):
             if said is not None and taken is None:
-                yield Problem(name, _NO_TIME)
+                yield Problem(name, NO_TIME)
         if self._end is not None and self._end != _time(self._found.end):
             yield Problem("end", "it is before the start")
         if not self._parent and (parent := self._found.tags.get(_PARENT)):
@@ -176,7 +175,7 @@ class MlflowRun:
         if numbered or (number == 1 and step != 0):
             same[key] = numbered
         if odd:
-            yield Problem(f"metric {key}", _NO_TIME, count=odd)
+            yield Problem(f"metric {key}", NO_TIME, count=odd)
 
     @property
     def _other_time(self) -> int:

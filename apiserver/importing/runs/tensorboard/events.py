@@ -63,7 +63,7 @@ class EventReader:
     """Whether the value of a tag, place and step is kept; a restart may take it back."""
     plugins: dict[str, str] = field(default_factory=dict)
     taken_back: int = 0
-    """Values that were not kept."""
+    """How many values a restart took back."""
 
     def parts(self, record: bytes, place: int) -> Iterator[Part]:
         """What the record at a place of the file holds."""

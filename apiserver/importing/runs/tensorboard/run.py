@@ -27,6 +27,7 @@ from apiserver.importing.runs.tensorboard.restarts import Restarts, Search
 from apiserver.importing.runs.tensorboard.scalars import Column
 from apiserver.importing.runs.tensorboard.structure import Part
 from apiserver.importing.runs.tensorboard.times import Times, milliseconds_of, time_of
+from apiserver.importing.runs.times import NO_TIME
 
 #: Before the tags of add_hparams that the run itself has, too.
 _HPARAMS = "hparams/"
@@ -192,7 +193,7 @@ class TensorboardRun:
         for cause in block.problems:
             yield Problem(reader.file, cause)
         for name, count in reader.times.take_odd():
-            yield Problem(name, "a time that cannot be believed", count=count)
+            yield Problem(name, NO_TIME, count=count)
         if reader.taken_back:
             yield Problem(reader.file, "a restart took back its step", Reason.OVERWRITTEN, reader.taken_back)
             reader.taken_back = 0

@@ -68,7 +68,7 @@ class _Look:
     others: bool = False
     """Whether there is anything but scalars and hyperparameters."""
     metrics: set[str] | None = None
-    """Those of an experiment."""
+    """The metrics that an experiment of hparams names; None without one."""
     is_session: bool = False
 
     @property

@@ -24,6 +24,7 @@ import numpy as np
 from apiserver.importing.report import ImportFailed
 from apiserver.importing.runs.folders import files_below
 from apiserver.importing.runs.model import (
+    BROKEN,
     Again,
     Artifact,
     Line,
@@ -35,8 +36,9 @@ from apiserver.importing.runs.model import (
     Unmapped,
     milliseconds,
     names_of,
+    names_of_x,
 )
-from apiserver.importing.runs.times import of_number
+from apiserver.importing.runs.times import NO_TIME, of_number
 from apiserver.importing.runs.wandb.axes import HISTORY, Axes, Placed, Surveyed, survey
 from apiserver.importing.runs.wandb.files import RunFiles
 from apiserver.importing.runs.wandb.history import Item, full_name, items, number, parsed
@@ -69,7 +71,7 @@ _ALERTS = {"WARN": "warning", "ERROR": "error"}
 #: That of positions.
 _FORM = 1
 #: What may be raised by a value that is not as it should be.
-_BROKEN = (ValueError, TypeError, LookupError, ArithmeticError, AttributeError, RecursionError, OSError)
+_BROKEN = (*BROKEN, OSError)
 
 
 #: By log and name, the marks of files that were given.
@@ -157,7 +159,7 @@ class WandbRun:
         self._files = RunFiles(logs[0].path.parent / "files", given)
         self._time = 0.0
         self._points = _Gathered(lambda names: names_of(full_name(names)))
-        self._x = _Gathered(lambda names: (f"x: {names[0].decode(errors='replace')}", full_name(names[1:])))
+        self._x = _Gathered(lambda names: names_of_x(full_name(names[:1]), full_name(names[1:])))
         self._machine = _Gathered(lambda names: (f":monitor:{_kind(names[0])}", full_name(names)))
         self._odd_times = Counter[str]()
         """By series, points whose time cannot be believed."""
@@ -247,7 +249,7 @@ class WandbRun:
         for gathered in (self._points, self._x, self._machine):
             yield from gathered.taken()
         for name, count in (+self._odd_times).items():
-            yield Problem(f"series {name}", "a time that cannot be believed", count=count)
+            yield Problem(f"series {name}", NO_TIME, count=count)
         self._odd_times.clear()
 
     def _artifacts(self) -> Iterator[Artifact]:
