@@ -39,8 +39,8 @@ def delete_owner(conn: sqlite3.Connection, owner: Owner, types: Sequence[EventTy
             deleted += _delete_samples(conn, key)
         conn.execute("DELETE FROM series WHERE owner = ? AND type = ?", key)
     conn.execute(
-        "DELETE FROM owners WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM series WHERE owner = ?1)"
-        " AND NOT EXISTS (SELECT 1 FROM log_digests WHERE owner = ?1)",
+        "DELETE FROM owners WHERE id = ? AND NOT EXISTS (SELECT 1 FROM series WHERE owner = owners.id)"
+        " AND NOT EXISTS (SELECT 1 FROM log_digests WHERE owner = owners.id)",
         (number,),
     )
     return deleted
@@ -63,12 +63,16 @@ def _delete_samples(conn: sqlite3.Connection, key: tuple[int, int]) -> int:
 
 def delete_samples(conn: sqlite3.Connection, series: SeriesQuery, iterations: Range, before: int | None) -> int:
     """Delete merged samples of the series in these iterations, older than `before`; return how many there were."""
-    which, deleted = "series = ? AND iter BETWEEN ? AND ? AND (?4 IS NULL OR timestamp < ?4)", 0
+    which, deleted = "series = ? AND iter BETWEEN ? AND ?", 0
+    if before is not None:
+        which += " AND timestamp < ?"
     for id in series_ids(conn, series).values():
-        doomed = (id, iterations.least, iterations.greatest, before)
+        doomed = (id, iterations.least, iterations.greatest, *([] if before is None else [before]))
         conn.execute(f"DELETE FROM sample_documents WHERE id IN (SELECT document FROM samples WHERE {which})", doomed)
         deleted += conn.execute(f"DELETE FROM samples WHERE {which}", doomed).rowcount
-        conn.execute("DELETE FROM series WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM samples WHERE series = ?1)", (id,))
+        conn.execute(
+            "DELETE FROM series WHERE id = ? AND id NOT IN (SELECT series FROM samples WHERE series = ?)", (id, id)
+        )
     return deleted
 
 

@@ -42,10 +42,13 @@ _ENGINE = "embedded"
 def write_marks(conn: sqlite3.Connection, table: Memtable, registrar: Registrar) -> None:
     """Mark the owners of a memtable, in the transaction that merges it. A new owner may have been deleted before."""
     conn.executemany(
-        "UPDATE owners SET changed_segment = ?1, changed_record = ?2,"
-        " whole_record = iif(whole_segment, whole_record, ?2),"
-        " whole_segment = iif(whole_segment, whole_segment, ?1) WHERE id = ?3",
-        [(table.segment, hot.records, registrar.owner(owner)) for owner, hot in table.owners.items()],
+        "UPDATE owners SET changed_segment = :segment, changed_record = :record,"
+        " whole_record = iif(whole_segment, whole_record, :record),"
+        " whole_segment = iif(whole_segment, whole_segment, :segment) WHERE id = :owner",
+        [
+            {"segment": table.segment, "record": hot.records, "owner": registrar.owner(owner)}
+            for owner, hot in table.owners.items()
+        ],
     )
 
 
