@@ -11,7 +11,8 @@ WORKDIR /source
 RUN python -m venv /opt/apiserver
 COPY requirements requirements
 RUN /opt/apiserver/bin/pip install --no-cache-dir --require-hashes \
-    -r requirements/build.txt -r requirements/core.txt -r requirements/oidc.txt
+    -r requirements/build.txt -r requirements/core.txt -r requirements/imports.txt -r requirements/oidc.txt \
+    -r requirements/parquet.txt -r requirements/s3.txt -r requirements/traces.txt
 COPY . .
 COPY --from=pages /viewer/dist viewer/dist
 RUN /opt/apiserver/bin/pip install --no-cache-dir --no-deps --no-build-isolation . \

@@ -16,7 +16,7 @@ OLD_PYTHON ?= $(shell $(FIND_OLD_PYTHON))
 OLD_CLIENTS = $(patsubst requirements/old-clients/%.txt,%,$(wildcard requirements/old-clients/[0-9]*.txt))
 
 .PHONY: run quick test test-signing-in test-others check check-rest check-beside check-others check-again longer nightly
-.PHONY: viewer check-viewer accelerator parquet oidc s3 traces provider lint types types-of-tests check-format fmt docs
+.PHONY: viewer check-viewer accelerator imports parquet oidc s3 traces provider lint types types-of-tests check-format fmt docs
 .PHONY: bench bench-engines lock clean
 
 # npm of this machine, or else of a Node.js from PyPI in .venv-node.
@@ -177,6 +177,7 @@ lock: .venv/dev.stamp .venv-old-clients/shared/stamp
 	$(LOCK) --output-file requirements/build.txt requirements/build.in
 	$(LOCK) --output-file requirements/core.txt pyproject.toml
 	$(LOCK) --output-file requirements/dev.txt --extra dev --constraint requirements/core.txt pyproject.toml
+	$(LOCK) --output-file requirements/imports.txt requirements/imports.in
 	$(LOCK) --output-file requirements/docs.txt --extra docs --constraint requirements/dev.txt pyproject.toml
 	$(LOCK) --output-file requirements/clients.txt requirements/clients.in
 	$(LOCK) --output-file requirements/zig.txt requirements/zig.in
@@ -200,9 +201,9 @@ clean:
 .venv/bin/python:
 	$(PYTHON) -m venv .venv
 
-.venv/core.stamp: requirements/build.txt requirements/core.txt pyproject.toml setup.py | .venv/bin/python
+.venv/core.stamp: requirements/build.txt requirements/core.txt requirements/imports.txt pyproject.toml setup.py | .venv/bin/python
 	@echo "Installing what the server needs into .venv. pip says nothing meanwhile; it takes a minute or less, mostly."
-	$(BIN)/$(PIP) install --require-hashes -r requirements/build.txt -r requirements/core.txt
+	$(BIN)/$(PIP) install --require-hashes -r requirements/build.txt -r requirements/core.txt -r requirements/imports.txt
 	$(BIN)/$(PIP) install --no-deps --no-build-isolation --editable .
 	touch $@
 
@@ -214,6 +215,10 @@ clean:
 .venv/docs.stamp: requirements/docs.txt .venv/dev.stamp
 	$(BIN)/$(PIP) install --require-hashes -r requirements/docs.txt
 	touch $@
+
+# The optional extra that reads what TensorBoard, MLflow and W&B have recorded. `make run` installs it, too.
+imports: .venv/core.stamp
+	$(BIN)/$(PIP) install --require-hashes -r requirements/imports.txt
 
 # The optional extra that reads and writes Parquet and Arrow.
 parquet: .venv/core.stamp

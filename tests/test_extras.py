@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 import tomllib
 from pathlib import Path
 
@@ -10,11 +11,13 @@ import pytest
 
 from apiserver import traces
 from apiserver.extras import installed_by
+from apiserver.importing.report import ImportFailed
+from apiserver.importing.runs.command import Wanted, opened
 from apiserver.services.access.oidc import provider
 from apiserver.settings import Settings, SettingsError
 
 ROOT = Path(__file__).parents[1]
-EXTRAS = ("parquet", "s3", "oidc", "traces")
+EXTRAS = ("imports", "parquet", "s3", "oidc", "traces")
 
 
 @pytest.mark.parametrize("extra", EXTRAS)
@@ -41,3 +44,14 @@ def test_a_setting_whose_package_is_missing_says_how_to_install_it(monkeypatch: 
         provider.Provider(Settings(oidc_issuer="https://id.example.org", oidc_client_id="x"))
     with pytest.raises(SettingsError, match=r"traces_to: .*'make traces'"):
         traces.Traces(Settings(traces_to="http://127.0.0.1:4318"))
+
+
+@pytest.mark.parametrize(("source", "module"), [("tensorboard", "google_crc32c"), ("mlflow", "yaml")])
+def test_an_import_whose_package_is_missing_says_how_to_install_it(
+    monkeypatch: pytest.MonkeyPatch, source: str, module: str
+) -> None:
+    for name in [name for name in sys.modules if name.startswith(f"apiserver.importing.runs.{source}")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(ImportFailed, match=rf"{source}: .*'make imports'"):
+        opened(Wanted(source, ".", None))

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from apiserver.extras import installed_by
 from apiserver.importing.report import ImportFailed, Report
 from apiserver.importing.runs.model import HasProjects, Source
 from apiserver.importing.runs.other_documents import make_projects
@@ -17,6 +18,8 @@ from apiserver.importing.runs.taking import Taking
 #: Reading makes some 100,000 objects at a time, none of them in a cycle. Looking for cycles as often as Python does by
 #: itself would take longer than the reading.
 _SELDOM = (1_000_000, 20, 20)
+#: The modules of the extra `imports`.
+_EXTRA = ("google", "google_crc32c", "yaml")
 #: By source, what was looked for where nothing was found.
 _LOOKED_FOR = {
     "tensorboard": "event files",
@@ -112,7 +115,16 @@ def _write(wanted: Wanted, report: Report, failed: str) -> None:
 
 
 def opened(wanted: Wanted) -> Source:
-    """The source that is wanted. Raises ImportFailed or ValueError."""
+    """The source that is wanted. Raises ImportFailed, also where an optional package is missing, or ValueError."""
+    try:
+        return _opened(wanted)
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in _EXTRA:
+            raise
+        raise ImportFailed(f"{wanted.source}: reading it needs optional packages: {installed_by('imports')}") from None
+
+
+def _opened(wanted: Wanted) -> Source:
     place = wanted.place
     match wanted.source:
         case "tensorboard":

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import sqlite3
 import threading
 from collections.abc import Callable
@@ -481,8 +480,17 @@ def test_yaml_is_read_as_it_is_written(entries: dict[str, str]) -> None:
 
 
 def test_yaml_of_other_types() -> None:
-    assert flat_yaml("a: null\nb: 3\nc: ''\nd: []\n") == {"a": "", "b": "3", "c": "", "d": "[]"}
-    assert json.loads("[NaN]")[0] is not math.nan
+    assert flat_yaml("a: null\nb: 3\nc: ''\nd: []\ne: 'null'\n") == {"a": "", "b": "3", "c": "", "e": "null"}
+
+
+def test_hostile_yaml() -> None:
+    doubled = "".join(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]\n" for n in range(1, 40))
+    assert flat_yaml(f"name: x\na0: &a0 y\n{doubled}run_id: z\n") == {"name": "x", "a0": "y", "run_id": "z"}
+    assert flat_yaml("name: !!python/object/apply:os.system [exit]\nb: !!int x\n") == {"b": "x"}
+    for text in ("a: " + "[" * 100_000, "a: 'x", "\x01", "a: b: c", "- *x\n- ]"):
+        with pytest.raises(ValueError, match=r"line|too deep|character"):
+            flat_yaml(text)
+    assert flat_yaml("") == flat_yaml("3") == flat_yaml("- 3") == {}
 
 
 class FakeServer(BaseHTTPRequestHandler):
