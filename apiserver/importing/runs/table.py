@@ -60,7 +60,8 @@ class TableFile:
         self._metric = metric
         self._project = project or name_of(path)
         if not path.is_file():
-            raise ImportFailed(f"there is no file '{path}'")
+            is_folder = path.is_dir()
+            raise ImportFailed(f"'{path}' is a folder: name one file" if is_folder else f"there is no file '{path}'")
         self._folder = Path(tempfile.mkdtemp(prefix="apiserver-import-"))
         weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
 

@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from apiserver.cli import main
+from apiserver.importing.report import ImportFailed
 from apiserver.importing.runs.mlflow.experiments import Mlflow, MlflowRun
 from apiserver.importing.runs.mlflow.files import FileStore
 from apiserver.importing.runs.mlflow.opening import store_at
@@ -491,6 +492,19 @@ def test_hostile_yaml() -> None:
         with pytest.raises(ValueError, match=r"line|too deep|character"):
             flat_yaml(text)
     assert flat_yaml("") == flat_yaml("3") == flat_yaml("- 3") == {}
+
+
+def test_the_folder_in_which_mlflow_was_started_has_the_store(tmp_path: Path) -> None:
+    database(tmp_path / "mlflow.db", [("m", 1.0, START, 3, 0)])
+    (tmp_path / "mlruns" / "1" / RUN / "artifacts").mkdir(parents=True)
+    assert since_start(parts_of(tmp_path)) == {("m", "m"): [(3, 0, "1.0")]}
+    with pytest.raises(ImportFailed, match=r"no runs: import '.*mlflow\.db'"):
+        store_at(str(tmp_path / "mlruns"))
+    (tmp_path / "mlflow.db").unlink()
+    make_run(tmp_path / "mlruns", OTHER, metrics={"m": lines((2.0, 4))})
+    assert (
+        since_start(parts_of(tmp_path)) == since_start(parts_of(tmp_path / "mlruns")) == {("m", "m"): [(4, 0, "2.0")]}
+    )
 
 
 class FakeServer(BaseHTTPRequestHandler):
