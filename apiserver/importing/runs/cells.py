@@ -14,13 +14,19 @@ from apiserver.importing.runs import times
 
 Bools = np.typing.NDArray[np.bool_]
 _INFINITIES = ("inf", "infinity")
+#: What Keras, R, pandas, spreadsheets and databases write where there is nothing.
+_NOTHING = frozenset({"NA", "N/A", "n/a", "#N/A", "<NA>", "NULL", "Null", "null", "None", "-"})
 
 
 def present(column: Sequence[Any]) -> Bools:
     """Which cells have something in them."""
     if isinstance(column, np.ndarray):
         return np.ones(len(column), bool)
-    return np.array([one is not None for one in column], bool)
+    return np.array([one is not None and not _is_nothing(one) for one in column], bool)
+
+
+def _is_nothing(cell: Any) -> bool:
+    return isinstance(cell, str) and cell.strip() in _NOTHING
 
 
 def floats(column: Sequence[Any]) -> tuple[Float64Array, Bools]:

@@ -12,10 +12,33 @@ from __future__ import annotations
 
 import numpy as np
 
-from apiserver.events.model import Int64Array
+from apiserver.events.model import Float64Array, Int64Array
 
 #: So many steps that came one by one become a piece.
 _MOST_SINGLE = 10_000
+
+
+class Repeated:
+    """Counts the points of a series that say the same as the one before them, so that nothing is lost."""
+
+    def __init__(self) -> None:
+        self._step: int | None = None
+        self._value = 0.0
+
+    def add(self, steps: Int64Array, values: Float64Array) -> int:
+        """Add points; returns how many have the step and the value of the one before. NaN equals NaN."""
+        if not len(steps):
+            return 0
+        value = float(values[0])
+        before = int(steps[0]) == self._step and (
+            value == self._value or (value != value and self._value != self._value)
+        )
+        self._step, self._value = int(steps[-1]), float(values[-1])
+        if len(steps) == 1:
+            return int(before)
+        one, other = values[:-1], values[1:]
+        are_equal = (one == other) | (np.isnan(one) & np.isnan(other))
+        return int(before) + int(np.count_nonzero(are_equal & (steps[:-1] == steps[1:])))
 
 
 class Steps:

@@ -16,10 +16,11 @@ from apiserver.importing.runs import bodies
 from apiserver.importing.runs.model import Artifact, Figure, File, Image, Line, Model, Other, Points
 from apiserver.importing.runs.names import file_name
 from apiserver.importing.runs.other_documents import put_model
-from apiserver.importing.runs.overwritten import Steps
+from apiserver.importing.runs.overwritten import Repeated, Steps
 from apiserver.importing.runs.progress import Progress
 from apiserver.importing.runs.sent_lines import SentLines
 from apiserver.importing.runs.server import Server
+from apiserver.sizes import counted
 
 #: Events of a request, and bytes of those that are not points.
 _POINTS, _LINES, _BYTES = 20_000, 5_000, 4 * 2**20
@@ -71,7 +72,10 @@ class RunSender:
         self._overwritten = 0
         """Of the points that are kept."""
         self._doubled: Counter[tuple[str, str]] = Counter()
-        """By series, those that were overwritten since the last flush."""
+        """By series, those that were overwritten by another value since the last flush."""
+        self._repeated: dict[tuple[str, str], Repeated] = {}
+        self._same: Counter[tuple[str, str]] = Counter()
+        """By series, those that the next point says again."""
         self._points: list[Points] = []
         self._points_kept = 0
         self._lines: list[Line] = []
@@ -119,10 +123,15 @@ class RunSender:
         while self._waiting:
             self._waiting.popleft().result()
         self._send_artifacts()
-        for (metric, variant), count in self._doubled.items():
+        for (metric, variant), count in (+self._doubled).items():
             cause = "a later point has the same step"
             self._told.refused(Missing(Reason.OVERWRITTEN, f"series {metric}/{variant}", cause, count))
+        for (metric, variant), count in self._same.items():
+            self._report.note(
+                f"series {metric}/{variant}: {counted(count, 'points')} came twice, equal in step and value"
+            )
         self._doubled.clear()
+        self._same.clear()
         self.unsaved = 0
 
     def close(self) -> None:
@@ -136,10 +145,13 @@ class RunSender:
             self._send_points()
         self._points.append(points)
         self._points_kept += len(points.iters)
-        steps = self._steps.setdefault((points.metric, points.variant), Steps())
-        if overwritten := steps.add(points.iters):
+        series = points.metric, points.variant
+        if overwritten := self._steps.setdefault(series, Steps()).add(points.iters):
             self._overwritten += overwritten
-            self._doubled[points.metric, points.variant] += overwritten
+            self._doubled[series] += overwritten
+        if repeated := self._repeated.setdefault(series, Repeated()).add(points.iters, points.values):
+            self._doubled[series] -= repeated
+            self._same[series] += repeated
 
     def _send_points(self) -> None:
         if self._points:

@@ -15,7 +15,6 @@ The step of a point is its iteration, but for two cases in which points would be
 from __future__ import annotations
 
 import hashlib
-import re
 import shutil
 import tempfile
 import weakref
@@ -43,11 +42,9 @@ from apiserver.importing.runs.model import (
     numbered_x,
 )
 from apiserver.importing.runs.sorting import POINT, Sorted, Sorting
-from apiserver.importing.runs.tables import name_of, rows
+from apiserver.importing.runs.tables import TENSORBOARD, name_of, rows
 
 _READ = 262_144
-#: The name of a file that TensorBoard's page writes.
-_TENSORBOARD = re.compile(r"run-(.+?)-tag-(.+)")
 
 
 class TableFile:
@@ -70,7 +67,7 @@ class TableFile:
 
     def runs(self) -> Iterator[TableRun | Problem | Unmapped | Note]:
         name = name_of(self._path)
-        saved = _TENSORBOARD.fullmatch(name)
+        saved = TENSORBOARD.fullmatch(name)
         task, metric = saved.groups() if saved else (name, name)
         broken = Broken()
         sorting = Sorting(self._folder, task, self._metric or metric, broken)

@@ -37,6 +37,11 @@ _JSON = (".ndjson", ".jsonl", ".json")
 _SEPARATORS = ",;\t"
 #: A number with a decimal comma. "1.234,5" is none, and "1,234,567" neither.
 _COMMA = re.compile(r"\s*[+-]?\d*,\d+(?:[eE][+-]?\d+)?\s*", re.ASCII)
+#: The name of a file that TensorBoard's page writes; as JSON, it is an array of arrays of these.
+TENSORBOARD = re.compile(r"run-(.+?)-tag-(.+)")
+_TENSORBOARD_NAMES = ("Wall time", "Step", "Value")
+#: In the state that the Trainer of Hugging Face keeps, the array of what was logged.
+_LOG_HISTORY = re.compile(r'"log_history":\s*\[')
 #: What is between the elements of an array.
 _BETWEEN = re.compile(r"[\s,]*")
 _PIECE = 65_536
@@ -70,7 +75,10 @@ def rows(path: Path, broken: Broken) -> Iterator[Rows]:
         yield from _parquet_rows(path, broken)
         return
     with closing(TextFile(path, broken)) as text:
-        yield from _json(text, broken) if kind in _JSON else _csv(text, broken)
+        if kind in _JSON:
+            yield from _json(text, broken, _TENSORBOARD_NAMES if TENSORBOARD.fullmatch(name_of(path)) else ())
+        else:
+            yield from _csv(text, broken)
 
 
 # --- CSV -----------------------------------------------------------------------------------------
@@ -210,39 +218,54 @@ def _with_points(column: list[str | None]) -> list[str | None]:
 # --- JSON ----------------------------------------------------------------------------------------
 
 
-def _json(text: TextFile, broken: Broken) -> Iterator[Rows]:
-    """The objects of an array, or one a line."""
+def _json(text: TextFile, broken: Broken, names: Sequence[str]) -> Iterator[Rows]:
+    """The objects of an array, or one a line. Arrays in an array are rows of columns with these names."""
     start = text.read(1)
     while start and start.isspace():
         text.number += start == "\n"
         start = text.read(1)
     if start == "[":
-        yield from _objects(enumerate(_elements(text, broken), 1), "an element that is no JSON object", "row", broken)
+        yield from _objects(enumerate(_elements(text, broken), 1), "an element", "row", broken, names)
     elif start:
-        yield from _objects(_lines(start, text), "a line that is no JSON object", "line", broken)
-
-
-def _lines(start: str, text: TextFile) -> Iterator[tuple[int, str]]:
-    text.begin()
-    for line in text.lines():
         text.begin()
-        line, start = start + line, ""
-        if line.strip() == "{":
-            raise Malformed(
-                "it is one JSON object of several lines: write an object a line, or an array of objects "
-                "(pandas: to_json(orient='records'))"
-            )
+        first = start + next(text.lines(), "")
+        if first.strip() == "{":
+            yield from _objects(enumerate(_log_history(text, broken), 1), "an element", "row", broken)
+        else:
+            yield from _objects(_lines(first, text), "a line", "line", broken)
+
+
+def _lines(first: str, text: TextFile) -> Iterator[tuple[int, str]]:
+    """The lines that are not blank, by their numbers; the first was read."""
+    for line in chain([first], text.lines()):
         if line.strip():
             yield text.number, line
+        text.begin()
 
 
-def _elements(text: TextFile, broken: Broken) -> Iterator[str]:
-    """The elements of an array whose bracket was read."""
-    decoder, held, at, number = json.JSONDecoder(), text.read(_PIECE), 0, 1
+def _log_history(text: TextFile, broken: Broken) -> Iterator[str]:
+    """The elements of the array in an object whose first line was read. Raises Malformed for any other object."""
+    held = text.read(_PIECE)
+    array = _LOG_HISTORY.search(held)
+    if array is None:
+        raise Malformed(
+            "it is one JSON object of several lines: write an object a line, or an array of objects "
+            "(pandas: to_json(orient='records'))"
+        )
+    broken.notes.append("it is a state of Hugging Face's Trainer: its log_history is read, and nothing else")
+    yield from _elements(text, broken, held[array.end() :], is_all=False)
+
+
+def _elements(text: TextFile, broken: Broken, held: str = "", *, is_all: bool = True) -> Iterator[str]:
+    """The elements of an array whose bracket was read, and perhaps something behind it, which is `held`.
+
+    Nothing may follow the array if it is all there is.
+    """
+    decoder, held, at, number = json.JSONDecoder(), held or text.read(_PIECE), 0, 1
     while True:
         at = cast(re.Match[str], _BETWEEN.match(held, at)).end()
         if held.startswith("]", at):
-            if (held[at + 1 :] + text.read(_PIECE)).strip():
+            if is_all and (held[at + 1 :] + text.read(_PIECE)).strip():
                 broken.ended = "something follows the array: nothing was read behind it"
             return
         try:
@@ -260,16 +283,18 @@ def _elements(text: TextFile, broken: Broken) -> Iterator[str]:
         held, at = held[at:] + more, 0
 
 
-def _objects(found: Iterator[tuple[int, str]], no_object: str, unit: str, broken: Broken) -> Iterator[Rows]:
+def _objects(
+    found: Iterator[tuple[int, str]], what: str, unit: str, broken: Broken, columns: Sequence[str] = ()
+) -> Iterator[Rows]:
     header = Header(broken)
     some: list[dict[str, Any]] = []
     numbers: list[int] = []
     names: dict[str, None] = {}
     size = 0
     for number, text in found:
-        row = _json_object(text) if is_unicode(text) else None
+        row = _json_object(text, columns) if is_unicode(text) else None
         if row is None:
-            broken.add(no_object, [f"{unit} {number}"])
+            broken.add(f"{what} that is no JSON object", [f"{unit} {number}"])
             continue
         some.append(row)
         numbers.append(number)
@@ -292,8 +317,11 @@ def _json_batch(
     return Rows(header.named((name, [row.get(name) for row in some]) for name in names), numbers, unit)
 
 
-def _json_object(text: str) -> dict[str, Any] | None:
-    """The object of a text. NaN and Infinity are numbers; numbers that are too large stay texts, which are none."""
+def _json_object(text: str, columns: Sequence[str]) -> dict[str, Any] | None:
+    """The object of a text, or an array with a value for each of some columns.
+
+    NaN and Infinity are numbers; numbers that are too large stay texts, which are none.
+    """
     try:
         row = orjson.loads(text)
     except orjson.JSONDecodeError:
@@ -301,7 +329,24 @@ def _json_object(text: str) -> dict[str, Any] | None:
             row = json.loads(text, parse_float=lambda text: float(text) if math.isfinite(float(text)) else text)
         except (ValueError, RecursionError):
             return None
-    return row if isinstance(row, dict) else None
+    if columns and isinstance(row, list) and len(row) == len(columns):
+        return dict(zip(columns, row, strict=True))
+    return _flat(row) if isinstance(row, dict) else None
+
+
+def _flat(row: dict[str, Any]) -> dict[str, Any]:
+    """An object with the values of those inside of it: {"train": {"loss": 1}} is {"train/loss": 1}."""
+    if not any(isinstance(value, dict) for value in row.values()):
+        return row
+    flat: dict[str, Any] = {}
+    waiting = list(reversed(row.items()))
+    while waiting:
+        name, value = waiting.pop()
+        if isinstance(value, dict) and value:
+            waiting.extend((f"{name}/{inner}", inside) for inner, inside in reversed(value.items()))
+        else:
+            flat.setdefault(name, value)
+    return flat
 
 
 # --- Parquet -------------------------------------------------------------------------------------

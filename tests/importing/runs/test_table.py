@@ -456,6 +456,42 @@ def test_a_broken_line_costs_only_itself(tmp_path: Path) -> None:
     ]
 
 
+def test_objects_inside_of_objects_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "t.ndjson"
+    path.write_text(
+        '{"step": 1, "train": {"loss": 0.5, "top": {"5": 0.9}, "none": {}}}\n{"step": 2, "train": {"loss": 0.25}}\n'
+    )
+    found, problems = taken(path)
+    values = {series: [(step, value) for step, _, value in points] for series, points in found["t"].items()}
+    assert values == {("train", "loss"): [(1, "0.5"), (2, "0.25")], ("train/top", "5"): [(1, "0.9")]}
+    assert not problems
+
+
+def test_the_state_of_hugging_faces_trainer(tmp_path: Path) -> None:
+    logged = [{"epoch": n / 2, "loss": 1 / (n + 1), "step": 10 * n} for n in range(2_000)]
+    state = {"best_metric": None, "epoch": 1.0, "log_history": logged, "max_steps": 20, "trial": {"a": [1]}}
+    path = tmp_path / "trainer_state.json"
+    path.write_text(json.dumps(state, indent=2, sort_keys=True))
+    found, problems, notes = all_of(path)
+    points = found["trainer_state"]["loss", "loss"]
+    assert [(step, value) for step, _, value in points] == [(10 * n, repr(1 / (n + 1))) for n in range(2_000)]
+    assert not problems
+    assert notes == [
+        "trainer_state.json: it is a state of Hugging Face's Trainer: its log_history is read, and nothing else"
+    ]
+    path.write_text(path.read_text()[:1000])
+    assert "is cut or no JSON: nothing was read from there on" in taken(path)[1][0].cause
+
+
+def test_what_stands_for_nothing_is_no_value(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("epoch,loss,val_loss\n0,0.5,NA\n1,0.25,0.75\n2,N/A,null\n3,None,-\n")
+    found, problems = taken(path)
+    assert not problems
+    assert [step for step, *_ in found["t"]["loss", "loss"]] == [0, 1]
+    assert [step for step, *_ in found["t"]["val_loss", "val_loss"]] == [1]
+
+
 def test_what_tensorboard_writes(tmp_path: Path) -> None:
     table = "Wall time,Step,Value\n1700000000.5,10,0.25\n1700000001.5,20,0.125\n"
     points = [(10, 1_700_000_000_500, "0.25"), (20, 1_700_000_001_500, "0.125")]
@@ -463,6 +499,11 @@ def test_what_tensorboard_writes(tmp_path: Path) -> None:
         (tmp_path / f"{name}.csv").write_text(table)
         assert taken(tmp_path / f"{name}.csv") == ({task: {(metric, metric): points}}, [])
     assert taken(tmp_path / "acc.csv", "x/y") == ({"acc": {("x", "y"): points}}, [])
+    page = tmp_path / "run-a-b-tag-loss.json"
+    page.write_text("[[1700000000.5,10,0.25],[1700000001.5,20,0.125],[1,2]]")
+    found, problems = taken(page)
+    assert found == {"a-b": {("loss", "loss"): points}}
+    assert [one.cause for one in problems] == ["1 × an element that is no JSON object: row 3"]
 
 
 def test_one_column_has_the_steps(tmp_path: Path) -> None:

@@ -266,7 +266,7 @@ def test_what_is_missing_is_told_by_each_import_until_it_is_there(
     server: Served, environment: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     runs, report = tmp_path / "runs", tmp_path / "report.json"
-    again = [scalar("x", step, step) for step in (1, 2, 2, 3)]
+    again = [scalar("x", step, value) for step, value in ((1, 1), (2, 2), (2, 2.5), (3, 3), (3, 3))]
     long = "n" * 2000
     write_run(runs / "a", tfevents.records([*again, scalar(long, 1, 1), message((1, 1.0), (4, b"graph"))]))
     said = []
@@ -275,13 +275,14 @@ def test_what_is_missing_is_told_by_each_import_until_it_is_there(
         said.append(capsys.readouterr().err)
         assert f"runs: 1 found, {taken} imported, {1 - taken} imported before" in said[-1]
         assert "missing: 1 no place, 1 overwritten, 1 refused" in said[-1]
-        assert "problem: series x/x: a later point has the same step" in said[-1]
+        assert "problem: series x/x: a later point has the same step\n" in said[-1]
         told = json.loads(report.read_bytes())
         assert (told["complete"], told["failed"]) == (False, "")
         assert told["by_reason"] == {"no place": 1, "overwritten": 1, "refused": 1}
         [graph] = [one for one in told["missing"] if one["reason"] == "no place"]
         assert (graph["of"].startswith("a: "), graph["cause"], graph["count"]) == (True, "graph", 1)
-    assert "points: 5 found, 3 imported, 0 imported before, 2 not imported" in said[0]
+    assert "note: series x/x: 1 point came twice, equal in step and value" in said[0]
+    assert "points: 6 found, 3 imported, 0 imported before, 3 not imported" in said[0]
     assert main(["import", "tensorboard", str(tmp_path / "none"), "--report", str(report)]) == 2
     assert "there is no folder" in json.loads(report.read_bytes())["failed"]
 
