@@ -115,6 +115,14 @@ class Sdk:
         finally:
             process.kill()
 
+    def command(self, name: str, *arguments: str) -> str:
+        """Run a command of the SDK, such as `clearml-data`, to its end; return what it prints."""
+        process = self.start(str(self._python.with_name(name)), *arguments)
+        try:
+            return self._output(process, timeout=180)
+        finally:
+            process.kill()
+
     @contextlib.contextmanager
     def agent(self, queue: str, *, worker: str) -> Iterator[subprocess.Popen[str]]:
         """A ClearML agent that takes tasks from the queue and runs them with the Python that it has itself."""
@@ -148,9 +156,14 @@ class Sdk:
     @staticmethod
     def finish(process: subprocess.Popen[str], *, timeout: float = 180) -> Any:
         """Wait for a started script; return what its last line says as JSON."""
+        output = Sdk._output(process, timeout=timeout)
+        return json.loads(next(line for line in reversed(output.splitlines()) if line.startswith("{")))
+
+    @staticmethod
+    def _output(process: subprocess.Popen[str], *, timeout: float) -> str:
         output, errors = process.communicate(timeout=timeout)
         assert process.returncode == 0, f"{output[-3000:]}\n{errors[-5000:]}"
-        return json.loads(next(line for line in reversed(output.splitlines()) if line.startswith("{")))
+        return output
 
 
 def sdk_of(server: Served, home: Path, *, as_installed: bool = False) -> Sdk:
