@@ -27,7 +27,7 @@ ALLOWED = {
     "resources": set(),
     "urls": set(),
     "events": {"json_structure", "times", "urls"},
-    "protobuf_wire": {"events"},
+    "protobuf_wire": set(),
     # the modules of this name in the packages of engines
     "address": {"addresses"},
     "stores.migrations": {"resources"},

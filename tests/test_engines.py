@@ -118,7 +118,7 @@ def test_the_default_imports_no_client() -> None:
         "from apiserver.engines import document_engine, event_engine\n"
         "from apiserver.data_folder import DataFolder; from pathlib import Path\n"
         "[engine(Settings()).store(DataFolder(Path('x'))) for engine in (event_engine, document_engine)]\n"
-        "assert not {'elasticsearch', 'elastic_transport', 'motor', 'pymongo'} & sys.modules.keys()"
+        "assert not {'elasticsearch', 'elastic_transport', 'motor', 'pymongo', 'google'} & sys.modules.keys()"
     )
     subprocess.run([sys.executable, "-c", script], check=True, timeout=PATIENCE)
 

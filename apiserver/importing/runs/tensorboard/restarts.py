@@ -16,10 +16,13 @@ import numpy as np
 import numpy.typing as npt
 
 from apiserver.events.model import Int64Array
+from apiserver.importing.runs.protobuf import parsed, text
+from apiserver.importing.runs.tensorboard.messages import Event
 from apiserver.importing.runs.tensorboard.records import BLOCK, HEADER, Block, blocks
-from apiserver.protobuf_wire import Malformed, Message
+from apiserver.protobuf_wire import Malformed
 
 #: A start of a session in an event: field 7, its length, and the status 1. A few other records have such bytes, too.
+_BEGUN = 1
 _START = re.compile(rb":(?:[\x02-\x7f]|[\x80-\xff][\x01-\x7f])\x08\x01", re.DOTALL)
 _LONGEST_START = 5
 #: A place is the number of the file, shifted by so many bits, and where in it the record is.
@@ -95,10 +98,10 @@ class Search:
             places = places_of(number, block)
             for record in chosen:
                 try:
-                    event = Message(block.record(record))
-                    step = self._look_at(event, int(places[record]))
+                    event = parsed(Event, block.record(record))
                 except Malformed:
                     continue
+                step = self._look_at(event, int(places[record]))
                 if step is not None:
                     self.is_new |= block.at + int(block.starts[record]) >= known
                     least = step if least is None else min(least, step)
@@ -112,26 +115,26 @@ class Search:
             if is_old:
                 yield block, list(range(len(block.starts)))
             elif len(block.starts):
-                found = [match.start() for match in _START.finditer(block.data)]
-                numbers = np.unique(np.searchsorted(block.starts, found, side="right") - 1)
+                starts = [match.start() for match in _START.finditer(block.data)]
+                numbers = np.unique(np.searchsorted(block.starts, starts, side="right") - 1)
                 yield block, numbers[numbers >= 0].tolist()
 
-    def _look_at(self, event: Message, place: int) -> int | None:
-        """Take an event; returns its step if it takes anything back. Raises Malformed."""
-        if 3 in event:
+    def _look_at(self, event: Event, place: int) -> int | None:
+        """Take an event; returns its step if it takes anything back."""
+        if event.HasField("file_version"):
             self._version = _version(event)
-        step = event.integer(2)
+        step = event.step
         if self._version >= 2:
-            if event.message(7).integer(1) != 1:
+            if event.session_log.status != _BEGUN:
                 return None
             self.restarts.add(None, place, step)
             return step
-        values = [value.text(1) for summary in event.messages(5) for value in summary.messages(1)]
-        is_back = step < self._recent and 5 in event
-        taken = {tag for tag in values if is_back and self._greatest.get(tag, step - 1) >= step}
+        tags = [text(value.tag) for value in event.summary.value]
+        is_back = step < self._recent and event.HasField("summary")
+        taken = {tag for tag in tags if is_back and self._greatest.get(tag, step - 1) >= step}
         for tag in taken:
             self.restarts.add(tag, place, step)
-        for tag in values:
+        for tag in tags:
             self._greatest[tag] = step if tag in taken else max(step, self._greatest.get(tag, step))
         if not is_back:
             self._recent = step
@@ -170,15 +173,15 @@ def _version_of(path: Path, before: float) -> float:
     for block in blocks(path, 0, block_bytes=_HEADER_BYTES):
         if len(block.starts):
             try:
-                event = Message(block.record(0))
+                event = parsed(Event, block.record(0))
             except Malformed:
                 break
-            return _version(event) if 3 in event else before
+            return _version(event) if event.HasField("file_version") else before
     return before
 
 
-def _version(event: Message) -> float:
+def _version(event: Event) -> float:
     try:
-        return float(event.text(3).rpartition("brain.Event:")[2])
+        return float(text(event.file_version).rpartition("brain.Event:")[2])
     except ValueError:
         return -1.0

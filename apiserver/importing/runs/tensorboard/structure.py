@@ -22,14 +22,16 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from apiserver.importing.runs.model import names_of
+from apiserver.importing.runs.protobuf import parsed, text
+from apiserver.importing.runs.tensorboard.messages import Event, Hyperparameters
 from apiserver.importing.runs.tensorboard.records import blocks
-from apiserver.protobuf_wire import Malformed, Message
+from apiserver.protobuf_wire import Malformed
 
 _KERAS = ("train", "validation")
 #: What of a folder's files is looked at, at most.
 _LOOK_BYTES = 64 * 2**10
 #: Fields of an event that are values, or as good as values.
-_HOLDS = (4, 5, 6, 7, 8, 9)
+_HOLDS = ("graph_def", "summary", "log_message", "session_log", "tagged_run_metadata", "meta_graph_def")
 #: tensorboardX has such characters of a tag replaced by "_" in the file, but not in the folder's name.
 _NOT_IN_TAGS = re.compile(r"[^-/\w.]", re.ASCII)
 
@@ -90,27 +92,27 @@ class Structure:
 
     def runs(self, folders: dict[Path, list[Path]]) -> dict[Path, list[Part]]:
         """The runs of folders with event files, by the folder of each. `folders` has each behind those above it."""
-        found: dict[Path, tuple[Path, Naming]] = {}
+        homes: dict[Path, tuple[Path, Naming]] = {}
         hparams: defaultdict[Path, list[Path]] = defaultdict(list)
         for folder in folders:
-            above = [one for one in folder.parents if one in found]
+            above = [parent for parent in folder.parents if parent in homes]
             if folder != self.root and folder.name in _KERAS:
-                home, naming = found.get(folder.parent, (folder.parent, Naming()))
-                found[folder] = home, Naming(f"{naming.prefix}{folder.name}/")
+                home, naming = homes.get(folder.parent, (folder.parent, Naming()))
+                homes[folder] = home, Naming(f"{naming.prefix}{folder.name}/")
                 continue
             look = self._look(folder, folders[folder]) if above else _Look(is_empty=False)
             if look.is_empty:
                 continue
-            found[folder] = _of_scalars(folder, look, above, found) or (folder, Naming())
+            homes[folder] = _of_scalars(folder, look, above, homes) or (folder, Naming())
             if look.is_of_hparams and above:
                 hparams[above[0]].append(folder)
-        for parent, those in hparams.items():
-            found[min(those, key=lambda folder: (folders[folder][0].name, folder.name))] = found[parent]
-        return self._parts(found, folders)
+        for parent, sessions in hparams.items():
+            homes[min(sessions, key=lambda folder: (folders[folder][0].name, folder.name))] = homes[parent]
+        return self._parts(homes, folders)
 
-    def _parts(self, found: dict[Path, tuple[Path, Naming]], folders: dict[Path, list[Path]]) -> dict[Path, list[Part]]:
+    def _parts(self, homes: dict[Path, tuple[Path, Naming]], folders: dict[Path, list[Path]]) -> dict[Path, list[Part]]:
         runs: defaultdict[Path, list[Part]] = defaultdict(list)
-        for folder, (home, naming) in found.items():
+        for folder, (home, naming) in homes.items():
             name = "" if folder == home else folder.relative_to(home).as_posix()
             look = self._looks.get(folder, _Look())
             metrics = frozenset(look.metrics or ()) if folder != home and look.is_of_hparams else frozenset[str]()
@@ -132,17 +134,17 @@ def each_folder(folders: dict[Path, list[Path]]) -> dict[Path, list[Part]]:
 
 
 def _of_scalars(
-    folder: Path, look: _Look, above: list[Path], found: dict[Path, tuple[Path, Naming]]
+    folder: Path, look: _Look, above: list[Path], homes: dict[Path, tuple[Path, Naming]]
 ) -> tuple[Path, Naming] | None:
     """The run of a folder that add_scalars has made."""
     if look.others or look.metrics is not None or len(look.tags) != 1:
         return None
     (tag,) = look.tags
-    for one in above:
-        name = folder.relative_to(one).as_posix()
+    for parent in above:
+        name = folder.relative_to(parent).as_posix()
         for start in (f"{tag}/", f"{tag.replace('/', '_')}_"):
             if len(name) > len(start) and (name.startswith(start) or _NOT_IN_TAGS.sub("_", name).startswith(start)):
-                home, naming = found[one]
+                home, naming = homes[parent]
                 return home, replace(naming, variant=name[len(start) :])
     return None
 
@@ -157,7 +159,7 @@ def _look_at(files: list[Path]) -> _Look:
                 if block.problems or block.broken:
                     return _Look(is_empty=False, others=True)
                 for number in range(len(block.starts)):
-                    _take(look, Message(block.record(number)))
+                    _take(look, parsed(Event, block.record(number)))
                     if look.is_decided:
                         return look
                 left -= block.end - block.at
@@ -168,18 +170,22 @@ def _look_at(files: list[Path]) -> _Look:
     return look
 
 
-def _take(look: _Look, event: Message) -> None:
+def _take(look: _Look, event: Event) -> None:
     """Take an event. Raises Malformed."""
-    if any(number in event for number in _HOLDS):
+    if any(map(event.HasField, _HOLDS)):
         look.is_empty = False
-    for value in (value for summary in event.messages(5) for value in summary.messages(1)):
-        plugin = value.message(9).message(1)
-        if plugin.text(1) == "hparams":
-            content = plugin.message(2)
-            if 2 in content:
-                names = {metric.message(1).text(2) for metric in content.message(2).messages(5)}
-                look.metrics = names | {_NOT_IN_TAGS.sub("_", name).lstrip("/") for name in names}
-            look.is_session |= 3 in content
+    for value in event.summary.value:
+        plugin = value.metadata.plugin_data
+        if plugin.plugin_name == b"hparams":
+            _take_hyperparameters(look, parsed(Hyperparameters, plugin.content))
         else:
-            look.tags.add(value.text(1))
-            look.others |= not (2 in value or (8 in value and plugin.text(1) in ("", "scalars")))
+            is_scalar = value.HasField("tensor") and plugin.plugin_name in (b"", b"scalars")
+            look.tags.add(text(value.tag))
+            look.others |= not (value.HasField("simple_value") or is_scalar)
+
+
+def _take_hyperparameters(look: _Look, content: Hyperparameters) -> None:
+    if content.HasField("experiment"):
+        names = {text(metric.name.tag) for metric in content.experiment.metric_infos}
+        look.metrics = names | {_NOT_IN_TAGS.sub("_", name).lstrip("/") for name in names}
+    look.is_session |= content.HasField("session_start_info")

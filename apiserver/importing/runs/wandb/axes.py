@@ -23,12 +23,12 @@ from typing import NamedTuple
 
 import msgspec
 
+from apiserver.importing.runs.protobuf import parsed, text
+from apiserver.importing.runs.wandb import messages
 from apiserver.importing.runs.wandb.history import Item, items, leaves, number
 from apiserver.importing.runs.wandb.log import MAX_RECORD, START, Record, records
-from apiserver.protobuf_wire import Malformed, Message, fields
+from apiserver.protobuf_wire import Malformed
 
-#: Fields of a record.
-HISTORY, TENSORBOARD, METRIC = 2, 9, 12
 _GLOBAL_STEP = "global_step"
 _PLAIN = ("", "_step")
 
@@ -52,22 +52,18 @@ class Definitions(msgspec.Struct, omit_defaults=True):
         """Take what a record defines. Raises Malformed."""
         if _is_history(data):
             return
-        for field in fields(data):
-            if field.number == TENSORBOARD:
-                self.tensorboard = True
-            elif field.number == METRIC:
-                self._define(Message(data[field.start : field.stop]))
+        record = parsed(messages.Record, data)
+        self.tensorboard |= record.HasField("tbrecord")
+        self._define(record.metric)
 
-    def _define(self, metric: Message) -> None:
-        if metric.integer(10):  # W&B's own copy of a glob, for one series
+    def _define(self, metric: messages.Metric) -> None:
+        name, glob = text(metric.name), text(metric.glob_name)
+        if metric.expanded_from_glob or not (name or glob):  # W&B's own copy of a glob, for one series; or no metric
             return
-        name, glob, options = metric.text(1), metric.text(2), metric.message(6)
         of, key = (self.names, name.replace("\\.", ".")) if name else (self.beginnings, glob.removesuffix("*"))
-        if not (name or glob):
-            return
-        before = Definition() if metric.message(9).integer(1) else of.get(key, Definition())
-        step = metric.text(4).replace("\\.", ".") or before.step
-        defined = Definition(step, before.sync or bool(options.integer(1)))
+        before = Definition() if metric.control.overwrite else of.get(key, Definition())
+        step = text(metric.step_metric).replace("\\.", ".") or before.step
+        defined = Definition(step, before.sync or metric.options.step_sync)
         if key in of or not name or self.of(name) != defined:
             of[key] = defined
 
@@ -198,8 +194,8 @@ def survey(logs: dict[str, Path], places: dict[str, int], placed: Placed, most: 
 
 def _decimal(axes: Axes, data: bytes) -> set[str]:
     try:
-        rows = [items(data[field.start : field.stop]) for field in fields(data) if field.number == HISTORY]
-        return set().union(*map(axes.decimal, rows))
+        record = parsed(messages.Record, data)
+        return axes.decimal(items(record.history)) if record.HasField("history") else set()
     except Malformed:
         return set()
 

@@ -18,7 +18,9 @@ from typing import Any, TypeAlias
 
 import orjson
 
-from apiserver.protobuf_wire import Malformed, Message
+from apiserver.importing.runs.protobuf import parsed
+from apiserver.importing.runs.wandb.messages import Items
+from apiserver.protobuf_wire import Malformed
 
 #: The name of a value, or the names that lead to it, and its JSON.
 Item: TypeAlias = tuple[tuple[bytes, ...], bytes]
@@ -31,10 +33,11 @@ _LONGEST_ODD = 2**20
 
 def items(data: bytes) -> list[Item]:
     """The items of a record of history, summary or config. Raises Malformed."""
-    found, at = _short(data)
-    if at < len(data):
-        found += [(tuple(item.each(1) or item.each(2)), item.bytes(16)) for item in Message(data[at:]).messages(1)]
-    return found
+    short, at = _short(data)
+    if at == len(data):
+        return short
+    others = parsed(Items, data[at:]).item
+    return short + [(tuple(item.key or item.nested_key), item.value_json) for item in others]
 
 
 @lru_cache(maxsize=4096)
@@ -58,7 +61,7 @@ def number(value: bytes) -> int | float | None:
     return found if math.isfinite(found) else None
 
 
-def parsed(value: bytes) -> Any:
+def of_json(value: bytes) -> Any:
     """The value of JSON, in which Python writes NaN. Raises ValueError."""
     try:
         return orjson.loads(value)
@@ -78,7 +81,7 @@ def leaves(row: list[Item]) -> Iterator[tuple[str, bytes]]:
             yield full_name(names), value
             continue
         try:
-            waiting: list[tuple[str, Any]] = [(full_name(names), parsed(value))]
+            waiting: list[tuple[str, Any]] = [(full_name(names), of_json(value))]
         except ValueError:
             continue
         while waiting:

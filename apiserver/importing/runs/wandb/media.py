@@ -18,7 +18,7 @@ from apiserver.importing.missing import Reason
 from apiserver.importing.runs.folders import file_at, small_file
 from apiserver.importing.runs.model import Figure, Image, Line, Part, Problem, Unmapped, bars, names_of
 from apiserver.importing.runs.wandb.files import RunFiles
-from apiserver.importing.runs.wandb.history import parsed
+from apiserver.importing.runs.wandb.history import of_json
 from apiserver.protobuf_wire import Malformed
 
 _FILES = ("image-file", "audio-file", "video-file", "html-file")
@@ -98,10 +98,10 @@ def _plot(value: dict[str, Any], at: At, files: RunFiles) -> Part:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    found = parsed(small_file(path, _MOST_BYTES))
-    if not isinstance(found, dict):
+    content = of_json(small_file(path, _MOST_BYTES))
+    if not isinstance(content, dict):
         raise Malformed(f"'{path.name}' is no object of JSON")
-    return found
+    return content
 
 
 def _figure(at: At, figure: dict[str, Any]) -> Figure:

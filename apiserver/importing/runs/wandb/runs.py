@@ -38,19 +38,16 @@ from apiserver.importing.runs.model import (
     names_of,
     names_of_x,
 )
+from apiserver.importing.runs.protobuf import parsed, text
 from apiserver.importing.runs.times import NO_TIME, of_number
-from apiserver.importing.runs.wandb.axes import HISTORY, Axes, Placed, Surveyed, survey
+from apiserver.importing.runs.wandb import messages
+from apiserver.importing.runs.wandb.axes import Axes, Placed, Surveyed, survey
 from apiserver.importing.runs.wandb.files import RunFiles
-from apiserver.importing.runs.wandb.history import Item, full_name, items, number, parsed
+from apiserver.importing.runs.wandb.history import Item, full_name, items, number, of_json
 from apiserver.importing.runs.wandb.log import MAX_RECORD, START, Begun, Record, records
 from apiserver.importing.runs.wandb.media import At, media
-from apiserver.protobuf_wire import Malformed, Message, fields
+from apiserver.protobuf_wire import Malformed
 
-#: Fields of a record.
-_SUMMARY, _OUTPUT, _CONFIG, _STATS, _ARTIFACT, _ALERT, _OUTPUT_RAW = 3, 4, 5, 7, 8, 10, 13
-_RUN, _EXIT, _USE, _LOGGER = 17, 18, 25, 27
-#: Of the record of a run: where it goes back to.
-_STARTING, _BRANCH = 14, 23
 #: The record of the run itself is among the first so many.
 _EARLY = 1000
 #: Points that are kept until they are given on together.
@@ -58,7 +55,7 @@ _TOGETHER = 50_000
 #: Names of W&B itself.
 _OWN = (b"_step", b"_timestamp", b"_runtime", b"_wandb")
 #: W&B keeps a table as an artifact, too.
-_TABLE = "run_table"
+_TABLE = b"run_table"
 #: Characters of a line of the console.
 _LONGEST_LINE = 2**20
 #: A value is nested at most so deep.
@@ -67,7 +64,7 @@ _DEEPEST = 100
 _COMPARED = 2**20
 #: By the number of a stream: stderr is 0.
 _LEVELS = {0: "error"}
-_ALERTS = {"WARN": "warning", "ERROR": "error"}
+_ALERTS = {b"WARN": "warning", b"ERROR": "error"}
 #: That of positions.
 _FORM = 1
 #: What may be raised by a value that is not as it should be.
@@ -235,8 +232,8 @@ class WandbRun:
                     yield self._position(read - given)
                     given = read
         yield from self._gathered()
-        for time, text in self._console.values():
-            yield Line(time, text)
+        for time, line in self._console.values():
+            yield Line(time, line)
         self._console.clear()
         if read > begun or folder not in places:
             places[folder] = read
@@ -268,31 +265,29 @@ class WandbRun:
                     yield Artifact(name, listed.content)
 
     def _record(self, log: Log, data: bytes) -> Iterator[Part]:
-        for field in fields(data):
-            content = data[field.start : field.stop]
-            if field.number == HISTORY:
-                yield from self._history(log, content)
-            elif field.number in (_OUTPUT, _OUTPUT_RAW):
-                yield from self._output(Message(content))
-            elif field.number == _SUMMARY and content[2:3] == b"\x0a":
-                self._summary(content)
-            elif field.number == _CONFIG:
-                _add_config(self.run, content)
-            elif field.number == _STATS:
-                yield from self._statistics(Message(content))
-            elif field.number == _EXIT:
-                self.run.status = "failed" if Message(content).integer(1) else "completed"
-            elif field.number == _ALERT:
-                alert = Message(content)
-                level = _ALERTS.get(alert.text(3), "")
-                yield Line(milliseconds(self._time), f"{alert.text(1)}: {alert.text(2)}", level)
-            elif field.number == _LOGGER:
-                yield Line(milliseconds(self._time), Message(content).text(1))
-            elif field.number == _ARTIFACT and (artifact := Message(content)).text(4) != _TABLE:
-                yield Unmapped("artifact", f"{artifact.text(5)} ({artifact.text(4)})")
-            elif field.number == _USE:
-                used = Message(content)
-                yield Unmapped("use of an artifact", f"{used.text(3)} ({used.text(2)})")
+        for field, content in parsed(messages.Record, data).ListFields():
+            match field.name:
+                case "history":
+                    yield from self._history(log, content)
+                case "output" | "output_raw":
+                    yield from self._output(content)
+                case "summary" if content[2:3] == b"\x0a":
+                    self._summary(content)
+                case "config":
+                    _add_config(self.run, content)
+                case "stats":
+                    yield from self._statistics(content)
+                case "exit":
+                    self.run.status = "failed" if content.exit_code else "completed"
+                case "alert":
+                    level = _ALERTS.get(content.level, "")
+                    yield Line(milliseconds(self._time), f"{text(content.title)}: {text(content.text)}", level)
+                case "output_logger":
+                    yield Line(milliseconds(self._time), text(content.text))
+                case "artifact" if content.type != _TABLE:
+                    yield Unmapped("artifact", f"{text(content.name)} ({text(content.type)})")
+                case "use_artifact":
+                    yield Unmapped("use of an artifact", f"{text(content.name)} ({text(content.type)})")
 
     def _summary(self, content: bytes) -> None:
         """Keep what the user has put into the summary. What W&B itself puts there is in the history, too.
@@ -301,8 +296,8 @@ class WandbRun:
         """
         for names, value in items(content):
             if names[:1] and names[0] not in _OWN:
-                found = self.run.parameters.setdefault("summary", {})
-                _flatten("/".join(full_name((one,)) for one in names), parsed(value), found)
+                summary = self.run.parameters.setdefault("summary", {})
+                _flatten("/".join(full_name((name,)) for name in names), of_json(value), summary)
 
     # --- history -----------------------------------------------------------------------------------
 
@@ -326,7 +321,7 @@ class WandbRun:
             if is_odd:
                 self._odd_times[full_name(names)] += 1
             if value[:1] in b'{["tfn':
-                yield from self._told(At(full_name(names), step, stamp), parsed, value)
+                yield from self._told(At(full_name(names), step, stamp), of_json, value)
                 continue
             try:
                 add(names, step, stamp, float(value))
@@ -342,18 +337,14 @@ class WandbRun:
         A log that begins at 0 again goes on behind the ones before, as those of a run that W&B resumes online do.
         """
         reached = self._reached
-        if said is None:
-            message = Message(content)  # older versions write the step beside the items
-            found: int | float | None = message.message(2).integer(1) if 2 in message else None
-        else:
-            found = number(said)
-        if found is None:
+        own = number(said) if said is not None else _step_beside(content)
+        if own is None:
             reached.last += 1
             return reached.last
         if log.folder not in reached.offsets:
-            begins_again = not log.goes_back and found == 0
+            begins_again = not log.goes_back and own == 0
             reached.offsets[log.folder] = reached.last + 1 if begins_again else 0
-        step = int(found) + reached.offsets[log.folder]
+        step = int(own) + reached.offsets[log.folder]
         if not -(2**63) <= step < 2**63:
             raise Malformed("its step is beyond 64 bits")
         reached.last = max(reached.last, step)
@@ -405,33 +396,33 @@ class WandbRun:
         elif "_type" in value:
             yield from media(value, at, self._files)
         else:
-            for inner, one in value.items():
-                yield from self._odd(at._replace(name=f"{at.name}.{inner}"), one)
+            for name, inner in value.items():
+                yield from self._odd(at._replace(name=f"{at.name}.{name}"), inner)
 
     # --- console and machine -----------------------------------------------------------------------
 
-    def _output(self, output: Message) -> Iterator[Part]:
+    def _output(self, output: messages.Output) -> Iterator[Part]:
         """Whole lines; of a line that overwrites itself, what was left in the end."""
-        stream, time = output.integer(1), output.message(2)
-        if not self._is_at(_believed(_seconds(time))):
+        stream = output.output_type
+        if not self._is_at(_believed(_seconds(output.timestamp))):
             self._odd_times["console"] += 1
         stamp = milliseconds(self._time)
         begun, before = self._console.pop(stream, (stamp, ""))
-        *lines, rest = (before + output.text(3)).split("\n")
+        *lines, rest = (before + text(output.line)).split("\n")
         for line in lines:
             yield Line(begun, line.rstrip("\r").rpartition("\r")[2], level=_LEVELS.get(stream, ""))
             begun = stamp
         if rest:
             self._console[stream] = (begun, rest[-_LONGEST_LINE:])
 
-    def _statistics(self, stats: Message) -> Iterator[Part]:
-        is_odd = not self._is_at(_believed(_seconds(stats.message(2))))
+    def _statistics(self, statistics: messages.Statistics) -> Iterator[Part]:
+        is_odd = not self._is_at(_believed(_seconds(statistics.timestamp)))
         if self._reached.began is None:
             self._reached.began = self._time
         after, stamp = max(0, round(self._time - self._reached.began)), milliseconds(self._time)
-        for item in stats.messages(3):
-            name = item.text(1)
-            value = parsed(item.bytes(16))
+        for item in statistics.item:
+            name = text(item.key)
+            value = of_json(item.value_json)
             if isinstance(value, int | float):
                 self._machine.add((name.encode(),), after, stamp, float(value))
                 self._odd_times[name] += is_odd
@@ -510,32 +501,39 @@ def _log(path: Path, project: str | None) -> Log:
     """What the first records say of the run. Raises Malformed if none of them is about the run."""
     read = records(path)
     for record in islice(read, _EARLY):
-        if not isinstance(record, Record) or _RUN not in (found := Message(record.data)):
+        if not isinstance(record, Record):
             continue
-        about = found.message(_RUN)
-        id, entity, named = about.text(1), about.text(2), about.text(3) or "uncategorized"
-        place = "/".join(one for one in (project, entity, named) if one)
-        run = Run(f"wandb {entity}/{named}/{id}", place, about.text(8) or id, guess="stopped")
-        run.tags, run.comment = [tag.decode(errors="replace") for tag in about.each(10)], about.text(9)
-        run.started = _believed(_seconds(about.message(17)))
-        more = {"run_id": about.text(1), "group": about.text(6), "job_type": about.text(7), "sweep": about.text(12)}
-        run.parameters["wandb"] = {name: value for name, value in more.items() if value}
-        _add_config(run, about.bytes(4))
-        return Log(path.parent.name, path, run, goes_back=about.integer(_STARTING) > 0 or _BRANCH in about)
+        about = parsed(messages.Record, record.data)
+        if about.HasField("run"):
+            run = _run(about.run, project)
+            goes_back = about.run.starting_step > 0 or about.run.HasField("branch_point")
+            return Log(path.parent.name, path, run, goes_back)
     raise (Malformed if next(read, None) else Begun)("it has no record of a run")
 
 
+def _run(about: messages.Run, project: str | None) -> Run:
+    id, entity, named = text(about.run_id), text(about.entity), text(about.project) or "uncategorized"
+    place = "/".join(name for name in (project, entity, named) if name)
+    run = Run(f"wandb {entity}/{named}/{id}", place, text(about.display_name) or id, guess="stopped")
+    run.tags, run.comment = [text(tag) for tag in about.tags], text(about.notes)
+    run.started = _believed(_seconds(about.start_time))
+    more = {"run_id": about.run_id, "group": about.run_group, "job_type": about.job_type, "sweep": about.sweep_id}
+    run.parameters["wandb"] = {name: text(value) for name, value in more.items() if value}
+    _add_config(run, about.config)
+    return run
+
+
 def _add_config(run: Run, content: bytes) -> None:
-    found = run.parameters.setdefault("config", {})
+    config = run.parameters.setdefault("config", {})
     for names, value in items(content):
         if names[0] not in _OWN:
-            _flatten("/".join(full_name((one,)) for one in names), parsed(value), found)
+            _flatten("/".join(full_name((name,)) for name in names), of_json(value), config)
 
 
 def _flatten(name: str, value: Any, into: dict[str, str]) -> None:
     if isinstance(value, dict) and value:
-        for inner, one in value.items():
-            _flatten(f"{name}/{inner}", one, into)
+        for key, inner in value.items():
+            _flatten(f"{name}/{key}", inner, into)
     else:
         into[name] = value if isinstance(value, str) else json.dumps(value)
 
@@ -560,15 +558,21 @@ def _tree(inside: list[Item]) -> dict[str, Any]:
             here = here.setdefault(full_name((name,)), {})
             if not isinstance(here, dict):
                 raise Malformed("a value has values inside of it")
-        here[full_name(names[-1:])] = parsed(value)
+        here[full_name(names[-1:])] = of_json(value)
     return made
 
 
 def _believed(time: float) -> float | None:
     """The epoch seconds of a number; None if it is no time that can be believed."""
-    found = of_number(time)
-    return None if found is None else found / 1000
+    millis = of_number(time)
+    return None if millis is None else millis / 1000
 
 
-def _seconds(stamp: Message) -> float:
-    return stamp.integer(1) + stamp.integer(2) / 1e9
+def _seconds(stamp: messages.Timestamp) -> float:
+    return stamp.seconds + stamp.nanos / 1e9
+
+
+def _step_beside(row: bytes) -> int | None:
+    """The step that older versions write beside the items of a row."""
+    history = parsed(messages.History, row)
+    return history.step.num if history.HasField("step") else None
