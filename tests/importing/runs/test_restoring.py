@@ -21,8 +21,8 @@ from apiserver.times import now_ms
 from tests.harness import Served
 from tests.importing.runs import tfevents
 from tests.importing.runs.test_taking import environment, lines_of, series_of, tasks_of, text, write_run
-from tests.importing.runs.test_wandb import RUN, history, log_of, write
 from tests.importing.runs.tfevents import scalar
+from tests.importing.runs.wandb_logs import RUN, history, log_of, write
 
 __all__ = ["environment"]
 

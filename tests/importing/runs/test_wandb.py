@@ -1,15 +1,10 @@
-"""W&B's `.wandb` files, written by hand: all kinds of values, broken pieces, and what attackers write into them."""
+"""What is in W&B's `.wandb` files, written by hand: all kinds of values, broken pieces, and what attackers write."""
 
 from __future__ import annotations
 
 import json
-import struct
 import tracemalloc
-import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -17,126 +12,28 @@ from hypothesis import strategies as st
 
 from apiserver.cli import main
 from apiserver.importing.missing import Reason
-from apiserver.importing.report import Report
-from apiserver.importing.runs.model import (
-    Again,
-    Artifact,
-    Figure,
-    Image,
-    Line,
-    Part,
-    Points,
-    Position,
-    Problem,
-    Unmapped,
-)
-from apiserver.importing.runs.progress import Progress
-from apiserver.importing.runs.server import Server, address
-from apiserver.importing.runs.taking import Taking
-from apiserver.importing.runs.wandb.runs import WandbFolder, WandbRun
-from apiserver.protobuf_wire import Malformed
+from apiserver.importing.runs.model import Artifact, Figure, Image, Line, Points, Position, Problem
+from apiserver.importing.runs.wandb.run import WandbRun
+from apiserver.importing.runs.wandb.runs import WandbFolder
 from tests.harness import Served
 from tests.importing.runs.test_mlflow import points_of
 from tests.importing.runs.test_taking import environment, lines_of, series_of, tasks_of
-from tests.importing.runs.tfevents import Value, message, varint
+from tests.importing.runs.tfevents import message, varint
+from tests.importing.runs.wandb_logs import (
+    EXIT,
+    RUN,
+    curves,
+    history,
+    item,
+    last_position,
+    log_of,
+    missing,
+    parts_of,
+    read,
+    write,
+)
 
 __all__ = ["environment"]
-
-
-def run(start: int = 1_700_000_000, *more: tuple[int, Value]) -> bytes:
-    """The record of a run that started then."""
-    about: list[tuple[int, Value]] = [(1, "id7"), (3, "proj"), (8, "one"), (9, "note"), (10, "t"), *more]
-    about.append((17, message((1, start))))
-    return message((17, message(*about)))
-
-
-RUN = run()
-EXIT, FAILED = (message((18, message((1, code)))) for code in (0, 1))
-TENSORBOARD = message((1, 9), (9, message((1, "logs"))))
-
-
-def defined(name: str, step: str = "", *, sync: bool = True) -> bytes:
-    """A record of `define_metric`."""
-    options = message((3, 1), *([(1, 1)] if step and sync else []))
-    return message((1, 4), (12, message((2 if "*" in name else 1, name), (4, step), (6, options))))
-
-
-@contextmanager
-def following(environment: dict[str, str]) -> Iterator[Taking]:
-    """An import with `--follow`, whose looks are those of the test. At its end, it tells what has not come."""
-    server = Server(address(None, None, environment))
-    taking = Taking(server, Report(lambda line: None), Progress("bytes", 0), goes_on=True)
-    try:
-        yield taking
-    finally:
-        taking.close()
-        server.close()
-
-
-def item(name: str | list[str], value: Any) -> tuple[int, Value]:
-    names = [(1, name)] if isinstance(name, str) else [(2, one) for one in name]
-    return (1, message(*names, (16, json.dumps(value))))
-
-
-def history(step: int, values: dict[str, Any]) -> bytes:
-    """A record of the history; "a.b" is a nested name."""
-    items = [item(name.split("."), value) for name, value in values.items()]
-    own = [item(["_step"], step), item(["_timestamp"], 1_700_000_000 + step)]
-    return message((1, 3), (2, message(*items, *own, (2, message((1, step))))), (200, b""))
-
-
-def log_of(records: list[bytes]) -> bytes:
-    """The content of a file."""
-    made = bytearray(b":W&B\xe1\xbe\x00")
-    for data in records:
-        rest, is_first = data, True
-        while rest or is_first:
-            room = 32768 - len(made) % 32768
-            if room < 7:
-                made += b"\0" * room
-                continue
-            piece, rest = rest[: room - 7], rest[room - 7 :]
-            kind = {(True, True): 1, (True, False): 2, (False, False): 3, (False, True): 4}[is_first, not rest]
-            made += struct.pack("<IHB", zlib.crc32(bytes([kind]) + piece), len(piece), kind) + piece
-            is_first = False
-    return bytes(made)
-
-
-def write(folder: Path, content: bytes, name: str = "offline-run-20261123_065159-id7") -> Path:
-    run = folder / name
-    (run / "files" / "media" / "images").mkdir(parents=True, exist_ok=True)
-    (run / "run-id7.wandb").write_bytes(content)
-    return run
-
-
-def parts_of(folder: Path, records: list[bytes], position: str | None = None) -> list[Part]:
-    write(folder, log_of([RUN, *records]))
-    return read(folder, position)
-
-
-def read(folder: Path, position: str | None = None) -> list[Part]:
-    """The parts of the only run below a folder."""
-    (run,) = WandbFolder(folder, None).runs()
-    assert isinstance(run, WandbRun)
-    return list(run.parts(position))
-
-
-def curves(parts: list[Part]) -> dict[str, list[tuple[int, float]]]:
-    """By metric and variant, the points of all series."""
-    return {
-        f"{metric}/{variant}": [(iter, float(value)) for iter, _, value in points]
-        for (metric, variant), points in points_of(parts).items()
-    }
-
-
-def last_position(parts: list[Part]) -> str:
-    return [part.text for part in parts if isinstance(part, Position)][-1]
-
-
-def missing(parts: list[Part]) -> list[tuple[str, str]]:
-    """What cannot be given: its place and its kind or cause."""
-    told = [(part.of, part.cause) for part in parts if isinstance(part, Problem)]
-    return told + [(part.name, part.kind) for part in parts if isinstance(part, Unmapped)]
 
 
 def test_the_values_of_a_history(tmp_path: Path) -> None:
@@ -275,13 +172,6 @@ def test_a_long_record_takes_no_memory(tmp_path: Path) -> None:
     assert len(points_of(parts)["x", "x"]) == 1
 
 
-def test_what_is_no_run_is_named(tmp_path: Path) -> None:
-    for content in (b"", b"nothing", log_of([]), log_of([history(1, {"x": 1})])):
-        write(tmp_path, content)
-        (problem,) = WandbFolder(tmp_path, None).runs()
-        assert isinstance(problem, Problem)
-
-
 @pytest.mark.test
 @given(st.lists(st.binary(max_size=120), max_size=6))
 def test_any_bytes_in_records_are_parts_or_problems(
@@ -292,249 +182,6 @@ def test_any_bytes_in_records_are_parts_or_problems(
     ]
     parts = parts_of(tmp_path_factory.mktemp("any"), [*contents, *fields, history(1, {"x": 1})])
     assert [part for part in parts if isinstance(part, Points) and part.metric == "x"]
-
-
-def test_the_folders_of_a_resumed_run_become_one_task(
-    server: Served, environment: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    console, later = (
-        message((13, message((1, 1), (2, message((1, 1_700_000_000 + n))), (3, "a line\n")))) for n in (1, 200)
-    )
-    first = [RUN, console, *(history(n, {"x": n, "more": 1}) for n in range(100))]
-    second = [run(1_700_000_150), later, *(history(n, {"x": n}) for n in range(100, 150)), EXIT]
-    for name, records in (("1", first), ("2", second)):
-        (tmp_path / "w" / name).mkdir(parents=True)
-        (tmp_path / "w" / name / "run-id7.wandb").write_bytes(log_of(records))
-    for _ in range(2):
-        assert main(["import", "wandb", str(tmp_path / "w")]) == 0
-        (task,) = tasks_of(server).values()
-        assert series_of(server, task["id"])["x"]["x"]["x"] == list(range(150))
-        assert lines_of(server, task["id"]) == ["a line", "a line"]
-        assert task["status"] == "completed"
-    assert "runs: 1 found, 0 imported, 1 imported before" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("files", [[], ["--files"]], ids=["events", "files"])
-def test_folders_of_a_run_that_say_different_things_are_known_again(
-    server: Served, environment: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str], files: list[str]
-) -> None:
-    resumed = message(
-        (17, message((1, "id7"), (3, "proj"), (8, "one"), (9, "again"), (17, message((1, 1_700_000_900)))))
-    )
-    for name, records in (("1", [RUN, history(0, {"x": 0}), FAILED]), ("2", [resumed, history(1, {"x": 1}), EXIT])):
-        (tmp_path / "w" / name).mkdir(parents=True)
-        (tmp_path / "w" / name / "run-id7.wandb").write_bytes(log_of(records))
-    command = ["import", "wandb", str(tmp_path / "w"), *files]
-    for said in ("1 imported, 0 imported before", "0 imported, 1 imported before", "0 imported, 1 imported before"):
-        assert main(command) == 0
-        assert f"runs: 1 found, {said}\n" in capsys.readouterr().err
-        assert tasks_of(server)["one"]["status"] == "completed"
-    (tmp_path / "w" / "2" / "run-id7.wandb").write_bytes(log_of([resumed, history(1, {"x": 1}), EXIT, FAILED]))
-    assert main(command) == 0
-    assert tasks_of(server)["one"]["status"] == "failed", "the source says so"
-
-
-def test_a_run_that_has_ended_keeps_its_status(server: Served, environment: dict[str, str], tmp_path: Path) -> None:
-    """Imported while it runs, when it has ended, into another project, and with what came after its end."""
-    write(tmp_path / "w", log_of([RUN, history(0, {"x": 0})]))
-    with following(environment) as taking:
-        statuses = []
-        for records in ([], [history(1, {"x": 1}), FAILED], [history(1, {"x": 1}), FAILED, history(2, {"x": 2})]):
-            write(tmp_path / "w", log_of([RUN, history(0, {"x": 0}), *records]))
-            taking.take(WandbFolder(tmp_path / "w", None))
-            statuses.append(tasks_of(server)["one"]["status"])
-        assert statuses == ["in_progress", "failed", "failed"]
-    for more in ([], ["--project", "other"], ["--files"], ["--project", "more"]):
-        assert main(["import", "wandb", str(tmp_path / "w"), *more]) == 0
-        task = tasks_of(server)["one"]
-        assert task["status"] == "failed"
-    assert task["completed"] == "2023-11-14T22:13:22.000000+00:00"
-
-
-def test_a_run_without_an_end_is_stopped_only_if_nobody_has_ended_it(
-    server: Served, environment: dict[str, str], tmp_path: Path
-) -> None:
-    write(tmp_path / "w", log_of([RUN, history(0, {"x": 0})]))
-    assert main(["import", "wandb", str(tmp_path / "w")]) == 0
-    task = tasks_of(server)["one"]
-    assert task["status"] == "stopped"
-    server.call("tasks.completed", {"task": task["id"], "force": True})
-    write(tmp_path / "w", log_of([RUN, history(0, {"x": 0}), history(1, {"x": 1})]))
-    assert main(["import", "wandb", str(tmp_path / "w"), "--project", "other"]) == 0
-    assert tasks_of(server)["one"]["status"] == "completed"
-
-
-@pytest.mark.parametrize("content", [b"", b":W", b":W&B\xe1\xbe\x00", log_of([RUN])[:40]], ids=range(4))
-def test_a_file_that_is_begun_is_no_problem_while_it_is_followed(
-    server: Served, environment: dict[str, str], tmp_path: Path, content: bytes
-) -> None:
-    write(tmp_path / "w", content)
-    for ends_whole in (False, True):
-        with following(environment) as taking:
-            taking.take(WandbFolder(tmp_path / "w", None))
-            assert taking.report.problems == 0
-            if ends_whole:
-                write(tmp_path / "w", log_of([RUN]))
-                taking.take(WandbFolder(tmp_path / "w", None))
-        assert taking.report.problems == (not ends_whole)
-
-
-# --- x ---------------------------------------------------------------------------------------------
-
-
-def test_x_is_what_the_definitions_say(tmp_path: Path) -> None:
-    """Those that come late count, too; the longest glob that fits; a definition without a step is `_step`."""
-    parts = parts_of(
-        tmp_path,
-        [
-            defined("*", "trainer/global_step"),
-            defined("val/*", "epoch"),
-            defined("plain"),
-            *(
-                history(
-                    n, {"loss": n, "val/acc": n, "plain": n, "n.x": n, "trainer/global_step": 50 * n, "epoch": 2 * n}
-                )
-                for n in range(3)
-            ),
-            defined("n.x", "epoch"),
-        ],
-    )
-    by_fifty, by_two, by_one = ([(step * n, float(n)) for n in range(3)] for step in (50, 2, 1))
-    assert curves(parts) == {
-        "loss/loss": by_fifty,
-        "val/acc": by_two,
-        "plain/plain": by_one,
-        "n.x/n.x": by_two,
-        "trainer/global_step": [(n, 50.0 * n) for n in range(3)],
-        "epoch/epoch": [(50 * n, 2.0 * n) for n in range(3)],
-    }
-
-
-def test_points_without_their_x_have_the_last_one_or_stay_at_their_step(tmp_path: Path) -> None:
-    records = [
-        defined("synced", "epoch"),
-        defined("alone", "epoch", sync=False),
-        history(0, {"synced": 0}),
-        history(1, {"epoch": 10, "synced": 1, "alone": 1}),
-        history(2, {"epoch": float("nan"), "synced": 2, "alone": 2}),
-        history(3, {"synced": 3, "alone": 3}),
-    ]
-    found = curves(parts_of(tmp_path, records))
-    assert found["synced/synced"] == [(0, 0.0), (10, 1.0), (10, 2.0), (10, 3.0)]
-    assert found["alone/alone"] == [(10, 1.0), (2, 2.0), (3, 3.0)]
-
-
-def test_a_value_that_is_nested_deep_costs_only_itself(tmp_path: Path) -> None:
-    records = [defined("*", "n.epoch"), *(history(step, {"loss": step}) for step in (1, 2))]
-    odd = message((1, "odd"), (16, '{"list": ' + "[" * 1000 + "]" * 1000 + "}"))
-    values = [item("n", {"epoch": 7}), item("loss", 3), item(["_step"], 3)]
-    records.append(message((1, 3), (2, message((1, odd), *values))))
-    assert curves(parts_of(tmp_path, records))["loss/loss"] == [(1, 1.0), (2, 2.0), (7, 3.0)]
-
-
-def test_points_at_decimals_are_numbered_and_their_x_stays_readable(tmp_path: Path) -> None:
-    records = [
-        defined("*", "epoch"),
-        *(history(n, {"epoch": n / 4, "train/loss": n, **({"whole": n} if n % 4 == 0 else {})}) for n in range(9)),
-    ]
-    parts = parts_of(tmp_path, records)
-    assert curves(parts) == {
-        "epoch/epoch": [(n, n / 4) for n in range(9)],
-        "train/loss": [(n, float(n)) for n in range(9)],
-        "x: epoch/train/loss": [(n, n / 4) for n in range(9)],
-        "whole/whole": [(0, 0.0), (1, 4.0), (2, 8.0)],
-    }
-    more = [history(9, {"epoch": 2.25, "train/loss": 9, "new": 1, "whole": 9})]
-    parts = parts_of(tmp_path, [*records, history(9, {"epoch": 2.25, "train/loss": 9, "new": 1})], last_position(parts))
-    assert not [part for part in parts if isinstance(part, Again)]
-    assert curves(parts) == {
-        "epoch/epoch": [(9, 2.25)],
-        "train/loss": [(9, 9.0)],
-        "x: epoch/train/loss": [(9, 2.25)],
-        "new/new": [(0, 1.0)],
-        "x: epoch/new": [(0, 2.25)],
-    }
-    parts = parts_of(tmp_path, [*records, *more], last_position(parts_of(tmp_path, records)))
-    assert parts[0] == Again(cleared=True), "a series that was whole is not any more"
-    assert curves(parts)["whole/whole"] == [(0, 0.0), (1, 4.0), (2, 8.0), (3, 9.0)]
-
-
-def test_a_definition_that_comes_after_points_were_given_begins_again(tmp_path: Path) -> None:
-    records = [history(n, {"epoch": 10 * n, "x": n}) for n in range(3)]
-    position = last_position(parts_of(tmp_path, records))
-    parts = parts_of(tmp_path, [*records, defined("x", "epoch")], position)
-    assert parts[0] == Again(cleared=True)
-    assert curves(parts)["x/x"] == [(0, 0.0), (10, 1.0), (20, 2.0)]
-    parts = parts_of(tmp_path, [*records, defined("x", "epoch"), defined("x", "epoch")], last_position(parts))
-    assert not [part for part in parts if isinstance(part, Again | Points)], "nothing new is said"
-    assert parts_of(tmp_path, records, '{"offline-run-20261123_065159-id7": 7}')[0] == Again(cleared=True), (
-        "an old form"
-    )
-
-
-def test_the_steps_of_tensorboard_are_x(tmp_path: Path) -> None:
-    records = [
-        TENSORBOARD,
-        history(0, {"global_step": 0, "a/loss": 1}),
-        history(1, {"global_step": 10, "a/loss": 2}),
-        history(2, {"a/global_step": 20, "a/loss": 3, "own": 1}),
-    ]
-    assert curves(parts_of(tmp_path, records)) == {
-        "global_step/global_step": [(0, 0.0), (1, 10.0)],
-        "a/global_step": [(2, 20.0)],
-        "a/loss": [(0, 1.0), (10, 2.0), (20, 3.0)],
-        "own/own": [(2, 1.0)],
-    }
-
-
-@pytest.mark.parametrize(
-    ("about", "steps", "expected"),
-    [
-        ((), [0, 1], [0, 1, 2, 3, 4]),  # begun again
-        ((), [2, 3], [0, 1, 2, 2, 3]),  # resumed, after the last point was not uploaded
-        (((14, 1),), [1, 2], [0, 1, 2, 1, 2]),  # rewound
-        (((14, 1),), [0, 1], [0, 1, 2, 0, 1]),
-        ((), [None, None], [0, 1, 2, 3, 4]),  # of several processes
-    ],
-    ids=["again", "resumed", "rewound", "as-it-says", "none"],
-)
-def test_the_steps_of_a_resumed_run(
-    tmp_path: Path, about: tuple[tuple[int, Value], ...], steps: list[int | None], expected: list[int]
-) -> None:
-    rows = [history(step, {"x": 1}) if step is not None else message((2, message(item("x", 1)))) for step in steps]
-    write(tmp_path, log_of([run(1_700_000_100, *about), *rows]), "run-b")
-    write(tmp_path, log_of([RUN, *(history(n, {"x": 1}) for n in range(3))]), "run-z")
-    write(tmp_path / "copy", log_of([RUN, *(history(n, {"x": 1}) for n in range(2))]), "a")
-    parts = read(tmp_path)
-    assert [iter for iter, _ in curves(parts)["x/x"]] == expected
-    write(tmp_path, log_of([run(1_700_000_100, *about), *rows, *rows]), "run-b")
-    assert len(curves(read(tmp_path, last_position(parts)))["x/x"]) == 2
-
-
-def test_a_folder_that_comes_between_those_that_were_read(tmp_path: Path) -> None:
-    def wrote(number: int, *more: bytes) -> None:
-        write(
-            tmp_path, log_of([run(1_700_000_000 + number), *more, history(0, {"x": number, "e": 5})]), f"run-{number}"
-        )
-
-    wrote(1)
-    wrote(3)
-    position = last_position(read(tmp_path))
-    wrote(2)
-    parts = read(tmp_path, position)
-    assert parts[0] == Again(cleared=True)
-    assert curves(parts)["x/x"] == [(0, 1.0), (1, 2.0), (2, 3.0)]
-    for path in (tmp_path / "run-1").iterdir():
-        path.rename(tmp_path / path.name) if path.suffix else None
-    (tmp_path / "run-id7.wandb").unlink()
-    wrote(4)
-    assert curves(read(tmp_path, last_position(parts)))["x/x"] == [(3, 4.0)]
-    wrote(4, defined("x", "e"))
-    with pytest.raises(Malformed, match="import all folders of the run together, also 'run-1'"):
-        read(tmp_path, last_position(parts))
-
-
-# --- values, files and times -----------------------------------------------------------------------
 
 
 def test_media_their_captions_and_what_is_drawn_on_them(tmp_path: Path) -> None:
@@ -631,23 +278,6 @@ def test_links_are_followed_inside_the_folder_that_is_imported(
     assert imported(0, "runs: 1 found, 0 imported, 1 imported before") == []
     keys = {one["key"] for one in tasks_of(server)["one"]["execution"]["artifacts"]}
     assert keys == {"weights.bin", "folder/a.txt", "gone.bin", "added.txt"}
-
-
-def test_files_of_all_folders_of_a_run(tmp_path: Path) -> None:
-    for number in (1, 2):
-        folder = write(tmp_path, log_of([run(1_700_000_000 + number)]), f"run-{number}")
-        (folder / "files" / "both.txt").write_bytes(b"")
-        (folder / "files" / f"{number}.txt").write_bytes(b"")
-    source = WandbFolder(tmp_path, None)
-
-    def names() -> list[str]:
-        (found,) = source.runs()
-        assert isinstance(found, WandbRun)
-        return [part.name for part in found.parts(None) if isinstance(part, Artifact)]
-
-    assert names() == ["2.txt", "both.txt", "1.txt", "run-1/both.txt"]
-    (tmp_path / "run-1" / "files" / "both.txt").write_bytes(b"changed")
-    assert names() == ["run-1/both.txt"], "a source that is followed gives what has changed"
 
 
 @pytest.mark.parametrize("unit", [1, 10**3, 10**6, 10**9])

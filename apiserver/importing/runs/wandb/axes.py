@@ -76,7 +76,8 @@ class Definitions(msgspec.Struct, omit_defaults=True):
 
     def steps(self) -> set[str]:
         """All metrics that are the x of others."""
-        return {one.step for one in (*self.names.values(), *self.beginnings.values())}.difference(_PLAIN)
+        definitions = (*self.names.values(), *self.beginnings.values())
+        return {definition.step for definition in definitions}.difference(_PLAIN)
 
 
 class Placed(msgspec.Struct, omit_defaults=True):
@@ -117,9 +118,9 @@ class Axes:
         self._row = {}
         for name, value in leaves(row):
             if name in self._steps or (self._placed.definitions.tensorboard and _is_global_step(name)):
-                found = number(value)
-                if found is not None:
-                    self._row[name] = found
+                x = number(value)
+                if x is not None:
+                    self._row[name] = x
         self._placed.latest.update((name, self._row[name]) for name in self._row.keys() & self._steps)
 
     def place(self, name: str, step: int) -> Place:
@@ -156,7 +157,7 @@ class Axes:
         """The step of TensorBoard that a series has in this row: the one nearest to it."""
         folders = name.split("/")[:-1]
         candidates = ["/".join([*folders[:depth], _GLOBAL_STEP]) for depth in range(len(folders), -1, -1)]
-        return next((one for one in candidates if one in self._row), "")
+        return next((name for name in candidates if name in self._row), "")
 
 
 class Surveyed(NamedTuple):

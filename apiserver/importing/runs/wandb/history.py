@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 import orjson
 
 from apiserver.importing.runs.protobuf import parsed
-from apiserver.importing.runs.wandb.messages import Items
+from apiserver.importing.runs.wandb.messages import History, Items
 from apiserver.protobuf_wire import Malformed
 
 #: The name of a value, or the names that lead to it, and its JSON.
@@ -27,6 +27,10 @@ Item: TypeAlias = tuple[tuple[bytes, ...], bytes]
 
 _ITEM, _KEY, _NESTED = 0x0A, 0x0A, 0x12
 _VALUE = b"\x82\x01"
+#: Names of W&B itself.
+OWN = (b"_step", b"_timestamp", b"_runtime", b"_wandb")
+#: A value is nested at most so deep.
+_DEEPEST = 100
 #: Bytes of a value with NaN in it.
 _LONGEST_ODD = 2**20
 
@@ -85,11 +89,36 @@ def leaves(row: list[Item]) -> Iterator[tuple[str, bytes]]:
         except ValueError:
             continue
         while waiting:
-            name, one = waiting.pop()
-            if isinstance(one, dict):
-                waiting += [(f"{name}.{inner}", inside) for inner, inside in one.items()]
+            name, content = waiting.pop()
+            if isinstance(content, dict):
+                waiting += [(f"{name}.{key}", inner) for key, inner in content.items()]
             else:
-                yield name, json.dumps(one).encode() if isinstance(one, int | float) else b""
+                yield name, json.dumps(content).encode() if isinstance(content, int | float) else b""
+
+
+def step_beside(row: bytes) -> int | None:
+    """The step that older versions write beside the items of a row."""
+    history = parsed(History, row)
+    return history.step.num if history.HasField("step") else None
+
+
+def root_of(names: tuple[bytes, ...], roots: set[tuple[bytes, ...]]) -> tuple[bytes, ...]:
+    """The value with a `_type` that this one is inside of; empty without one."""
+    depths = range(1, min(len(names), _DEEPEST))
+    return next((names[:depth] for depth in depths if names[:depth] in roots), ())
+
+
+def tree(inside: list[Item]) -> dict[str, Any]:
+    """Nested values, by their names. Raises ValueError."""
+    made: dict[str, Any] = {}
+    for names, value in inside:
+        here: Any = made
+        for name in names[:-1]:
+            here = here.setdefault(full_name((name,)), {})
+            if not isinstance(here, dict):
+                raise Malformed("a value has values inside of it")
+        here[full_name(names[-1:])] = of_json(value)
+    return made
 
 
 def _short(data: bytes) -> tuple[list[Item], int]:
