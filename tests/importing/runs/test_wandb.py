@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import tracemalloc
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from apiserver.cli import main
 from apiserver.importing.missing import Reason
 from apiserver.importing.runs.model import Artifact, Figure, Image, Line, Points, Position, Problem
+from apiserver.importing.runs.wandb.history import items
 from apiserver.importing.runs.wandb.run import WandbRun
 from apiserver.importing.runs.wandb.runs import WandbFolder
 from tests.harness import Served
@@ -170,6 +172,20 @@ def test_a_long_record_takes_no_memory(tmp_path: Path) -> None:
     tracemalloc.stop()
     assert len([part for part in parts if isinstance(part, Problem)]) == 2
     assert len(points_of(parts)["x", "x"]) == 1
+
+
+def test_an_item_of_a_history_is_looked_at_only_where_it_is() -> None:
+    """Behind an empty item, the ones that follow look like its names."""
+
+    class Counted(bytes):
+        looks = 0
+
+        def __getitem__(self, place: Any) -> Any:
+            Counted.looks += 1
+            return super().__getitem__(place)
+
+    assert items(Counted(b"\x0a\x00" * 1000)) == [((), b"")] * 1000
+    assert Counted.looks < 10
 
 
 @pytest.mark.test

@@ -132,7 +132,7 @@ def _short(data: bytes) -> tuple[list[Item], int]:
             end = at + 2 + data[at + 1]
             at += 2
             names: tuple[bytes, ...] = ()
-            while (tag := data[at]) in (_KEY, _NESTED):
+            while (tag := data[at]) in (_KEY, _NESTED) and at < end:
                 after = at + 2 + data[at + 1]
                 names = (*names, data[at + 2 : after])
                 at = after
