@@ -30,12 +30,17 @@ class Float32(float):
     """A float of 32 bits, where a field is described."""
 
 
+class Zigzag(int):
+    """A signed number whose sign is its last bit, where a field is described."""
+
+
 _TYPES = {
     bool: FieldDescriptorProto.TYPE_BOOL,
     bytes: FieldDescriptorProto.TYPE_BYTES,
     float: FieldDescriptorProto.TYPE_DOUBLE,
     Float32: FieldDescriptorProto.TYPE_FLOAT,
     int: FieldDescriptorProto.TYPE_INT64,
+    Zigzag: FieldDescriptorProto.TYPE_SINT64,
 }
 
 

@@ -20,7 +20,7 @@ from apiserver.importing.runs.wandb.runs import WandbFolder
 from tests.harness import Served
 from tests.importing.runs.test_mlflow import points_of
 from tests.importing.runs.test_taking import environment, lines_of, series_of, tasks_of
-from tests.importing.runs.tfevents import message, varint
+from tests.importing.runs.tfevents import Value, message, varint
 from tests.importing.runs.wandb_logs import (
     EXIT,
     RUN,
@@ -172,6 +172,25 @@ def test_a_long_record_takes_no_memory(tmp_path: Path) -> None:
     tracemalloc.stop()
     assert len([part for part in parts if isinstance(part, Problem)]) == 2
     assert len(points_of(parts)["x", "x"]) == 1
+
+
+def test_values_of_types_of_their_own_are_those_of_json() -> None:
+    typed: dict[Any, tuple[int, Value]] = {
+        -3: (5, 5),  # its last bit is the sign
+        2**62: (5, 2**63),
+        0.1: (6, 0.1),
+        float("-inf"): (6, float("-inf")),
+        True: (4, 1),
+        'a "text"': (7, 'a "text"'),
+        "[1, {}]": (8, "[1, {}]"),
+    }
+    for value, of_type in typed.items():
+        data = message((1, message((2, "a"), (2, "b"), of_type)))
+        expected = value if value == "[1, {}]" else json.dumps(value)
+        assert items(data) == [((b"a", b"b"), str(expected).encode())]
+    assert items(message((1, message((1, "a"), (3, 0))))) == [((b"a",), b"null")]
+    assert items(message((1, message((1, "a"), (6, 0.5), (16, "1"))))) == [((b"a",), b"1")]
+    assert items(message((1, message((1, "a"))))) == [((b"a",), b"")]
 
 
 def test_an_item_of_a_history_is_looked_at_only_where_it_is() -> None:

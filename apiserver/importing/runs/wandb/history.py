@@ -5,7 +5,7 @@ An item holds a name, or the names that lead into nested values, and its value:
     0a 10 | 12 04 "loss" | 82 01 04 "0.25"
 
 Most items are short and have one or two names, so their lengths are one byte each. These are read here. For all others,
-the record is read as any message.
+also those with a value that is not JSON (W&B's setting `x_history_value_encoding`), the record is read as any message.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ from typing import Any, TypeAlias
 
 import orjson
 
-from apiserver.importing.runs.protobuf import parsed
+from apiserver.importing.runs.protobuf import parsed, text
 from apiserver.importing.runs.wandb.messages import History, Items
+from apiserver.importing.runs.wandb.messages import Item as Value
 from apiserver.protobuf_wire import Malformed
 
 #: The name of a value, or the names that lead to it, and its JSON.
@@ -41,7 +42,19 @@ def items(data: bytes) -> list[Item]:
     if at == len(data):
         return short
     others = parsed(Items, data[at:]).item
-    return short + [(tuple(item.key or item.nested_key), item.value_json) for item in others]
+    return short + [(tuple(item.key or item.nested_key), _json_of(item)) for item in others]
+
+
+def _json_of(item: Value) -> bytes:
+    """The value of an item as JSON; empty without one."""
+    if item.HasField("value_json") or item.HasField("json"):
+        return item.value_json or item.json
+    for name in ("integer", "number", "boolean"):
+        if item.HasField(name):
+            return json.dumps(getattr(item, name)).encode()
+    if item.HasField("text"):
+        return json.dumps(text(item.text)).encode()
+    return b"null" if item.HasField("none") else b""
 
 
 @lru_cache(maxsize=4096)

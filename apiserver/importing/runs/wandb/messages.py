@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from apiserver.importing.runs.protobuf import Message, field, repeated
+from apiserver.importing.runs.protobuf import Message, Zigzag, field, repeated
 
 
 class Timestamp(Message):
@@ -14,10 +14,16 @@ class Timestamp(Message):
 
 
 class Item(Message):
-    """A value, and its name or the names that lead to it."""
+    """A value, and its name or the names that lead to it. The value is JSON, or one of the others."""
 
     key = repeated(1, bytes)
     nested_key = repeated(2, bytes)
+    none = field(3, int)
+    boolean = field(4, bool)
+    integer = field(5, Zigzag)
+    number = field(6, float)
+    text = field(7, bytes)
+    json = field(8, bytes)
     value_json = field(16, bytes)
 
 
