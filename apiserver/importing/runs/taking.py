@@ -381,17 +381,26 @@ class _RunWriter:
             sent = FirstLines(int(found.get("total") or 0) + self._state.refused - self._state.lines)
         folder = f"{self._run.project}/{self._run.name.replace('/', '_')}.{self._task}"
         taking = self._taking
-        told = Told(taking.report, self.miss, self._refused, self._mended, self._lines_refused)
+        told = Told(taking.report, self._unsendable, self._refused, self._mended, self._lines_refused)
         return RunSender(taking.server, self._task, folder, sent, told, taking.progress)
+
+    def _of_run(self, place: str) -> str:
+        return f"run {self._run.name}: {place}"
+
+    def _unsendable(self, missing: Missing) -> None:
+        """Something cannot be sent; the source will give it again."""
+        self.miss(msgspec.structs.replace(missing, of=self._of_run(missing.of)))
 
     def _refused(self, missing: Missing) -> None:
         """The server did not take something, and nobody will say that again."""
+        missing = msgspec.structs.replace(missing, of=self._of_run(missing.of))
         self._taking.report.miss(missing)
         with self._changing:
             self._missing = together(self._missing, [missing])
 
     def _mended(self, place: str) -> None:
         """What was missing there before may be there now."""
+        place = self._of_run(place)
         self._before = [missing for missing in self._before if missing.of != place]
         with self._changing:
             self._missing = [missing for missing in self._missing if missing.of != place]

@@ -275,7 +275,7 @@ def test_what_is_missing_is_told_by_each_import_until_it_is_there(
         said.append(capsys.readouterr().err)
         assert f"runs: 1 found, {taken} imported, {1 - taken} imported before" in said[-1]
         assert "missing: 1 no place, 1 overwritten, 1 refused" in said[-1]
-        assert "problem: series x/x: a later point has the same step\n" in said[-1]
+        assert "problem: run a: series x/x: a later point has the same step\n" in said[-1]
         told = json.loads(report.read_bytes())
         assert (told["complete"], told["failed"]) == (False, "")
         assert told["by_reason"] == {"no place": 1, "overwritten": 1, "refused": 1}

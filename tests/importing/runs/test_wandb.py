@@ -302,7 +302,7 @@ def test_links_are_followed_inside_the_folder_that_is_imported(
         report = json.loads((tmp_path / "report.json").read_bytes())
         return [(one["reason"], one["of"]) for one in report["missing"]]
 
-    absent = [(Reason.ABSENT.value, f"artifact {name}") for name in ("gone.bin", "outside.bin", "self.bin")]
+    absent = [(Reason.ABSENT.value, f"run one: artifact {name}") for name in ("gone.bin", "outside.bin", "self.bin")]
     assert imported(1, "artifacts: 5 found, 2 imported, 0 imported before, 3 not imported") == absent
     assert imported(1, "artifacts: 5 found, 0 imported, 2 imported before, 3 not imported") == absent
     for name in ("outside.bin", "self.bin"):
