@@ -16,16 +16,36 @@ import pkgutil
 import random
 from collections.abc import Iterable
 from importlib import import_module
+from typing import TypeVar
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, given, settings
+from hypothesis.strategies import SearchStrategy
 
 import apiserver
+
+T = TypeVar("T")
 
 
 def examples(usual: int) -> settings:
     """How many examples a property test looks at."""
     return settings(max_examples=int(os.environ.get("EVENTS_EXAMPLES", usual)))
+
+
+def drawn(strategy: SearchStrategy[T], usual: int) -> list[T]:
+    """So many examples at once: for what has to look at them together, as it starts other programs.
+
+    Its module needs the mark `hypothesis`.
+    """
+    found: list[T] = []
+
+    @examples(usual)
+    @given(strategy)
+    def draw(one: T) -> None:
+        found.append(one)
+
+    draw()
+    return found
 
 
 def choose(config: pytest.Config) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import os
 import signal
@@ -17,54 +15,19 @@ import pytest
 
 from apiserver.cli import main
 from apiserver.importing.runs.model import names_of
-from tests.clients.sdk import ROOT, SCRIPTS
+from tests.clients.sdk import ROOT
+from tests.clients.trackers import points_of, python, recorded
 from tests.harness import PATIENCE, Served, free_ports, listens, wait_until
 from tests.importing.runs.test_taking import environment, lines_of, tasks_of
 from tests.longer import beyond
 
-__all__ = ["environment"]
-
-
-@pytest.fixture(scope="module")
-def python() -> Path:
-    """The Python that has the trackers' packages."""
-    found = Path(os.environ.get("TRACKERS_PYTHON", ROOT / ".venv-trackers" / "bin" / "python"))
-    if not found.exists():
-        pytest.skip("no packages of other trackers: `make check` installs them, or set TRACKERS_PYTHON")
-    return found
-
-
-def recorded(python: Path, script: str, place: str, home: Path) -> list[list[Any]]:
-    """Run a script that records, or reads what was recorded; the points that it prints last."""
-    environment = {
-        "PATH": os.environ["PATH"],
-        "HOME": str(home),
-        "MLFLOW_ALLOW_FILE_STORE": "true",
-        "WANDB_ERROR_REPORTING": "false",
-    }
-    command = [str(python), str(SCRIPTS / script), place]
-    done = subprocess.run(command, env=environment, cwd=home, capture_output=True, text=True, timeout=PATIENCE)
-    assert not done.returncode, done.stderr
-    points: list[list[Any]] = json.loads(done.stdout.splitlines()[-1])
-    return points
-
-
-def points_of(server: Served) -> list[list[Any]]:
-    """The points of all tasks in the form of the scripts."""
-    found = []
-    for name, task in tasks_of(server).items():
-        with server.client() as client:
-            text = client.get(f"/data/tasks/{task['id']}/scalars.csv").raise_for_status().text
-        for row in csv.DictReader(io.StringIO(text, newline="")):
-            value = repr(float(row["value"])) if row["value"] else "nan"
-            found.append([name, row["metric"], row["variant"], int(row["iter"]), value])
-    return found
+__all__ = ["environment", "python"]
 
 
 @pytest.mark.parametrize("server", beyond(["embedded"], ["embedded", "engines"]), indirect=True)
 def test_tensorboard(server: Served, environment: dict[str, str], python: Path, tmp_path: Path) -> None:
-    points = recorded(python, "track_tensorboard.py", str(tmp_path / "runs"), tmp_path)
-    for tag, step, value in recorded(python, "read_tensorboard.py", str(tmp_path / "runs" / "again"), tmp_path):
+    points = recorded(python, "track_tensorboard.py", tmp_path, str(tmp_path / "runs"))
+    for tag, step, value in recorded(python, "read_tensorboard.py", tmp_path, str(tmp_path / "runs" / "again")):
         points.append(["again", *names_of(tag), step, value])
     for _ in range(2):
         assert main(["import", "tensorboard", str(tmp_path / "runs")]) == 1  # for what the restart took back
@@ -82,7 +45,7 @@ def test_tensorboard(server: Served, environment: dict[str, str], python: Path, 
 
 @pytest.mark.parametrize("store", beyond(["sqlite:///mlflow.db"], ["mlruns", "sqlite:///mlflow.db"]))
 def test_mlflow(server: Served, environment: dict[str, str], python: Path, tmp_path: Path, store: str) -> None:
-    points = recorded(python, "track_mlflow.py", store, tmp_path)
+    points = recorded(python, "track_mlflow.py", tmp_path, store)
     take_mlflow(server, str(tmp_path / store.removeprefix("sqlite:///")), points)
 
 
@@ -93,7 +56,7 @@ def test_mlflow_server(server: Served, environment: dict[str, str], tmp_path: Pa
     if not python.exists():
         pytest.skip("no server of MLflow: `make bench` installs it, or set PEERS_ENVIRONMENT")
     with mlflow_server(python, tmp_path) as place:
-        take_mlflow(server, place, recorded(python, "track_mlflow.py", place, tmp_path))
+        take_mlflow(server, place, recorded(python, "track_mlflow.py", tmp_path, place))
 
 
 @contextmanager
@@ -136,7 +99,7 @@ def take_mlflow(server: Served, place: str, points: list[list[Any]]) -> None:
 
 
 def test_wandb(server: Served, environment: dict[str, str], python: Path, tmp_path: Path) -> None:
-    points = recorded(python, "track_wandb.py", str(tmp_path), tmp_path)
+    points = recorded(python, "track_wandb.py", tmp_path, str(tmp_path))
     for _ in range(2):
         assert main(["import", "wandb", str(tmp_path / "wandb")]) == 0
         assert sorted(points_of(server)) == sorted(points)
