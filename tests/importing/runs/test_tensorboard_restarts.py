@@ -151,6 +151,21 @@ def test_a_restart_takes_back_what_tensorboard_does_not_show(
     assert at_once.taken_back == followed.taken_back
 
 
+def test_a_start_that_was_cut_takes_back_when_it_is_whole(tmp_path: Path) -> None:
+    files: list[File] = [(2, scalars(*range(9))), (2, start(4) + scalars(4))]
+    content = written(files[1])
+    for size in range(len(content)):
+        folder = tmp_path / str(size) / "run"
+        folder.parent.mkdir()
+        write(folder, 0, written(files[0]))
+        write(folder, 1, content[:size])
+        run = Imported(folder)
+        run.take()
+        write(folder, 1, content)
+        run.take()
+        assert (size, run.kept) == (size, expected(files))
+
+
 EVENTS = st.tuples(st.sampled_from([*KINDS, "scalar", "start"]), st.sampled_from("ab"), st.integers(-1, 12))
 
 

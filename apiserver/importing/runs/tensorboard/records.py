@@ -24,7 +24,7 @@ from apiserver.events.model import Int64Array
 BLOCK = 4 * 2**20
 MAX_RECORD = 64 * 2**20
 #: Bytes before and behind a record's own.
-HEADER, _TRAILER = 12, 4
+HEADER, TRAILER = 12, 4
 _length = struct.Struct("<Q")
 _sum = struct.Struct("<I")
 
@@ -81,14 +81,14 @@ def _cut(data: bytes, offset: int) -> Block:
             break
         (length,) = _length.unpack_from(data, at)
         start = at + HEADER
-        if start + length + _TRAILER > len(data):
+        if start + length + TRAILER > len(data):
             break
         if _fits(data, start, length):
             starts.append(start)
             lengths.append(length)
         else:
             problems.append(f"the record at byte {offset + at:,} does not fit its checksum")
-        at = start + length + _TRAILER
+        at = start + length + TRAILER
     places = np.array(starts, np.int64), np.array(lengths, np.int64)
     return Block(data, *places, offset, offset + at, problems, broken)
 
@@ -101,7 +101,7 @@ def _long_record(file: BinaryIO, data: bytes, offset: int, stop: int, most: int)
     if len(data) < HEADER:
         return None
     (length,) = _length.unpack_from(data)
-    whole = HEADER + length + _TRAILER
+    whole = HEADER + length + TRAILER
     if min(stop, os.fstat(file.fileno()).st_size) < offset + whole:
         return None
     if length > most:

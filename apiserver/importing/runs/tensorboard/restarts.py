@@ -18,7 +18,7 @@ import numpy.typing as npt
 from apiserver.events.model import Int64Array
 from apiserver.importing.runs.protobuf import parsed, text
 from apiserver.importing.runs.tensorboard.messages import Event
-from apiserver.importing.runs.tensorboard.records import BLOCK, HEADER, Block, blocks
+from apiserver.importing.runs.tensorboard.records import BLOCK, HEADER, TRAILER, Block, blocks
 from apiserver.protobuf_wire import Malformed
 
 #: A start of a session in an event: field 7, its length, and the status 1. A few other records have such bytes, too.
@@ -86,7 +86,7 @@ class Search:
         """By tag, the greatest step that it still has; of files of an old version."""
 
     def file(self, number: int, path: Path, at: int, known: int, stop: int, least: int | None) -> int | None:
-        """Look for those in a file from `at` to `stop`, of which those before `known` are not new. Raises OSError.
+        """Look for those in a file from `at` to `stop`, of which those that end by `known` are not new. Raises OSError.
 
         `least` is the least step of the starts in this file that were found before; returns it, with those found now.
         """
@@ -103,7 +103,8 @@ class Search:
                     continue
                 step = self._look_at(event, int(places[record]))
                 if step is not None:
-                    self.is_new |= block.at + int(block.starts[record]) >= known
+                    end = block.at + int(block.starts[record] + block.lengths[record]) + TRAILER
+                    self.is_new |= end > known
                     least = step if least is None else min(least, step)
         return None if is_old else least
 
