@@ -114,6 +114,7 @@ longer: $(OF_CHECK)
 			tests/stores/events/embedded/test_damage.py tests/stores/events/columns/test_stats.py \
 			tests/stores/events/columnar || exit 1; \
 		EVENTS_EXAMPLES=$$(($(EXAMPLES) / 20 + 1)) $$run tests/services/events/test_openapi.py \
+			tests/clients/test_tensorboard_runs.py tests/clients/test_mlflow_runs.py tests/clients/test_wandb_runs.py \
 			tests/stores/events/elasticsearch/test_brute_force.py tests/stores/events/elasticsearch/test_changes.py \
 			tests/stores/events/elasticsearch/test_old_documents.py || exit 1; \
 		EVENTS_KILLS=$(KILLS) EVENTS_SOAK_SECONDS=$$(($(KILLS) * 5)) $$run tests/robustness/test_kill.py \

@@ -5,20 +5,29 @@ In the folder, a metric's file of some runs is cut first, as by a crash, and who
 
 from __future__ import annotations
 
-import json
 import math
-from collections import Counter
 from collections.abc import Iterable
+from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import pytest
 from hypothesis import strategies as st
 
-from apiserver.cli import main
 from apiserver.importing.runs.model import names_of
 from tests.chance import drawn
-from tests.clients.trackers import Curves, curves_of, python, recorded, time_of
+from tests.clients.trackers import (
+    Curves,
+    check_again,
+    curves_of,
+    imported,
+    missing_of,
+    odd_times,
+    overwritten,
+    python,
+    recorded,
+    time_of,
+)
 from tests.harness import Served
 from tests.importing.runs.test_taking import environment, tasks_of
 
@@ -56,7 +65,16 @@ def run(name: str, *given: Point, cut: float | None = None, **more: Any) -> Run:
 
 VALUES = [math.nan, math.inf, -math.inf, 1e308, 5e-324, -0.5, 0.1]
 NAMES = ["a b", "ü/ß", "val/loss", "x/y/z", "a.b-c_d", "a:b", "n" * 250, "日本", "x/x", "-1"]
-EXPERIMENTS = ["/Users/a@b.com/exp", "team//x", "trailing/", " padded ", "ü: #1 ä", "/".join("abcdefghijkl")]
+#: Their projects.
+EXPERIMENTS = {
+    "models": "models",
+    "/Users/a@b.com/exp": "Users/a@b.com/exp",
+    "team//x": "team/x",
+    "trailing/": "trailing",
+    " padded / x ": "padded/x",
+    "ü: #1 ä": "ü: #1 ä",
+    "a/b/c/d/e/f/g/h/i/j/k/l": "a/b/c/d/e/f/g/h/i/j.k.l",
+}
 CASES = [
     *(run(f"experiment {number}", *points(range(3)), experiment=name) for number, name in enumerate(EXPERIMENTS)),
     run("parent", *points([1])),
@@ -166,15 +184,17 @@ def check(server: Served, own: dict[str, Run], report: dict[str, Any], broken: s
     """Compare with what MLflow's client has; the metrics of `broken` end in the middle of a line."""
     tasks = tasks_of(server)
     ids = {task["id"]: name for name, task in tasks.items()}
+    projects = {one["id"]: one["name"] for one in server.call("projects.get_all", {})["projects"]}
     assert tasks.keys() == own.keys()
-    lost = Counter[str]()
-    for one in report["missing"]:
-        if one["reason"] == "overwritten":
-            lost[one["of"].removeprefix("run ").partition(": ")[0]] += one["count"]
     for name, run in own.items():
         task, expected = tasks[name], curves(run)
         assert (name, curves_of(server, task["id"], expected)) == (name, expected)
-        assert (name, lost[name]) == (name, len(run["points"]) - sum(map(len, expected.values())))
+        missing = missing_of(report, name)
+        assert (name, overwritten(missing)) == (name, len(run["points"]) - sum(map(len, expected.values())))
+        assert (name, odd_times(missing)) == (name, sum(time_of(point[2]) is None for point in run["points"]))
+        assert (name, projects[task["project"]]) == (name, EXPERIMENTS[run["experiment"]])
+        assert (name, _milliseconds(task, "started")) == (name, run["start"])
+        assert (name, _milliseconds(task, "completed")) == (name, run["end"])
         assert (name, task["status"]) == (name, STATUSES[run["status"]])
         assert (name, ids.get(task.get("parent"))) == (name, run["parent"])
         params = {key: one["value"] for key, one in task.get("hyperparams", {}).get("params", {}).items()}
@@ -183,17 +203,11 @@ def check(server: Served, own: dict[str, Run], report: dict[str, Any], broken: s
         assert (name, sorted(task["tags"])) == (name, sorted(tags))
         files = [one["key"] for one in task.get("execution", {}).get("artifacts", ())]
         assert (name, sorted(files)) == (name, run["files"])
-        causes = [one["cause"] for one in report["missing"] if one["of"].startswith(f"run {name}: ")]
-        assert any("it is cut" in cause for cause in causes) == (name in broken), name
+        assert any("it is cut" in one["cause"] for one in missing) == (name in broken), name
 
 
-def imported(place: Path) -> dict[str, Any]:
-    """Import a store; the report."""
-    report = place.with_suffix(".json")
-    code = main(["import", "mlflow", str(place), "--files", "--report", str(report)])
-    told: dict[str, Any] = json.loads(report.read_bytes())
-    assert code == bool(told["missing"])
-    return told
+def _milliseconds(task: dict[str, Any], field: str) -> int | None:
+    return round(datetime.fromisoformat(task[field]).timestamp() * 1000) if task.get(field) else None
 
 
 def forget(server: Served) -> None:
@@ -213,12 +227,14 @@ def test_what_arrives_is_what_mlflow_has(
     for own in found.values():
         assert {name: told(run) for name, run in own.items()} == there
     in_folder = found["mlruns"]
-    check(server, found["sqlite:///mlflow.db"], imported(tmp_path / "mlflow.db"), set())
+    check(server, found["sqlite:///mlflow.db"], imported("mlflow", tmp_path / "mlflow.db", "--files"), set())
     forget(server)
     as_read = {name: {**run} for name, run in in_folder.items()}
     whole = cut(tmp_path / "mlruns", in_folder, runs)
     broken = {name for name, (path, _) in whole.items() if path.read_bytes()[-1:] not in (b"", b"\n")}
-    check(server, in_folder, imported(tmp_path / "mlruns"), broken)
+    check(server, in_folder, imported("mlflow", tmp_path / "mlruns", "--files"), broken)
     for path, content in whole.values():
         path.write_bytes(content)
-    check(server, as_read, imported(tmp_path / "mlruns"), set())
+    report = imported("mlflow", tmp_path / "mlruns", "--files")
+    check(server, as_read, report, set())
+    check_again("mlflow", tmp_path / "mlruns", report, "--files")

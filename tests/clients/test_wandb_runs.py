@@ -8,19 +8,28 @@ from __future__ import annotations
 import json
 import math
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import pytest
 from hypothesis import strategies as st
 
-from apiserver.cli import main
 from apiserver.importing.runs.model import names_of, names_of_x
 from tests.chance import drawn
-from tests.clients.trackers import Curves, curves_of, python, recorded, time_of
+from tests.clients.trackers import (
+    Curves,
+    check_again,
+    curves_of,
+    imported,
+    missing_of,
+    overwritten,
+    python,
+    recorded,
+    time_of,
+)
 from tests.harness import Served
-from tests.importing.runs.test_taking import environment, tasks_of
+from tests.importing.runs.test_taking import environment, lines_of, tasks_of
 
 __all__ = ["environment", "python"]
 pytestmark = pytest.mark.hypothesis
@@ -40,7 +49,7 @@ def session(*values: dict[str, Any], defines: Iterable[Define] = (), **more: Any
 
 
 def run(name: str, *sessions: Session, cut: float | None = None) -> Run:
-    return {"name": name, "sessions": sessions, "cut": cut}
+    return {"name": name, "id": name.replace(" ", "-"), "sessions": sessions, "cut": cut}
 
 
 ODD = [math.nan, math.inf, -math.inf, 1e308, 5e-324, -0.5, 2**53 + 1, True]
@@ -67,7 +76,7 @@ CASES = [
         session(*({"val/acc": n, "epoch": n / 4, "plain": n} for n in range(8)), defines=[("val/*", "epoch", None)]),
     ),
     run(
-        "the longest glob, and names",
+        "globs and names",
         session(
             *({"a/b/c": n, "a/b": n, "a/d": n, "e": n, "s": n * 2, "t": n * 3} for n in range(4)),
             defines=[("a/*", "s", None), ("a/b/*", "t", None), ("a/d", "t", None), ("e", None, None)],
@@ -95,14 +104,21 @@ CASES = [
 ]
 _names = st.sampled_from(["loss", "val/acc", "val/f1", "epoch", "n.x"])
 _numbers = st.floats() | st.integers(-(2**40), 2**40) | st.integers(0, 9)
+_others = (
+    st.text("ab ü") | st.none() | st.just([1, 2]) | st.booleans() | st.fixed_dictionaries({"a": st.integers(0, 9)})
+)
+_rows = st.tuples(
+    st.none() | st.integers(0, 40),
+    st.dictionaries(_names, _numbers, min_size=1) | st.dictionaries(_names, _numbers | _others, min_size=1),
+)
 _defines = st.tuples(
     st.sampled_from(["loss", "val/*", "val/acc", "*", "n*"]),
     st.sampled_from(["epoch", None]),
     st.sampled_from([None, True, False]),
 )
 SESSIONS = st.builds(
-    lambda rows, defines: session(*rows, defines=defines),
-    st.lists(st.dictionaries(_names, _numbers, min_size=1), max_size=30),
+    lambda rows, defines: session(rows=rows, defines=defines),
+    st.lists(_rows, max_size=30),
     st.lists(_defines, max_size=3, unique_by=lambda one: one[0]),
 )
 RUNS = st.tuples(st.lists(SESSIONS, min_size=1, max_size=2), st.none() | st.floats(0.3, 1))
@@ -116,41 +132,93 @@ def models(count: int) -> list[Run]:
 # --- what is to arrive -----------------------------------------------------------------------------
 
 
-def definition(name: str, defines: list[Define]) -> Define | None:
-    """What counts for a series: its name, or the longest glob."""
-    fitting = [one for one in defines if one[0] == name or (one[0].endswith("*") and name.startswith(one[0][:-1]))]
-    return max(fitting, key=lambda one: (one[0] == name, len(one[0])), default=None)
+class Defined(NamedTuple):
+    """What metric is x ("" for the step), and whether a row without it has the last one."""
+
+    of: str
+    is_synced: bool
 
 
-def curves(one: Run, own: list[Session]) -> tuple[Curves, int]:
-    """The curves of a run at the x that W&B shows, and how many points there are."""
-    defines: list[Define] = [define for session in one["sessions"] for define in session["defines"]]
-    placed: dict[str, list[tuple[float | None, str, int, int | None, float]]] = {}
-    latest: dict[str, float] = {}
-    offset = 0
-    for session in own:
-        last = -1
-        for step, time, numbers in session["rows"]:
-            last = max(last, step)
-            latest.update((name, value) for name, value in numbers.items() if math.isfinite(value))
+class Point(NamedTuple):
+    """A point in the history."""
+
+    step: int
+    """Counted on through all sessions."""
+    time: int | None
+    value: float
+    x: float | None
+    """None if it is the step."""
+    of: str
+    """What metric is x."""
+
+
+class History:
+    """What the rows of a run say: those that W&B has written, at the x that the model says."""
+
+    def __init__(self, one: Run, own: list[Session]) -> None:
+        sessions = zip(one["sessions"], own, strict=True)
+        defines = _merged(one for said, log in sessions for one in said["defines"] if one[0] in log["defines"])
+        self.points: dict[str, list[Point]] = {}
+        self.texts: list[str] = []
+        self.others = 0
+        """Lists and empty values."""
+        latest: dict[str, float] = {}
+        for step, time, values in _rows_of(own):
+            numbers = {name: float(value) for name, value in values.items() if isinstance(value, int | float)}
+            latest |= {name: value for name, value in numbers.items() if math.isfinite(value)}
             for name, value in numbers.items():
-                _, of, sync = definition(name, defines) or ("", None, None)
-                x = numbers.get(of) if of and of != name else None
-                if x is not None and not math.isfinite(x):
-                    x = None
-                if x is None and of and of != name and sync is not False:
-                    x = latest.get(of)
-                placed.setdefault(name, []).append((x, of or "", step + offset, time_of(time), value))
-        offset += last + 1
-    found: Curves = {}
-    for name, points in placed.items():
-        is_whole = all(x is None or (x.is_integer() and abs(x) < 2**63) for x, *_ in points)
-        curve = found.setdefault(names_of(name), {})
-        for number, (x, of, step, time, value) in enumerate(points):
-            curve[number if not is_whole else step if x is None else int(x)] = time, repr(value)
-            if not is_whole and x is not None:
-                found.setdefault(names_of_x(of, name), {})[number] = time, repr(x)
-    return found, sum(map(len, placed.values()))
+                defined = _defined(name, defines)
+                x = _x(defined, name, numbers, latest)
+                self.points.setdefault(name, []).append(Point(step, time_of(time), value, x, defined.of))
+            self.texts += [value for value in values.values() if isinstance(value, str)]
+            self.others += sum(value is None or isinstance(value, list) for value in values.values())
+
+    def curves(self) -> Curves:
+        """Numbered, with a curve of the x, if these are not all whole."""
+        found: Curves = {}
+        for name, points in self.points.items():
+            is_whole = all(one.x is None or (one.x.is_integer() and abs(one.x) < 2**63) for one in points)
+            curve = found.setdefault(names_of(name), {})
+            for number, one in enumerate(points):
+                place = number if not is_whole else one.step if one.x is None else int(one.x)
+                curve[place] = one.time, repr(one.value)
+                if not is_whole and one.x is not None:
+                    found.setdefault(names_of_x(one.of, name), {})[number] = one.time, repr(one.x)
+        return found
+
+
+def _rows_of(own: list[Session]) -> Iterator[tuple[int, float, dict[str, Any]]]:
+    """The rows of all sessions. A session that begins at the step 0 again goes on behind those before it."""
+    last = -1
+    for session in own:
+        steps = [step for step, *_ in session["rows"]]
+        before = last + 1 if steps[:1] == [0] else 0
+        for step, time, values in session["rows"]:
+            yield before + step, time, values
+        last = max([last, *(before + step for step in steps)])
+
+
+def _merged(defines: Iterable[Define]) -> dict[str, Defined]:
+    """Definitions by name or glob: of several, what a later one does not say is as before."""
+    merged: dict[str, Defined] = {}
+    for name, of, sync in defines:
+        before = merged.get(name, Defined("", False))
+        merged[name] = Defined(of or before.of, before.is_synced or (bool(of) if sync is None else sync))
+    return merged
+
+
+def _defined(name: str, defines: dict[str, Defined]) -> Defined:
+    """What counts for a series: its name, or the longest glob."""
+    globs = [key for key in defines if key.endswith("*") and name.startswith(key[:-1])]
+    return defines.get(name) or defines.get(max(globs, key=len, default="")) or Defined("", False)
+
+
+def _x(defined: Defined, name: str, numbers: dict[str, float], latest: dict[str, float]) -> float | None:
+    """The x of a point; None if it is the step."""
+    if defined.of in ("", name):
+        return None
+    x = numbers.get(defined.of, math.nan)
+    return x if math.isfinite(x) else latest.get(defined.of) if defined.is_synced else None
 
 
 def flat(values: dict[str, Any], before: str = "") -> dict[str, str]:
@@ -168,42 +236,40 @@ def flat(values: dict[str, Any], before: str = "") -> dict[str, str]:
 
 
 def check(server: Served, runs: list[Run], own: dict[str, list[Session]], report: dict[str, Any]) -> None:
+    """Compare with what W&B has written."""
     tasks = tasks_of(server)
     assert tasks.keys() == {one["name"] for one in runs}
     for one in runs:
-        name, task = one["name"], tasks[one["name"]]
-        expected, count = curves(one, own[name])
-        assert (name, curves_of(server, task["id"], expected)) == (name, expected)
-        missing = [told for told in report["missing"] if told["of"].startswith(f"run {name}: ")]
-        lost = sum(told["count"] for told in missing if told["reason"] == "overwritten")
-        kept = sum(len(curve) for (metric, _), curve in expected.items() if not metric.startswith("x: "))
-        assert (name, lost) == (name, count - kept)
+        name, task, missing = one["name"], tasks[one["name"]], missing_of(report, one["name"])
+        history = History(one, own[name])
+        curves = history.curves()
+        assert (name, curves_of(server, task["id"], curves)) == (name, curves)
+        kept = sum(len(curve) for (metric, _), curve in curves.items() if not metric.startswith("x: "))
+        assert (name, overwritten(missing)) == (name, sum(map(len, history.points.values())) - kept)
+        assert (name, sorted(lines_of(server, task["id"]))) == (name, sorted(history.texts))
+        others = sum(told["count"] for told in missing if told["cause"] in ("list", "empty value"))
+        assert (name, others) == (name, history.others)
         code = own[name][-1]["code"]
         assert (name, task["status"]) == (name, "stopped" if code is None else "failed" if code else "completed")
-        for section in ("config", "summary"):
-            said = {name: value for session in own[name] for name, value in session[section].items()}
-            params = {key: one["value"] for key, one in task["hyperparams"].get(section, {}).items()}
-            if section == "config":
-                assert (name, params) == (name, flat(said))
+        config = flat({key: value for session in own[name] for key, value in session["config"].items()})
+        assert (name, _parameters(task, "config")) == (name, config)
+        if code is not None:
+            summary = flat({key: value for session in one["sessions"] for key, value in session["summary"].items()})
+            assert (name, _parameters(task, "summary")) == (name, summary)
 
 
-def imported(place: Path) -> dict[str, Any]:
-    """Import a folder; the report."""
-    report = place.with_suffix(".json")
-    code = main(["import", "wandb", str(place), "--report", str(report)])
-    told: dict[str, Any] = json.loads(report.read_bytes())
-    assert code == bool(told["missing"])
-    return told
+def _parameters(task: dict[str, Any], section: str) -> dict[str, str]:
+    return {name: one["value"] for name, one in task["hyperparams"].get(section, {}).items()}
 
 
 def test_what_arrives_is_what_wandb_has(
     server: Served, environment: dict[str, str], python: Path, tmp_path: Path
 ) -> None:
     runs = [*CASES, *models(4)]
-    for one in runs:
-        one["id"] = one["name"].replace(" ", "-").replace(",", "")
     own = recorded(python, "wandb_runs.py", tmp_path, given=runs)
     given = shutil.copytree(tmp_path / "cut", tmp_path / "given")
-    check(server, runs, own["cut"], imported(given))
+    check(server, runs, own["cut"], imported("wandb", given))
     shutil.copytree(tmp_path / "whole", given, dirs_exist_ok=True)
-    check(server, runs, own["whole"], imported(given))
+    report = imported("wandb", given)
+    check(server, runs, own["whole"], report)
+    check_again("wandb", given, report)

@@ -13,7 +13,9 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from apiserver.importing.runs.times import of_number
+from apiserver.cli import main
+from apiserver.importing.missing import Reason
+from apiserver.importing.runs.times import NO_TIME, of_number
 from tests.clients.sdk import ROOT, SCRIPTS
 from tests.harness import PATIENCE, Served
 from tests.importing.runs.test_taking import tasks_of
@@ -50,6 +52,38 @@ def recorded(python: Path, script: str, home: Path, *arguments: str, given: Any 
     )
     assert not done.returncode, done.stderr
     return json.loads(done.stdout.splitlines()[-1])
+
+
+def imported(source: str, place: Path, *options: str) -> dict[str, Any]:
+    """Import a place; the report. The exit code says whether it names anything that is missing."""
+    path = place.with_name(f"{place.name}.json")
+    code = main(["import", source, str(place), *options, "--report", str(path)])
+    report: dict[str, Any] = json.loads(path.read_bytes())
+    assert code == bool(report["missing"])
+    return report
+
+
+def check_again(source: str, place: Path, before: dict[str, Any], *options: str) -> None:
+    """Another import finds nothing new, and names again what is missing."""
+    report = imported(source, place, *options)
+    runs = report["counts"]["runs"]
+    assert (runs["found"], runs["taken"]) == (runs["known"], 0)
+    assert sorted(map(json.dumps, report["missing"])) == sorted(map(json.dumps, before["missing"]))
+
+
+def missing_of(report: dict[str, Any], run: str) -> list[dict[str, Any]]:
+    """What a report says of a run."""
+    return [one for one in report["missing"] if one["of"].startswith((f"run {run}: ", f"{run}: "))]
+
+
+def overwritten(missing: list[dict[str, Any]]) -> int:
+    """How many points a later one or a restart took back."""
+    return sum(one["count"] for one in missing if one["reason"] == Reason.OVERWRITTEN)
+
+
+def odd_times(missing: list[dict[str, Any]]) -> int:
+    """How many points have a time that cannot be believed."""
+    return sum(one["count"] for one in missing if one["cause"] == NO_TIME)
 
 
 def rows_of(server: Served, task: str) -> Iterator[dict[str, str]]:

@@ -3,7 +3,7 @@
 In: a list of {"name", "id", "sessions", "cut"}. A session makes a folder of its run, and has defines, rows, config,
 summary, code. A definition has the arguments of define_metric, and a row is [step or None, values].
 Out: what both folders hold, read with W&B's own messages: {folder: {name: [session]}}. There, a session has rows,
-config, summary, code, and a row is [step, time, numbers by name].
+defines, config, code, a row is [step, time, values by name], and a definition the name or the glob.
 """
 
 import json
@@ -77,20 +77,19 @@ def records(path):
 
 
 def session(records):
-    found = {"rows": [], "config": {}, "summary": {}, "code": None}
+    found = {"rows": [], "defines": [], "config": {}, "code": None}
     for record in records:
         kind = record.WhichOneof("record_type")
         if kind == "history":
             items = {name(item): json.loads(item.value_json) for item in record.history.item}
             own = {key: items.pop(key, None) for key in ("_step", "_timestamp", "_runtime")}
-            numbers = {key: float(one) for key, one in flat(items) if isinstance(one, int | float)}
-            found["rows"].append([own["_step"], own["_timestamp"], numbers])
+            found["rows"].append([own["_step"], own["_timestamp"], dict(flat(items))])
         elif kind == "run":
             found["config"].update({name(item): json.loads(item.value_json) for item in record.run.config.update})
         elif kind == "config":
             found["config"].update({name(item): json.loads(item.value_json) for item in record.config.update})
-        elif kind == "summary":
-            found["summary"].update({name(item): json.loads(item.value_json) for item in record.summary.update})
+        elif kind == "metric":
+            found["defines"].append(record.metric.name or record.metric.glob_name)
         elif kind == "exit":
             found["code"] = record.exit.exit_code
     return found
