@@ -148,13 +148,13 @@ def curves(run: Run) -> Curves:
 
 
 def _value(value: float) -> str:
-    return repr(math.copysign(math.inf, value) if abs(value) == _LARGEST else value + 0.0)
+    return repr(math.copysign(math.inf, value) if abs(value) == _LARGEST else value)
 
 
 def told(run: Run) -> Run:
-    """A run in a form to compare, without what MLflow gives it."""
+    """A run in a form to compare, without what MLflow gives it. Its database has no -0.0."""
     wanted = ("experiment", "name", "parent", "status", "start", "end", "params", "tags")
-    some = {(key, _value(value), time, step) for key, value, time, step in run["points"]}
+    some = {(key, _value(value + 0.0), time, step) for key, value, time, step in run["points"]}
     return {**{name: run[name] for name in wanted}, "points": sorted(some), "files": sorted(run["files"])}
 
 

@@ -1,4 +1,4 @@
-"""Runs of W&B, offline: what arrives is what its own messages say, at the x that a model of the runs says.
+"""Runs of W&B, offline: what arrives is what `wandb sync` tells a server of them, at the x that a model says.
 
 The last log of some runs is cut first, as by a crash, and whole in a second import.
 """
@@ -249,11 +249,12 @@ def check(server: Served, runs: list[Run], own: dict[str, list[Session]], report
         assert (name, sorted(lines_of(server, task["id"]))) == (name, sorted(history.texts))
         others = sum(told["count"] for told in missing if told["cause"] in ("list", "empty value"))
         assert (name, others) == (name, history.others)
-        code = own[name][-1]["code"]
-        assert (name, task["status"]) == (name, "stopped" if code is None else "failed" if code else "completed")
+        said, ended = one["sessions"][-1]["code"], own[name][-1]["code"]  # W&B says 1 of a log that has no end
+        status = "stopped" if ended != said else "failed" if said else "completed"
+        assert (name, task["status"]) == (name, status)
         config = flat({key: value for session in own[name] for key, value in session["config"].items()})
         assert (name, _parameters(task, "config")) == (name, config)
-        if code is not None:
+        if status != "stopped":
             summary = flat({key: value for session in one["sessions"] for key, value in session["summary"].items()})
             assert (name, _parameters(task, "summary")) == (name, summary)
 
