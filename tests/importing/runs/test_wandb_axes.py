@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from apiserver.importing.runs.model import Again, Points
 from tests.importing.runs.tfevents import message
@@ -49,6 +52,14 @@ def test_points_without_their_x_have_the_last_one_or_stay_at_their_step(tmp_path
     found = curves(parts_of(tmp_path, records))
     assert found["synced/synced"] == [(0, 0.0), (10, 1.0), (10, 2.0), (10, 3.0)]
     assert found["alone/alone"] == [(10, 1.0), (2, 2.0), (3, 3.0)]
+
+
+@pytest.mark.parametrize("odd", ["text", [1], None, {"b": "text"}, {"b": None}])
+def test_what_is_no_point_has_no_x(tmp_path: Path, odd: Any) -> None:
+    """It is not what numbers the points of its series."""
+    series = "a.b" if isinstance(odd, dict) else "a"
+    records = [defined("*", "epoch"), history(0, {"epoch": 50, series: 1}), history(1, {"epoch": 0.5, "a": odd})]
+    assert curves(parts_of(tmp_path, records))[f"{series}/{series}"] == [(50, 1.0)]
 
 
 def test_a_value_that_is_nested_deep_costs_only_itself(tmp_path: Path) -> None:

@@ -31,6 +31,8 @@ from apiserver.protobuf_wire import Malformed
 
 _GLOBAL_STEP = "global_step"
 _PLAIN = ("", "_step")
+#: How the JSON of what is no point begins: a text, a list, null. What is inside of an object, and no number, is empty.
+_NO_POINT = (b'"', b"[", b"n", b"")
 
 
 class Definition(msgspec.Struct, frozen=True):
@@ -138,7 +140,8 @@ class Axes:
     def decimal(self, row: list[Item]) -> set[str]:
         """The series of a row whose x is not whole."""
         self.begin_row(row)
-        return {name for name, _ in leaves(row) if not _is_whole(self._x(name)[0])}
+        points = (name for name, value in leaves(row) if value[:1] not in _NO_POINT)
+        return {name for name in points if not _is_whole(self._x(name)[0])}
 
     def _x(self, name: str) -> tuple[float | None, str]:
         """The x of a series in this row, and what it is."""
