@@ -12,7 +12,7 @@ from typing import Any
 
 import httpx
 import pytest
-import yaml  # type: ignore[import-untyped]
+import yaml
 
 from tests.certificates import lasting_pair
 from tests.deployment.compose import ROOT

@@ -42,6 +42,8 @@ class Told:
     """Called with what cannot be sent."""
     refused: Callable[[Missing], None]
     """Called with what the server refuses of what was sent, perhaps when later parts were added."""
+    noted: Callable[[str], None]
+    """Called with what is to be said, though nothing is missing."""
     mended: Callable[[str], None]
     """Called with the place of something that is tried again."""
     lines_refused: Callable[[int], None]
@@ -127,9 +129,8 @@ class RunSender:
             cause = "a later point has the same step"
             self._told.refused(Missing(Reason.OVERWRITTEN, f"series {metric}/{variant}", cause, count))
         for (metric, variant), count in self._same.items():
-            self._report.note(
-                f"series {metric}/{variant}: {counted(count, 'points')} came twice, equal in step and value"
-            )
+            points = counted(count, "points")
+            self._told.noted(f"series {metric}/{variant}: {points} came twice, equal in step and value")
         self._doubled.clear()
         self._same.clear()
         self.unsaved = 0

@@ -381,7 +381,7 @@ class _RunWriter:
             sent = FirstLines(int(found.get("total") or 0) + self._state.refused - self._state.lines)
         folder = f"{self._run.project}/{self._run.name.replace('/', '_')}.{self._task}"
         taking = self._taking
-        told = Told(taking.report, self._unsendable, self._refused, self._mended, self._lines_refused)
+        told = Told(taking.report, self._unsendable, self._refused, self._noted, self._mended, self._lines_refused)
         return RunSender(taking.server, self._task, folder, sent, told, taking.progress)
 
     def _of_run(self, place: str) -> str:
@@ -397,6 +397,9 @@ class _RunWriter:
         self._taking.report.miss(missing)
         with self._changing:
             self._missing = together(self._missing, [missing])
+
+    def _noted(self, text: str) -> None:
+        self._taking.report.note(self._of_run(text))
 
     def _mended(self, place: str) -> None:
         """What was missing there before may be there now."""

@@ -281,7 +281,7 @@ def test_what_is_missing_is_told_by_each_import_until_it_is_there(
         assert told["by_reason"] == {"no place": 1, "overwritten": 1, "refused": 1}
         [graph] = [one for one in told["missing"] if one["reason"] == "no place"]
         assert (graph["of"].startswith("a: "), graph["cause"], graph["count"]) == (True, "graph", 1)
-    assert "note: series x/x: 1 point came twice, equal in step and value" in said[0]
+    assert "note: run a: series x/x: 1 point came twice, equal in step and value" in said[0]
     assert "points: 6 found, 3 imported, 0 imported before, 3 not imported" in said[0]
     assert main(["import", "tensorboard", str(tmp_path / "none"), "--report", str(report)]) == 2
     assert "there is no folder" in json.loads(report.read_bytes())["failed"]
