@@ -165,10 +165,12 @@ class History:
         latest: dict[str, float] = {}
         for step, time, values in _rows_of(own):
             numbers = {name: float(value) for name, value in values.items() if isinstance(value, int | float)}
-            latest |= {name: value for name, value in numbers.items() if math.isfinite(value)}
+            # A truth is a point, and no x.
+            here = {name: one for name, one in numbers.items() if math.isfinite(one) and values[name] is not bool(one)}
+            latest |= here
             for name, value in numbers.items():
                 defined = _defined(name, defines)
-                x = _x(defined, name, numbers, latest)
+                x = _x(defined, name, here, latest)
                 self.points.setdefault(name, []).append(Point(step, time_of(time), value, x, defined.of))
             self.texts += [value for value in values.values() if isinstance(value, str)]
             self.others += sum(value is None or isinstance(value, list) for value in values.values())
@@ -213,12 +215,11 @@ def _defined(name: str, defines: dict[str, Defined]) -> Defined:
     return defines.get(name) or defines.get(max(globs, key=len, default="")) or Defined("", False)
 
 
-def _x(defined: Defined, name: str, numbers: dict[str, float], latest: dict[str, float]) -> float | None:
-    """The x of a point; None if it is the step."""
+def _x(defined: Defined, name: str, here: dict[str, float], latest: dict[str, float]) -> float | None:
+    """The x of a point, of those in its row and the last ones; None if it is the step."""
     if defined.of in ("", name):
         return None
-    x = numbers.get(defined.of, math.nan)
-    return x if math.isfinite(x) else latest.get(defined.of) if defined.is_synced else None
+    return here.get(defined.of, latest.get(defined.of) if defined.is_synced else None)
 
 
 def flat(values: dict[str, Any], before: str = "") -> dict[str, str]:
