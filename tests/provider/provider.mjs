@@ -1,19 +1,21 @@
 /**
  * A certified provider of OpenID Connect for tests, at a port of this machine. People sign in there with any password.
  *
- * `node provider.mjs SETTINGS`, where SETTINGS is JSON: {port, redirect, people: {name: {claims}}}. It says a line when it
- * listens, and ends with its standard input.
+ * `node provider.mjs SETTINGS`, where SETTINGS is JSON: {port, redirect, people: {name: {claims}}, key}. `key` is a file,
+ * which is made if there is none. It says a line when it listens, and ends with its standard input.
  */
 
 import { generateKeyPairSync, randomUUID } from "node:crypto";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 
 import { Provider } from "oidc-provider";
 
-const { port, redirect, people } = JSON.parse(process.argv[2]);
+const { port, redirect, people, key } = JSON.parse(process.argv[2]);
 
-function key() {
+if (!existsSync(key)) {
   const { privateKey } = generateKeyPairSync("rsa", { modulusLength: 2048 });
-  return { ...privateKey.export({ format: "jwk" }), kid: randomUUID(), use: "sig", alg: "RS256" };
+  const made = { ...privateKey.export({ format: "jwk" }), kid: randomUUID(), use: "sig", alg: "RS256" };
+  writeFileSync(key, JSON.stringify(made));
 }
 
 const provider = new Provider(`http://127.0.0.1:${port}`, {
@@ -25,7 +27,7 @@ const provider = new Provider(`http://127.0.0.1:${port}`, {
       post_logout_redirect_uris: [redirect],
     },
   ],
-  jwks: { keys: [key()] },
+  jwks: { keys: [JSON.parse(readFileSync(key, "utf8"))] },
   cookies: { keys: ["only for tests"] },
   // As the specification wants, names and groups are in `userinfo`, and not in the ID token.
   claims: { openid: ["sub"], profile: ["preferred_username", "groups"], email: ["email", "email_verified"] },

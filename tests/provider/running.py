@@ -18,16 +18,17 @@ CLIENT, SECRET = "events", "the secret of the tests"
 
 
 @contextmanager
-def running_provider(port: int, redirect: str, people: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+def running_provider(port: int, redirect: str, people: Mapping[str, Mapping[str, Any]], key: Path) -> Iterator[str]:
     """The address of a provider that knows `people`, by the names with which they sign in there, with any password.
 
-    `redirect`: where it may send browsers. The test is skipped if there is none.
+    `redirect`: where it may send browsers; `key`: a file with its key, which is made if there is none. The test is
+    skipped if there is no provider.
     """
     own = FOLDER.parents[1] / ".venv-node" / "bin"
     node = shutil.which("node", path=f"{own}:{os.environ['PATH']}")
     if node is None or not (FOLDER / "node_modules").is_dir():
         pytest.skip("there is no provider to sign in at: make provider")
-    settings = json.dumps({"port": port, "redirect": redirect, "people": people})
+    settings = json.dumps({"port": port, "redirect": redirect, "people": people, "key": str(key)})
     process = subprocess.Popen(
         [node, str(FOLDER / "provider.mjs"), settings],
         stdin=subprocess.PIPE,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -29,14 +30,15 @@ PEOPLE: dict[str, dict[str, Any]] = {
 
 @dataclass(slots=True)
 class Provider:
-    """The provider, which can be stopped and started again. It has other keys then, and remembers nobody."""
+    """The provider, which can be stopped and started again. It remembers nobody then."""
 
     port: int
     redirect: str
+    key: Path
     running: ExitStack
 
     def start(self) -> None:
-        self.running.enter_context(running_provider(self.port, self.redirect, PEOPLE))
+        self.running.enter_context(running_provider(self.port, self.redirect, PEOPLE, self.key))
 
     def stop(self) -> None:
         self.running.close()
@@ -63,9 +65,10 @@ def lab(port: int, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]
 
 
 @pytest.fixture(scope="module")
-def provider(lab: Served, port: int) -> Iterator[Provider]:
+def provider(lab: Served, port: int, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Provider]:
+    key = tmp_path_factory.mktemp("provider") / "key.json"
     with ExitStack() as running:
-        provider = Provider(port, f"{lab.api_url}/sign-in", running)
+        provider = Provider(port, f"{lab.api_url}/sign-in", key, running)
         provider.start()
         yield provider
 
@@ -165,6 +168,7 @@ def test_a_provider_with_new_keys_still_signs_people_in(visitor: Page, provider:
     sign_in(visitor, "grace")
     visitor.get_by_role("button", name="Grace menu").wait_for()
     provider.stop()
+    provider.key.unlink()
     provider.start()
     visitor.context.clear_cookies()
     signed_in = visitor.get_by_role("button", name="Grace menu")
