@@ -6,6 +6,7 @@ import json
 import sqlite3
 import threading
 from collections.abc import Callable
+from contextlib import closing
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib import import_module
 from pathlib import Path
@@ -311,7 +312,7 @@ def test_a_parent_in_a_database(tmp_path: Path, parent: str, has: bool) -> None:
 
 
 def database(path: Path, rows: list[tuple[Any, ...]], artifacts: str = "", experiment: str = "ex") -> None:
-    with sqlite3.connect(path) as made:
+    with closing(sqlite3.connect(path)) as made, made:
         made.executescript(
             "CREATE TABLE experiments (experiment_id INTEGER, name TEXT);"
             "CREATE TABLE runs (run_uuid TEXT, name TEXT, status TEXT, start_time BIGINT, end_time BIGINT, "

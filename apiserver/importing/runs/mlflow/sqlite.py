@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -27,6 +28,7 @@ class SqliteStore:
             raise ImportFailed(f"there is no file '{path}'")
         with _errors(ImportFailed):
             self._database = sqlite3.connect(f"file:{quote(str(path.resolve()))}?mode=ro", uri=True)
+            weakref.finalize(self, self._database.close)
             self._database.text_factory = lambda text: text.decode(errors="replace")
             self._database.execute("SELECT run_uuid FROM runs LIMIT 1")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -58,6 +59,7 @@ class Things:
     def __init__(self, documents: list[Document]) -> None:
         self.callbacks = Callbacks()
         self.connection = sqlite3.connect(":memory:", isolation_level=None)
+        weakref.finalize(self, self.connection.close)
         self.connection.create_function("ask", 3, self.callbacks.ask)
         create(self.connection, TABLE)
         self.connection.executemany(TABLE.insertion(), [TABLE.encode(document) for document in documents])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import sqlite3
+import weakref
 from contextlib import closing
 from pathlib import Path
 
@@ -39,7 +40,9 @@ def parts(lengths: list[int], chance: random.Random) -> list[LogPart]:
 
 def hot_log(some: list[LogPart]) -> Log:
     """A log of hot lines, which asks its database for nothing."""
-    log = Log(sqlite3.connect(":memory:"), OWNER, [some])
+    database = sqlite3.connect(":memory:")
+    log = Log(database, OWNER, [some])
+    weakref.finalize(log, database.close)
     log.ids = {}
     return log
 
