@@ -4,6 +4,9 @@ Both raise KeyboardInterrupt in the main thread, so that each `with` ends what i
 all programs that were started from it. Here they never see it: they inherit that SIGINT is blocked. Otherwise a server
 would end before those who use it, and each would say so by a traceback.
 
+An exception that comes while Python calls `__del__`, or a library calls back, is dropped there, and the program goes
+on. So the interruption comes again, each second, until the main thread handles it.
+
 What it has started also ends if it is killed, or interrupted while it starts something: a guard, a process of its own,
 waits for its end, and ends what is left then. All that it starts has a mark in its environment. By that the guard finds
 it, whoever its parent is; without `/proc`, it finds nothing.
@@ -30,11 +33,15 @@ _MARK = "STARTED_BY_A_PROGRAM"
 #: Seconds that a process has to end before it is killed.
 _PATIENCE = 20
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
+#: What Python 3.12 and 3.11 have where a thread handles no exception.
+_NONE = (None, (None, None, None))
+#: What comes again where an interruption was dropped, and how often.
+_AGAIN, _INSIST_SECONDS = signal.SIGUSR1, 1.0
 
 
 def run(main: Callable[[], int | None]) -> int:
     """The exit code of `main`; INTERRUPTED, after a line, if Ctrl-C or SIGTERM came. Call it before threads start."""
-    came = threading.Event()
+    came, ended = threading.Event(), threading.Event()
 
     def interrupt(number: int, frame: FrameType | None) -> None:
         came.set()
@@ -42,19 +49,27 @@ def run(main: Callable[[], int | None]) -> int:
             signal.signal(each, signal.SIG_DFL)  # a second one does not wait for anything
         raise KeyboardInterrupt
 
+    def interrupt_again(number: int, frame: FrameType | None) -> None:
+        if not ended.is_set():
+            raise KeyboardInterrupt
+
     for each in _SIGNALS:  # SIGINT, too: a library may have started a thread in which it is not blocked
         signal.signal(each, interrupt)
+    signal.signal(_AGAIN, interrupt_again)
     signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
     threading.Thread(target=_pass_on, name="signals", daemon=True).start()
+    threading.Thread(target=_insist, args=(came, ended), name="interruption", daemon=True).start()
     guard = _guarded()
     try:
         code = main() or 0
+        ended.set()
         if not came.is_set():  # else who was interrupted went on all the same, as `__del__` does
             return code
     except BaseException:
         if not came.is_set():
             raise
     finally:
+        ended.set()
         assert guard.stdin is not None
         guard.stdin.close()
     sys.stderr.write("interrupted\n")
@@ -66,6 +81,15 @@ def _pass_on() -> None:
     while True:
         signal.sigwait([signal.SIGINT])
         signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGTERM)
+
+
+def _insist(came: threading.Event, ended: threading.Event) -> None:
+    """Once an interruption came, send it again as long as the main thread goes on as if nothing had come."""
+    main = threading.main_thread().ident or 0
+    came.wait()
+    while not ended.wait(_INSIST_SECONDS):
+        if sys._current_exceptions().get(main) in _NONE:
+            signal.pthread_kill(main, _AGAIN)
 
 
 def unmarked() -> dict[str, str]:

@@ -35,6 +35,24 @@ sys.exit(ending.run(main))
 """
 
 
+#: The first interruption comes where Python drops it.
+DROPS = """
+import sys, time
+from tests import ending
+
+class Slow:
+    def __del__(self):
+        print("ready", flush=True)
+        time.sleep(600)
+
+def main():
+    Slow()
+    time.sleep(600)
+
+sys.exit(ending.run(main))
+"""
+
+
 @contextmanager
 def group(*command: str) -> Iterator[subprocess.Popen[str]]:
     """A program with a group of processes of its own, as a terminal starts it; afterwards, none of them is left."""
@@ -79,6 +97,15 @@ def test_what_was_started_is_ended_and_one_line_is_said(interrupt: Callable[[sub
         assert process.wait(PATIENCE) == INTERRUPTED
         assert text(process.stderr) == "interrupted\n"
         assert not is_there(process.pid)
+
+
+def test_an_interruption_that_is_dropped_comes_again() -> None:
+    with group(sys.executable, "-c", DROPS) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        killed(process)
+        assert process.wait(PATIENCE) == INTERRUPTED
+        assert text(process.stderr).endswith("interrupted\n")
 
 
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="a system without /proc")
