@@ -155,9 +155,10 @@ class Sdk:
 
     @staticmethod
     def finish(process: subprocess.Popen[str], *, timeout: float = 180) -> Any:
-        """Wait for a started script; return what its last line says as JSON."""
+        """Wait for a started script; return what its last line says as JSON. Threads of the SDK may print behind it."""
         output = Sdk._output(process, timeout=timeout)
-        return json.loads(next(line for line in reversed(output.splitlines()) if line.startswith("{")))
+        last = next(line for line in reversed(output.splitlines()) if line.startswith("{"))
+        return json.JSONDecoder().raw_decode(last)[0]
 
     @staticmethod
     def _output(process: subprocess.Popen[str], *, timeout: float) -> str:

@@ -203,7 +203,9 @@ class Position:
     done: int = 0
 
 
-Part: TypeAlias = Points | Line | Figure | Image | Artifact | Model | Other | Problem | Unmapped | Again | Position
+Part: TypeAlias = (
+    Points | Line | Figure | Image | Artifact | Model | Other | Problem | Unmapped | Note | Again | Position
+)
 
 
 class RunSource(Protocol):

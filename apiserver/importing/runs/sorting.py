@@ -25,11 +25,25 @@ from apiserver.importing.runs.tables import Batch, Rows
 EPOCH = "epoch"
 STEPS = ("iter", "iteration", "step", "_step", "global_step", EPOCH)
 _TIMES = ("timestamp", "_timestamp", "wall_time", "time")
-_TASKS = ("task", "run")
+_TASKS = ("task", "run", "run_name")
 #: A point: its series, its row among those of the task, its step if that is whole, the exact one, its time and value.
 POINT = np.dtype(
     [("series", "<i4"), ("row", "<i8"), ("step", "<i8"), ("exact", "<f8"), ("time", "<i8"), ("value", "<f8")]
 )
+
+
+#: Odd numbers by which the words of a point are multiplied.
+_FACTORS = np.random.default_rng(42).integers(0, 2**63, POINT.itemsize // 4, np.uint64) * np.uint64(2) + np.uint64(1)
+
+
+def checksum(points: Any) -> int:
+    """A number of 64 bits that is the same for the same points in any order; those of all points are summed."""
+    words = np.frombuffer(points.tobytes(), np.uint32).reshape(-1, len(_FACTORS)).astype(np.uint64)
+    mixed = words @ _FACTORS
+    mixed ^= mixed >> np.uint64(29)
+    mixed *= _FACTORS[0]
+    mixed ^= mixed >> np.uint64(32)
+    return int(mixed.sum())
 
 
 @dataclass(slots=True)
@@ -79,6 +93,8 @@ class Sorted:
     path: Path
     digest: Any = field(default_factory=lambda: hashlib.blake2b(digest_size=12))
     """Of what is in the file."""
+    checksum: int = 0
+    """That of its points."""
     rows: int = 0
     step: str | None = None
     """The column that has the steps."""
@@ -317,6 +333,7 @@ class Sorting:
             if sees_epochs and facts.epochs is not None:
                 sorted.see_epochs(series[chosen], facts.epochs[chosen], steps.exact[chosen])
             sorted.digest.update(points.tobytes())
+            sorted.checksum = (sorted.checksum + checksum(points)) % 2**64
             with sorted.path.open("ab") as file:
                 file.write(points.tobytes())
 

@@ -15,6 +15,7 @@ The step of a point is its iteration, but for two cases in which points would be
 from __future__ import annotations
 
 import hashlib
+import os
 import shutil
 import tempfile
 import weakref
@@ -41,7 +42,7 @@ from apiserver.importing.runs.model import (
     clamped,
     numbered_x,
 )
-from apiserver.importing.runs.sorting import POINT, Sorted, Sorting
+from apiserver.importing.runs.sorting import POINT, Sorted, Sorting, checksum
 from apiserver.importing.runs.tables import TENSORBOARD, name_of, rows
 
 _READ = 262_144
@@ -82,7 +83,11 @@ class TableFile:
             if found.path.exists():
                 if found.begins_anew:
                     yield Note(f"{task}: '{found.step}' begins anew with each epoch, so the rows are numbered")
-                yield TableRun(Run(f"table {self._project}: {task}", self._project, task), found, sorting, changed)
+                source = f"table {self._project}: {task}"
+                if task == name and not saved:  # only the file's name says which run it is
+                    place = hashlib.blake2b(os.fsencode(self._path.resolve()), digest_size=6).hexdigest()
+                    source = f"table {place} {self._project}: {task}"
+                yield TableRun(Run(source, self._project, task), found, sorting, changed)
 
     def _said(self, broken: Broken, sorting: Sorting) -> Iterator[Problem | Unmapped | Note]:
         for reason, count in broken.reasons():
@@ -109,23 +114,35 @@ class TableRun:
         self._decimal = set() if self._has_rows else found.decimal
 
     def parts(self, position: str | None) -> Iterator[Part]:
-        """The points. A position says what they are, what iterations are, and how many bytes of them were given."""
-        digest, x = self._found.digest.hexdigest(), self._x()
+        """The points.
+
+        A position says what they are, what iterations are, how many bytes of them were given, and how many rows they
+        are of, with the checksum of these.
+        """
+        found, x = self._found, self._x()
+        digest = found.digest.hexdigest()
         before = (position or "").split()
-        offset = int(before[2]) if len(before) == 3 and before[:2] == [digest, x] else 0
+        offset = int(before[2]) if len(before) == 5 and before[:2] == [digest, x] else 0
         if position and not offset:
-            yield Again(cleared=before[1:2] != [x] or len(before) != 3)
+            cleared = before[1:2] != [x] or len(before) != 5
+            yield Again(cleared)
+            if not cleared and self._checksum(int(before[3])) != int(before[4]):
+                yield Note("it begins otherwise than before: points that it no longer has stay until the task is reset")
         given: Counter[int] = Counter()
         for end, points in self._pieces():
             if end > offset:
                 yield from self._points(points, given)
-                yield Position(f"{digest} {x} {end}")
+                yield Position(f"{digest} {x} {end} {found.rows} {found.checksum}")
             given.update(points["series"].tolist() if self._decimal else ())
 
     def _x(self) -> str:
         """What iterations are, in short: if that changes, points that were given before are wrong."""
         named = [self._has_rows, *sorted(self._series[number] for number in self._decimal)]
         return hashlib.blake2b(repr(named).encode(), digest_size=6).hexdigest()
+
+    def _checksum(self, rows: int) -> int:
+        """That of the first so many rows."""
+        return sum(checksum(points[points["row"] < rows]) for _, points in self._pieces()) % 2**64
 
     def _pieces(self) -> Iterator[tuple[int, Any]]:
         """Some points at a time, and where they end in the file."""

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from io import SEEK_END
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
@@ -42,6 +42,9 @@ TENSORBOARD = re.compile(r"run-(.+?)-tag-(.+)")
 _TENSORBOARD_NAMES = ("Wall time", "Step", "Value")
 #: In the state that the Trainer of Hugging Face keeps, the array of what was logged.
 _LOG_HISTORY = re.compile(r'"log_history":\s*\[')
+_ONE_OBJECT = (
+    "it is one JSON object: write an object a line, or an array of objects (pandas: to_json(orient='records'))"
+)
 #: What is between the elements of an array.
 _BETWEEN = re.compile(r"[\s,]*")
 _PIECE = 65_536
@@ -185,7 +188,12 @@ def _csv_rows(reader: Any, text: TextFile, broken: Broken) -> Iterator[tuple[int
         except StopIteration:
             return
         except csv.Error as error:
-            broken.add(f"a line that is no CSV ({error})", [f"line {text.first}"])
+            if "unexpected end" in str(error) and text.number > text.first:
+                lines = f"lines {text.first:,} to {text.number:,}"
+                reason = f"line {text.first:,} has a quote that does not end: {lines} were not read"
+                broken.ended = broken.ended or reason
+            else:
+                broken.add(f"a line that is no CSV ({error})", [f"line {text.first}"])
             continue
         yield text.first, row
 
@@ -229,10 +237,15 @@ def _json(text: TextFile, broken: Broken, names: Sequence[str]) -> Iterator[Rows
     elif start:
         text.begin()
         first = start + next(text.lines(), "")
-        if first.strip() == "{":
-            yield from _objects(enumerate(_log_history(text, broken), 1), "an element", "row", broken)
+        lines = _lines(first, text)
+        only = [*islice(lines, 2)]
+        if first.strip() == "{" or (len(only) == 1 and _LOG_HISTORY.search(first)):
+            held = "".join(line for _, line in only)
+            yield from _objects(enumerate(_log_history(held, text, broken), 1), "an element", "row", broken)
+        elif len(only) == 1 and _has_columns(first):
+            raise Malformed(_ONE_OBJECT)
         else:
-            yield from _objects(_lines(first, text), "a line", "line", broken)
+            yield from _objects(chain(only, lines), "a line", "line", broken)
 
 
 def _lines(first: str, text: TextFile) -> Iterator[tuple[int, str]]:
@@ -243,15 +256,18 @@ def _lines(first: str, text: TextFile) -> Iterator[tuple[int, str]]:
         text.begin()
 
 
-def _log_history(text: TextFile, broken: Broken) -> Iterator[str]:
-    """The elements of the array in an object whose first line was read. Raises Malformed for any other object."""
-    held = text.read(_PIECE)
+def _has_columns(line: str) -> bool:
+    """Whether a line is an object of nothing but objects or arrays, as pandas writes the columns of a table."""
+    row = _json_object(line, (), flat=False)
+    return bool(row) and all(isinstance(value, dict | list) for value in (row or {}).values())
+
+
+def _log_history(held: str, text: TextFile, broken: Broken) -> Iterator[str]:
+    """The elements of the array in an object that begins with `held`. Raises Malformed for any other object."""
+    held += text.read(_PIECE)
     array = _LOG_HISTORY.search(held)
     if array is None:
-        raise Malformed(
-            "it is one JSON object of several lines: write an object a line, or an array of objects "
-            "(pandas: to_json(orient='records'))"
-        )
+        raise Malformed(_ONE_OBJECT)
     broken.notes.append("it is a state of Hugging Face's Trainer: its log_history is read, and nothing else")
     yield from _elements(text, broken, held[array.end() :], is_all=False)
 
@@ -317,7 +333,7 @@ def _json_batch(
     return Rows(header.named((name, [row.get(name) for row in some]) for name in names), numbers, unit)
 
 
-def _json_object(text: str, columns: Sequence[str]) -> dict[str, Any] | None:
+def _json_object(text: str, columns: Sequence[str], *, flat: bool = True) -> dict[str, Any] | None:
     """The object of a text, or an array with a value for each of some columns.
 
     NaN and Infinity are numbers; numbers that are too large stay texts, which are none.
@@ -331,7 +347,9 @@ def _json_object(text: str, columns: Sequence[str]) -> dict[str, Any] | None:
             return None
     if columns and isinstance(row, list) and len(row) == len(columns):
         return dict(zip(columns, row, strict=True))
-    return _flat(row) if isinstance(row, dict) else None
+    if not isinstance(row, dict):
+        return None
+    return _flat(row) if flat else row
 
 
 def _flat(row: dict[str, Any]) -> dict[str, Any]:

@@ -258,6 +258,8 @@ class Taking:
                 pass
             case Problem() | Unmapped():
                 writer.miss(_missing(part, run.name))
+            case Note():
+                writer.note(part.text)
             case Position():
                 self.progress.advance(done=part.done)
                 writer.passed(part.text)
@@ -381,7 +383,7 @@ class _RunWriter:
             sent = FirstLines(int(found.get("total") or 0) + self._state.refused - self._state.lines)
         folder = f"{self._run.project}/{self._run.name.replace('/', '_')}.{self._task}"
         taking = self._taking
-        told = Told(taking.report, self._unsendable, self._refused, self._noted, self._mended, self._lines_refused)
+        told = Told(taking.report, self._unsendable, self._refused, self.note, self._mended, self._lines_refused)
         return RunSender(taking.server, self._task, folder, sent, told, taking.progress)
 
     def _of_run(self, place: str) -> str:
@@ -398,7 +400,8 @@ class _RunWriter:
         with self._changing:
             self._missing = together(self._missing, [missing])
 
-    def _noted(self, text: str) -> None:
+    def note(self, text: str) -> None:
+        """Something is to be said of the run, though nothing is missing."""
         self._taking.report.note(self._of_run(text))
 
     def _mended(self, place: str) -> None:

@@ -8,7 +8,7 @@ from threading import Event
 from clearml import Task
 from clearml.automation import DiscreteParameterRange, GridSearch, HyperParameterOptimizer
 
-faulthandler.dump_traceback_later(120, exit=True)  # says what it waits for in vain
+faulthandler.dump_traceback_later(170, exit=True)  # says what it waits for in vain
 done = Event()
 
 

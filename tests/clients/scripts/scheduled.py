@@ -13,7 +13,7 @@ from threading import Thread
 from clearml import Dataset, OutputModel, Task
 from clearml.automation import TaskScheduler, TriggerScheduler
 
-faulthandler.dump_traceback_later(120, exit=True)  # says what it waits for in vain
+faulthandler.dump_traceback_later(170, exit=True)  # says what it waits for in vain
 called = {name: Queue() for name in ("due", "model", "dataset", "task")}
 
 
@@ -83,5 +83,5 @@ seen = {
     "task": called["task"].get() == task.id,
     "task_of_model": [[of == model.id, tags] for of, tags in clones("triggered")],
 }
-print(json.dumps(seen), flush=True)
+print(f"\n{json.dumps(seen)}", flush=True)
 os._exit(0)  # the schedulers never end

@@ -249,7 +249,9 @@ def test_odd_csv(tmp_path: Path, content: str | bytes, values: list[tuple[int, s
         ("t.csv", b"PAR1", "it is a Parquet file"),
         ("t.csv.gz", gzip.compress(b"PAR1", mtime=0), "it is a Parquet file: unpack it"),
         ("t.csv.gz", b"\x1f\x8bno", "its gzip data cannot be read"),
-        ("t.json", b'{\n "a": {"0": 1}\n}', "it is one JSON object of several lines: write an object a line"),
+        ("t.json", b'{\n "a": {"0": 1}\n}', "it is one JSON object: write an object a line"),
+        ("t.json", b'{"step":{"0":0,"1":1},"loss":{"0":1.0}}\n', "it is one JSON object: write an object a line"),
+        ("t.json", b'{"loss":[1,2],"val_loss":[3,4]}', "it is one JSON object: write an object a line"),
         ("t.json", b"[" * 100_000, "row 1 is cut or no JSON"),
     ],
 )
@@ -284,7 +286,7 @@ def test_a_quote_that_does_not_end_is_bounded(tmp_path: Path) -> None:
     assert any(cause.startswith("line 3 has more than 16,777,216 characters") for cause in causes), causes
     (tmp_path / "t.csv").write_text('step,a\n1,0.5\n2,"0.3\n3,0.2\n')
     causes = [one.cause for one in taken(tmp_path / "t.csv")[1]]
-    assert causes == ["1 × a line that is no CSV (unexpected end of data): line 3"]
+    assert causes == ["line 3 has a quote that does not end: lines 3 to 4 were not read"]
 
 
 def test_gzip_that_is_cut_keeps_what_was_read(tmp_path: Path) -> None:
@@ -418,17 +420,22 @@ def test_a_table_that_has_got_decimal_steps_is_read_anew(tmp_path: Path) -> None
     path = tmp_path / "t.csv"
 
     def again(content: str, position: str | None) -> tuple[list[Part], str]:
-        path.write_text("step,a\n" + content)
+        path.write_text("step,a,b\n" + content.replace("\n", ",7\n"))
         table = TableFile(path, None)  # its files are deleted with it
         (run,) = (one for one in table.runs() if isinstance(one, TableRun))
         parts = list(run.parts(position))
         ends = [part.text for part in parts if isinstance(part, Position)]
-        return [part for part in parts if isinstance(part, Again)], ends[-1] if ends else ""
+        return [part for part in parts if isinstance(part, Again | Note)], ends[-1] if ends else ""
 
     first, position = again("1,1\n2,2\n", None)
     assert not first
     assert again("1,1\n2,2\n", position) == ([], "")
     assert again("1,1\n2,2\n3,3\n", position)[0] == [Again()]
+    for rewritten in ("1,1\n", "1,1\n2,2.5\n3,3\n", "2,2\n1,1\n"):
+        (first_part, note), _ = again(rewritten, position)
+        assert first_part == Again()
+        assert isinstance(note, Note)
+        assert note.text.startswith("it begins otherwise than before")
     assert again("1,1\n2,2\n2.5,3\n", position)[0] == [Again(cleared=True)]
     assert again("1,1\n2,2\n", "as-an-older-version 80")[0] == [Again(cleared=True)]
 
@@ -479,6 +486,8 @@ def test_the_state_of_hugging_faces_trainer(tmp_path: Path) -> None:
     assert notes == [
         "trainer_state.json: it is a state of Hugging Face's Trainer: its log_history is read, and nothing else"
     ]
+    path.write_text(json.dumps(state))
+    assert [point[0] for point in taken(path)[0]["trainer_state"]["loss", "loss"]] == [point[0] for point in points]
     path.write_text(path.read_text()[:1000])
     assert "is cut or no JSON: nothing was read from there on" in taken(path)[1][0].cause
 
