@@ -96,6 +96,48 @@ def test_the_folders_of_keras_are_put_before_the_tags(tmp_path: Path) -> None:
     assert taken(tmp_path / "one" / "train").keys() == {"train"}
 
 
+def test_scalars_may_be_called_as_the_folders_of_keras(tmp_path: Path) -> None:
+    run = tmp_path / "logs" / "x"
+    write(tmp_path / "logs", scalar("lr", 1, 1))
+    write(run)  # without values but those of add_scalars
+    for name in ("loss/train", "loss/validation", "f1/train", "f1/val", "grp/loss/train", "train/validation"):
+        write(run / name, scalar(name.rpartition("/")[0], 1, 2), begun=1)
+    write(run / "train", scalar("epoch_loss", 1, 3), begun=1)
+    for name in ("train", "validation"):
+        write(tmp_path / "logs" / "keras" / name, scalar("epoch_loss", 1, 4), begun=2)
+    series = {name: list(points) for name, (points, _) in taken(tmp_path).items()}
+    assert {name: sorted(names) for name, names in series.items()} == {
+        "logs": ["lr|lr"],
+        "logs/keras": ["train|epoch_loss", "validation|epoch_loss"],
+        "logs/x": [
+            *("f1|train", "f1|val", "grp/loss|train", "loss|train", "loss|validation"),
+            *("train|epoch_loss", "train|validation"),
+        ],
+    }
+
+
+@pytest.mark.parametrize(
+    ("tag", "run", "names"),
+    [
+        ("loss", "x", {"lr|lr", "loss|train", "loss|validation"}),
+        ("epoch_loss", "x/loss", {"train|epoch_loss", "validation|epoch_loss"}),
+    ],
+)
+def test_folders_called_train_that_hold_nothing_yet(tmp_path: Path, tag: str, run: str, names: set[str]) -> None:
+    write(tmp_path / "x", scalar("lr", 1, 1))
+    write(tmp_path / "x/loss/train", begun=1)
+    source = TensorboardFolder(tmp_path, "p", False, True)
+    sources = []
+    for name in (None, "validation", "train"):
+        if name:
+            write(tmp_path / "x/loss" / name, scalar(tag, 1, 1), begun=1 if name == "train" else 2)
+        runs = {found.run.name: found for found in source.runs() if isinstance(found, TensorboardRun)}
+        assert runs.keys() == ({"x", run} if name else {"x"})
+        sources.append(runs[run].run.source if name else None)
+    assert series_of(runs[run]).keys() == names
+    assert sources[1] == sources[2]
+
+
 @pytest.mark.parametrize(
     "events",
     [

@@ -2,16 +2,16 @@
 
 A folder with event files is a run, unless one of these says that it is a part of the run above it:
 
-    RUN/train, RUN/validation    Keras makes them. They go by their names alone; RUN needs no event files. The folder is
-                                 put before the tags: train/epoch_loss.
+    RUN/train, RUN/validation    Keras makes them. They go by their names, unless they are of add_scalars; RUN needs no
+                                 event files. The folder is put before the tags: train/epoch_loss.
     RUN/acc/A, RUN/acc_A         add_scalars of tensorboardX and of PyTorch makes them. All values are scalars of a tag,
                                  by which the folder is named: the metric acc with the variant A.
     RUN/1795871019.57            add_hparams makes it, whatever it is called. It has an experiment, the start of a
                                  session, and no values but of the metrics that the experiment names. Of several in one
                                  RUN, the one that was begun first is a part of it; the others are runs of their own.
 
-RUN has event files, but for Keras. A folder below a run whose files hold nothing yet is not decided on, so it is passed
-over. Nothing depends on what is in RUN, or on folders that come later.
+RUN has event files, but for Keras. A folder below a run whose files hold nothing yet is not decided on, and a run of
+nothing but such folders is passed over. Nothing depends on what is in RUN, or on folders that come later.
 """
 
 from __future__ import annotations
@@ -94,21 +94,28 @@ class Structure:
         """The runs of folders with event files, by the folder of each. `folders` has each behind those above it."""
         homes: dict[Path, tuple[Path, Naming]] = {}
         hparams: defaultdict[Path, list[Path]] = defaultdict(list)
-        for folder in folders:
+        undecided: set[Path] = set()
+        for folder, files in folders.items():
             above = [parent for parent in folder.parents if parent in homes]
-            if folder != self.root and folder.name in _KERAS:
+            is_keras = folder != self.root and folder.name in _KERAS
+            # RUN/train itself is never of add_scalars: a tag is between a run and the folder of a variant.
+            is_open = any(parent != folder.parent for parent in above) if is_keras else bool(above)
+            look = self._look(folder, files) if is_open else _Look(is_empty=False)
+            if look.is_empty:
+                undecided.add(folder)
+            if of_scalars := _of_scalars(folder, look, above, homes):
+                homes[folder] = of_scalars
+            elif is_keras:
                 home, naming = homes.get(folder.parent, (folder.parent, Naming()))
                 homes[folder] = home, Naming(f"{naming.prefix}{folder.name}/")
-                continue
-            look = self._look(folder, folders[folder]) if above else _Look(is_empty=False)
-            if look.is_empty:
-                continue
-            homes[folder] = _of_scalars(folder, look, above, homes) or (folder, Naming())
-            if look.is_of_hparams and above:
-                hparams[above[0]].append(folder)
+            else:
+                homes[folder] = folder, Naming()
+                if look.is_of_hparams and above:
+                    hparams[above[0]].append(folder)
         for parent, sessions in hparams.items():
             homes[min(sessions, key=lambda folder: (folders[folder][0].name, folder.name))] = homes[parent]
-        return self._parts(homes, folders)
+        runs = self._parts(homes, folders)
+        return {home: parts for home, parts in runs.items() if any(part.folder not in undecided for part in parts)}
 
     def _parts(self, homes: dict[Path, tuple[Path, Naming]], folders: dict[Path, list[Path]]) -> dict[Path, list[Part]]:
         runs: defaultdict[Path, list[Part]] = defaultdict(list)
