@@ -190,7 +190,7 @@ def check(server: Served, own: dict[str, Run], report: dict[str, Any], broken: s
         task, expected = tasks[name], curves(run)
         assert (name, curves_of(server, task["id"], expected)) == (name, expected)
         missing = missing_of(report, name)
-        assert (name, overwritten(missing)) == (name, len(run["points"]) - sum(map(len, expected.values())))
+        assert (name, overwritten(report, name)) == (name, len(run["points"]) - sum(map(len, expected.values())))
         assert (name, odd_times(missing)) == (name, sum(time_of(point[2]) is None for point in run["points"]))
         assert (name, projects[task["project"]]) == (name, EXPERIMENTS[run["experiment"]])
         assert (name, _milliseconds(task, "started")) == (name, run["start"])

@@ -78,6 +78,7 @@ CASES = [
     run("odd values", file(*(("scalar", "x", one, n, T) for n, one in enumerate([-0.0, 2.0**-149, 2.0**127])))),
     run("far steps", file(*curve("x", [-(2**63), -1, 0, 1, 2**31, 2**53 + 1, 2**63 - 1]))),
     run("one step again and again", file(*curve("x", [0] * 20))),
+    run("one point again and again", file(*[("scalar", "x", 0.5, 2, T)] * 3, ("scalar", "x", 0.25, 2, T))),
     run("one point", file(*curve("x", [0]))),
     run("steps twice", file(*curve("x", [1, 2, 2, 3, 3, 3, 1]))),
     run("steps that go back", file(*curve("x", [5, 4, 3, 9, 8, 7]))),
@@ -279,7 +280,7 @@ def check(server: Served, expected: Expected, report: dict[str, Any], *, at_once
         id = tasks[name]["id"]
         assert (name, curves_of(server, id, curves)) == (name, curves)
         missing = missing_of(report, name)
-        assert (name, overwritten(missing)) == (name, expected.lost[name]) or not at_once
+        assert (name, overwritten(report, name)) == (name, expected.lost[name]) or not at_once
         assert (name, odd_times(missing)) == (name, expected.odd[name]) or not at_once
         assert any("ends in the middle" in one["cause"] for one in missing) == (name in expected.cut), name
         if texts := expected.texts.get(name):

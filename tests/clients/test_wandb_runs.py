@@ -60,6 +60,7 @@ CASES = [
     run("names", session({name: number for number, name in enumerate(NAMES)}, NESTED)),
     run("steps", session(rows=[(step, {"x": step}) for step in (0, 1, 10, 10**6, 2**40)])),
     run("one step twice", session(rows=[(1, {"a": 1}), (1, {"b": 2}), (1, {"a": 3}), (2, {"a": 4})])),
+    run("x stays, and the value", session(*({"y": 1, "e": 5} for n in range(4)), defines=[("y", "e", None)])),
     run("nothing", session()),
     run("failed", session({"x": 1}, code=1)),
     run("many metrics", session({f"layer/{number}": number for number in range(300)})),
@@ -246,7 +247,7 @@ def check(server: Served, runs: list[Run], own: dict[str, list[Session]], report
         curves = history.curves()
         assert (name, curves_of(server, task["id"], curves)) == (name, curves)
         kept = sum(len(curve) for (metric, _), curve in curves.items() if not metric.startswith("x: "))
-        assert (name, overwritten(missing)) == (name, sum(map(len, history.points.values())) - kept)
+        assert (name, overwritten(report, name)) == (name, sum(map(len, history.points.values())) - kept)
         assert (name, sorted(lines_of(server, task["id"]))) == (name, sorted(history.texts))
         others = sum(told["count"] for told in missing if told["cause"] in ("list", "empty value"))
         assert (name, others) == (name, history.others)

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+import re
 import subprocess
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -48,7 +49,7 @@ def recorded(python: Path, script: str, home: Path, *arguments: str, given: Any 
         input=json.dumps(given),
         capture_output=True,
         text=True,
-        timeout=PATIENCE,
+        timeout=5 * PATIENCE,
     )
     assert not done.returncode, done.stderr
     return json.loads(done.stdout.splitlines()[-1])
@@ -76,9 +77,12 @@ def missing_of(report: dict[str, Any], run: str) -> list[dict[str, Any]]:
     return [one for one in report["missing"] if one["of"].startswith((f"run {run}: ", f"{run}: "))]
 
 
-def overwritten(missing: list[dict[str, Any]]) -> int:
-    """How many points a later one or a restart took back."""
-    return sum(one["count"] for one in missing if one["reason"] == Reason.OVERWRITTEN)
+def overwritten(report: dict[str, Any], run: str) -> int:
+    """How many points of a run a later one or a restart took back, also those that the later one repeats."""
+    repeated = re.compile(rf"run {re.escape(run)}: series .*: ([\d,]+) points? came twice.*", re.DOTALL)
+    notes = [int(note[1].replace(",", "")) for note in map(repeated.fullmatch, report["notes"]) if note]
+    lost: list[int] = [one["count"] for one in missing_of(report, run) if one["reason"] == Reason.OVERWRITTEN]
+    return sum(notes) + sum(lost)
 
 
 def odd_times(missing: list[dict[str, Any]]) -> int:

@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 
 from apiserver.services.project_names import MAX_DEPTH, cleaned_name
 
 #: The server takes names of up to 1,024 bytes.
 _MOST_BYTES = 900
+_LONGEST = 1024
+
+
+def are_short(name: str, inside: Iterable[str]) -> bool:
+    """Whether all names inside of a value, behind its own name, are ones that the server could take.
+
+    Nested values whose names are copied without that bound take the square of their size.
+    """
+    return len(name) + 1 + max(map(len, inside), default=0) <= _LONGEST
 
 
 def project_name(name: str) -> tuple[str, bool]:

@@ -24,6 +24,7 @@ from apiserver.extras import installed_by
 from apiserver.importing.report import ImportFailed
 from apiserver.importing.runs.broken import NAMED, Broken
 from apiserver.importing.runs.headers import MOST_COLUMNS, Header
+from apiserver.importing.runs.names import are_short
 from apiserver.importing.runs.text_file import LONGEST, NOT_UTF_8, TextFile, is_unicode
 from apiserver.protobuf_wire import Malformed
 
@@ -353,17 +354,23 @@ def _json_object(text: str, columns: Sequence[str], *, flat: bool = True) -> dic
 
 
 def _flat(row: dict[str, Any]) -> dict[str, Any]:
-    """An object with the values of those inside of it: {"train": {"loss": 1}} is {"train/loss": 1}."""
+    """An object with the values of those inside of it: {"train": {"loss": 1}} is {"train/loss": 1}.
+
+    An object stays one, and so is no number, where a name would come twice or be longer than the server takes.
+    """
     if not any(isinstance(value, dict) for value in row.values()):
         return row
     flat: dict[str, Any] = {}
     waiting = list(reversed(row.items()))
     while waiting:
         name, value = waiting.pop()
-        if isinstance(value, dict) and value:
-            waiting.extend((f"{name}/{inner}", inside) for inner, inside in reversed(value.items()))
+        inside: list[tuple[str, Any]] = []
+        if isinstance(value, dict) and are_short(name, value):
+            inside = [(f"{name}/{key}", content) for key, content in value.items()]
+        if inside and not any(full in flat or full in row for full, _ in inside):
+            waiting.extend(reversed(inside))
         else:
-            flat.setdefault(name, value)
+            flat[name] = value
     return flat
 
 

@@ -501,8 +501,10 @@ def test_the_folder_in_which_mlflow_was_started_has_the_store(tmp_path: Path) ->
     assert since_start(parts_of(tmp_path)) == {("m", "m"): [(3, 0, "1.0")]}
     with pytest.raises(ImportFailed, match=r"no runs: import '.*mlflow\.db'"):
         store_at(str(tmp_path / "mlruns"))
-    (tmp_path / "mlflow.db").unlink()
     make_run(tmp_path / "mlruns", OTHER, metrics={"m": lines((2.0, 4))})
+    with pytest.raises(ImportFailed, match=r"has two stores, 'mlflow\.db' and 'mlruns'"):
+        store_at(str(tmp_path))
+    (tmp_path / "mlflow.db").unlink()
     assert (
         since_start(parts_of(tmp_path)) == since_start(parts_of(tmp_path / "mlruns")) == {("m", "m"): [(4, 0, "2.0")]}
     )

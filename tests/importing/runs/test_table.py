@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from apiserver.cli import main
 from apiserver.importing.runs.broken import Broken
 from apiserver.importing.runs.headers import Header
-from apiserver.importing.runs.model import Again, Note, Part, Position, Problem
+from apiserver.importing.runs.model import Again, Note, Part, Position, Problem, Unmapped
 from apiserver.importing.runs.table import TableFile, TableRun
 from apiserver.importing.runs.tables import rows
 from tests.chance import examples
@@ -472,6 +472,21 @@ def test_objects_inside_of_objects_are_read(tmp_path: Path) -> None:
     values = {series: [(step, value) for step, _, value in points] for series, points in found["t"].items()}
     assert values == {("train", "loss"): [(1, "0.5"), (2, "0.25")], ("train/top", "5"): [(1, "0.9")]}
     assert not problems
+
+
+def test_names_of_nested_values_are_bounded_and_none_is_lost(tmp_path: Path) -> None:
+    path = tmp_path / "t.ndjson"
+    long: Any = 0.5
+    for _ in range(900):
+        long = {"n" * 100: long, "other": 1}
+    rows = [{"step": 1, "a/b": 1, "a": {"b": 2}}, {"step": 2, "b": {"c": 3}, "b/c": 4}, {"step": 3, "x": long}]
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    found, _ = taken(path)
+    assert [(step, value) for step, _, value in found["t"]["a", "b"]] == [(1, "1.0")]
+    assert [(step, value) for step, _, value in found["t"]["b", "c"]] == [(2, "4.0")]
+    texts = {one.name for one in TableFile(path, None).runs() if isinstance(one, Unmapped)}
+    assert {"a", "b"} < texts
+    assert max(map(len, texts)) <= 1024
 
 
 def test_the_state_of_hugging_faces_trainer(tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ from tests.importing.runs.wandb_logs import (
     EXIT,
     RUN,
     curves,
+    defined,
     history,
     item,
     last_position,
@@ -172,6 +173,21 @@ def test_a_long_record_takes_no_memory(tmp_path: Path) -> None:
     tracemalloc.stop()
     assert len([part for part in parts if isinstance(part, Problem)]) == 2
     assert len(points_of(parts)["x", "x"]) == 1
+
+
+def test_names_of_nested_values_are_bounded(tmp_path: Path) -> None:
+    """50,000 values behind a name of 500 kB would have names of 25 GB."""
+    nested = {"n" * 500_000: {str(number): number for number in range(50_000)}}
+    config = message((5, message((1, message((1, "c"), (16, json.dumps(nested)))))))
+    tracemalloc.start()
+    parts = parts_of(tmp_path, [defined("*", "epoch"), config, history(0, {"x": 1, "deep": nested})])
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert curves(parts)["x/x"] == [(0, 1.0)]
+    assert ("deep at step 0", "names inside of it are too long") in {
+        (part.of, part.cause) for part in parts if isinstance(part, Problem)
+    }
+    assert peak < 100 * 2**20
 
 
 def test_values_of_types_of_their_own_are_those_of_json() -> None:

@@ -26,6 +26,8 @@ def store_at(place: str) -> MlflowStore:
         return SqliteStore(path)
     if path.is_dir() and not any(path.glob("*/meta.yaml")):
         if (path / _DATABASE).is_file():
+            if any((path / _FOLDER).glob("*/*/meta.yaml")):
+                raise ImportFailed(f"'{path}' has two stores, '{_DATABASE}' and '{_FOLDER}': import each of them")
             return SqliteStore(path / _DATABASE)
         if (path / _FOLDER).is_dir():
             return FileStore(path / _FOLDER)

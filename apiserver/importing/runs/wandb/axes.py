@@ -23,6 +23,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from apiserver.importing.runs.names import are_short
 from apiserver.importing.runs.protobuf import parsed, text
 from apiserver.importing.runs.wandb import messages
 from apiserver.importing.runs.wandb.history import Item, items, leaves, number
@@ -158,8 +159,8 @@ class Axes:
 
     def _global_step(self, name: str) -> str:
         """The step of TensorBoard that a series has in this row: the one nearest to it."""
-        folders = name.split("/")[:-1]
-        candidates = ["/".join([*folders[:depth], _GLOBAL_STEP]) for depth in range(len(folders), -1, -1)]
+        folders = name.split("/")[:-1] if are_short(name, ()) else []
+        candidates = ("/".join([*folders[:depth], _GLOBAL_STEP]) for depth in range(len(folders), -1, -1))
         return next((name for name in candidates if name in self._row), "")
 
 

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from apiserver.importing.runs.model import Run
+from apiserver.importing.runs.names import are_short
 from apiserver.importing.runs.wandb.history import OWN, full_name, items, of_json
 
 
@@ -30,7 +31,7 @@ def add_summary(run: Run, content: bytes) -> None:
 
 
 def _flatten(name: str, value: Any, into: dict[str, str]) -> None:
-    if isinstance(value, dict) and value:
+    if isinstance(value, dict) and value and are_short(name, value):
         for key, inner in value.items():
             _flatten(f"{name}/{key}", inner, into)
     else:

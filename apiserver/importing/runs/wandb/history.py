@@ -18,6 +18,7 @@ from typing import Any, TypeAlias
 
 import orjson
 
+from apiserver.importing.runs.names import are_short
 from apiserver.importing.runs.protobuf import parsed, text
 from apiserver.importing.runs.wandb.messages import History, Items
 from apiserver.importing.runs.wandb.messages import Item as Value
@@ -103,7 +104,7 @@ def leaves(row: list[Item]) -> Iterator[tuple[str, bytes]]:
             continue
         while waiting:
             name, content = waiting.pop()
-            if isinstance(content, dict):
+            if isinstance(content, dict) and are_short(name, content):
                 waiting += [(f"{name}.{key}", inner) for key, inner in content.items()]
             else:
                 yield name, json.dumps(content).encode() if isinstance(content, int | float) else b""

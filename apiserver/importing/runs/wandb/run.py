@@ -29,6 +29,7 @@ from apiserver.importing.runs.model import (
     names_of,
     names_of_x,
 )
+from apiserver.importing.runs.names import are_short
 from apiserver.importing.runs.protobuf import parsed, text
 from apiserver.importing.runs.times import NO_TIME
 from apiserver.importing.runs.wandb import messages
@@ -329,6 +330,8 @@ class WandbRun:
             yield Unmapped("list" if value is not None else "empty value", str(at))
         elif "_type" in value:
             yield from media(value, at, self._files)
+        elif not are_short(at.name, value):
+            yield Problem(str(at), "names inside of it are too long")
         else:
             for name, inner in value.items():
                 yield from self._odd(at._replace(name=f"{at.name}.{name}"), inner)
