@@ -150,7 +150,7 @@ class Point(NamedTuple):
     x: float | None
     """None if it is the step."""
     of: str
-    """What metric is x."""
+    """The metric that is x."""
 
 
 class History:
@@ -211,7 +211,7 @@ def _merged(defines: Iterable[Define]) -> dict[str, Defined]:
 
 
 def _defined(name: str, defines: dict[str, Defined]) -> Defined:
-    """What counts for a series: its name, or the longest glob."""
+    """The definition of a series: that of its name, else that of the longest glob."""
     globs = [key for key in defines if key.endswith("*") and name.startswith(key[:-1])]
     return defines.get(name) or defines.get(max(globs, key=len, default="")) or Defined("", False)
 

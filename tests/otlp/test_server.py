@@ -129,7 +129,7 @@ async def test_it_goes_with_gzip_and_without_credentials_not_at_all(api: Api) ->
 
 
 def contents(message: bytes) -> dict[int, bytes]:
-    """By their numbers, the contents of the fields of a message."""
+    """The contents of a message's fields, by their numbers."""
     return {field.number: message[field.start : field.stop] for field in fields(message)}
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 from apiserver.services.project_names import MAX_DEPTH, cleaned_name
 
@@ -18,6 +19,20 @@ def are_short(name: str, inside: Iterable[str]) -> bool:
     Nested values whose names are copied without that bound take the square of their size.
     """
     return len(name) + 1 + max(map(len, inside), default=0) <= _LONGEST
+
+
+def leaves(name: str, value: Any, separator: str) -> Iterator[tuple[str, Any]]:
+    """The values inside of nested objects, by their full names; a value that is no object is the only one.
+
+    An object stays one if it is empty, or if the names inside of it would be too long.
+    """
+    waiting = [(name, value)]
+    while waiting:
+        name, value = waiting.pop()
+        if isinstance(value, dict) and value and are_short(name, value):
+            waiting.extend((f"{name}{separator}{key}", inner) for key, inner in reversed(value.items()))
+        else:
+            yield name, value
 
 
 def project_name(name: str) -> tuple[str, bool]:

@@ -36,8 +36,8 @@ class Repeated:
         self._step, self._value = int(steps[-1]), float(values[-1])
         if len(steps) == 1:
             return int(before)
-        one, other = values[:-1], values[1:]
-        are_equal = (one == other) | (np.isnan(one) & np.isnan(other))
+        last, next = values[:-1], values[1:]
+        are_equal = (last == next) | (np.isnan(last) & np.isnan(next))
         return int(before) + int(np.count_nonzero(are_equal & (steps[:-1] == steps[1:])))
 
 

@@ -62,16 +62,16 @@ class Message:
         name = f"{cls.__module__}.{cls.__name__}"
         file = FileDescriptorProto(name=name, package=cls.__module__)
         described = file.message_type.add(name=cls.__name__)
-        others = set()
+        dependencies = set()
         for field_name, content in vars(cls).items():
             if isinstance(content, _Field):
                 made = described.field.add(name=field_name, number=content.number, label=content.label)
                 if issubclass(content.kind, Message):
                     made.type_name = content.kind._made.DESCRIPTOR.full_name
-                    others.add(content.kind._made.DESCRIPTOR.file.name)
+                    dependencies.add(content.kind._made.DESCRIPTOR.file.name)
                 else:
                     made.type = _TYPES[content.kind]
-        file.dependency.extend(others)
+        file.dependency.extend(dependencies)
         _pool.Add(file)
         cls._made = GetMessageClass(_pool.FindMessageTypeByName(name))
 

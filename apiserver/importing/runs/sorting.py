@@ -36,9 +36,9 @@ POINT = np.dtype(
 _FACTORS = np.random.default_rng(42).integers(0, 2**63, POINT.itemsize // 4, np.uint64) * np.uint64(2) + np.uint64(1)
 
 
-def checksum(points: Any) -> int:
+def checksum(data: bytes) -> int:
     """A number of 64 bits that is the same for the same points in any order; those of all points are summed."""
-    words = np.frombuffer(points.tobytes(), np.uint32).reshape(-1, len(_FACTORS)).astype(np.uint64)
+    words = np.frombuffer(data, np.uint32).reshape(-1, len(_FACTORS)).astype(np.uint64)
     mixed = words @ _FACTORS
     mixed ^= mixed >> np.uint64(29)
     mixed *= _FACTORS[0]
@@ -278,7 +278,9 @@ class Sorting:
 
     def _add_column(self, facts: _Facts, name: str, column: Sequence[Any]) -> None:
         values, is_point = cells.floats(column)
-        is_text = ~is_point & cells.present(column)
+        is_text = ~is_point
+        if is_text.any():
+            is_text &= cells.present(column)
         if is_text.any():
             self.texts.add(name)
         if is_point.any():
@@ -332,10 +334,11 @@ class Sorting:
             sorted.decimal.update(np.unique(series[chosen[decimal[chosen]]]).tolist())
             if sees_epochs and facts.epochs is not None:
                 sorted.see_epochs(series[chosen], facts.epochs[chosen], steps.exact[chosen])
-            sorted.digest.update(points.tobytes())
-            sorted.checksum = (sorted.checksum + checksum(points)) % 2**64
+            data = points.tobytes()
+            sorted.digest.update(data)
+            sorted.checksum = (sorted.checksum + checksum(data)) % 2**64
             with sorted.path.open("ab") as file:
-                file.write(points.tobytes())
+                file.write(data)
 
 
 def _known(name: str) -> str:

@@ -142,7 +142,7 @@ class TableRun:
 
     def _checksum(self, rows: int) -> int:
         """That of the first so many rows."""
-        return sum(checksum(points[points["row"] < rows]) for _, points in self._pieces()) % 2**64
+        return sum(checksum(points[points["row"] < rows].tobytes()) for _, points in self._pieces()) % 2**64
 
     def _pieces(self) -> Iterator[tuple[int, Any]]:
         """Some points at a time, and where they end in the file."""

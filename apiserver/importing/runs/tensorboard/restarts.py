@@ -145,8 +145,8 @@ class Search:
 def holds_tag(path: Path, at: int, stop: int, tag: str) -> bool:
     """Whether a part of a file may have values of a tag. Raises OSError."""
     name = tag.encode()
-    wanted = (b"\x0a" + _varint(len(name)) + name)[:_TAG_BYTES]
-    return any(wanted in data for data in _pieces(path, at, stop, len(wanted)))
+    beginning = (b"\x0a" + _varint(len(name)) + name)[:_TAG_BYTES]
+    return any(beginning in data for data in _pieces(path, at, stop, len(beginning)))
 
 
 def _varint(value: int) -> bytes:

@@ -26,7 +26,7 @@ import msgspec
 from apiserver.importing.runs.names import are_short
 from apiserver.importing.runs.protobuf import parsed, text
 from apiserver.importing.runs.wandb import messages
-from apiserver.importing.runs.wandb.history import Item, items, leaves, number
+from apiserver.importing.runs.wandb.history import Item, items, number, values_of
 from apiserver.importing.runs.wandb.log import MAX_RECORD, START, Record, records
 from apiserver.protobuf_wire import Malformed
 
@@ -119,7 +119,7 @@ class Axes:
     def begin_row(self, row: list[Item]) -> None:
         """The next points are of this row."""
         self._row = {}
-        for name, value in leaves(row):
+        for name, value in values_of(row):
             if name in self._steps or (self._placed.definitions.tensorboard and _is_global_step(name)):
                 x = number(value)
                 if x is not None:
@@ -141,7 +141,7 @@ class Axes:
     def decimal(self, row: list[Item]) -> set[str]:
         """The series of a row whose x is not whole."""
         self.begin_row(row)
-        points = (name for name, value in leaves(row) if value[:1] not in _NO_POINT)
+        points = (name for name, value in values_of(row) if value[:1] not in _NO_POINT)
         return {name for name in points if not _is_whole(self._x(name)[0])}
 
     def _x(self, name: str) -> tuple[float | None, str]:

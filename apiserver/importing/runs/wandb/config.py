@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from apiserver.importing.runs.model import Run
-from apiserver.importing.runs.names import are_short
+from apiserver.importing.runs.names import leaves
 from apiserver.importing.runs.wandb.history import OWN, full_name, items, of_json
 
 
@@ -14,7 +14,7 @@ def add_config(run: Run, content: bytes) -> None:
     config = run.parameters.setdefault("config", {})
     for names, value in items(content):
         if names[0] not in OWN:
-            _flatten("/".join(full_name((name,)) for name in names), of_json(value), config)
+            _add("/".join(full_name((name,)) for name in names), of_json(value), config)
 
 
 def add_summary(run: Run, content: bytes) -> None:
@@ -27,12 +27,9 @@ def add_summary(run: Run, content: bytes) -> None:
     for names, value in items(content):
         if names[:1] and names[0] not in OWN:
             summary = run.parameters.setdefault("summary", {})
-            _flatten("/".join(full_name((name,)) for name in names), of_json(value), summary)
+            _add("/".join(full_name((name,)) for name in names), of_json(value), summary)
 
 
-def _flatten(name: str, value: Any, into: dict[str, str]) -> None:
-    if isinstance(value, dict) and value and are_short(name, value):
-        for key, inner in value.items():
-            _flatten(f"{name}/{key}", inner, into)
-    else:
-        into[name] = value if isinstance(value, str) else json.dumps(value)
+def _add(name: str, value: Any, parameters: dict[str, str]) -> None:
+    for full, leaf in leaves(name, value, "/"):
+        parameters[full] = leaf if isinstance(leaf, str) else json.dumps(leaf)

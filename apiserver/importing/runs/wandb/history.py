@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 
 import orjson
 
-from apiserver.importing.runs.names import are_short
+from apiserver.importing.runs.names import leaves
 from apiserver.importing.runs.protobuf import parsed, text
 from apiserver.importing.runs.wandb.messages import History, Items
 from apiserver.importing.runs.wandb.messages import Item as Value
@@ -42,8 +42,8 @@ def items(data: bytes) -> list[Item]:
     short, at = _short(data)
     if at == len(data):
         return short
-    others = parsed(Items, data[at:]).item
-    return short + [(tuple(item.key or item.nested_key), _json_of(item)) for item in others]
+    longer = parsed(Items, data[at:]).item
+    return short + [(tuple(item.key or item.nested_key), _json_of(item)) for item in longer]
 
 
 def _json_of(item: Value) -> bytes:
@@ -92,22 +92,18 @@ def of_json(value: bytes) -> Any:
             raise Malformed("a value is nested too deep") from None
 
 
-def leaves(row: list[Item]) -> Iterator[tuple[str, bytes]]:
+def values_of(row: list[Item]) -> Iterator[tuple[str, bytes]]:
     """The values of a row by their full names, also those inside of JSON: of these, what is no number is empty."""
     for names, value in row:
         if value[:1] != b"{":
             yield full_name(names), value
             continue
         try:
-            waiting: list[tuple[str, Any]] = [(full_name(names), of_json(value))]
+            content = of_json(value)
         except ValueError:
             continue
-        while waiting:
-            name, content = waiting.pop()
-            if isinstance(content, dict) and are_short(name, content):
-                waiting += [(f"{name}.{key}", inner) for key, inner in content.items()]
-            else:
-                yield name, json.dumps(content).encode() if isinstance(content, int | float) else b""
+        for name, leaf in leaves(full_name(names), content, "."):
+            yield name, json.dumps(leaf).encode() if isinstance(leaf, int | float) else b""
 
 
 def step_beside(row: bytes) -> int | None:
