@@ -228,12 +228,15 @@ def refuse(route: Route, reason: str) -> None:
 
 
 def go_back(page: Page) -> None:
-    """Go back to where the same document was before.
+    """Go back to where the page was before.
 
     `Page.go_back` asks the browser's main process for the address before. That process may not have heard yet of the
     one that the page has just gone to: then it goes back two steps. What the page asks comes behind what it has told.
+    Another document is loaded first, and it goes back only when this call has its answer: a document that is left ends
+    the calls to it.
     """
-    page.evaluate("history.back()")
+    page.wait_for_load_state()
+    page.evaluate("() => { setTimeout(() => history.back()) }")
 
 
 def open_pages(page: Page) -> list[Page]:
