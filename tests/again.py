@@ -46,7 +46,7 @@ class Result:
     """CPU seconds of the tests and of all that they started."""
     counts: dict[str, int] = field(default_factory=dict)
     failed: list[str] = field(default_factory=list)
-    """The lines that name failed tests."""
+    """A line for each failed test."""
     well: bool = False
 
 
@@ -75,9 +75,18 @@ def _run(result: Result, environment: Mapping[str, str], runs: Sequence[Sequence
         for count, kind in _COUNTS.findall(line):
             kind = "failed" if kind.startswith("error") else kind
             result.counts[kind] = result.counts.get(kind, 0) + int(count)
-    result.failed = sorted({line for line in said.splitlines() if line.startswith(("FAILED ", "ERROR "))})
+    result.failed = _failed(said.splitlines())
     result.well = not any(codes)
     return result
+
+
+def _failed(said: Sequence[str]) -> list[str]:
+    """The lines that name failed tests, the longest of each."""
+    longest: dict[str, str] = {}
+    for line in sorted(said, key=len):
+        if line.startswith(("FAILED ", "ERROR ")):
+            longest[line.split()[1].rstrip(",")] = line
+    return sorted(longest.values())
 
 
 def _started(arguments: Sequence[str], environment: Mapping[str, str], log: Path) -> subprocess.Popen[bytes]:

@@ -208,7 +208,7 @@ def test_addresses_of_clearml_lead_here(page: Page, lab: Lab) -> None:
 def many(request: pytest.FixtureRequest, server: Served) -> list[str]:
     """The ids of many runs, each with a learning rate and a loss."""
     count: int = request.param
-    project = server.call("projects.create", {"name": "Many", "description": ""})["id"]
+    project = server.call("projects.create", {"name": f"{count:,} runs", "description": ""})["id"]
     ids, events = [], []
     with server.client() as client:
         for n in range(count):
