@@ -127,7 +127,7 @@ longer: $(OF_CHECK)
 
 # What a night is for: a load of 20 minutes, histories, and kills, written down. `make nightly MINUTES=480` takes longer.
 MINUTES ?= 40
-RECORD ?= docs/operations/robustness.md
+RECORD ?= docs/operations/figures.md
 nightly: .venv/accelerator.stamp
 	$(BIN)/python -m tests.robustness.record --into $(RECORD) --minutes $(MINUTES)
 

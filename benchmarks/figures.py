@@ -1,4 +1,4 @@
-"""All figures, each with its unit and its bars. `docs/operations/performance.md` explains their names."""
+"""All figures, each with its unit and its bars. `docs/operations/figures.md` explains their names."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ def test_a_file_without_markers_takes_no_figures(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("section", [report.FIGURES, distributed.SECTION, distributed.WITH_REPLICA])
 def test_the_documentation_has_its_markers(section: str) -> None:
-    assert report.has_markers(Path(__file__).parents[2] / "docs" / "operations" / "performance.md", section)
+    assert report.has_markers(Path(__file__).parents[2] / "docs" / "operations" / "figures.md", section)
 
 
 def test_the_median_is_in_its_range_nearly_always() -> None:

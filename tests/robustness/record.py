@@ -1,6 +1,6 @@
 """Runs the long forms of the tests, and writes what they survived into the documentation.
 
-    python -m tests.robustness.record --into docs/operations/robustness.md --minutes 480
+    python -m tests.robustness.record --into docs/operations/figures.md --minutes 480
 
 Half of the time is for the long load, a quarter for histories, and a quarter for kills. It starts engines by itself, as
 the tests do. Nothing is written if anything was lost, doubled, or answered wrongly.
