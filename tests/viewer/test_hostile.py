@@ -76,9 +76,12 @@ async function connect(server) {
 """
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def browser(kept_browser: KeptBrowser) -> Iterator[Browser]:
-    """One that keeps a report apart from the page that shows it."""
+    """One that keeps a report apart from the page that shows it.
+
+    It ends with the test, and with it the processes of reports: the browser may give one that is kept busy to the next.
+    """
     with other_browser(kept_browser.running()) as running:
         yield running
 

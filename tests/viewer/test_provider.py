@@ -17,7 +17,7 @@ from apiserver.services.access.oidc.begun import COOKIE
 from apiserver.setting_values import GroupRole
 from tests.harness import ADMIN_KEY, ADMIN_SECRET, Served, free_ports, served
 from tests.provider.running import CLIENT, SECRET, running_provider
-from tests.viewer.browser import DESKTOP, Faults, opened_page, require_pages
+from tests.viewer.browser import DESKTOP, Faults, KeptBrowser, opened_page, other_browser, require_pages
 
 pytestmark = pytest.mark.check
 
@@ -42,6 +42,13 @@ class Provider:
 
     def stop(self) -> None:
         self.running.close()
+
+
+@pytest.fixture(scope="module")
+def browser(kept_browser: KeptBrowser) -> Iterator[Browser]:
+    """One in which the server and the provider have processes of their own, and no other page has been."""
+    with other_browser(kept_browser.running()) as running:
+        yield running
 
 
 @pytest.fixture(scope="module")
