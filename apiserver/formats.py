@@ -1,10 +1,10 @@
 """The formats of all that releases keep, each with its number, and what a release does when it meets a higher one.
 
 Every release opens all lower numbers. It refuses higher ones before it touches anything, and says which release wrote
-them. For example, a server of release 0.1.0 starts on a folder that 0.2.0 has used:
+them. For example, a server of release 1.0.0 starts on a folder that 1.1.0 has used:
 
-    cannot use the data folder: '/srv/data/events/events.db' has format 6 of events, which apiserver 0.2.0 wrote.
-    This is apiserver 0.1.0, which reads up to 5. Nothing was changed. Start a newer release, or
+    cannot use the data folder: '/srv/data/events/events.db' has format 2 of events, which apiserver 1.1.0 wrote.
+    This is apiserver 1.0.0, which reads up to 1. Nothing was changed. Start a newer release, or
     restore a backup that this release made
 
 Where there is room, the file or the engine itself has the number. The other numbers are in the data folder's
@@ -47,9 +47,9 @@ class Format:
 
 
 FOLDER = Format("folder", 1, "the data folder: what lies where", _STAMP)
-EVENTS = Format("events", 5, "events/events.db: chunks, log lines, samples", "PRAGMA user_version")
+EVENTS = Format("events", 1, "events/events.db: chunks, log lines, samples", "PRAGMA user_version")
 JOURNAL = Format("journal", 1, "events/journal-*.log", _HEAD)
-DOCUMENTS = Format("documents", 2, "documents.db", "PRAGMA user_version")
+DOCUMENTS = Format("documents", 1, "documents.db", "PRAGMA user_version")
 FILES = Format("files", 1, "files/", _STAMP)
 SECRETS = Format("secrets", 1, "token_secret", _STAMP)
 AUDIT = Format("audit", 1, "audit/*.ndjson", _STAMP)
@@ -57,7 +57,7 @@ SCRUB = Format("scrub", 1, "scrub.json", _STAMP)
 MANIFESTS = Format("manifests", 1, "manifests/ of a backup", "the field format")
 PIECES = Format("pieces", 1, "pieces/ of a backup", "its first eight bytes: EVPIECE1")
 EXPORTS = Format("exports", 1, "tasks/*/task.json of an export", "the field format")
-ARCHIVES = Format("archives", 1, "files of an archive of retention", "the key format of the metadata; none: 1")
+ARCHIVES = Format("archives", 1, "files of an archive of retention", "the key format of the metadata")
 BLOCKS = Format("blocks", 6, "indices in Elasticsearch", "the index PREFIX-schema")
 COLLECTIONS = Format("collections", 5, "collections in MongoDB", "the collection schema_steps")
 

@@ -91,7 +91,7 @@ def _identity(claims: dict[str, Any]) -> Identity:
     if not isinstance(claim, dict) or not all(isinstance(claim.get(field), str) for field in _IDENTITY):
         raise bad_token("it names no identity")
     key, session, acted_by = claim.get("key"), claims.get("session_id"), claim.get("acted_by")
-    logged_in = claims.get("auth_time", claims.get("iat"))  # older tokens have no `auth_time`: each was its own login
+    logged_in = claims.get("auth_time")
     return Identity(
         **{field: claim[field] for field in _IDENTITY},
         key=key if isinstance(key, str) else None,

@@ -1,1 +1,1 @@
-"""Golden folders: data folders that older releases made, and what these answered. This release answers the same."""
+"""Golden folders: data folders that releases made, and what these answered. This code answers the same."""

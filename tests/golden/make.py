@@ -1,7 +1,7 @@
 """Makes a golden folder by a release: `python -m tests.golden.make NAME [--tree TREE] [--engines]`.
 
 TREE is the folder of the release's sources, such as `git archive COMMIT | tar x -C TREE` makes it; without it, this
-release makes the folder. It becomes `tests/golden/NAME.tar.xz`, with
+code makes the folder. It becomes `tests/golden/NAME.tar.xz`, with
 
     data/           the data folder of a server that was killed: all is merged and sealed but what came last
     backup/         a backup of it, from before that, signed with `KEY`
@@ -9,7 +9,7 @@ release makes the folder. It becomes `tests/golden/NAME.tar.xz`, with
     archive/        the archive of retention, after all events were deleted of a copy of `data`
     answers.json    calls, and what the release answered: of the folder, and of the backup
 
-Older releases could not make some of it. Then it is missing.
+Until there is a release, tests make such a folder by this code (`record`), and open it.
 
 With --engines it becomes `tests/golden/engines/NAME.tar.xz`, of a server on Elasticsearch and MongoDB, which it starts:
 
@@ -50,32 +50,36 @@ _ENDING = ".tar.xz"
 KEY = "the key of the backups of golden folders"
 #: What belongs to a running server.
 _LEFT_OUT = {"data.log", "metrics", "exports", "reserve", "lock", "incoming", "events.db-shm", "documents.db-shm"}
-#: Chunks that are full, and not sealed, in a release that can seal.
+#: Chunks that are full, and not sealed.
 _UNSEALED = "SELECT count(*) FROM chunk_index WHERE sealed = 0 AND count >= 4096"
 
 
 def make(name: str, tree: Path | None) -> Path:
     """Make it, and return its path."""
     with tempfile.TemporaryDirectory() as place:
-        folder = Path(place) / "golden"
-        data = folder / "data"
-        folder.mkdir()
-        with served(data, tree=tree) as server:
-            made = calls.first(server)
-            recorded: dict[str, Any] = {"backup": answers_of(server, made)}
-            if "chunk_index" in _schema(data) and "sealed" in _schema(data):
-                wait_until(lambda: _unsealed(data) == 0)
-            _ask(tree, client_of(server), "export", made.project, "--to", folder / "export")
-        signing = {"APISERVER_BACKUP_KEY": KEY}
-        _ask(tree, signing, "backup", folder / "backup", "--data", data, "--fast")
-        with served(data, tree=tree) as server:
-            calls.second(server, made)
-            recorded["folder"] = answers_of(server, made)
-            server.kill()
-        shutil.copytree(data, Path(place) / "copy")
-        _ask(tree, later(Path(place)), *retention(Path(place) / "copy", folder / "archive"))
-        (folder / "answers.json").write_text(json.dumps(recorded, ensure_ascii=False))
+        record(folder := Path(place) / "golden", tree)
         return _pack(folder, HERE / f"{name}{_ENDING}")
+
+
+def record(folder: Path, tree: Path | None = None) -> None:
+    """Make the folder that becomes a golden one."""
+    data = folder / "data"
+    folder.mkdir()
+    with served(data, tree=tree, scrub_days=1) as server:
+        made = calls.first(server)
+        recorded: dict[str, Any] = {"backup": answers_of(server, made)}
+        wait_until(lambda: _unsealed(data) == 0)
+        _ask(tree, client_of(server), "export", made.project, "--to", folder / "export")
+    signing = {"APISERVER_BACKUP_KEY": KEY}
+    _ask(tree, signing, "backup", folder / "backup", "--data", data, "--fast")
+    with served(data, tree=tree, scrub_days=1) as server:
+        calls.second(server, made)
+        recorded["folder"] = answers_of(server, made)
+        server.kill()
+    with tempfile.TemporaryDirectory() as place:
+        shutil.copytree(data, copy := Path(place) / "copy")
+        _ask(tree, later(Path(place)), *retention(copy, folder / "archive"))
+    (folder / "answers.json").write_text(json.dumps(recorded, ensure_ascii=False))
 
 
 def client_of(server: Served) -> dict[str, str]:
@@ -121,22 +125,16 @@ def answers_of(server: Served, made: Made) -> dict[str, Any]:
     return {"calls": asked, "files": {name: calls.content(server, name) for name in calls.files()}}
 
 
-def _schema(data: Path) -> str:
-    with closing(sqlite3.connect(data / "events" / "events.db")) as connection:
-        return " ".join(sql for (sql,) in connection.execute("SELECT sql FROM sqlite_schema WHERE sql NOT NULL"))
-
-
 def _unsealed(data: Path) -> int:
     with closing(sqlite3.connect(data / "events" / "events.db")) as connection:
         return int(connection.execute(_UNSEALED).fetchone()[0])
 
 
 def _ask(tree: Path | None, variables: Mapping[str, str], *command: object) -> None:
-    """Have a command of the release done, or say that it could not do it."""
+    """Have a command of the release done."""
     called = [sys.executable, "-m", "apiserver", *map(str, command)]
     done = subprocess.run(called, cwd=tree, env={**os.environ, **variables}, capture_output=True, text=True)
-    if done.returncode:
-        print(f"without {command[0]}: {done.stderr.strip().splitlines()[-1]}")  # noqa: T201 - a command says what it does
+    assert done.returncode == 0, done.stderr
 
 
 def _pack(folder: Path, path: Path) -> Path:
@@ -155,19 +153,21 @@ def names(folder: Path = HERE) -> list[str]:
     return sorted(path.name.removesuffix(_ENDING) for path in folder.glob(f"*{_ENDING}"))
 
 
-def kept(name: str, within: str, word: bytes = b"") -> bool:
-    """Whether a golden folder has files in a folder or at a path, and each of these has the word."""
-    with tarfile.open(HERE / f"{name}{_ENDING}") as packed:
-        files = (packed.extractfile(member) for member in packed if f"{member.name}/".startswith(f"./{within}/"))
-        contents = [file.read() for file in files if file is not None]
-    return bool(contents) and all(word in content for content in contents)
-
-
 def unpack(name: str, into: Path, folder: Path = HERE) -> dict[str, Any]:
     """Unpack a golden folder, and return its answers."""
     with tarfile.open(folder / f"{name}{_ENDING}") as packed:
         packed.extractall(into, filter="data")
-    answers: dict[str, Any] = json.loads((into / "answers.json").read_bytes())
+    return _answers_in(into)
+
+
+def copied(folder: Path, into: Path) -> dict[str, Any]:
+    """Copy a folder that was recorded, as if it had been packed and unpacked, and return its answers."""
+    shutil.copytree(folder, into, ignore=shutil.ignore_patterns(*_LEFT_OUT))
+    return _answers_in(into)
+
+
+def _answers_in(folder: Path) -> dict[str, Any]:
+    answers: dict[str, Any] = json.loads((folder / "answers.json").read_bytes())
     return answers
 
 

@@ -1,6 +1,6 @@
-"""This release goes on with what older ones kept beside events and documents: signed backups, archives, the audit log…
+"""A server goes on with what releases kept beside events and documents: signed backups, archives, the audit log…
 
-Each has golden data as this release makes it, and so has every format with a number (`apiserver/formats.py`).
+Each format of a folder, with its number (`apiserver/formats.py`), has golden data.
 """
 
 from __future__ import annotations
@@ -18,11 +18,10 @@ from apiserver.operating.doctor.scrub import Scrub
 from apiserver.stores.inspection import Finding, Scrubbed
 from apiserver.stores.sqlite_files import user_version
 from tests.golden import calls
-from tests.golden.make import HERE, KEY, OF_ENGINES, client_of, later, names, retention, unpack
-from tests.golden.test_golden import Golden, differences, golden, of_those_that_kept
+from tests.golden.conftest import Golden
+from tests.golden.make import KEY, client_of, later, names, retention, unpack
+from tests.golden.test_golden import assert_answers, differences
 from tests.harness import run, served
-
-__all__ = ["golden"]
 
 
 def files_in(folder: Path) -> dict[str, bytes]:
@@ -34,13 +33,14 @@ def set_all(monkeypatch: pytest.MonkeyPatch, variables: dict[str, str]) -> None:
         monkeypatch.setenv(name, value)
 
 
-@of_those_that_kept("backup/manifests", b'"signature"')
 def test_a_signed_backup_is_checked_restored_and_added_to_with_its_key(
     golden: Golden, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("APISERVER_BACKUP_KEY", KEY)
     run("backup", golden.backup, "--check")
     run("restore", golden.backup, "--data", tmp_path / "new", "--verify")
+    with served(tmp_path / "new") as server:
+        assert_answers(server, golden.answers["backup"])
     pieces = files_in(golden.backup / "pieces")
     assert "not used" not in run("backup", golden.backup, "--data", tmp_path / "new", "--fast")
     assert "all backups are well" in run("backup", golden.backup, "--check")
@@ -48,12 +48,12 @@ def test_a_signed_backup_is_checked_restored_and_added_to_with_its_key(
     assert sum(len(content) for _, content in added) < sum(map(len, pieces.values())) / 2  # opening it changed some
 
 
-@of_those_that_kept("archive")
 def test_a_run_of_retention_that_was_cut_short_is_finished(
     golden: Golden, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As if it had been killed when all was archived, and nothing deleted: no event is archived twice."""
     archived = files_in(golden.folder / "archive")
+    assert {name.rpartition("/")[2].partition("-")[0] for name in archived} >= {"logs", "scalars", "plots"}
     for name in archived:
         path = golden.folder / "archive" / name
         path.rename(path.with_suffix(".going.parquet"))
@@ -63,7 +63,6 @@ def test_a_run_of_retention_that_was_cut_short_is_finished(
     assert files_in(golden.folder / "archive") == archived
 
 
-@of_those_that_kept("data/audit")
 def test_the_audit_log_goes_on(golden: Golden) -> None:
     log = golden.data / "audit"
     old = log.joinpath("00000001.ndjson").read_bytes()
@@ -77,7 +76,6 @@ def test_the_audit_log_goes_on(golden: Golden) -> None:
 
 
 @pytest.mark.anyio
-@of_those_that_kept("data/scrub.json")
 async def test_scrubbing_goes_on(golden: Golden) -> None:
     path = golden.data / "scrub.json"
     known = json.loads(path.read_bytes())
@@ -104,7 +102,6 @@ def test_secrets_stay(golden: Golden) -> None:
     assert (golden.data / "token_secret").read_bytes() == secret
 
 
-@of_those_that_kept("export")
 def test_an_export_is_imported(golden: Golden, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     export = golden.folder / "export"
     recorded = golden.answers["backup"]["calls"]
@@ -137,14 +134,7 @@ def in_head(path: Path) -> int:
 
 
 def in_metadata(path: Path) -> int:
-    return int(read_parquet(path).schema.metadata_str.get("format", 1))
-
-
-def steps_in(path: Path) -> int:
-    """The last step of a schema of an engine, in a recording."""
-    if path.suffix == ".ndjson":
-        return max(int(number) for number in re.findall(r"-schema/_doc/(\d+)", path.read_text()))
-    return max(int(step["_id"]) for step in json.loads(path.read_bytes())["schema_steps"]["documents"])
+    return int(read_parquet(path).schema.metadata_str["format"])
 
 
 #: By format: what of a golden folder has it, and how its number is read; without, the number is in formats.json.
@@ -161,34 +151,29 @@ HELD: dict[str, tuple[str, Callable[[Path], int | None] | None]] = {
     "pieces": ("backup/pieces/*/*", in_head),
     "exports": ("export/tasks/*/task.json", in_json),
     "archives": ("archive/*/*/*.parquet", in_metadata),
-    "blocks": ("events.ndjson", steps_in),
-    "collections": ("documents.json", steps_in),
 }
 
 
 def numbers(folder: Path) -> Iterable[tuple[str, int]]:
     """The formats of which a golden folder has something, and their numbers."""
-    noted = folder / "data" / "formats.json"
-    known = json.loads(noted.read_bytes())["formats"] if noted.exists() else {}
+    known = json.loads((folder / "data" / "formats.json").read_bytes())["formats"]
     for name, (place, read) in HELD.items():
         for path in folder.glob(place):
             if (number := read(path) if read else known.get(name)) is not None:
                 yield name, number
 
 
-def test_each_format_has_golden_data_with_its_number(tmp_path: Path) -> None:
-    """Whoever raises a number or adds a format makes a golden folder: `python -m tests.golden.make`."""
+def test_each_format_has_golden_data_with_its_number(made_now: Path) -> None:
+    """Whoever adds a format adds it to the folders that `tests.golden.make` makes."""
+    assert {*HELD, formats.BLOCKS.name, formats.COLLECTIONS.name} == {format.name for format in formats.ALL}
+    assert {*numbers(made_now)} == {(format.name, format.number) for format in formats.ALL if format.name in HELD}
+
+
+def test_each_number_so_far_has_golden_data(tmp_path: Path) -> None:
+    """A release makes a golden folder. So once there are some, each number below the present one is in one of them."""
     found = set[tuple[str, int]]()
-    for place in (HERE, OF_ENGINES):
-        for name in names(place):
-            unpack(name, into := tmp_path / place.name / name, place)
-            found |= {*numbers(into)}
-    assert {(format.name, format.number) for format in formats.ALL} - found == set()
-
-
-def test_golden_data_is_signed_and_archived_by_the_newest_release(tmp_path: Path) -> None:
-    """Else no test would look at these."""
-    newest = tmp_path / "newest"
-    unpack("0.1.0-0e060d1", newest)
-    assert b'"signature"' in next((newest / "backup" / "manifests").iterdir()).read_bytes()
-    assert {path.name.split("-")[0] for path in newest.glob("archive/*/*/*.parquet")} >= {"logs", "scalars", "plots"}
+    for name in names():
+        unpack(name, into := tmp_path / name)
+        found |= {*numbers(into)}
+    of_folders = (format for format in formats.ALL if format.name in HELD)
+    assert {(format.name, number) for format in of_folders for number in range(1, format.number)} - found == set()

@@ -3,8 +3,8 @@
     python -m tests.robustness.kills --times 1000 --engines
 
 It kills in rounds, in each of all ways. Each way to kill gets a folder of its own in each round, and raises
-AssertionError if anything acknowledged is lost or there twice. Golden folders of older releases (`tests/golden`) are
-what is migrated and copied: each has the answers that it gave. After each round it writes the table of what it
+AssertionError if anything acknowledged is lost or there twice. Golden folders (`tests/golden`) are what servers start
+on and what is copied: each has the answers that it gave. After each round it writes the table of what it
 has done so far, so it may be ended at any time.
 """
 
@@ -27,7 +27,7 @@ from typing import Any
 from apiserver.data_folder import DataFolder
 from tests import ending
 from tests.engines.fixtures import own_engines, own_nodes
-from tests.golden.make import names, unpack
+from tests.golden.make import copied, names, record, unpack
 from tests.golden.test_golden import assert_answers
 from tests.harness import PATIENCE, Served, apiserver, run, served, wait_until
 from tests.robustness.history.rounds import STRICT, Counted, Kills, run_round
@@ -110,7 +110,7 @@ def calling(folder: Path, dice: random.Random, kills: int) -> Killed:
 
 
 def starting(folder: Path, dice: random.Random, kills: int) -> Killed:
-    """The first starts on folders of older releases, which bring these up to date."""
+    """Starts on golden folders, whose server was killed. Those of older releases are brought up to date."""
     done = Killed()
     for number, golden in enumerate(_golden(folder, dice, kills)):
         with served(folder / f"other-{number}") as server:
@@ -193,7 +193,7 @@ def _copy(done: Killed, golden: _Golden, target: Path, engines: Mapping[str, Any
 
 @dataclass(frozen=True)
 class _Golden:
-    """A folder of an older release, and how often it is to be killed."""
+    """A golden folder, and how often it is to be killed."""
 
     data: Path
     answers: Mapping[str, Any] = field(repr=False)
@@ -201,11 +201,14 @@ class _Golden:
 
 
 def _golden(folder: Path, dice: random.Random, kills: int) -> list[_Golden]:
-    """Some golden folders, unpacked, each for some of the kills."""
+    """Some golden folders, each for some of the kills; of this code, as long as there are none of releases."""
     found: list[_Golden] = []
+    of_releases, made = names(), folder / "golden"
+    if not of_releases:
+        record(made)
     while kills > 0:
         unpacked = folder / f"golden-{len(found)}"
-        answers = unpack(dice.choice(names()), unpacked)["folder"]
+        answers = (unpack(dice.choice(of_releases), unpacked) if of_releases else copied(made, unpacked))["folder"]
         found.append(_Golden(unpacked / "data", answers, some := min(kills, dice.randrange(3, 8))))
         kills -= some
     return found
@@ -244,7 +247,7 @@ class Kind:
 KINDS = (
     Kind("the server, while it takes, merges and seals events, and starts", serving, 0.4, "batches"),
     Kind("the server, while events are deleted, statuses change, and queues are shared", calling, 0.2, "calls"),
-    Kind("the first start on folders of older releases", starting, 0.15, "answers"),
+    Kind("starts on folders whose server was killed", starting, 0.15, "answers"),
     Kind("backups under load, and restoring them", backing_up, 0.15, "batches"),
     Kind("copies of a folder", copying, 0.1, "answers"),
 )

@@ -100,7 +100,7 @@ class ExportFolder:
         for path in sorted(task_folders(self._folder).glob(f"*/{TASK}")):
             try:
                 about = orjson.loads(small_file(path, _LONGEST))
-                if (number := about.get("format", 1)) > formats.EXPORTS.number:
+                if (number := about["format"]) > formats.EXPORTS.number:
                     text = (
                         f"its {TASK} has format {number} of exports, this version reads up to {formats.EXPORTS.number}"
                     )

@@ -76,8 +76,8 @@ class PieceUsed(msgspec.Struct, array_like=True, frozen=True):
     sha256: str
     size: int
     blocks: int
-    table: str = ""
-    """The SHA-256 of its table; empty in backups that older releases made."""
+    table: str
+    """The SHA-256 of its table."""
 
 
 class Manifest(msgspec.Struct, frozen=True):

@@ -30,10 +30,8 @@ from apiserver.settings import Settings
 from apiserver.stores.snapshots import Part, Snapshot, SnapshotError
 
 #: In the data folder, what belongs to the engines, to the running server, or to nobody.
-_NOT_FILES = ("address", "backup_checks", "events", "exports", "metrics", "reserve", "restoring")
+_NOT_FILES = ("address", "backup_checks", "events", "exports", "metrics", "reserve", "restoring", "scrub.json")
 _DOCUMENTS = "documents.db"
-#: How far the server is that reads its events again. Backups of older versions have it.
-_NOT_BACKED_UP = "scrub.json"
 #: Further down, what belongs to the running server.
 _OF_THE_SERVER = ("files/incoming", "files/lock", "audit/lock")
 _TRIES = 10_000
@@ -115,8 +113,6 @@ def find_files(folder: DataFolder, is_known: Callable[[Found], bool], say: Say) 
     room = _most_open() - _SPARE
     files = []
     for found in walk(folder, say):
-        if found.path == _NOT_BACKED_UP:
-            continue
         if not is_known(found) and room > 0:
             if not found.open():
                 continue

@@ -12,7 +12,7 @@ event is in the archive twice. The file is renamed once none of its events is st
 If events come in the very moment in which others of their type are deleted, or thinned, they stay, and so may some of
 the others. The file has these, too, so it keeps its first name.
 
-The metadata of a file have the number of its format (`formats.py`). Files of releases that wrote none have format 1.
+The metadata of a file have the number of its format (`formats.py`).
 """
 
 from __future__ import annotations
@@ -198,7 +198,7 @@ def _known_rows(paths: Sequence[Path], type: EventType) -> _Rows:
 
 def _require_known(path: Path, about: Mapping[str, str]) -> None:
     """ArchiveError unless this release reads the format that the metadata of a file say."""
-    said, newest = about.get("format", "1"), formats.ARCHIVES.number
+    said, newest = about.get("format", "none"), formats.ARCHIVES.number
     if not (said.isdecimal() and 1 <= int(said[:5]) <= newest):
         wrote = shown(about.get("server", "another release"), longest=60)
         raise ArchiveError(

@@ -29,7 +29,7 @@ async def get_unique_metric_variants(call: Call, request: dict[str, Any]) -> dic
     ):
         for metric_hash, variants in owner.get("last_metrics", {}).items():
             for variant_hash, last in variants.items():
-                if "metric" not in last or "variant" not in last:  # from an older server, which stored no names
+                if "metric" not in last or "variant" not in last:  # imported from a ClearML server that stored no names
                     continue
                 name = {"metric": last["metric"], "variant": last["variant"]}
                 digest = {"metric_hash": metric_hash, "variant_hash": variant_hash}

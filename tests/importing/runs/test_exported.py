@@ -22,6 +22,7 @@ def test_files_that_come_into_an_export_later_are_given(tmp_path: Path) -> None:
     folder = tmp_path / "tasks" / "t"
     folder.mkdir(parents=True)
     about: dict[str, Any] = {
+        "format": 1,
         "id": "t",
         "name": "one",
         "status": "completed",

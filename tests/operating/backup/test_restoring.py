@@ -135,7 +135,7 @@ def of_an_attacker(destination: Path, files: list[File], blocks: list[bytes]) ->
     content = pieces.encode(blocks, [hashlib.sha256(block).digest() for block in blocks])
     sha256 = hashlib.sha256(content).hexdigest()
     folder.write(pieces.name_of(sha256), content)
-    used = [PieceUsed(sha256, len(content), len(blocks))]
+    used = [PieceUsed(sha256, len(content), len(blocks), "")]
     manifest.write(folder, Manifest(1, "0", manifest.moment(), 0.0, 0, {}, used, files))
     return folder
 
@@ -201,7 +201,7 @@ def test_what_is_no_piece_is_refused(tmp_path: Path, content: bytes) -> None:
     sha256 = hashlib.sha256(content).hexdigest()
     folder.write(pieces.name_of(sha256), content)
     files = [File("a", 4, Stamp(), [Extent(0, 0, 1, 4)])]
-    used = [PieceUsed(sha256, len(content), 1)]
+    used = [PieceUsed(sha256, len(content), 1, "")]
     manifest.write(folder, Manifest(1, "0", manifest.moment(), 0.0, 0, {}, used, files))
     with pytest.raises(BackupError, match=sha256):
         restored(folder.root, tmp_path / "new")

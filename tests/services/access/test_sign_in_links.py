@@ -163,7 +163,7 @@ def test_a_link_leads_to_the_server_that_started_last_on_the_folder(
     noted.write_text("http://127.0.0.1:1")
     assert cli.main([*command, "--port", str(server.port)]) == 0
     assert capsys.readouterr().out.startswith(f"{server.api_url}/sign-in#link=")
-    noted.unlink()  # as of an older release
+    noted.unlink()
     monkeypatch.setenv("APISERVER_PORT", str(server.port))
     assert cli.main(command) == 0
     assert capsys.readouterr().out.startswith(f"{server.api_url}/sign-in#link=")

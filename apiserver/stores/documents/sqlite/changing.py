@@ -22,8 +22,8 @@ _LARGEST = 17 * 2**20
 """The most characters of a field with a column of its own, and of all other fields of a document together. The largest
 request fits. Each change writes them anew, so each change of an ever growing document would cost more than the last."""
 _DERIVED = frozenset([apart_column("last_metrics")])
-"""Columns that may be larger, because the server itself writes them. Tasks from before there was a limit of series may
-have more series, and have to be kept up to date, too."""
+"""Columns that may be larger, because the server itself writes them. A task that was imported, or that reported while
+`max_series_per_task` was higher, may have more series, and has to be kept up to date, too."""
 
 
 class Transaction:

@@ -24,6 +24,7 @@ from apiserver.stores.documents.base import (
 )
 from apiserver.stores.documents.sqlite.bounds import BOUNDS, SqliteBounds
 from apiserver.stores.reserve import Reserve
+from apiserver.stores.sqlite_steps import NewerSchema, bring_up_to_date
 
 _APPLICATION = 0x45564453
 _LOG_KEPT = 2**20
@@ -205,21 +206,15 @@ class Connections:
         return connection
 
     def _migrate(self, connection: sqlite3.Connection) -> None:
-        """Bring the file up to date. `user_version` is the number of the last migration that was run on it."""
+        """Bring the file up to date, if it is one of documents."""
         (application,) = connection.execute("PRAGMA application_id").fetchone()
-        (version,) = connection.execute("PRAGMA user_version").fetchone()
         (tables,) = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
-        steps = {int(step.name[:4]): step for step in resources.path("migrations/sqlite/documents").glob("*.sql")}
         if tables and application != _APPLICATION:
             raise DocumentStoreError(f"{self._path} is not a file of this server's documents")
-        if version > max(steps):
-            raise DocumentStoreError(
-                f"{self._path} was written by a newer version of this server: "
-                f"its format is {version}, the newest that this one reads is {max(steps)}"
-            )
-        for number in range(version + 1, max(steps) + 1):
-            script = f"BEGIN IMMEDIATE; {steps[number].read_text()}; PRAGMA user_version = {number}; COMMIT"
-            connection.executescript(script)
+        try:
+            bring_up_to_date(connection, resources.path("migrations/sqlite/documents"))
+        except NewerSchema as error:
+            raise DocumentStoreError(f"{self._path} {error}") from None
 
 
 @contextmanager

@@ -2,9 +2,8 @@
 
 Before the content stand:
 
-    marker (4 bytes)   says that a checksum follows; nothing that was stored without one begins so
-    checksum (4)       CRC-32 of all that follows
-    kind (1), id (8)   what the content belongs to: the id of a chunk, or of a page of the tail
+    checksum (4 bytes)   CRC-32 of all that follows
+    kind (1), id (8)     what the content belongs to: the id of a chunk, or of a page of the tail
 """
 
 from __future__ import annotations
@@ -19,10 +18,9 @@ from typing import NamedTuple, ParamSpec, Self, TypeVar
 
 import zstandard
 
-_MARKER = 0xFFFFFFFF
-_HEAD = struct.Struct("<II")
+_CHECKSUM = struct.Struct("<I")
 _NAME = struct.Struct("<Bq")
-_CONTENT = _HEAD.size + _NAME.size
+_CONTENT = _CHECKSUM.size + _NAME.size
 #: What decoding raises when it meets bytes that make no sense.
 _NONSENSE = (ValueError, KeyError, IndexError, RuntimeError, OverflowError, struct.error, zstandard.ZstdError)
 
@@ -64,21 +62,23 @@ class Damaged(Exception):
 def wrap(content: bytes, place: Place) -> bytes:
     """The content, with its checksum."""
     named = _NAME.pack(*place) + content
-    return _HEAD.pack(_MARKER, zlib.crc32(named)) + named
+    return _CHECKSUM.pack(zlib.crc32(named)) + named
+
+
+def place_of(stored: bytes) -> Place | None:
+    """What the content says that it belongs to; None if it says nothing that makes sense."""
+    if len(stored) < _CONTENT:
+        return None
+    kind, id = _NAME.unpack_from(stored, _CHECKSUM.size)
+    return Place(Kind(kind), id) if kind in iter(Kind) else None
 
 
 def unwrap(stored: bytes) -> memoryview:
-    """The content of what was stored; Damaged. What older versions stored has no checksum, and is content as it is."""
+    """The content of what was stored; Damaged."""
     view = memoryview(stored)
-    if len(stored) < _CONTENT:
-        return view
-    marker, checksum = _HEAD.unpack_from(stored)
-    if zlib.crc32(view[_HEAD.size :]) == checksum:
-        return view[_CONTENT:]  # if only the marker is damaged, nothing is lost
-    if marker != _MARKER:
-        return view
-    kind, id = _NAME.unpack_from(stored, _HEAD.size)
-    raise Damaged(Place(Kind(kind), id) if kind in iter(Kind) else None)
+    if len(stored) < _CONTENT or _CHECKSUM.unpack_from(stored)[0] != zlib.crc32(view[_CHECKSUM.size :]):
+        raise Damaged(place_of(stored))
+    return view[_CONTENT:]
 
 
 def decoder(function: Callable[Arguments, Result], what: str = "a chunk") -> Callable[Arguments, Result]:

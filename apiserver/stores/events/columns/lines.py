@@ -333,8 +333,8 @@ class _Block(msgspec.Struct, array_like=True):
     series: _Coded
     iters: _Coded
     messages: list[str]
-    extras: _Coded | None = None
-    """None if no line has any, as in blocks of older versions."""
+    extras: _Coded | None
+    """None if no line has any."""
 
 
 class _BlockTexts(msgspec.Struct, array_like=True):

@@ -11,8 +11,6 @@ equal extremes, the one at the lowest iteration counts. If a set has no finite v
 `deviations` is the sum of (value − mean)² of the finite values, which gives the standard deviation. Two sets with n and
 m finite values, whose means differ by d, have the sum of both and d² · n · m / (n + m): here 2 + 0 + 1² · 2 · 1 / 3.
 Sums of squares would lose all digits where values differ little, such as 1,000,000.1 and 1,000,000.2.
-
-Rows that older versions stored lack the last two columns. Then `deviations` is NaN: the points have to be read for it.
 """
 
 from __future__ import annotations
@@ -40,8 +38,6 @@ _FIELDS = (
     *("deviations", "first_odd_iter"),
 )
 STATS = np.dtype([(name, "<f8" if name in _FLOATS else "<i8") for name in _FIELDS])
-#: Bytes of a row of schema 3 and before, which ends before `deviations`.
-_SHORT = STATS.itemsize - 16
 
 #: If groups have so many points on average, extremes are searched group by group.
 LONG = 256
@@ -58,17 +54,12 @@ def _empty() -> StatsArray:
 
 
 EMPTY = _empty()
-_REST_UNKNOWN = np.array([(np.nan, GREATEST)], [("deviations", "<f8"), ("first_odd_iter", "<i8")]).tobytes()
 
 
 @decoder
 def stored(rows: Iterable[bytes | memoryview]) -> StatsArray:
-    """The rows that were stored one by one, by this version or an older one."""
-    found = list(rows)
-    joined = b"".join(found)
-    if len(joined) < len(found) * STATS.itemsize:
-        joined = b"".join([bytes(row) + _REST_UNKNOWN if len(row) == _SHORT else row for row in found])
-    return np.frombuffer(joined, STATS)
+    """The rows that were stored one by one."""
+    return np.frombuffer(b"".join(rows), STATS)
 
 
 def of_groups(
@@ -175,12 +166,11 @@ def combine(left: StatsArray, right: StatsArray) -> StatsArray:
 
 
 def _joined_deviations(left: StatsArray, right: StatsArray) -> Float64Array:
-    known = left["deviations"] + right["deviations"]
     n, m = left["finite"], right["finite"]
     both = (n > 0) & (m > 0)
     apart = left["sum"] / np.maximum(n, 1) - right["sum"] / np.maximum(m, 1)
     between = np.where(both, np.square(apart) * (n / np.maximum(n + m, 1)) * m, 0.0)
-    return np.where(np.isnan(known), known, _or_infinite(known + between))
+    return _or_infinite(left["deviations"] + right["deviations"] + between)
 
 
 def _or_infinite(sums: Float64Array) -> Float64Array:

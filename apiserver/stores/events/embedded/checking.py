@@ -1,7 +1,7 @@
 """Checks merged data: that each chunk, page of the tail, log block and sample is what was stored, some at a time.
 
-What is checked is decoded as readers decode it, and compared with what its row says of it. Log blocks and samples that
-older versions stored have no checksum. So not every flipped bit in them is found, nor in numbers and names in rows.
+What is checked is decoded as readers decode it, and compared with what its row says of it. Numbers and names in rows
+have no checksum, so not every flipped bit in them is found.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from apiserver.events.queries import GREATEST, LEAST
 from apiserver.sizes import counted
 from apiserver.stores.events.columns import chunks, compression, pieces, stats
 from apiserver.stores.events.columns import lines as codec
-from apiserver.stores.events.columns.checked import Damaged, Kind, unwrap
+from apiserver.stores.events.columns.checked import Damaged, Kind, Place, place_of, unwrap
 from apiserver.stores.events.columns.names import Name
 from apiserver.stores.events.embedded import log_sizes, tail
 from apiserver.stores.events.embedded.names import TYPES
@@ -125,9 +125,8 @@ def _are_sums(id: int, count: int, row: bytes, blocks: bytes) -> bool:
 
 
 def _of(kind: Kind, id: int, stored: bytes) -> bytes:
-    """What was stored, if it does not say that it belongs elsewhere; Damaged."""
-    content = unwrap(stored)
-    if len(content) < len(stored) and int.from_bytes(stored[9:17], "little", signed=True) != id:
+    """What was stored, if it says that it belongs here; Damaged."""
+    if place_of(stored) != Place(kind, id):
         raise Damaged(None)
     return stored
 
@@ -136,9 +135,7 @@ def _check_page(conn: sqlite3.Connection, row: tuple[Any, ...]) -> Iterator[Find
     id, lengths, curve, details = row
 
     def is_page() -> bool:
-        for stored in (lengths, curve, details) if lengths is not None else ():
-            _of(Kind.TAIL_PAGE, id, stored)
-        runs, points = tail.decode_page(lengths, curve, details)
+        runs, points = tail.decode_page(*(_of(Kind.TAIL_PAGE, id, stored) for stored in (lengths, curve, details)))
         return bool((runs > 0).all()) and all(len(column) == int(runs.sum()) for column in points)
 
     if not _works(is_page):
@@ -158,8 +155,7 @@ def _check_block(conn: sqlite3.Connection, row: tuple[Any, ...]) -> Iterator[Fin
         order = np.lexsort((lines.sequences, lines.timestamps))
         right = len(lines) == count and ends and bool((np.diff(order) > 0).all())
         in_block = set(lines.names.distinct().table) == set(msgspec.msgpack.decode(names))
-        if sizes is not None:
-            log_sizes.bytes_of(sizes)
+        log_sizes.bytes_of(sizes)
         return right and in_block
 
     if not _works(is_block):

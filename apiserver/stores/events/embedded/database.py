@@ -1,7 +1,7 @@
 """The SQLite file of merged events: its schema, one connection for writing, and one for reading in each thread.
 
-Only the `Merger` changes the file and checkpoints its write-ahead log. `user_version` is the number of the schema. Each
-numbered file in `migrations/sqlite/events` brings the schema from the number before to its own.
+Only the `Merger` changes the file and checkpoints its write-ahead log. The steps in `migrations/sqlite/events` make the
+schema.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from apiserver import resources
 from apiserver.events.model import Owner
 from apiserver.stores.events.base import EventStoreError
 from apiserver.stores.events.embedded.bounds import BOUNDS, EmbeddedBounds
+from apiserver.stores.sqlite_steps import NewerSchema, bring_up_to_date
 
 #: Bytes of a page of new files. Larger pages read no faster, and leave more bytes unused after each chunk.
 _PAGE = 4096
@@ -110,17 +111,7 @@ class Database:
         execute(f"PRAGMA journal_size_limit = {self._bounds.log_bytes}")
         # Readers wait for commits. A small cache makes them short, as it writes pages while a transaction goes on.
         execute("PRAGMA cache_size = -1024")
-        self._migrate()
-
-    def _migrate(self) -> None:
-        steps = sorted(resources.path("migrations/sqlite/events").glob("*.sql"))
-        known = int(self.writer.execute("PRAGMA user_version").fetchone()[0])
-        newest = int(steps[-1].name[:4])
-        if known > newest:
-            raise EventStoreError(
-                f"{self._path} has schema {known}, made by a newer version; this one knows up to {newest}"
-            )
-        for step in steps:
-            number = int(step.name[:4])
-            if number > known:
-                self.writer.executescript(f"BEGIN IMMEDIATE;{step.read_text()};PRAGMA user_version = {number};COMMIT")
+        try:
+            bring_up_to_date(self.writer, resources.path("migrations/sqlite/events"))
+        except NewerSchema as error:
+            raise EventStoreError(f"{self._path} {error}") from None

@@ -1,4 +1,4 @@
-"""How much each worker logged. Each block says so of its lines, but blocks of older versions have to be read."""
+"""How much each worker logged. Each block says so of its lines."""
 
 from __future__ import annotations
 
@@ -17,11 +17,8 @@ _decoder = msgspec.msgpack.Decoder(Sizes)
 def sizes(log: Log) -> dict[str, LogSize]:
     """How much each worker logged."""
     found: dict[str, LogSize] = {}
-    execute, owner = log.conn.execute, (log.number,)
-    for (known,) in execute("SELECT sizes FROM log_blocks WHERE owner = ? AND sizes IS NOT NULL", owner):
-        worker_sizes.add(found, _decoder.decode(known))
-    for (body,) in execute("SELECT body FROM log_blocks WHERE owner = ? AND sizes IS NULL", owner):
-        worker_sizes.add(found, worker_sizes.of_lines(log.decoded(body)))
+    for (encoded,) in log.conn.execute("SELECT sizes FROM log_blocks WHERE owner = ?", (log.number,)):
+        worker_sizes.add(found, _decoder.decode(encoded))
     for columns in (part.columns for part in log.recent):
         worker_sizes.add(
             found, worker_sizes.by_worker(Column.of(columns.workers), columns.timestamps, sizes_of(columns.messages))
@@ -39,6 +36,6 @@ def workers(encoded: bytes) -> list[str]:
     return [worker for worker, _, _ in _decoder.decode(encoded)]
 
 
-def bytes_of(encoded: bytes | None) -> int:
-    """Bytes of the lines of a block; 0 for a block of an older version, which does not say."""
-    return 0 if encoded is None else sum(size for _, _, size in _decoder.decode(encoded))
+def bytes_of(encoded: bytes) -> int:
+    """Bytes of the lines of a block."""
+    return sum(size for _, _, size in _decoder.decode(encoded))

@@ -51,7 +51,7 @@ class Block(NamedTuple):
     last: LogPosition
     lines: int
     names: bytes
-    sizes: bytes | None
+    sizes: bytes
     body: bytes
 
 

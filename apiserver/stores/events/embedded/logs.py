@@ -36,7 +36,7 @@ def _page(log: Log, wanted: WantedLines) -> PageOfLines:
     selected = {id for name, id in log.ids.items() if wanted.matches is None or wanted.matches(*name)}
 
     def may_be_in(block: Block) -> bool:
-        if wanted.workers is not None and block.sizes and wanted.workers.isdisjoint(log_sizes.workers(block.sizes)):
+        if wanted.workers is not None and wanted.workers.isdisjoint(log_sizes.workers(block.sizes)):
             return False
         return not selected.isdisjoint(msgspec.msgpack.decode(block.names))
 
@@ -83,7 +83,7 @@ def hits(log: Log, wanted: LineFilter, after: LogPosition | None) -> LogHits:
 
 def _places(block: Block, wanted: LineFilter) -> list[int]:
     """Where the matching lines are in a block."""
-    if wanted.workers and block.sizes and wanted.workers.isdisjoint(log_sizes.workers(block.sizes)):
+    if wanted.workers and wanted.workers.isdisjoint(log_sizes.workers(block.sizes)):
         return []
     return codec.decode_texts(block.body).places(wanted)
 

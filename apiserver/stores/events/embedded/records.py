@@ -34,8 +34,8 @@ class _Logs(msgspec.Struct, array_like=True):
     metrics: list[str]
     variants: list[str]
     digest: bytes | None
-    extras: dict[int, bytes] = {}
-    """Further fields of lines as JSON, by the line's number. Records of older versions have none."""
+    extras: dict[int, bytes]
+    """Further fields of lines as JSON, by the line's number."""
 
 
 #: A sample with the number of its owner, and with its other fields as they are.

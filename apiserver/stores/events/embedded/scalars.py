@@ -11,7 +11,7 @@ from apiserver.events.queries import GREATEST, LEAST, PageQuery
 from apiserver.stores.events.columns import stats
 from apiserver.stores.events.columns.names import Name
 from apiserver.stores.events.columns.points import NO_POINTS, concat, first_of, scalar_points
-from apiserver.stores.events.columns.stats import EMPTY, StatsArray
+from apiserver.stores.events.columns.stats import StatsArray
 from apiserver.stores.events.embedded.hot import points_by_series
 from apiserver.stores.events.embedded.series import Series, merged_stats
 from apiserver.stores.events.embedded.unsettled import in_parts
@@ -43,22 +43,8 @@ def scalar_stats(
 ) -> list[list[ScalarStats]]:
     """The stats of each owner's series, in their order; with `spread`, all of them."""
     series = [one for some in found for one in some]
-    rows = stats_of(series)
-    if spread:
-        for n in np.flatnonzero(np.isnan(rows["deviations"])).tolist():
-            known = _from_points(series[n])
-            rows[n]["deviations"], rows[n]["first_odd_iter"] = known[["deviations", "first_odd_iter"]][0]
-    return stats.models_of_each(owners, [[one.name for one in some] for some in found], rows, spread=spread)
-
-
-def _from_points(series: Series) -> StatsArray:
-    """The stats of a series from its points, some at a time. What older versions stored of it lacks some of them."""
-    found, long = EMPTY, series.bounds.long_group
-    for low, high in series.ranges(LEAST, series.bounds.points_at_a_time):
-        curve = series.curve(low, high)
-        if len(curve.iters):
-            found = stats.combine(found, stats.of_groups(*curve, curve.iters, np.zeros(1, np.intp), long))
-    return found
+    names = [[one.name for one in some] for some in found]
+    return stats.models_of_each(owners, names, stats_of(series), spread=spread)
 
 
 # --- points ----------------------------------------------------------------------------------------

@@ -21,13 +21,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import numpy as np
-
 from apiserver.events.queries import LEAST
-from apiserver.stores.events.columns import stats
-from apiserver.stores.events.columns.checked import Damaged, unwrap
+from apiserver.stores.events.columns.checked import Damaged
 from apiserver.stores.events.columns.points import Points
-from apiserver.stores.events.embedded import tail
 from apiserver.stores.events.embedded.bounds import BOUNDS, EmbeddedBounds
 from apiserver.stores.events.embedded.chunk_writer import ChunkWriter
 
@@ -83,15 +79,12 @@ class Sealer:
     def step(self, conn: sqlite3.Connection) -> None:
         """Seal some chunks."""
         writer, left = ChunkWriter(conn, self._bounds), self._bounds.seal_points
-        finished = []
         while self._due and left > 0:
             sealed = self._seal(conn, writer, self._due[0], left)
             if sealed < left:
-                finished.append(self._due.popleft().series)
+                self._due.popleft()
             left -= sealed + _POINTS_A_SERIES
         writer.write()
-        for series in finished:
-            _make_stats_known(conn, series, self._bounds)
 
     def _seal(self, conn: sqlite3.Connection, writer: ChunkWriter, due: _Due, most: int) -> int:
         """Seal `most` points of a series, a few more, or all; returns how many were sealed."""
@@ -162,19 +155,3 @@ def _next_run(conn: sqlite3.Connection, due: _Due, bounds: EmbeddedBounds) -> li
             return run
         run.append(chunk)
     return [] if due.grows and len(rows) < most else run
-
-
-def _make_stats_known(conn: sqlite3.Connection, series: int, bounds: EmbeddedBounds) -> None:
-    """Make the stats of a series again if they lack what older versions did not store."""
-    row = conn.execute("SELECT runs, stats FROM scalars WHERE series = ?", (series,)).fetchone()
-    if row is None or not np.isnan(stats.stored(row[1:])["deviations"][0]):
-        return
-    try:
-        found = conn.execute("SELECT stats FROM chunk_index WHERE series = ?", (series,))
-        rows = stats.fold(stats.stored(unwrap(stored) for (stored,) in found))
-        points = tail.read(conn, row[0])
-    except Damaged as error:
-        logger.error("%s; it stays as it is", error)
-        return
-    rows = stats.combine(rows, stats.of_points(points, bounds.long_group))
-    conn.execute("UPDATE scalars SET stats = ? WHERE series = ?", (rows.tobytes(), series))

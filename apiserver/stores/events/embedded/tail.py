@@ -35,7 +35,6 @@ _PLACE_BITS = 48
 _PLACE_SHIFT, _PAGE_SHIFT = np.uint64(_PLACE_BITS), np.uint64(64 - _PLACE_BITS)
 _PAGE = np.uint64(2**_PLACE_BITS - 1)
 _LENGTH = np.dtype("<u2")
-_RAW = np.dtype([("iter", "<i8"), ("value", "<f8"), ("timestamp", "<i8"), ("worker", "<u4"), ("received", "<i8")])
 
 Lengths = npt.NDArray[np.int64]
 
@@ -135,20 +134,10 @@ def _runs(places: Int64Array, lengths: Lengths, points: Points) -> tuple[Lengths
 
 
 @decoder
-def decode_page(lengths: bytes | None, curve: bytes, details: bytes) -> tuple[Lengths, Points]:
-    """The lengths of a page's runs, and all points. Pages without `lengths` are single runs from older versions."""
-    if lengths is not None:
-        runs = np.frombuffer(unwrap(lengths), _LENGTH).astype(np.int64)
-        return runs, chunks.decode_points(int(runs.sum()), curve, details)
-    rows = np.frombuffer(details, _RAW)
-    points = Points(
-        iters=np.ascontiguousarray(rows["iter"]),
-        values=np.ascontiguousarray(rows["value"]),
-        timestamps=np.ascontiguousarray(rows["timestamp"]),
-        workers=rows["worker"].astype(np.int64),
-        received=np.ascontiguousarray(rows["received"]),
-    )
-    return np.array([len(rows)], np.int64), points
+def decode_page(lengths: bytes, curve: bytes, details: bytes) -> tuple[Lengths, Points]:
+    """The lengths of a page's runs, and all points."""
+    runs = np.frombuffer(unwrap(lengths), _LENGTH).astype(np.int64)
+    return runs, chunks.decode_points(int(runs.sum()), curve, details)
 
 
 class TailWriter:

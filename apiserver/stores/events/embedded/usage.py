@@ -42,7 +42,7 @@ _OF_CHUNKS = (
     f" WHERE s.type = {_SCALAR} GROUP BY 1"
 )
 _OF_BLOCKS = (
-    f"SELECT owner, {_LOG}, 0, sum(count), sum(length(body) + length(names) + coalesce(length(sizes), 0) + {2 * _ROW})"
+    f"SELECT owner, {_LOG}, 0, sum(count), sum(length(body) + length(names) + length(sizes) + {2 * _ROW})"
     " FROM log_blocks GROUP BY 1"
 )
 _OF_DIGESTS = f"SELECT owner, {_LOG}, 0, 0, sum(length(digest) + {_ROW}) FROM log_digests GROUP BY 1"
@@ -104,7 +104,7 @@ def _places(ids: Int64Array, wanted: Int64Array) -> tuple[Int64Array, Int64Array
 
 def _add_tails(found: Usage, ids: Int64Array, conn: sqlite3.Connection) -> None:
     """Add points in no chunk yet. A page counts for the owner of its runs, who is the same for all of them."""
-    query = f"SELECT id, coalesce(length(lengths), 0) + length(curve) + length(details) + {_ROW} FROM tail_pages"
+    query = f"SELECT id, length(lengths) + length(curve) + length(details) + {_ROW} FROM tail_pages"
     pages = np.array(conn.execute(f"{query} ORDER BY id").fetchall(), np.int64).reshape(-1, 2).T.copy()
     owner_of = np.full(len(pages[0]), -1)
     for owners, points, bytes, runs in _in_parts(conn):

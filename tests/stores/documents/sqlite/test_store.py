@@ -78,32 +78,6 @@ async def test_varieties_have_all_names_while_documents_change(
     assert {tuple(document[field]) for document in found} == {("a",), ("b",), ("c",)}
 
 
-@pytest.mark.anyio
-async def test_a_file_of_an_older_version_is_brought_up_to_date(path: Path) -> None:
-    with closing(sqlite3.connect(path)) as older:
-        older.executescript(OLDER)
-    for _ in range(2):
-        store = SqliteDocumentStore(path)
-        await store.open()
-        assert await store.collections() == ["queues"]
-        assert await store.find("queues", {"name": "\x00"}) == [{"id": "q", "company": "c", "name": "\x00", "n": [1]}]
-        await store.close()
-    with closing(sqlite3.connect(path)) as connection:
-        assert connection.execute("PRAGMA user_version").fetchone() == (2,)
-        assert connection.execute('SELECT count(*) FROM "side:tables"').fetchone() == (0,)
-
-
-#: As the first version made it: JSON with NUL characters had a space before it.
-OLDER = """
-PRAGMA application_id = 0x45564453;
-PRAGMA user_version = 1;
-CREATE TABLE "queues" ("row" INTEGER PRIMARY KEY, id NOT NULL UNIQUE, "key.company", "key.name", doc NOT NULL);
-CREATE UNIQUE INDEX "queues:company,name" ON "queues" ("key.company", "key.name");
-INSERT INTO queues VALUES
-    (1, 'q', 'c', char(0), ' {"id":"q","company":"c","name":"\\u0000","n":[1]}');
-"""
-
-
 @pytest.mark.test
 def test_what_was_acknowledged_survives_kill_9(path: Path) -> None:
     command = [sys.executable, "-m", "tests.stores.documents.sqlite.writer", str(path)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import math
 
 import numpy as np
@@ -11,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from apiserver.events.aggregates import COLUMNS
-from apiserver.events.model import LogLine, LogPosition
 from apiserver.stores.events.columns import chunks, compression, integers, lines, pieces
-from apiserver.stores.events.columns.checked import Damaged, Kind, Place, unwrap, wrap
+from apiserver.stores.events.columns.checked import Damaged, Kind, Place, place_of, unwrap, wrap
 from apiserver.stores.events.columns.lines import LogPart
 from tests.contract.event_stores import lines as log_lines
 
@@ -55,22 +53,23 @@ def test_chunks(rows: list[tuple[float, int]], sealed: bool) -> None:
     values, times = values[: len(iters)].astype(np.float64), times[: len(iters)].astype(np.int64)
     details = [times, np.arange(len(iters)) % 3, np.full(len(iters), 5)]
     curve, rest = chunks.encode_curve(iters, values, sealed=sealed), chunks.encode_details(*details, sealed=sealed)
+    place = Place(Kind.CHUNK, 7)
+    curve, rest = wrap(curve, place), wrap(rest, place)
     points = chunks.decode_points(len(iters), curve, rest)
     assert points.iters.tolist() == iters.tolist()
     assert points.values.tobytes() == values.tobytes()
     assert [points.timestamps.tolist(), points.workers.tolist(), points.received.tolist()] == [
         one.tolist() for one in details
     ]
-    place = Place(Kind.CHUNK, 7)
-    assert chunks.decode_curves([(len(iters), wrap(curve, place))] * 2).values.tobytes() == values.tobytes() * 2
-    assert chunks.decode_times(len(iters), wrap(rest, place))[0].tolist() == times.tolist()
+    assert chunks.decode_curves([(len(iters), curve)] * 2).values.tobytes() == values.tobytes() * 2
+    assert chunks.decode_times(len(iters), rest)[0].tolist() == times.tolist()
 
 
 @pytest.mark.parametrize("sealed", [False, True])
 def test_damage_is_found_and_named(sealed: bool) -> None:
     column = np.random.default_rng(0).random(2000)
     stored = wrap(chunks.encode_curve(np.arange(2000), column, sealed=sealed), Place(Kind.CHUNK, 5 << 24))
-    for at in (8, 20, 40, len(stored) // 2, len(stored) - 1):
+    for at in (0, 3, 4, 8, 20, 40, len(stored) // 2, len(stored) - 1):
         flipped = bytearray(stored)
         flipped[at] ^= 1
         with pytest.raises(Damaged, match="is damaged"):
@@ -80,10 +79,17 @@ def test_damage_is_found_and_named(sealed: bool) -> None:
             chunks.decode_curves([(2000, torn)])
 
 
-def test_what_has_no_checksum_is_taken_as_it_is() -> None:
-    body = chunks.encode_curve(np.arange(3), np.array([1.0, 2.0, 3.0]))
-    assert bytes(unwrap(body)) == body
-    assert bytes(unwrap(b"")) == b""
+def test_what_has_no_checksum_is_damaged() -> None:
+    for stored in (b"", bytes(12), bytes(13), chunks.encode_curve(np.arange(3), np.array([1.0, 2.0, 3.0]))):
+        assert place_of(stored) is None
+        with pytest.raises(Damaged, match="a chunk is damaged"):
+            unwrap(stored)
+
+
+def test_content_says_what_it_belongs_to() -> None:
+    place = Place(Kind.TAIL_PAGE, -(2**63))
+    stored = wrap(b"content", place)
+    assert (bytes(unwrap(stored)), place_of(stored)) == (b"content", place)
 
 
 @pytest.mark.parametrize(
@@ -92,14 +98,14 @@ def test_what_has_no_checksum_is_taken_as_it_is() -> None:
 def test_values_take_half_the_room_where_that_loses_nothing(value: float, width: int) -> None:
     body = chunks.encode_curve(np.arange(100), np.full(100, value))
     assert abs(len(body) - 100 * width) < 30
-    curve = chunks.decode_curves([(100, body)])
+    curve = chunks.decode_curves([(100, wrap(body, Place(Kind.CHUNK, 7)))])
     assert np.array_equal(curve.values, np.full(100, value), equal_nan=True)
     assert np.array_equal(np.signbit(curve.values), np.signbit(np.full(100, value)))
 
 
 def test_curves_of_adjacent_chunks_are_one() -> None:
-    bodies = [(n, chunks.encode_curve(np.arange(n) + 100 * n, np.full(n, float(n)))) for n in (1, 3, 2)]
-    curve = chunks.decode_curves(bodies)
+    curves = [(n, chunks.encode_curve(np.arange(n) + 100 * n, np.full(n, float(n)))) for n in (1, 3, 2)]
+    curve = chunks.decode_curves([(n, wrap(body, Place(Kind.CHUNK, n))) for n, body in curves])
     assert curve.iters.tolist() == [100, 300, 301, 302, 200, 201]
     assert curve.values.tolist() == [1.0, 3.0, 3.0, 3.0, 2.0, 2.0]
 
@@ -116,22 +122,6 @@ def test_log_blocks(rows: list[tuple[int, str, int | None]]) -> None:
     for name in lines.Lines.__slots__:
         assert list(getattr(back, name)) == list(getattr(block, name))
     assert back.timestamps.tolist() == sorted(time for time, _, _ in rows)
-
-
-def test_log_blocks_without_further_fields_are_read() -> None:
-    """One that was written before lines had any."""
-    body = (
-        "KLUv/SCEjQIAxAOYxBEABQABAMQRAAcAAQDEEQBkAJKSoKRpbmZvxBEAAQCSkaF3xACSkQzEAJKSwAOlaGVsbG+ld29ybGQIAEXRCnADxATy"
-        "AdzAeGC0AcAB"
-    )
-    block = lines.decode(base64.b64decode(body), {12: ("console", "")})
-    first, second = block.log_lines()
-    assert first == LogLine(LogPosition(5, 7), "", "w", "hello", None, "console", "", 100)
-    assert second == LogLine(LogPosition(6, 8), "info", "w", "world", 3, "console", "", 100)
-    assert lines.decode(lines.encode(block, {("console", ""): 12}), {12: ("console", "")}).log_lines() == [
-        first,
-        second,
-    ]
 
 
 @given(st.binary())

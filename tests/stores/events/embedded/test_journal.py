@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import errno
 import os
 from collections.abc import Sequence
@@ -223,18 +222,3 @@ def test_a_short_write_is_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(os, "pwritev", lambda file, buffers, at: real(file, [b"".join(buffers)[:5]], at))
     path, _ = written(tmp_path, 2)
     assert replayed(path) == [0, 1]
-
-
-def test_records_whose_lines_have_no_further_fields_are_read(tmp_path: Path) -> None:
-    """A segment that was written before lines had any."""
-    content = (
-        "RVZKUk5MMDEi5z8ylgAAAAAAAAAAAAAABwAAAAAAAACVZJGTpGFjbWWidDHClZCQkJCQkZkAxBAFAAAAAAAAAAYAAAAAAAAAkqCkaW5mb5Khd6F3"
-        "kqVoZWxsb6V3b3JsZJLAA5KnY29uc29sZadjb25zb2xlkqCgxAgxMjM0NTY3OJGYALR0cmFpbmluZ19kZWJ1Z19pbWFnZaFtoXYBoAXEE3sia2V5"
-        "IjoiIiwidXJsIjoiIn0="
-    )
-    (tmp_path / "journal").write_bytes(base64.b64decode(content))
-    (record,) = journal.replay(tmp_path / "journal")
-    (logs,), (image,) = record.logs, record.samples
-    assert (record.sequence, record.received, logs.levels, logs.extras) == (7, 100, ["", "info"], {})
-    assert (logs.messages, logs.iters, logs.digest) == (["hello", "world"], [None, 3], b"12345678")
-    assert image.document == b'{"key":"","url":""}'
