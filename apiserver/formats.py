@@ -58,8 +58,8 @@ MANIFESTS = Format("manifests", 1, "manifests/ of a backup", "the field format")
 PIECES = Format("pieces", 1, "pieces/ of a backup", "its first eight bytes: EVPIECE1")
 EXPORTS = Format("exports", 1, "tasks/*/task.json of an export", "the field format")
 ARCHIVES = Format("archives", 1, "files of an archive of retention", "the key format of the metadata")
-BLOCKS = Format("blocks", 6, "indices in Elasticsearch", "the index PREFIX-schema")
-COLLECTIONS = Format("collections", 5, "collections in MongoDB", "the collection schema_steps")
+BLOCKS = Format("blocks", 1, "indices in Elasticsearch", "the index PREFIX-schema")
+COLLECTIONS = Format("collections", 1, "collections in MongoDB", "the collection schema_steps")
 
 #: Those of a data folder, and their numbers.
 IN_FOLDER = (FOLDER, EVENTS, JOURNAL, DOCUMENTS, FILES, SECRETS, AUDIT, SCRUB)

@@ -37,7 +37,6 @@ def test_sizes_are_in_units_of_a_thousand(size: int, text: str) -> None:
         (1, "bytes", "1 byte"),
         (1, "log lines in the journal", "1 log line in the journal"),
         (1, "points in the journal", "1 point in the journal"),
-        (1, "old documents", "1 old document"),
         (1, "unknown tasks or models", "1 unknown task or model"),
         (2, "unknown tasks or models", "2 unknown tasks or models"),
         (1, "held, or left by servers that died", "1 held, or left by servers that died"),

@@ -1,10 +1,9 @@
-"""`migrate`, which brings the engines up to date: their schemas, and then what older versions kept in another form."""
+"""`migrate`, which brings the schemas of the engines up to date."""
 
 from __future__ import annotations
 
 import argparse
 import asyncio
-from functools import partial
 
 from apiserver.cli.command import ENGINE_FLAGS, CommandError, Commands, add_command, say
 from apiserver.engines import document_engine, event_engine, refuse_newer
@@ -49,7 +48,7 @@ def _old_in_folder(settings: Settings) -> list[str]:
 
 
 async def _migrated(settings: Settings, *, checking: bool) -> bool:
-    """Apply and print all missing steps, then move data, or only print it; returns whether all is up to date now."""
+    """Apply and print all missing steps, or only print them; returns whether all is up to date now."""
     from apiserver.stores.migrations import migrate, pending
 
     up_to_date = True
@@ -68,10 +67,4 @@ async def _migrated(settings: Settings, *, checking: bool) -> bool:
             for problem in problems or ["up to date"]:
                 say(f"{setting}: {target.name}: {problem}")
             up_to_date &= not problems
-        if checking or not problems:
-            up_to_date &= await engine.move(partial(_say_of, setting), checking=checking)
     return up_to_date
-
-
-def _say_of(setting: str, line: str) -> None:
-    say(f"{setting}: {line}")

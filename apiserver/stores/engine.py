@@ -57,14 +57,6 @@ class Engine(ABC, Generic[Store_co]):
         """
         return None
 
-    async def move(self, say: Callable[[str], None], *, checking: bool) -> bool:
-        """Move what older versions kept in another form, for `apiserver migrate`; or only say what is to be moved.
-
-        Servers serve meanwhile, without it, too. It may be stopped anywhere, and done again. Returns whether nothing is
-        left to move.
-        """
-        return True
-
     def inspection(self, folder: DataFolder) -> AbstractAsyncContextManager[Inspection] | None:
         """A look at what the engine keeps, for `apiserver doctor`, while servers may use it; None: it shows nothing.
 

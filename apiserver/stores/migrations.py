@@ -41,7 +41,7 @@ class Target(Protocol):
         """Its name for people, such as "Elasticsearch (prefix 'events')"."""
 
     async def applied(self) -> Mapping[int, str]:
-        """The numbers of the recorded steps, each with the release that recorded it; "" if that did not note itself."""
+        """The numbers of the recorded steps, each with the release that recorded it."""
 
     async def apply(self, steps: Sequence[Step]) -> None:
         """Do what the steps say, as if in their order. Doing it again changes nothing."""
@@ -67,10 +67,9 @@ async def pending(target: Target, steps: Sequence[Step]) -> list[Step]:
     applied = await target.applied()
     newest, known = max(applied, default=0), max((step.number for step in steps), default=0)
     if newest > known:
-        release = f" ({applied[newest]})" if applied[newest] else ""
         raise SchemaError(
-            f"{target.name} has schema {newest}, made by a newer version of apiserver{release}; this one knows up to"
-            f" {known}: start a newer version. Nothing was changed"
+            f"{target.name} has schema {newest}, made by a newer version of apiserver ({applied[newest]}); this one"
+            f" knows up to {known}: start a newer version. Nothing was changed"
         )
     missing = [step.number for step in steps if step.number not in applied]
     return [step for step in steps if missing and step.number >= missing[0]]

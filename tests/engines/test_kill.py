@@ -1,4 +1,4 @@
-"""kill -9 of servers that share engines, at any moment of writing, compacting, deleting and moving old documents.
+"""kill -9 of servers that share engines, at any moment of writing, compacting and deleting.
 
 Everything acknowledged is there once, what was deleted stays deleted, and whatever was killed goes on when it is begun
 again. `EVENTS_KILLS=100 pytest tests/engines/test_kill.py` kills more often.
@@ -6,10 +6,8 @@ again. `EVENTS_KILLS=100 pytest tests/engines/test_kill.py` kills more often.
 
 from __future__ import annotations
 
-import asyncio
 import os
 import random
-import signal
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -21,16 +19,10 @@ from typing import Any
 import httpx
 import pytest
 
-from apiserver.events.model import Owner
 from apiserver.stores.events.columnar.bounds import ColumnarBounds
-from apiserver.stores.events.elasticsearch.address import elasticsearch_address
 from apiserver.stores.events.elasticsearch.bounds import ElasticsearchBounds
-from apiserver.stores.events.elasticsearch.cluster import Cluster
-from tests import warm
-from tests.contract.event_stores import batch, lines, scalars
-from tests.harness import PATIENCE, Served, served, wait_until
+from tests.harness import Served, served, wait_until
 from tests.robustness.writers import Task, Writer, acknowledged, is_stored, new_task, writing
-from tests.stores.events.elasticsearch.old_layout import OldServer
 
 KILLS = int(os.environ.get("EVENTS_KILLS", "1"))
 KILLS_A_TASK = 10
@@ -177,69 +169,3 @@ def test_old_lines_go_and_new_lines_stay(servers: list[Served], dice: random.Ran
                 assert kept.stored(writer).points == expected.points
                 assert kept.stored(writer).lines == []
             wait_until(partial(is_stored, server, new))
-
-
-POINTS, OLD_LINES, OLD_TASKS = 1000, 100, 6
-
-
-def test_a_killed_move_of_old_documents_goes_on(tmp_path: Path, engines: dict[str, Any], dice: random.Random) -> None:
-    """A server takes more events of one of the tasks meanwhile, and deletes all those of another one."""
-    with served(tmp_path / "data", **engines) as server:
-        tasks, deleted = [new_task(server) for _ in range(OLD_TASKS)], new_task(server)
-        company = server.call("tasks.get_by_id", {"task": deleted})["task"]["company"]
-        server.stop()
-        asyncio.run(fill(engines["events"], [Owner(company, task) for task in (*tasks, deleted)]))
-        server.start()
-        before = [contents(server, task) for task in tasks]
-        assert [len(points["variant"]["x"]) for points, _ in before] == [POINTS] * OLD_TASKS
-        assert len(contents(server, deleted)[1]) == OLD_LINES
-        writer = Writer(server, tasks[0], "meanwhile", pause=0.05)
-        command = ["migrate", "--events", engines["events"], "--documents", engines["documents"]]
-        # It waits a second for what a killed one left behind, not half a minute.
-        short = {BOUNDS: ElasticsearchBounds(ColumnarBounds(lease=1))}
-        migrate = partial(warm.Forked, command, os.environ, tmp_path / "migrate.log", constants=short)
-        with writing([writer]):
-            for number in range(KILLS):
-                moving = migrate()
-                time.sleep(dice.uniform(0, 2))
-                if number == 0:
-                    server.call("events.delete_for_task", {"task": deleted})
-                moving.send_signal(signal.SIGKILL)
-                moving.wait()
-                assert [contents(server, task) for task in tasks] == before
-                assert contents(server, deleted) == ({}, [])
-            wait_for([writer], 5)
-            assert migrate().wait(PATIENCE) == 0
-            wait_for([writer], 5)
-        assert [contents(server, task) for task in tasks] == before
-        assert contents(server, deleted) == ({}, [])
-        assert has_exactly(server, [writer])
-        assert asyncio.run(old_indices(engines["events"])) == []
-
-
-async def fill(address: str, owners: list[Owner]) -> None:
-    """Keep points and lines of these owners as older versions did."""
-    cluster = Cluster(elasticsearch_address(address), strict=False)
-    old = OldServer(cluster)
-    for owner in owners:
-        points = scalars([n / 8 for n in range(POINTS)], metric="metric", variant="variant", owner=owner)
-        texts = lines([f"line {n}" for n in range(OLD_LINES)], owner=owner, digest=b"body")
-        await old.add(batch(points, texts))
-    await cluster.client.indices.refresh(index=f"{cluster.prefix}-*")
-    await cluster.close()
-
-
-async def old_indices(address: str) -> list[str]:
-    """The indices of documents that are still to be moved."""
-    cluster = Cluster(elasticsearch_address(address), strict=False)
-    found = await cluster.indices([f"{cluster.prefix}-{type}-*" for type in ("scalars", "logs")])
-    await cluster.close()
-    return [*found]
-
-
-def contents(server: Served, task: str) -> tuple[dict[str, Any], list[str]]:
-    """All points and lines of a task that were old documents."""
-    points = server.call("events.scalar_metrics_iter_histogram", {"task": task, "samples": 0})
-    log = server.call("events.get_task_log", {"task": task, "navigate_earlier": False, "batch_size": 5000})
-    texts = [event["msg"] for event in log["events"]]
-    return points.get("metric", {}), [text for text in texts if text.startswith("line ")]

@@ -1,4 +1,4 @@
-"""Makes a golden folder by a release: `python -m tests.golden.make NAME [--tree TREE] [--engines]`.
+"""Makes a golden folder by a release: `python -m tests.golden.make NAME [--tree TREE]`.
 
 TREE is the folder of the release's sources, such as `git archive COMMIT | tar x -C TREE` makes it; without it, this
 code makes the folder. It becomes `tests/golden/NAME.tar.xz`, with
@@ -10,13 +10,6 @@ code makes the folder. It becomes `tests/golden/NAME.tar.xz`, with
     answers.json    calls, and what the release answered: of the folder, and of the backup
 
 Until there is a release, tests make such a folder by this code (`record`), and open it.
-
-With --engines it becomes `tests/golden/engines/NAME.tar.xz`, of a server on Elasticsearch and MongoDB, which it starts:
-
-    data/           the data folder, with files and secrets
-    events.ndjson   all requests to Elasticsearch that changed something
-    documents.json  the collections of MongoDB
-    answers.json    calls, and what the release answered
 """
 
 from __future__ import annotations
@@ -36,15 +29,12 @@ from pathlib import Path
 from typing import Any
 
 from apiserver.events.model import EventType
-from tests.engines.fixtures import own_nodes, settings_on
 from tests.golden import calls
 from tests.golden.calls import Made
-from tests.golden.recording import PREFIX, dumped, recording
 from tests.harness import Served, served, wait_until
 from tests.robustness.clocks import DAY, clock
 
 HERE = Path(__file__).parent
-OF_ENGINES = HERE / "engines"
 _ENDING = ".tar.xz"
 #: Signs the backups.
 KEY = "the key of the backups of golden folders"
@@ -101,25 +91,6 @@ def retention(data: Path, archive: Path) -> list[object]:
     return ["retention", "--data", data, "--retention", json.dumps(rules), "--retention-archive", archive]
 
 
-def make_on_engines(name: str, tree: Path | None) -> Path:
-    """Make one of a server on engines, and return its path."""
-    with (
-        tempfile.TemporaryDirectory() as place,
-        own_nodes(Path(place)) as (elasticsearch_url, mongodb_url),
-        recording(elasticsearch_url) as (proxy_url, lines),
-    ):
-        folder, engines = Path(place) / "golden", settings_on(proxy_url, mongodb_url, PREFIX)
-        folder.mkdir()
-        with served(folder / "data", tree=tree, **engines) as server:
-            made = calls.first(server)
-            calls.second(server, made)
-            recorded = {"folder": answers_of(server, made)}
-        (folder / "answers.json").write_text(json.dumps(recorded, ensure_ascii=False))
-        (folder / "events.ndjson").write_text("".join(f"{line}\n" for line in lines))
-        (folder / "documents.json").write_text(dumped(engines["documents"]))
-        return _pack(folder, OF_ENGINES / f"{name}{_ENDING}")
-
-
 def answers_of(server: Served, made: Made) -> dict[str, Any]:
     asked = [{**call, "answer": calls.answer(server, call)} for call in calls.asked(made)]
     return {"calls": asked, "files": {name: calls.content(server, name) for name in calls.files()}}
@@ -148,14 +119,14 @@ def _pack(folder: Path, path: Path) -> Path:
     return path
 
 
-def names(folder: Path = HERE) -> list[str]:
+def names() -> list[str]:
     """The golden folders that there are."""
-    return sorted(path.name.removesuffix(_ENDING) for path in folder.glob(f"*{_ENDING}"))
+    return sorted(path.name.removesuffix(_ENDING) for path in HERE.glob(f"*{_ENDING}"))
 
 
-def unpack(name: str, into: Path, folder: Path = HERE) -> dict[str, Any]:
+def unpack(name: str, into: Path) -> dict[str, Any]:
     """Unpack a golden folder, and return its answers."""
-    with tarfile.open(folder / f"{name}{_ENDING}") as packed:
+    with tarfile.open(HERE / f"{name}{_ENDING}") as packed:
         packed.extractall(into, filter="data")
     return _answers_in(into)
 
@@ -175,7 +146,6 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="python -m tests.golden.make")
     parser.add_argument("name")
     parser.add_argument("--tree", type=Path)
-    parser.add_argument("--engines", action="store_true")
     options = parser.parse_args()
-    made = (make_on_engines if options.engines else make)(options.name, options.tree)
+    made = make(options.name, options.tree)
     print(f"{made}: {made.stat().st_size:,} bytes")  # noqa: T201 - a command says what it made

@@ -1,6 +1,6 @@
 """A server goes on with what releases kept beside events and documents: signed backups, archives, the audit log…
 
-Each format of a folder, with its number (`apiserver/formats.py`), has golden data.
+Each format with a number (`apiserver/formats.py`) has golden data, but those of engines.
 """
 
 from __future__ import annotations

@@ -48,7 +48,6 @@ _TOGETHER = (
     " (apiserver backup DEST --data FOLDER)"
 )
 _FAILED = "what is in the engines cannot be copied"
-_TO_MOVE = "older versions kept events in another form, which have to be moved before: run apiserver migrate"
 #: The folder of the copy. Backups leave out what begins with a dot in the data folder.
 _NAME = ".working_copy"
 #: The file in it that says of which place it is.
@@ -161,11 +160,8 @@ async def _while_there_is_room(root: Path, copied: Coroutine[Any, Any, Cursor]) 
 async def copy_stores(settings: Settings, copied: Settings, say: Say) -> Cursor:
     """Copy documents, and then events, to the stores of other settings; returns the place of the copy."""
     seen = replace(settings, migrate_at_start=False)
-    engine = event_engine(seen)
-    from_events, from_documents = engine.moment(), document_engine(seen).store(DataFolder(seen.data))
+    from_events, from_documents = event_engine(seen).moment(), document_engine(seen).store(DataFolder(seen.data))
     assert from_events is not None
-    if not await engine.move(say, checking=True):
-        raise BackupError(_TO_MOVE, "older versions kept events in another form, which have to be moved before")
     since = _begun(copied.data)
     async with AsyncExitStack() as open_stores, opened(Location(copied)) as (to_events, to_documents):
         assert to_events is not None

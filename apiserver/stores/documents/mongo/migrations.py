@@ -54,7 +54,7 @@ class MongoSchema:
         return f"MongoDB (database '{self._database.name}')"
 
     async def applied(self) -> dict[int, str]:
-        return {found["_id"]: found.get("release", "") for found in await self._database.find(RECORDS, {})}
+        return {found["_id"]: found["release"] for found in await self._database.find(RECORDS, {})}
 
     async def apply(self, steps: Sequence[Step]) -> None:
         for step, command in ((one, command) for one in steps for command in one.content):

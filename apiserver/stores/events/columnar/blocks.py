@@ -136,10 +136,6 @@ class Version(NamedTuple):
     term: int
 
 
-#: The version of blocks that a store makes of something else. That never changes, and is older than all that was put.
-OLD = Version(0, 0)
-
-
 class Block(msgspec.Struct, frozen=True):
     """A block that a store has, without its columns."""
 
@@ -191,7 +187,7 @@ class Block(msgspec.Struct, frozen=True):
     @property
     def lasts(self) -> bool:
         """Whether it never changes, and is not replaced soon: its columns are worth keeping in memory."""
-        return self.statement is not None or self.version == OLD
+        return self.statement is not None
 
     @property
     def newest(self) -> int:

@@ -39,7 +39,7 @@ from apiserver.events.queries import EVERYWHERE, SeriesQuery
 from apiserver.off_loop import off_loop
 from apiserver.stores.events.base import EventStoreBusy
 from apiserver.stores.events.columnar import encoding
-from apiserver.stores.events.columnar.blocks import OLD, Block, BlockStore, Found, Gone, NewBlock, Version
+from apiserver.stores.events.columnar.blocks import Block, BlockStore, Found, Gone, NewBlock, Version
 from apiserver.stores.events.columnar.bounds import ColumnarBounds
 from apiserver.stores.events.columnar.loading import Loaded, Loader, points_in
 from apiserver.stores.events.columnar.precedence import BlockPart, superseded
@@ -230,11 +230,11 @@ def _join(maker: Maker, run: Run, next: Run) -> bool:
 def _runs(maker: Maker, found: Found, fewest: int) -> list[Run]:
     """The runs that should become chunks: all loose runs of some series.
 
-    These are the series whose loose runs have many blocks, or an old one, and those in bundles that have to go.
+    These are the series whose loose runs have many blocks, and those in bundles that have to go.
     """
     loose = {name: _loose(maker, name, some) for name, some in stretches(found).items()}
     blocks = {name: [part.block for run in some for part in run.parts] for name, some in loose.items()}
-    chosen = {name for name, some in blocks.items() if len(some) >= fewest or any(one.version == OLD for one in some)}
+    chosen = {name for name, some in blocks.items() if len(some) >= fewest}
     staying = {block.id for name, some in blocks.items() if name not in chosen for block in some}
     bundled = [block for block in found.blocks if block.in_bundle is not None and block.id in staying]
     bundles = Counter(block.series for block in bundled)

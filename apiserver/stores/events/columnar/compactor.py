@@ -38,7 +38,6 @@ from typing import Literal, NamedTuple, Protocol, TypeVar
 
 from apiserver.events.model import EventType, Owner
 from apiserver.stores.events.base import EventStoreBusy
-from apiserver.stores.events.columnar.blocks import OLD
 from apiserver.stores.events.columnar.bounds import BOUNDS, ColumnarBounds
 
 log = logging.getLogger(__name__)
@@ -200,7 +199,7 @@ class Compactor:
             self._swept = now
             before, self._seen = self._seen, await self._crowded(self.bounds.few)
             for due, newest in self._seen.items():
-                if before.get(due, OLD.place) == newest:  # what was kept before there were blocks never changes
+                if before.get(due) == newest:
                     self._add(due, self.bounds.few)
 
     async def _crowded(self, fragments: int) -> dict[_Due, int]:

@@ -8,8 +8,6 @@
 
 Who compacts these blocks meanwhile, because the lease has run out, may put a chunk that says it has everything up to a
 place behind P. Its points come back then, and are deleted the next time.
-
-Releases that knew no such deletion do not find the note. To their readers, the points are there until step 4.
 """
 
 from __future__ import annotations

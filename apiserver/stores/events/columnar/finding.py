@@ -37,7 +37,7 @@ from dataclasses import dataclass
 from apiserver.events.model import EventType, Owner
 from apiserver.events.queries import SeriesQuery
 from apiserver.stores.events.bounded import Bounded
-from apiserver.stores.events.columnar.blocks import OLD, Block, BlockStore, Found
+from apiserver.stores.events.columnar.blocks import Block, BlockStore, Found
 from apiserver.stores.events.columnar.bounds import BOUNDS, ColumnarBounds
 from apiserver.stores.events.columnar.stretches import OfSeries
 from apiserver.stores.events.columns.names import Name
@@ -145,7 +145,7 @@ class Finder:
 
     def _remember_lasting(self, key: Key, lasting: Sequence[Block]) -> None:
         last = max(lasting, key=lambda one: one.version, default=None)
-        if last is not None and last.version != OLD:
+        if last is not None:
             self._known.put(key, _Known({one.key: one for one in lasting}, last))
         else:
             self._known.drop(key)

@@ -7,8 +7,8 @@ A fragment has the first two of these columns, a chunk has all:
     batches   which fragments the lines came with (`log_batches.py`)
 
 A line's position is its timestamp and its sequence. The sequence is the place of the fragment that the line came with,
-and the line's number there. So a fragment has only the numbers, and a chunk has whole sequences. Lines that were kept
-before there were blocks (`OLD`) have lower sequences, so they come first among lines of their timestamp.
+and the line's number there. So a fragment has only the numbers, and a chunk has whole sequences. Lines that a copy
+brought (`whole_lines.py`) have lower sequences, so they come first among lines of their timestamp.
 
 On the *axis* of logs, where blocks begin and end, a position is one whole number. So lines of one timestamp may be in
 several chunks. A block store knows the timestamps, and of a chunk also the sequences.
@@ -52,9 +52,8 @@ GAP, _GAPS = 3_600_000, 7
 
 #: Bits of a sequence that are the number of the line in its fragment.
 _NUMBER = 24
-#: What is added to places in sequences, and the greatest sequence that an old line may have.
+#: What is added to places in sequences, so that lines that a copy brought have lower ones.
 _NEW = 2**37
-LAST_OLD = (_NEW << _NUMBER) - 1
 #: Bits of a place on the axis that are the sequence.
 _SEQUENCE = 64
 _HASH = 12
@@ -87,7 +86,7 @@ def places_of(times: Range) -> Range:
 
 
 def written_at(sequences: Int64Array) -> Int64Array:
-    """The places of the fragments that lines came with, by their sequences; those of old lines (`OLD`) are negative."""
+    """The places of the fragments that lines came with, by their sequences; negative for lines that a copy brought."""
     return (sequences >> _NUMBER) - _NEW
 
 
@@ -162,7 +161,7 @@ def chunks_of(
 ) -> list[NewBlock]:
     """Chunks of like size with these lines. Together they cover all places from ends[0] to ends[1].
 
-    `batches` has all fragments that lines came with. Old lines (`OLD`) came with none.
+    `batches` has all fragments that lines came with. Lines that a copy brought came with none.
     """
     parts = _in_parts(lines, bounds.chunk_bytes)
     firsts = [ends[0], *(place_of(part.position(0)) for part in parts[1:])]

@@ -113,8 +113,8 @@ class LinesMaker(Maker):
 
 
 def batches_in(part: BlockPart, of_chunks: Loaded) -> Batches:
-    """The fragments that the lines of a part of a block came with; old lines came with none."""
+    """The fragments that the lines of a part of a block came with."""
     block, first, last = part.block, position_at(part.first).timestamp, position_at(part.last).timestamp
     if block.statement is not None:
         return batches_of(of_chunks[block.id]).between(first, last)
-    return Batches.of([] if block.lasts else [(block.version.place, batch_id(block), first, last)])
+    return Batches.of([(block.version.place, batch_id(block), first, last)])

@@ -48,11 +48,7 @@ def note(owner: Owner, known: JsonObject) -> str:
 
 
 def deletion_before_id(owner: Owner) -> str:
-    """The id of the document that notes a deletion of what lies before some place.
-
-    Older servers do not find it. They would take the document's own place for what it says, and drop what came between.
-    To them, the blocks are there until they are removed.
-    """
+    """The id of the document that notes a deletion of what lies before some place."""
     return f"deleted before {names.owner_key(owner)}"
 
 

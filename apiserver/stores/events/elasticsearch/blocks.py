@@ -73,6 +73,8 @@ from apiserver.stores.events.elasticsearch.queries import (
 )
 from apiserver.stores.events.parts import in_parts
 
+#: The types of events that are kept in blocks.
+BLOCK_TYPES = (EventType.SCALAR, EventType.LOG)
 #: What a search answers of each block.
 _BARE = asking_for(FIELDS)
 #: Series that are found at once because they have many fragments, and what tells whose they are.

@@ -72,17 +72,6 @@ class ElasticsearchBounds:
     longest_deletion: float = 3600
     """A deletion that began longer ago has ended, if this server sees its note for the first time."""
 
-    # --- old documents -------------------------------------------------------------------------------
-
-    part_events: int = 10_000
-    """The most documents of a part that becomes a block."""
-    part_bytes: int = 4 * 2**20
-    """The most bytes of memory of their events, unless there is only one."""
-    owners_at_a_time: int = 100
-    """Owners that a server looks at at a time that moves documents beside its other work."""
-    move_pause: float = 1
-    """Between two attempts to move an owner's documents if another server compacts the owner."""
-
 
 BOUNDS = ElasticsearchBounds()
 """Those of a server."""

@@ -38,6 +38,7 @@ from apiserver.stores.events.base import EventStoreError
 from apiserver.stores.events.columnar.log_blocks import NOTE
 from apiserver.stores.events.elasticsearch import bulk, names
 from apiserver.stores.events.elasticsearch.block_documents import told_of
+from apiserver.stores.events.elasticsearch.blocks import BLOCK_TYPES
 from apiserver.stores.events.elasticsearch.cluster import Cluster
 from apiserver.stores.events.elasticsearch.leases import Seen
 from apiserver.stores.events.elasticsearch.queries import BARE, all_of, any_of, between, blocks_since, terms
@@ -45,8 +46,8 @@ from apiserver.stores.events.elasticsearch.queries import BARE, all_of, any_of, 
 #: Seconds between two looks of a reader who waits for changes.
 POLL = 1.0
 
-#: What a cursor begins with. Cursors of releases that kept no blocks begin with another word.
-_ENGINE = "elasticsearch blocks"
+#: What a cursor begins with.
+_ENGINE = "elasticsearch"
 _PAGE = 5000
 #: An owner, the metric and the variant of one of its series, and iterations of that which changed.
 _Changed = tuple[str, str, str, Range]
@@ -69,11 +70,20 @@ class Shards:
 
 
 class _Index(NamedTuple):
-    """An index of events, and how they are kept in it."""
+    """An index of events."""
 
     type: EventType
     company: str
-    is_of_blocks: bool
+
+    @property
+    def is_of_blocks(self) -> bool:
+        """Whether it has blocks; else it has a document for each event."""
+        return self.type in BLOCK_TYPES
+
+    def name(self, prefix: str) -> str:
+        """Its name."""
+        named = names.blocks if self.is_of_blocks else names.index
+        return named(prefix, self.type, self.company)
 
     def written_since(self, place: int) -> list[JsonObject]:
         """Conditions for documents with events that came since."""
@@ -82,13 +92,8 @@ class _Index(NamedTuple):
 
 def _indices(prefix: str, companies: Iterable[str]) -> dict[str, _Index]:
     """All indices of the companies' events by their names."""
-    found = {}
-    for company in companies:
-        for type in EventType:
-            found[names.index(prefix, type, company)] = _Index(type, company, False)
-        for type in (EventType.SCALAR, EventType.LOG):
-            found[names.blocks(prefix, type, company)] = _Index(type, company, True)
-    return found
+    found = [_Index(type, company) for company in companies for type in EventType]
+    return {one.name(prefix): one for one in found}
 
 
 class Deletions:

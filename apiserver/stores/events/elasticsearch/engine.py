@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING
 
@@ -24,7 +23,7 @@ class ElasticsearchEngine(Engine["EventStore"]):
     form = "elasticsearch://[user[:password]@]host[:9200][,host…][/prefix][?tls=true&ca=/path&verify=false&api_key=…]"
     shared = True
     bounds: ElasticsearchBounds | None = None
-    """Those of stores, and of what moves old documents, if they are not those of a server."""
+    """Those of stores, if they are not those of a server."""
 
     def __init__(self, settings: Settings) -> None:
         secrets = {"password": settings.events_password, "api_key": settings.events_api_key}
@@ -53,17 +52,6 @@ class ElasticsearchEngine(Engine["EventStore"]):
         from apiserver.stores.events.elasticsearch.moment import ElasticsearchMoment
 
         return ElasticsearchMoment(self.address)
-
-    async def move(self, say: Callable[[str], None], *, checking: bool) -> bool:
-        """Move points and log lines that older versions kept, a document each, into blocks."""
-        from apiserver.stores.events.elasticsearch.bounds import BOUNDS
-        from apiserver.stores.events.elasticsearch.moving import moving
-
-        async with moving(self.address, say, self.bounds or BOUNDS) as documents:
-            if checking:
-                return not await documents.left()
-            await documents.run()
-            return True
 
     def schema(self) -> AbstractAsyncContextManager[tuple[Target, list[Step]]]:
         from apiserver.stores.events.elasticsearch.migrations import schema_at

@@ -23,10 +23,6 @@ MISSING = "index_not_found_exception"
 _CLOSED = "index_closed_exception"
 
 
-class NodeAnswerTooLarge(EventStoreBusy):
-    """An answer of a node is larger than `ElasticsearchBounds.largest_answer`."""
-
-
 @contextmanager
 def errors(*, writing: bool = False) -> Iterator[None]:
     """Turns errors of the client, inside the block, into those of the store."""
@@ -58,7 +54,7 @@ def busy(status: int, type: str, reason: object, *, writing: bool = False) -> Ev
     if needs_hands(type):  # the status may be 429, too
         what, retry_after = "an index is closed" if type == _CLOSED else "Elasticsearch does not write", BY_HAND_AGAIN
     elif type == TOO_LARGE:
-        return NodeAnswerTooLarge(text, retry_after=AWAY_AGAIN, overloaded=False)
+        return EventStoreBusy(text, retry_after=AWAY_AGAIN, overloaded=False)
     elif status == 429:
         what, overloaded, retry_after = "Elasticsearch is overloaded", True, BUSY_AGAIN
     else:

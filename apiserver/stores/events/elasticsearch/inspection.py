@@ -12,10 +12,10 @@ from apiserver.events.model import JsonObject
 from apiserver.stores.events.columnar.bounds import BOUNDS
 from apiserver.stores.events.elasticsearch import names
 from apiserver.stores.events.elasticsearch.address import ElasticsearchAddress
-from apiserver.stores.events.elasticsearch.blocks import ElasticsearchBlocks
+from apiserver.stores.events.elasticsearch.blocks import BLOCK_TYPES, ElasticsearchBlocks
 from apiserver.stores.events.elasticsearch.cluster import Cluster
 from apiserver.stores.events.elasticsearch.migrations import ElasticsearchSchema
-from apiserver.stores.events.elasticsearch.usage import BLOCK_TYPES, index_sizes, usage
+from apiserver.stores.events.elasticsearch.usage import index_sizes, usage
 from apiserver.stores.events.inspection import EventInspection
 from apiserver.stores.events.usage import Usage
 from apiserver.stores.inspection import Finding, Held

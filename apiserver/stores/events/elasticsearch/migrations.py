@@ -87,7 +87,7 @@ class ElasticsearchSchema:
             await self._client.indices.refresh(index=self._index)
             answer = await self._client.search(index=self._index, size=10_000, allow_partial_search_results=False)
         found = [hit["_source"] for hit in answer["hits"]["hits"]]
-        return {one["number"]: one.get("release", "") for one in found}
+        return {one["number"]: one["release"] for one in found}
 
     async def apply(self, steps: Sequence[Step]) -> None:
         """Send requests for templates first, from which indices may be made meanwhile, then the others of each step."""
@@ -102,7 +102,6 @@ class ElasticsearchSchema:
             except ApiError as error:
                 if error.error != "resource_already_exists_exception":
                     raise
-                await self._client.indices.put_mapping(index=self._index, **_RECORDS["mappings"])  # of an older release
             told = {"applied": utc_now(), "release": __version__}
             operations: list[JsonObject] = []
             for step in steps:

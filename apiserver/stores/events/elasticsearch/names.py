@@ -1,8 +1,8 @@
-"""Names the index of an event, its owner's key, its series' key, and its id.
+"""Names the index of an event, its owner's key, its series' key, and the id of a sample.
 
-An index has the events of one type and company, or their blocks. An id is made from the event's identity, so an event
-that is sent again replaces itself: 16 bytes of BLAKE2b for the series, then 8 bytes for the iteration (or the line's
-number). The ids of a series share their beginning, so they take as little room as numbers.
+An index has the samples of one type and company, or blocks of their points or log lines. The id of a sample is made
+from its identity, so a sample that is sent again replaces itself: 16 bytes of BLAKE2b for the series, then 8 bytes for
+the iteration. The ids of a series share their beginning, so they take as little room as numbers.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import re
 from base64 import urlsafe_b64encode
 from functools import lru_cache
 
-from apiserver.events.model import EventType, Owner
+from apiserver.events.model import SAMPLE_TYPES, EventType, Owner
 from apiserver.events.queries import SeriesQuery
 from apiserver.stores.events.base import EventStoreError
 
@@ -48,13 +48,13 @@ def is_of_blocks(prefix: str, index: str) -> bool:
 
 
 def index_of(prefix: str, series: SeriesQuery) -> str:
-    """The index of the events of the series."""
+    """The index of the samples of the series."""
     return index(prefix, series.type, series.owner.company)
 
 
 def indices(prefix: str) -> list[str]:
-    """Patterns that match all indices of events and of their blocks."""
-    return [*(f"{prefix}-{type.plural}-*" for type in EventType), f"{prefix}-{_BLOCKS}-*"]
+    """Patterns that match all indices of samples and of blocks."""
+    return [*(f"{prefix}-{type.plural}-*" for type in SAMPLE_TYPES), f"{prefix}-{_BLOCKS}-*"]
 
 
 def company_of(prefix: str, index: str) -> str:
@@ -93,5 +93,5 @@ def series_of(owner: str, metric: str, variant: str) -> str:
 
 
 def id_of(hashed: bytes, number: int) -> str:
-    """The id of the event with this hash and this number: its iteration, or the number of its line."""
+    """The id of the sample with this hash and this number: its iteration."""
     return urlsafe_b64encode(hashed + (number + 2**63).to_bytes(8, "big")).decode()

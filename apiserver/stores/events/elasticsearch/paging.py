@@ -12,7 +12,6 @@ from apiserver.answers import reading
 from apiserver.events.model import JsonObject
 from apiserver.stores.events.base import PAGE_BYTES, Event, bytes_of
 from apiserver.stores.events.elasticsearch.cluster import Cluster
-from apiserver.stores.events.elasticsearch.errors import NodeAnswerTooLarge
 from apiserver.stores.events.elasticsearch.queries import BARE, all_of, without
 from apiserver.stores.events.parts import in_parts
 
@@ -66,13 +65,7 @@ async def texts(
             {**body, **whole, "query": all_of(query, without(_LARGE)), "size": size},
             {**body, **place, "query": all_of(query, _LARGE), "size": size},
         ]
-        try:
-            small, large = await cluster.searches(index, searches, routing=routing)
-        except NodeAnswerTooLarge:  # earlier releases wrote large events without the field `large`
-            if size == 1:
-                raise
-            window = max(1, size // 8)
-            continue
+        small, large = await cluster.searches(index, searches, routing=routing)
         found = _in_order(small["hits"]["hits"], large["hits"]["hits"], sort)[:size]
         for part in in_parts(found, _large, cluster.bounds.large_together):
             ids = [hit["_id"] for hit in part if _large(hit)]

@@ -43,13 +43,12 @@ from apiserver.stores.events.columns.lines import Lines
 from apiserver.stores.events.columns.points import WholePoints
 from apiserver.stores.events.elasticsearch import bulk, names
 from apiserver.stores.events.elasticsearch.address import ElasticsearchAddress
+from apiserver.stores.events.elasticsearch.blocks import BLOCK_TYPES, ElasticsearchBlocks
 from apiserver.stores.events.elasticsearch.bounds import BOUNDS, ElasticsearchBounds
 from apiserver.stores.events.elasticsearch.changes import POLL, Deletions, changes_since, place_at
 from apiserver.stores.events.elasticsearch.cluster import Cluster
 from apiserver.stores.events.elasticsearch.marks import ABANDONED, Marks
 from apiserver.stores.events.elasticsearch.migrations import check_schema
-from apiserver.stores.events.elasticsearch.old_documents import LogsWithOldDocuments, WithOldDocuments
-from apiserver.stores.events.elasticsearch.old_scalars import OldScalars
 from apiserver.stores.events.elasticsearch.queries import between, inside, of, of_owners
 from apiserver.stores.events.elasticsearch.samples import Samples
 from apiserver.stores.events.elasticsearch.usage import usage_in_time
@@ -70,8 +69,6 @@ class _Parts:
     cluster: Cluster
     scalars: ColumnarScalars
     logs: ColumnarLogs
-    points: WithOldDocuments
-    lines: LogsWithOldDocuments
     compactor: Compactor
     marks: Marks
     deletions: Deletions
@@ -124,8 +121,7 @@ class ElasticsearchEventStore(ScalarReads, LogReads):
         marks = Marks(cluster, abandoned=self._abandoned)
         deletions = Deletions(cluster)
         await cluster.ensure([marks.index, deletions.index])
-        points = WithOldDocuments(cluster, OldScalars(cluster))
-        lines = LogsWithOldDocuments(cluster)
+        points, lines = (ElasticsearchBlocks(cluster, type) for type in BLOCK_TYPES)
         bounds = self.bounds.columnar
         scalars, logs = ColumnarScalars(points, bounds=bounds), ColumnarLogs(lines, bounds=bounds)
         compactor = Compactor(
@@ -137,16 +133,7 @@ class ElasticsearchEventStore(ScalarReads, LogReads):
         )
         if self.compacts:
             compactor.start()
-        self._parts = _Parts(
-            cluster,
-            scalars,
-            logs,
-            points,
-            lines,
-            compactor,
-            marks,
-            deletions,
-        )
+        self._parts = _Parts(cluster, scalars, logs, compactor, marks, deletions)
 
     def _connect(self) -> Cluster:
         return Cluster(self._address, strict=self._strict, bounds=self.bounds)
@@ -184,7 +171,7 @@ class ElasticsearchEventStore(ScalarReads, LogReads):
         if batch.scalars:
             work.append(_refused(opened.scalars.add(batch)))
         if batch.logs:
-            work.append(_refused(self._add_lines(batch)))
+            work.append(_refused(opened.logs.add(batch)))
         for outcome in await asyncio.gather(*work, return_exceptions=True):
             if isinstance(outcome, BaseException):
                 raise outcome
@@ -192,10 +179,6 @@ class ElasticsearchEventStore(ScalarReads, LogReads):
         for type, some in owners.items():
             opened.compactor.wrote(type, some)
         return refused
-
-    async def _add_lines(self, batch: EventBatch) -> None:
-        """Put blocks of the lines that are not known as old documents."""
-        await self._opened.logs.add(await self._opened.lines.new_lines(batch))
 
     async def _add_documents(self, samples: Sequence[Sample], owners: Iterable[Owner]) -> Mapping[str, int]:
         """Write samples, and marks of owners that have none yet."""
@@ -292,17 +275,13 @@ class ElasticsearchEventStore(ScalarReads, LogReads):
         """Every owner with events, company by company."""
         cluster, prefix = self._cluster, self._cluster.prefix
         patterns = [f"{prefix}-{type.plural}-*" for type in SAMPLE_TYPES]
-        patterns += [names.blocks_of_all(prefix, type) for type in (EventType.SCALAR, EventType.LOG)]
+        patterns += [names.blocks_of_all(prefix, type) for type in BLOCK_TYPES]
         by_company: dict[str, list[str]] = {}
         for index in await cluster.indices(patterns):
             by_company.setdefault(names.company_of(prefix, index), []).append(index)
-        old: dict[str, set[str]] = {}
-        for blocks in (self._opened.points, self._opened.lines):
-            async for owner in blocks.old_owners():
-                old.setdefault(owner.company, set()).add(names.owner_key(owner))
-        for company in {**by_company, **old}:
-            found = old.get(company, set())
-            for index in by_company.get(company, ()):
+        for company, indices in by_company.items():
+            found = set[str]()
+            for index in indices:
                 async for bucket in cluster.composite(index, {"match_all": {}}, ["owner"], routing=None):
                     found.add(bucket["key"]["owner"])
             for key in found:

@@ -13,21 +13,20 @@ from typing import NamedTuple
 
 import numpy as np
 
-from apiserver.events.model import SAMPLE_TYPES, EventType, JsonObject, Owner
+from apiserver.events.model import EventType, JsonObject, Owner
 from apiserver.stores.events.base import EventStoreBusy
 from apiserver.stores.events.elasticsearch import names
+from apiserver.stores.events.elasticsearch.blocks import BLOCK_TYPES
 from apiserver.stores.events.elasticsearch.cluster import Cluster
 from apiserver.stores.events.elasticsearch.errors import errors
 from apiserver.stores.events.usage import LONGEST, TYPES, Usage, too_long
 
 ESTIMATED = (
     "Elasticsearch tells bytes of indices only: they are shared out by numbers of events",
-    "points and lines that were overwritten, or moved into chunks a moment ago, may count twice",
+    "points and lines that were overwritten, or came into chunks a moment ago, may count twice",
     "numbers of series are estimates above some thousands",
 )
-#: Types that are kept in blocks, and before that in documents of their own.
-BLOCK_TYPES = (EventType.SCALAR, EventType.LOG)
-FRAGMENTS, CHUNKS, OLD = "fragments", "chunks", "old documents"
+FRAGMENTS, CHUNKS = "fragments", "chunks"
 #: Up to so many series of an owner are counted exactly.
 _PRECISION = 3000
 _OWNERS_AT_ONCE = 2000
@@ -71,13 +70,12 @@ class _Found(NamedTuple):
 async def usage(cluster: Cluster, company: str | None = None) -> Usage:
     """What is kept of each owner, of a company or of all; EventStoreBusy."""
     found: list[tuple[EventType, int, list[_Found]]] = []
-    for type, is_blocks in [*((type, True) for type in BLOCK_TYPES), *((type, False) for type in TYPES)]:
+    for type in TYPES:
+        is_blocks = type in BLOCK_TYPES
         for index in await index_sizes(cluster, [_pattern(cluster.prefix, type, company, is_blocks=is_blocks)]):
             owners = [one async for one in _owners(cluster, index.name, is_blocks=is_blocks)]
             if type is EventType.LOG:
                 owners = [one._replace(series=0) for one in owners]
-            if not is_blocks and type not in SAMPLE_TYPES:
-                owners = [one._replace(parts={OLD: one.events}) for one in owners]
             found.append((type, index.bytes, owners))
     return _joined(found)
 
@@ -96,7 +94,7 @@ def _joined(found: Sequence[tuple[EventType, int, Sequence[_Found]]]) -> Usage:
     places = {owner: n for n, owner in enumerate(owners)}
     joined = Usage.of(owners)
     joined.estimated = ESTIMATED
-    joined.parts = {name: np.zeros(len(owners), np.int64) for name in (FRAGMENTS, CHUNKS, OLD)}
+    joined.parts = {name: np.zeros(len(owners), np.int64) for name in (FRAGMENTS, CHUNKS)}
     for type, bytes, some in found:
         rows, column = np.array([places[one.owner] for one in some], np.int64), TYPES.index(type)
         events = np.array([one.events for one in some], np.int64)

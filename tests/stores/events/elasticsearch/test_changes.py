@@ -262,13 +262,6 @@ async def test_a_chunk_is_a_change_to_those_who_do_not_know_its_points(store: El
     assert (await told(store, after)).owners == {}
 
 
-@pytest.mark.anyio
-async def test_a_cursor_of_before_there_were_blocks_is_answered_with_everything(store: ElasticsearchEventStore) -> None:
-    cursor = (await told(store)).cursor
-    old = ["elasticsearch", *cursor[1:]]
-    assert (await told(store, old)).owners == {OWNER: EVERYTHING, OTHER: EVERYTHING}
-
-
 async def _fails(*_: Any, **__: Any) -> int:
     raise EventStoreBusy("gone")
 

@@ -1,4 +1,4 @@
-"""A server stops at each step of writing, compacting, deleting and moving, on a real node: nothing is lost or doubled.
+"""A server stops at each step of writing, compacting and deleting, on a real node: nothing is lost or doubled.
 
 A step is a request to the node. The server sends so many, and no more; or half of the actions of its last one, if that
 is a bulk. Then others find all that was acknowledged, once, and whatever was begun can be begun again.
@@ -15,7 +15,7 @@ import os
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
@@ -31,7 +31,6 @@ from apiserver.stores.events.elasticsearch.address import ElasticsearchAddress
 from apiserver.stores.events.elasticsearch.bounds import ElasticsearchBounds
 from apiserver.stores.events.elasticsearch.store import ElasticsearchEventStore
 from tests.contract.event_stores import batch, lines, sample, scalars
-from tests.stores.events.elasticsearch.old_layout import OldServer
 
 pytestmark = pytest.mark.anyio
 
@@ -198,7 +197,6 @@ async def _thin(store: ElasticsearchEventStore, owner: Owner) -> None:
 OPERATIONS: dict[str, tuple[Does, Changes | None]] = {
     "write": (_add, _with_later),
     "compact": (_compact, _the_same),
-    "move": (_compact, _the_same),
     "delete": (_delete, _nothing),
     "delete known points": (_delete_known_points, _without_points),
     "delete old lines": (_delete_old_lines, _without_old_lines),
@@ -267,15 +265,9 @@ async def test_a_server_may_stop_at_each_step(
     does, changes = OPERATIONS[name]
     other = await new_server(strict=True, migrate=True)
     owners = [Owner("company", f"{number}") for number in range(2 * KILLS + 1)]
-    if name == "move":
-        old = OldServer(other._cluster)
-        for owner in owners:
-            for one in batches(owner):
-                await old.add(replace(one, samples=[]))
     whole, stops = Life(), list[Life]()
     for owner, life in zip(owners, chain([whole], stops), strict=False):
-        if name != "move":
-            await filled(other, owner)
+        await filled(other, owner)
         before = await kept(other, owner)
         server = await new_server()
         with monkeypatch.context() as patch, nullcontext() if life is whole else pytest.raises(Stopped):
