@@ -254,7 +254,7 @@ class _KeptSchema:
 
 @contextmanager
 def _looked_at_once(store: str, name: str) -> Iterator[None]:
-    """Have only the first store of this process look at the schema of a prefix or a database: it takes 25 requests.
+    """Have only the first store of this process look at the schema of a prefix or a database: it takes 15 requests.
 
     store: the module of the store.
     """

@@ -15,12 +15,7 @@ from apiserver.stores.events.elasticsearch.cluster import Cluster
 from apiserver.stores.events.elasticsearch.queries import BARE, all_of, without
 from apiserver.stores.events.parts import in_parts
 
-#: The most documents that one search returns.
-WINDOW = 10_000
 ALL = 2**62
-
-#: Bytes of one answer of small events.
-AN_ANSWER = 16 * 2**20
 _LARGE: JsonObject = {"exists": {"field": "large"}}
 
 
@@ -43,7 +38,7 @@ async def texts(
     `fields`. No two hits may have the same values of the sort's fields.
 
     One request with two searches finds up to `window` small events with their texts, and the places of large ones. So
-    many small events must fit into AN_ANSWER. The texts of large events among the small ones are read when they are
+    many small events must fit into an answer. The texts of large events among the small ones are read when they are
     needed, as many at once as fit into 8 MB:
 
         a  b  [3 MB]  c  [4 MB]  [5 MB]  d      come as      a  b  [3 MB]  c  [4 MB]   and   [5 MB]  d

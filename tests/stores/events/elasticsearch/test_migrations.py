@@ -96,7 +96,7 @@ async def test_a_new_schema_takes_few_requests(client: AsyncElasticsearch, elast
     """Each test on this engine that has a schema of its own makes one."""
     with bounded(client) as sent:
         await check_schema(client, elasticsearch_bare_prefix, migrate=True)
-    assert len(sent) <= 20
+    assert len(sent) <= 15
 
 
 async def test_an_upgrade_that_stopped_is_done_again_by_the_next_start(
