@@ -18,7 +18,7 @@ from starlette.routing import Route
 import apiserver
 from apiserver import health
 from apiserver.app import create_app
-from apiserver.rpc.errors import ApiError
+from apiserver.errors import Refusal, Why
 from apiserver.services.store_errors import STORE_ERRORS
 from apiserver.settings import Settings
 from apiserver.stores.documents.base import DocumentStoreBusy, InvalidFilter
@@ -293,8 +293,8 @@ def token(api: Api) -> str:
 
 def test_invalid_filters_are_validation_errors() -> None:
     error = STORE_ERRORS[InvalidFilter](InvalidFilter("bad regex"))
-    assert isinstance(error, ApiError)
-    assert (error.code, error.subcode) == (400, 12)
+    assert isinstance(error, Refusal)
+    assert error.why is Why.INVALID
 
 
 async def test_data_outlives_a_restart(tmp_path: Path) -> None:

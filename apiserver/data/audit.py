@@ -17,8 +17,9 @@ from apiserver.data.routes import router, table
 from apiserver.data.sending import answer
 from apiserver.data.tables import Column, Kind, Table, once
 from apiserver.data_folder import DataFolder
+from apiserver.errors import unavailable
 from apiserver.operating.audit.reading import Wanted, check_time, read
-from apiserver.rpc.errors import ApiError, unavailable
+from apiserver.rpc.errors import ApiError
 from apiserver.services.access.roles import check
 from apiserver.times import epoch_millis
 

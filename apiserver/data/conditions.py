@@ -16,7 +16,8 @@ from typing import Any
 
 from apiserver.data.fields import Field, field_of
 from apiserver.data.tables import Kind
-from apiserver.rpc.errors import ApiError, validation_error
+from apiserver.errors import Refusal, validation_error
+from apiserver.rpc.errors import ApiError
 from apiserver.services.queries import all_of, parse_time
 from apiserver.stores.documents import query
 from apiserver.stores.documents.query import AnyOf, AsNumber, Comparison, Filter, In, Matches, NoneOf
@@ -47,7 +48,7 @@ def _numbered(number: int, given: Any) -> Filter:
     """The filter of a condition; an error names its place in the list."""
     try:
         return _condition(given)
-    except ApiError as error:
+    except (ApiError, Refusal) as error:
         raise validation_error(error.reason.removeprefix("conditions: "), field=f"conditions.{number}") from None
 
 
@@ -98,5 +99,5 @@ def _text(value: Any) -> str:
     return value
 
 
-def _wrong(reason: str) -> ApiError:
+def _wrong(reason: str) -> Refusal:
     return validation_error(reason, field="conditions")

@@ -29,8 +29,8 @@ from starlette.types import Receive, Scope, Send
 from apiserver.data.calls import DataCall
 from apiserver.data.versions import Version
 from apiserver.data_folder import forget_processes
+from apiserver.errors import overloaded
 from apiserver.files.downloads import send_file
-from apiserver.rpc.errors import overloaded
 from apiserver.stores.files.disk import StoredFile
 from apiserver.stores.files.shares import Shares
 

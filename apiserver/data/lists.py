@@ -22,6 +22,7 @@ from apiserver.data.places import ALL, find_project
 from apiserver.data.routes import router, table
 from apiserver.data.sending import answer
 from apiserver.data.tables import Batch, Column, Kind, Table
+from apiserver.errors import Refusal
 from apiserver.rpc.errors import ApiError
 from apiserver.services.project_tree import PROJECTS, with_subprojects
 from apiserver.services.queries import FURTHEST, all_of, build_filter, hide_hidden
@@ -243,7 +244,7 @@ async def wanted_tasks(call: DataCall, project: str, where: str | None, *, recur
     try:
         conditions = conditions_filter(request.pop("conditions", None) or [])
         fields = build_filter(await with_subprojects(call.of("tasks.get_all"), request), SPEC)
-    except ApiError as error:
+    except Refusal as error:
         raise bad_parameter("where", error.reason) from None
     return all_of([fields, hide_hidden(request), conditions])
 
@@ -275,7 +276,7 @@ def _where(call: DataCall, where: str | None) -> dict[str, Any]:
     conditions = given.pop("conditions", None)
     try:
         return {**validate(given), "conditions": conditions}
-    except ApiError as error:
+    except Refusal as error:
         raise bad_parameter("where", error.reason) from None
 
 

@@ -19,13 +19,14 @@ from apiserver.aggregation.scroll import InvalidScroll
 from apiserver.data.calls import DataCall, TheCall, bad_parameter, not_found
 from apiserver.data.places import find_owner, find_project
 from apiserver.data.routes import ENDPOINT, caller_of, router
+from apiserver.errors import Refusal, overloaded, unavailable
 from apiserver.live.follower import Closed, NothingToFollow, TooManyTasks
 from apiserver.live.hub import Hub, Reader, TooManyStreams
 from apiserver.live.telling import Chunk
 from apiserver.live.watchers import Subscription, Watcher
 from apiserver.rpc.auth import TOKEN_COOKIE, cookie
 from apiserver.rpc.disconnects import ClientDisconnected, while_connected
-from apiserver.rpc.errors import ApiError, overloaded, unavailable
+from apiserver.rpc.errors import ApiError
 from apiserver.rpc.reply import SAFE_HEADERS
 from apiserver.rpc.sending import pieces_of
 from apiserver.services.access.roles import check
@@ -167,7 +168,7 @@ def _reader(call: DataCall, asked: Subscription) -> Reader:
         try:
             caller, _ = await caller_of(state, kept, token)
             check(caller, ENDPOINT, reads=True)
-        except ApiError:
+        except (ApiError, Refusal):
             return False
         if caller.grant.project is not None:
             seen = caller_documents(caller)

@@ -28,9 +28,10 @@ from apiserver.rpc.auth import TOKEN_COOKIE, Authenticator, cookie, note_caller
 from apiserver.rpc.body import Body, Limits
 from apiserver.rpc.call import Identity
 from apiserver.rpc.disconnects import ClientDisconnected
-from apiserver.rpc.errors import ApiError, error_for
+from apiserver.rpc.errors import ApiError
 from apiserver.rpc.origins import SAFE_METHODS
 from apiserver.rpc.reply import SAFE_HEADERS
+from apiserver.rpc.statuses import error_for
 from apiserver.services.access.roles import check
 from apiserver.services.backend import Backend
 from apiserver.services.store_errors import STORE_ERRORS
@@ -174,7 +175,7 @@ def _check_parameters(request: Request, known: frozenset[str]) -> None:
 async def caller_of(
     state: State, headers: Mapping[str, str], token: str | None, *, method: str = "GET", client: str = ""
 ) -> tuple[Identity, str | None]:
-    """Who calls, and what the link covers whose `token` they use, if they use one. Raises ApiError."""
+    """Who calls, and what the link covers whose `token` they use, if they use one. Raises ApiError or Refusal."""
     backend: Backend = state.backend
     links: DataLinks = state.data_links
     auth: Authenticator = backend.auth

@@ -18,8 +18,8 @@ from apiserver.data.places import ALL, find_project
 from apiserver.data.routes import router, table
 from apiserver.data.sending import answer
 from apiserver.data.tables import Batch, Column, Kind, Table
+from apiserver.errors import not_granted
 from apiserver.events.model import EventType
-from apiserver.rpc.errors import out_of_project
 from apiserver.services.quotas.accounts import Share
 from apiserver.services.usage import CompanyUsage
 
@@ -86,7 +86,7 @@ async def usage(
     """
     call.refuse_link()
     if call.caller.grant.project is not None:
-        raise out_of_project("an access key that is limited to a project does not tell what the company keeps")
+        raise not_granted("an access key that is limited to a project does not tell what the company keeps")
     for name, given in (("of", of), ("limit", limit)):
         if given is not None and by is not By.QUOTA:
             raise bad_parameter(name, "it goes only with by=quota")

@@ -18,10 +18,10 @@ class Taken:
         """The upload has ended."""
 
     def take(self, bytes: int) -> None:
-        """Take room for more bytes of the file. Raises ApiError if there is none."""
+        """Take room for more bytes of the file. Raises Refusal if there is none."""
 
     def complete(self) -> None:
-        """All of the file came, and it is stored next. Raises ApiError if others have taken the room."""
+        """All of the file came, and it is stored next. Raises Refusal if others have taken the room."""
 
     def stored(self, former: Former | None) -> None:
         """The file was stored, in place of `former`."""
@@ -31,7 +31,7 @@ class Room(Protocol):
     """Says whether there is room for files."""
 
     async def admit_file(self, sender: Identity, name: str, bytes: int) -> Taken:
-        """Raise ApiError if there is no room for a file of about so many bytes. The upload takes the room later."""
+        """Raise Refusal if there is no room for a file of about so many bytes. The upload takes the room later."""
 
     async def deleted_file(self, sender: Identity, name: str, former: Former) -> None:
         """A file was deleted."""

@@ -14,6 +14,7 @@ from urllib.parse import parse_qs, unquote_to_bytes
 import orjson
 from starlette.types import Message, Receive, Scope, Send
 
+from apiserver.errors import Refusal, not_granted, unavailable
 from apiserver.files.addresses import file_name
 from apiserver.files.deletions import FileDeletions
 from apiserver.files.downloads import send_file
@@ -25,9 +26,10 @@ from apiserver.rpc.body import Body, Limits
 from apiserver.rpc.call import Identity, Rules
 from apiserver.rpc.disconnects import ClientDisconnected
 from apiserver.rpc.envelope import Meta
-from apiserver.rpc.errors import ApiError, bad_request, method_not_allowed, out_of_project, unavailable
+from apiserver.rpc.errors import ApiError, bad_request, method_not_allowed
 from apiserver.rpc.origins import SAFE_METHODS
 from apiserver.rpc.reply import Reply, must_close, refusal
+from apiserver.rpc.statuses import answer_to
 from apiserver.stores.documents.base import DocumentStoreBusy
 from apiserver.stores.files.disk import FileStore, FileStoreError, FileStoreFull, FileTooLarge
 from apiserver.stores.files.names import InvalidName, NotUtf8
@@ -117,9 +119,7 @@ class FileServer:
                     await self._delete(caller, name)
                     return _json({"deleted": [name]})
             raise method_not_allowed(scope["method"], _ALLOW)
-        except ApiError as error:
-            return refusal(Meta(), error)
-        except (InvalidName, FileStoreError, DocumentStoreBusy) as error:
+        except (ApiError, Refusal, InvalidName, FileStoreError, DocumentStoreBusy) as error:
             return refusal(Meta(), _as_api_error(error))
 
     async def _caller(self, scope: Scope, headers: Mapping[str, str]) -> Identity:
@@ -135,7 +135,7 @@ class FileServer:
 
     async def _check(self, caller: Identity, name: str) -> None:
         if self._may_use is not None and not await self._may_use(caller, name):
-            raise out_of_project("the access key is limited to a project, and the file belongs to no task of it")
+            raise not_granted("the access key is limited to a project, and the file belongs to no task of it")
 
     async def _read(
         self, company: str, name: str, headers: Mapping[str, str], incoming: Body, send: Send, *, body: bool
@@ -219,8 +219,12 @@ class _Sender:
         await self._send(message)
 
 
-def _as_api_error(error: InvalidName | FileStoreError | DocumentStoreBusy) -> ApiError:
+def _as_api_error(error: ApiError | Refusal | InvalidName | FileStoreError | DocumentStoreBusy) -> ApiError:
     match error:
+        case ApiError():
+            return error
+        case Refusal():
+            return answer_to(error)
         case InvalidName():
             return bad_request(f"Invalid file name: {error}")
         case FileTooLarge():
@@ -228,7 +232,7 @@ def _as_api_error(error: InvalidName | FileStoreError | DocumentStoreBusy) -> Ap
         case FileStoreFull():
             return ApiError(507, 0, f"The file was not stored: {error}")
     log.error("%s", error)
-    return unavailable(f"Files are not available: {error}")
+    return answer_to(unavailable(f"Files are not available: {error}"))
 
 
 def _json(content: object) -> Reply:

@@ -23,7 +23,7 @@ _MAX_OTHERS = 1000
 _SMALL = 16 * 2**10
 
 
-#: The room for a file of this name, before which so many bytes of other files came. Raises ApiError if the caller may
+#: The room for a file of this name, before which so many bytes of other files came. Raises Refusal if the caller may
 #: not store it, or there is none.
 Admit = Callable[[str, int], Awaitable[Taken]]
 

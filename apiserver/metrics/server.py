@@ -18,13 +18,15 @@ from starlette.types import Receive, Scope, Send
 from apiserver import __version__
 from apiserver.commit import commit
 from apiserver.data_folder import DataFolder
+from apiserver.errors import Refusal
 from apiserver.metrics.counters import BOUNDS, Snapshot
 from apiserver.metrics.exposition import OPENMETRICS, PLAIN, Family, is_openmetrics, text
 from apiserver.metrics.gauges import Gauge
 from apiserver.metrics.sharing import SharedCounters
 from apiserver.rpc.auth import note_caller
-from apiserver.rpc.errors import ApiError, error_for, unauthorized
+from apiserver.rpc.errors import ApiError
 from apiserver.rpc.reply import SAFE_HEADERS
+from apiserver.rpc.statuses import answer_to, error_for
 from apiserver.services.access.roles import check, check_owns_server
 from apiserver.services.backend import Backend
 from apiserver.services.store_errors import STORE_ERRORS
@@ -76,11 +78,11 @@ class Metrics:
         headers = dict(request.headers)
         try:
             caller = await self._backend.auth.authenticate(headers, method="GET", changes=False, client=client)
-        except ApiError as error:
-            if error.code != 401 or scheme.lower() != "bearer":
+        except Refusal as error:
+            if answer_to(error).code != 401 or scheme.lower() != "bearer":
                 raise
             why = "it is not the metrics_token of the settings" if token else "the setting metrics_token is empty"
-            raise unauthorized(error.subcode, f"{error.message}, and {why}") from None
+            raise Refusal(error.why, f"{error.message}, and {why}") from None
         note_caller(request.scope, caller)
         check(caller, _ENDPOINT, reads=True)
         check_owns_server(caller, self._backend.settings)

@@ -23,10 +23,11 @@ from apiserver.otlp.series import Series
 from apiserver.rpc.auth import note_caller
 from apiserver.rpc.body import REST_OF_BODY, Body, Limits
 from apiserver.rpc.disconnects import ClientDisconnected
-from apiserver.rpc.errors import ApiError, bad_request, error_for, method_not_allowed
+from apiserver.rpc.errors import ApiError, bad_request, method_not_allowed
 from apiserver.rpc.in_flight import InFlight
 from apiserver.rpc.parse import memory_of
 from apiserver.rpc.reply import Reply
+from apiserver.rpc.statuses import error_for
 from apiserver.services.access.roles import check
 from apiserver.services.backend import Backend, Call, documents
 from apiserver.services.events.write import store

@@ -12,8 +12,8 @@ from base64 import b64decode
 from collections.abc import Awaitable, Callable, Collection, Mapping, MutableMapping
 from typing import Any
 
+from apiserver.errors import Refusal, Why, impersonation_error
 from apiserver.rpc.call import ANONYMOUS, Identity
-from apiserver.rpc.errors import ApiError, impersonation_error, unauthorized
 from apiserver.rpc.origins import Origins
 from apiserver.rpc.tokens import Tokens, bad_token
 
@@ -101,10 +101,10 @@ class Authenticator:
                 token = cookie(headers.get("cookie", ""), TOKEN_COOKIE)
                 named = headers.get(self._proxy_header)
                 if not token and not named:
-                    raise unauthorized(20, "Unauthorized (missing credentials)")
+                    raise Refusal(Why.NO_CREDENTIALS, "Unauthorized (missing credentials)")
                 self.origins.check(method, headers, changes=changes, forms=forms)
                 return await (self._of_proxy(named) if named and self._of_proxy else self.by_token(token or ""))
-        raise unauthorized(10, "Unauthorized (bad authentication header type)")
+        raise Refusal(Why.BAD_SCHEME, "Unauthorized (bad authentication header type)")
 
     async def _by_key(self, credentials: str, client: str) -> Identity:
         key, secret = basic_credentials(credentials) or ("", "")
@@ -155,9 +155,9 @@ def basic_credentials(text: str) -> tuple[str, str] | None:
     return name, secret
 
 
-def bad_credentials() -> ApiError:
+def bad_credentials() -> Refusal:
     """401/22. It does not say whether the name or the secret is wrong, so that guessing teaches nothing."""
-    return unauthorized(22, "Unauthorized (invalid credentials)")
+    return Refusal(Why.WRONG_CREDENTIALS, "Unauthorized (invalid credentials)")
 
 
 def cookie(header: str, name: str) -> str | None:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, Protocol
 
 from starlette.types import Receive, Scope, Send
 
+from apiserver.errors import Errors, Refusal
 from apiserver.rpc.admission import Admission
 from apiserver.rpc.auth import Authenticator, note_caller
 from apiserver.rpc.body import REST_OF_BODY, SMALL, Body, Limits
@@ -20,12 +21,13 @@ from apiserver.rpc.call import ANONYMOUS, Answer, Call, Encoded, Identity, Rules
 from apiserver.rpc.disconnects import ClientDisconnected
 from apiserver.rpc.encode import encode_many, size_of
 from apiserver.rpc.envelope import Heard, Meta, success
-from apiserver.rpc.errors import ApiError, Errors, error_for, method_not_allowed
+from apiserver.rpc.errors import ApiError, method_not_allowed
 from apiserver.rpc.in_flight import InFlight
 from apiserver.rpc.parse import memory_of, parse_json, parse_lines, parse_query
 from apiserver.rpc.reply import Reply, StreamReply, refusal
 from apiserver.rpc.routes import Route, Routes, newest_at_most
 from apiserver.rpc.sending import pieces_of
+from apiserver.rpc.statuses import answer_to, error_for
 from apiserver.rpc.versions import not_found, split_path
 
 logger = logging.getLogger("apiserver.rpc")
@@ -228,8 +230,8 @@ class Dispatcher:
         """The caller. An endpoint for anyone takes wrong credentials for none."""
         try:
             identity = await self._auth.authenticate(headers, method=method, changes=not route.reads, client=client)
-        except ApiError as error:
-            if route.anonymous and error.code in (401, 403):
+        except Refusal as error:
+            if route.anonymous and answer_to(error).code in (401, 403):
                 return ANONYMOUS
             raise
         meta.caller = identity

@@ -8,8 +8,9 @@ from urllib.parse import parse_qsl
 
 import orjson
 
+from apiserver.errors import Refusal, Why, validation_error
 from apiserver.json_structure import has_more_values, is_deeper
-from apiserver.rpc.errors import ApiError, bad_request, validation_error
+from apiserver.rpc.errors import bad_request
 
 #: How deep objects and arrays may be nested.
 DEEPEST = 64
@@ -55,7 +56,7 @@ def parse_lines(body: bytes, most: int | None = None) -> Iterator[dict[str, Any]
     _check_values(body)
     lines = [line for line in body.split(b"\n") if line.strip()]
     if not lines:
-        raise ApiError(400, 17, "Batch request contains no items")
+        raise Refusal(Why.NOTHING_SENT, "Batch request contains no items")
     if most is not None and len(lines) > most:
         raise validation_error(f"expected at most {most} lines, got {len(lines)}")
     return map(parse_json, lines)

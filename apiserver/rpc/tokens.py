@@ -10,8 +10,8 @@ from typing import Any
 
 import jwt
 
+from apiserver.errors import EXPIRED, Refusal, Why
 from apiserver.rpc.call import Identity
-from apiserver.rpc.errors import ApiError, unauthorized
 from apiserver.rpc.versions import NEWEST, SERVER_VERSION
 
 #: Least bytes of the secret: HS256 needs one as long as its digest.
@@ -77,12 +77,12 @@ class Tokens:
         return _identity(claims), int(claims["exp"])
 
 
-def bad_token(reason: str, *, expired: bool = False) -> ApiError:
+def bad_token(reason: str, *, expired: bool = False) -> Refusal:
     """401/30: this server did not issue the token, or it has ended."""
-    return unauthorized(30, f"Invalid token ({reason})", expired=expired)
+    return Refusal(Why.BAD_TOKEN, f"Invalid token ({reason})", data={EXPIRED: True} if expired else None)
 
 
-def _expired_token() -> ApiError:
+def _expired_token() -> Refusal:
     return bad_token("it has expired", expired=True)
 
 

@@ -14,8 +14,8 @@ from copy import deepcopy
 from typing import Any
 
 from apiserver import urls
+from apiserver.errors import Refusal, validation_error
 from apiserver.rpc.bounds import FREE_BOUNDS, Schema
-from apiserver.rpc.errors import ApiError, validation_error
 
 Check = Callable[[Any], Any]
 Validator = Callable[[dict[str, Any]], dict[str, Any]]
@@ -56,14 +56,14 @@ def compile_request(schema: Schema) -> Validator:
         try:
             validated: dict[str, Any] = check(request)
         except Invalid as invalid:
-            raise as_api_error(invalid) from None
+            raise as_refusal(invalid) from None
         return validated
 
     return validate
 
 
-def as_api_error(invalid: Invalid) -> ApiError:
-    """The answer to a request with an invalid value."""
+def as_refusal(invalid: Invalid) -> Refusal:
+    """The refusal of a request with an invalid value."""
     return validation_error(invalid.message, field=invalid.field or None)
 
 

@@ -7,8 +7,8 @@ import time
 from dataclasses import replace
 from typing import Any
 
+from apiserver.errors import Refusal, Why, forbidden, invalid_id, validation_error
 from apiserver.rpc.call import ANONYMOUS, Grant
-from apiserver.rpc.errors import ApiError, forbidden, invalid_id, validation_error
 from apiserver.services.access import credentials
 from apiserver.services.access.fixed_users import login_modes
 from apiserver.services.access.identities import is_access_key, of_user
@@ -86,7 +86,7 @@ async def get_token_for_user(call: Call, request: dict[str, Any]) -> dict[str, A
 async def validate_token(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     try:
         identity = await call.backend.auth.by_token(request["token"])
-    except ApiError as error:
+    except Refusal as error:
         return {"valid": False, "msg": error.message}
     if identity.company != call.identity.company:
         return {"valid": False, "msg": "Invalid token (it is not of this company)"}
@@ -181,11 +181,11 @@ def own_company(call: Call, company: str | None) -> str:
     return call.identity.company
 
 
-def unknown_key(key: str) -> ApiError:
+def unknown_key(key: str) -> Refusal:
     """The error for an access key that the caller does not have."""
-    return ApiError(400, 75, f"Invalid access key: access_key={key}")
+    return Refusal(Why.NO_ACCESS_KEY, f"Invalid access key: access_key={key}")
 
 
-def name_taken(name: str) -> ApiError:
+def name_taken(name: str) -> Refusal:
     """The error for a name that another user of the company has."""
-    return ApiError(400, 801, f"The user's name is in use: name={name}")
+    return Refusal(Why.NAME_IN_USE, f"The user's name is in use: name={name}")

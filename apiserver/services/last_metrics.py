@@ -33,12 +33,12 @@ from operator import attrgetter
 from uuid import uuid4
 from weakref import WeakValueDictionary
 
+from apiserver.errors import some_of
 from apiserver.events.last_metrics import Touched, run_time, touched_by, update_of
 from apiserver.events.model import SAMPLE_TYPES, EventBatch, EventType, MetricSelection, Owner, ScalarStats
 from apiserver.events.queries import SeriesQuery
 from apiserver.off_loop import off_loop
 from apiserver.repeating import Repeating
-from apiserver.rpc.errors import some_of
 from apiserver.stores.documents.base import DocumentStore, DocumentStoreError, InvalidDocument
 from apiserver.stores.documents.query import Document, Filter, In, Update
 from apiserver.stores.events.base import EventStore, EventStoreBusy, EventStoreError

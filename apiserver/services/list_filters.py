@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from apiserver.rpc.errors import validation_error
+from apiserver.errors import validation_error
 from apiserver.services.document_keys import escape_path
 from apiserver.stores.documents.query import AllOf, AnyOf, Filter, HasAll, In, NoneOf, NotIn, Unequal
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from apiserver.errors import Refusal, Why
 from apiserver.rpc.call import ANONYMOUS
-from apiserver.rpc.errors import ApiError
 from apiserver.services.access.fixed_users import login_modes
 from apiserver.services.access.oidc.sign_in import provider_modes, sign_out_address
 from apiserver.services.access.sessions import end_session
@@ -29,10 +29,10 @@ async def logout(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     if call.identity == ANONYMOUS:
         try:
             await call.backend.auth.authenticate(call.headers, method=call.method, client=call.client)
-        except ApiError as error:
-            # 403 means that the call comes from another site's page, which must not log the user out. Every other
+        except Refusal as error:
+            # Forbidden means that the call comes from another site's page, which must not log the user out. Every other
             # caller without a valid login may have the cookie cleared.
-            if error.code == 403:
+            if error.why is Why.FORBIDDEN:
                 raise
     address = await sign_out_address(call)
     await end_session(call)

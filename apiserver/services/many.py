@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Any, Literal, TypeAlias, TypeVar
 
-from apiserver.rpc.errors import ApiError, invalid_id
+from apiserver.errors import Refusal, invalid_id
+from apiserver.rpc.statuses import answer_to
 from apiserver.services.backend import Call, endpoint, visible
 from apiserver.stores.documents.query import In
 
@@ -71,10 +72,10 @@ async def do_each(
                 if id not in known:
                     raise invalid_id(kind, id)
                 succeeded.append({"id": id, **await do(id)})
-            except ApiError as error:
-                if error.code >= 429:
+            except Refusal as refusal:
+                if answer_to(refusal).code >= 429:
                     raise
-                failed.append(failure(id, error))
+                failed.append(failure(id, refusal))
     return {"succeeded": succeeded, "failed": failed}
 
 
@@ -85,6 +86,7 @@ def batches(ids: Sequence[str]) -> Iterator[list[str]]:
         yield once[start : start + BATCH]
 
 
-def failure(id: str, error: ApiError) -> dict[str, Any]:
+def failure(id: str, refusal: Refusal) -> dict[str, Any]:
     """The entry in `failed` for one id."""
+    error = answer_to(refusal)
     return {"id": id, "error": {"codes": [error.code, error.subcode], "msg": error.message, "data": error.data}}

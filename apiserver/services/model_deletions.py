@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 
-from apiserver.rpc.errors import unavailable
+from apiserver.errors import unavailable
 from apiserver.services.backend import Call, documents
 from apiserver.services.holds import Hold
 from apiserver.services.stamps import changed_now

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from apiserver.rpc.errors import ApiError, validation_error
+from apiserver.errors import Refusal, Why, validation_error
 from apiserver.services.backend import Call, documents, endpoint
 from apiserver.services.document_keys import escape
 from apiserver.services.many import do_each
@@ -61,7 +61,7 @@ async def delete_runs(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     runs = {run["id"] for run in await documents(call).find(TASKS, controllers, projection=["id"])}
     doomed = [id for id in request["ids"] if id in runs]
     if not runs.difference(doomed):
-        raise ApiError(400, 160, f"At least one run of a pipeline must stay: project={request['project']}")
+        raise Refusal(Why.LAST_PIPELINE_RUN, f"At least one run of a pipeline must stay: project={request['project']}")
     return await do_each(call, "task", doomed, lambda id: delete_task(call, id, _DELETE))
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 from uuid import uuid4
 
-from apiserver.rpc.errors import ApiError, validation_error
+from apiserver.errors import Refusal, Why, validation_error
 from apiserver.services.backend import Call, documents, visible
 from apiserver.services.project_names import MAX_DEPTH, MAX_NAME, cleaned_name
 from apiserver.services.public import denied, require_private
@@ -24,7 +24,9 @@ def checked_name(name: str, *, field: str = "name") -> str:
     """`name` as it is kept. 400/407: nothing but slashes, 400/12: empty or too long, 400/409: too many parts."""
     cleaned = cleaned_name(name)
     if not cleaned and "/" in name:
-        raise ApiError(400, 407, f"Invalid project name: there is nothing between '/': name={name[:100]}")
+        raise Refusal(
+            Why.PROJECT_NAME_INVALID, f"Invalid project name: there is nothing between '/': name={name[:100]}"
+        )
     if not 1 <= len(cleaned) <= MAX_NAME:
         raise validation_error(f"expected 1 to {MAX_NAME} characters", field=field)
     if (depth := cleaned.count("/") + 1) > MAX_DEPTH:
@@ -47,7 +49,10 @@ async def find_by_name(call: Call, name: str) -> Document | None:
     # This also finds a project of the caller's company that another call has just made.
     found = await visible(call).find_one(PROJECTS, {"name": name})
     if found is not None and found["company"] != call.identity.company:
-        raise ApiError(400, 414, f"A public project has this name, and public projects cannot be changed: name={name}")
+        raise Refusal(
+            Why.PROJECT_NAME_PUBLIC,
+            f"A public project has this name, and public projects cannot be changed: name={name}",
+        )
     return found
 
 
@@ -86,7 +91,7 @@ async def find_or_create(call: Call, name: str, fields: dict[str, Any] | None = 
         return project
     try:
         return await create_project(call, name, fields or {})
-    except ApiError as error:
+    except Refusal as error:
         # Another call may have made it meanwhile.
         project = await find_by_name(call, name)
         if project is None:
@@ -140,13 +145,13 @@ async def touch_projects(call: Call, *project_ids: str | None) -> None:
         await documents(call).update(PROJECTS, {"id": In(ids)}, changed, many=True)
 
 
-def too_deep(depth: int) -> ApiError:
+def too_deep(depth: int) -> Refusal:
     """The error for a project that would be more than `MAX_DEPTH` levels deep."""
-    return ApiError(400, 409, f"Project path is too deep: at most {MAX_DEPTH} levels, got {depth}")
+    return Refusal(Why.PROJECT_TOO_DEEP, f"Project path is too deep: at most {MAX_DEPTH} levels, got {depth}")
 
 
-def name_in_use(name: str) -> ApiError:
+def name_in_use(name: str) -> Refusal:
     """The error for a name that another project of the company has."""
-    return ApiError(
-        400, 801, f"Value combination already exists (unique field already contains this value): name={name}"
+    return Refusal(
+        Why.NAME_IN_USE, f"Value combination already exists (unique field already contains this value): name={name}"
     )

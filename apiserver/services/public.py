@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from apiserver import answers
-from apiserver.rpc.errors import ApiError, forbidden, invalid_id, some_of
+from apiserver.errors import Refusal, forbidden, invalid_id, some_of
 from apiserver.services.backend import Call, documents, endpoint, visible
 from apiserver.services.stamps import changed_now
 from apiserver.stores.documents.query import Document, Filter, In
@@ -49,7 +49,7 @@ async def read_one(call: Call, collection: str, id: str, fields: Sequence[str] |
     return found
 
 
-async def denied(call: Call, collection: str, *ids: str) -> ApiError:
+async def denied(call: Call, collection: str, *ids: str) -> Refusal:
     """The error for documents that the caller cannot change: 403/21 if they are public, 400 if they do not exist."""
     public = await visible(call).distinct(collection, "id", {"id": In(list(ids))})
     kind = _KINDS[collection]

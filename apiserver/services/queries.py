@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, TypeAlias
 
-from apiserver.rpc.errors import validation_error
+from apiserver.errors import validation_error
 from apiserver.services.document_keys import escape_path
 from apiserver.services.list_filters import include_exclude_filter, list_filter
 from apiserver.stores.documents import query

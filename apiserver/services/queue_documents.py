@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 from uuid import uuid4
 
-from apiserver.rpc.errors import ApiError, invalid_id, validation_error
+from apiserver.errors import Refusal, Why, invalid_id, validation_error
 from apiserver.services.backend import Call, documents
 from apiserver.stores.documents.base import DuplicateDocument
 from apiserver.stores.documents.query import Document, Update
@@ -45,7 +45,7 @@ async def default_queue(call: Call) -> Document:
     """The queue for tasks that are enqueued without naming one, or 400/707."""
     queue = await documents(call).find_one(QUEUES, {"system_tags": "default"}, sort=[("created", 1)])
     if queue is None:
-        raise ApiError(400, 707, "There is no default queue")
+        raise Refusal(Why.NO_DEFAULT_QUEUE, "There is no default queue")
     return queue
 
 
@@ -76,6 +76,6 @@ def checked_name(name: str) -> str:
     return name
 
 
-def name_in_use(name: str) -> ApiError:
+def name_in_use(name: str) -> Refusal:
     """The error for a name that another queue of the company has."""
-    return ApiError(400, 704, f"Queue name is in use: name={name}")
+    return Refusal(Why.QUEUE_NAME_IN_USE, f"Queue name is in use: name={name}")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from apiserver.rpc.errors import unavailable
+from apiserver.errors import unavailable
 from apiserver.services import queue_history
 from apiserver.services.backend import Call, documents
 from apiserver.stores.documents.query import Document, Filter, HasSize, In, NotIn, Unequal, Update

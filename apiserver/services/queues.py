@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from apiserver.rpc.errors import ApiError, invalid_id, validation_error
+from apiserver.errors import Refusal, Why, invalid_id, validation_error
 from apiserver.services import queue_entries, queue_history
 from apiserver.services.backend import Call, documents, endpoint
 from apiserver.services.document_keys import unescape_keys
@@ -66,7 +66,7 @@ async def delete(call: Call, request: dict[str, Any]) -> dict[str, Any]:
         if deleted := await documents(call).delete("queues", {"id": queue["id"], "entries": HasSize(0)}):
             return {"deleted": deleted}
         if not request["force"]:
-            raise ApiError(400, 702, f"Queue has tasks in it, use force to delete it: id={queue['id']}")
+            raise Refusal(Why.QUEUE_HAS_TASKS, f"Queue has tasks in it, use force to delete it: id={queue['id']}")
 
 
 @endpoint("queues.get_by_id", "1.0")
@@ -116,7 +116,7 @@ async def add_task(call: Call, request: dict[str, Any]) -> dict[str, Any]:
         raise invalid_id("task", task)
     async with in_turn(call, task):
         if not await queue_entries.append(call, queue["id"], task):
-            raise ApiError(400, 706, f"Task is in the queue already: queue={queue['id']}, task={task}")
+            raise Refusal(Why.TASK_QUEUED, f"Task is in the queue already: queue={queue['id']}, task={task}")
         if request["update_execution_queue"] and await _now_waits_in(call, queue["id"], task):
             await queue_entries.leave_queues(call, task, but=queue["id"])
     return {"added": 1}
@@ -293,5 +293,5 @@ async def _now_waits_in(call: Call, queue: str, task: str) -> bool:
     return await documents(call).update("tasks", {"id": task, "status": "queued"}, change) > 0
 
 
-def _not_queued(queue: str, task: str) -> ApiError:
-    return ApiError(400, 703, f"Task is not in the queue: queue={queue}, task={task}")
+def _not_queued(queue: str, task: str) -> Refusal:
+    return Refusal(Why.TASK_NOT_QUEUED, f"Task is not in the queue: queue={queue}, task={task}")

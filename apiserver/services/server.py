@@ -7,7 +7,7 @@ from typing import Any
 
 import apiserver
 from apiserver.commit import commit
-from apiserver.rpc.errors import validation_error
+from apiserver.errors import validation_error
 from apiserver.rpc.versions import NEWEST, SERVER_VERSION
 from apiserver.services import usage_statistics
 from apiserver.services.access.roles import check_owns_server

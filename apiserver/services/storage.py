@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 
-from apiserver.rpc.errors import validation_error
+from apiserver.errors import validation_error
 from apiserver.services.access.roles import is_admin
 from apiserver.services.backend import Call, documents, endpoint
 from apiserver.stores.documents.query import Document, Update

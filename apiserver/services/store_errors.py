@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from apiserver.aggregation.scroll import InvalidScroll
-from apiserver.rpc.errors import Errors, invalid_scroll, out_of_project, overloaded, unavailable, validation_error
+from apiserver.errors import Errors, invalid_scroll, not_granted, overloaded, unavailable, validation_error
 from apiserver.stores.documents.base import DocumentStoreBusy, InvalidDocument, InvalidFilter
 from apiserver.stores.documents.within import OutOfProject
 from apiserver.stores.events.base import EventStoreBusy
@@ -11,7 +11,7 @@ from apiserver.stores.events.base import EventStoreBusy
 STORE_ERRORS: Errors = {
     EventStoreBusy: lambda error: (overloaded if error.overloaded else unavailable)(str(error), error.retry_after),
     DocumentStoreBusy: lambda error: unavailable(str(error), error.retry_after),
-    OutOfProject: lambda error: out_of_project(str(error)),
+    OutOfProject: lambda error: not_granted(str(error)),
     InvalidFilter: lambda error: validation_error(str(error)),
     InvalidDocument: lambda error: validation_error(str(error)),
     InvalidScroll: lambda error: invalid_scroll(error.scroll_id),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from apiserver.rpc.errors import ApiError, forbidden, invalid_id, unavailable, validation_error
+from apiserver.errors import Refusal, Why, forbidden, invalid_id, unavailable, validation_error
 from apiserver.services.access import credentials
 from apiserver.services.access.identities import PASSWORDS
 from apiserver.services.access.roles import GUEST, LOGIN_PAGE, USER, is_admin
@@ -114,7 +114,7 @@ async def create(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     except DuplicateDocument:
         if await documents(call).find_one("users", {"name": name}):
             raise name_taken(name) from None
-        raise ApiError(400, 302, f"The user's id is in use: id={request['id']}") from None
+        raise Refusal(Why.USER_ID_IN_USE, f"The user's id is in use: id={request['id']}") from None
     return {}
 
 

@@ -19,8 +19,8 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from apiserver import answers
+from apiserver.errors import Refusal, Why, validation_error
 from apiserver.rpc.call import Identity
-from apiserver.rpc.errors import ApiError, validation_error
 from apiserver.services.access.roles import ADMIN
 from apiserver.services.bounds import CallBounds
 from apiserver.stores.documents.base import DuplicateDocument
@@ -120,13 +120,13 @@ async def delete(documents: CompanyDocuments, caller: Identity, id: str) -> None
     """Delete a view; 403 if it is another user's, unless the caller is an admin."""
     found = await find(documents, caller, id)
     if found["user"] != caller.user and caller.role != ADMIN:
-        raise ApiError(403, 21, "Only its maker and admins may delete a view")
+        raise Refusal(Why.FORBIDDEN, "Only its maker and admins may delete a view")
     await documents.delete(VIEWS, {"id": id})
 
 
-def no_view(id: str) -> ApiError:
+def no_view(id: str) -> Refusal:
     """404: there is no such view, or it is not the caller's."""
-    return ApiError(404, 0, f"There is no view '{id[:100]}'. Its maker may have deleted it")
+    return Refusal(Why.NO_VIEW, f"There is no view '{id[:100]}'. Its maker may have deleted it")
 
 
 def _stamps(caller: Identity) -> Document:

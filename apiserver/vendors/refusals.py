@@ -6,7 +6,8 @@ from enum import Enum, auto
 
 from fastapi.exceptions import RequestValidationError
 
-from apiserver.rpc.errors import EXPIRED, ApiError
+from apiserver.errors import EXPIRED
+from apiserver.rpc.errors import ApiError
 
 
 class Problem(Enum):

@@ -21,8 +21,8 @@ from apiserver.rpc.auth import note_caller
 from apiserver.rpc.body import Body, Limits
 from apiserver.rpc.call import Identity
 from apiserver.rpc.disconnects import ClientDisconnected
-from apiserver.rpc.errors import ApiError, known_error
 from apiserver.rpc.reply import SAFE_HEADERS, compressed
+from apiserver.rpc.statuses import known_error
 from apiserver.services.access.roles import check
 from apiserver.services.backend import Backend
 from apiserver.services.store_errors import STORE_ERRORS
@@ -167,8 +167,6 @@ def _refused(error: Exception, request: Request, id: str) -> Refused:
             return error
         case RequestValidationError():
             return of_invalid(error)
-        case ApiError():
-            return of_api_error(error)
         case HTTPException():
             return Refused(Problem.INVALID, str(error.detail))
     known = known_error(error, STORE_ERRORS)

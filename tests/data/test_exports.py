@@ -13,8 +13,8 @@ import pytest
 
 from apiserver.data.calls import DataCall
 from apiserver.data.exports import ExportBounds, Exports
+from apiserver.errors import Refusal, Why
 from apiserver.rpc.call import FULL
-from apiserver.rpc.errors import ApiError
 from apiserver.stores.events.base import EventStoreBusy
 from tests.data.conftest import ON_EACH, Data, scalar
 from tests.data.test_scalars import columns
@@ -129,9 +129,9 @@ async def test_more_than_a_few_at_once_are_refused(tmp_path: Path) -> None:
     kept, going_on = Kept(tmp_path, ExportBounds(patience_seconds=0.05)), asyncio.Event()
     some = [asyncio.create_task(kept.ask(str(n), wait=going_on.wait())) for n in range(2)]
     await asyncio.sleep(0)
-    with pytest.raises(ApiError) as refused:
+    with pytest.raises(Refusal) as refused:
         await kept.ask("one more")
-    assert refused.value.code == 429
+    assert refused.value.why is Why.OVERLOADED
     going_on.set()
     assert await asyncio.gather(*some) == ["x", "x"]
 

@@ -23,6 +23,7 @@ from apiserver.data.formats import Format, chosen, to_files
 from apiserver.data.formats.arrow import write_parquet_file
 from apiserver.data.formats.writers import DEFAULT, Options, pieces
 from apiserver.data.tables import Batch, Column, Kind, Repeated, Table
+from apiserver.errors import Refusal, Why
 from apiserver.rpc.errors import ApiError
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
@@ -288,9 +289,9 @@ def test_a_disk_that_takes_no_file_is_said(rows: int) -> None:
         await to_files.write_pieces(Path("/dev/full"), pieces(Format.CSV, table(), DEFAULT), free=0)
 
     for write in (parquet, csv):
-        with pytest.raises(ApiError, match="cannot write the file: No space left on device") as refused:
+        with pytest.raises(Refusal, match="cannot write the file: No space left on device") as refused:
             asyncio.run(write())
-        assert (refused.value.code, refused.value.retry_after) == (503, 60)
+        assert (refused.value.why, refused.value.retry_after) == (Why.UNAVAILABLE, 60)
 
 
 @pytest.mark.parametrize("format", [Format.PARQUET, Format.CSV])

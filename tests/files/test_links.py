@@ -7,9 +7,9 @@ from urllib.parse import parse_qs, urlsplit
 import httpx
 import pytest
 
+from apiserver.errors import Refusal, Why
 from apiserver.files.links import HOUR, FileLinks
 from apiserver.rpc.call import Identity
-from apiserver.rpc.errors import ApiError
 from tests.files.conftest import Files
 
 URL = "http://files/project/picture.png"
@@ -78,9 +78,9 @@ async def test_a_login_is_no_link_and_a_link_no_login(files: Files) -> None:
     login = files.authenticator.issue(Identity(user="u", company="c1"), 3600)
     assert files.links.company(f"token={login}".encode(), NAME) is None
     [token] = parse_qs(urlsplit(files.links.link(URL, "c1", HOSTS)).query)["token"]
-    with pytest.raises(ApiError) as refused:
+    with pytest.raises(Refusal) as refused:
         await files.authenticator.by_token(token)
-    assert refused.value.code == 401
+    assert refused.value.why is Why.BAD_TOKEN
 
 
 @pytest.mark.anyio

@@ -12,9 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from apiserver.errors import Refusal, Why
 from apiserver.rpc.auth import TOKEN_COOKIE, Authenticator
 from apiserver.rpc.call import Identity
-from apiserver.rpc.errors import ApiError
+from apiserver.rpc.statuses import answer_to
 from tests.harness import bearer
 from tests.rpc.apps import ALICE, LOGIN, SECRET, authenticator, lookup
 
@@ -42,11 +43,12 @@ async def whose(headers: dict[str, str], auth: Authenticator | None = None, *, c
 
 
 async def refused(headers: dict[str, str]) -> tuple[int, int]:
-    with pytest.raises(ApiError) as error:
+    with pytest.raises(Refusal) as error:
         await authenticator().authenticate(headers)
     json.dumps(error.value.message).encode()
     error.value.message.encode()
-    return error.value.code, error.value.subcode
+    answer = answer_to(error.value)
+    return answer.code, answer.subcode
 
 
 async def test_an_access_key_says_who_calls() -> None:
@@ -58,7 +60,7 @@ async def test_a_secret_may_hold_colons() -> None:
     async def odd(key: str, secret: str, client: str) -> None:
         assert (key, secret) == ("AK", "a:b:c")
 
-    with pytest.raises(ApiError):
+    with pytest.raises(Refusal):
         await Authenticator(SECRET, odd).authenticate(basic("AK:a:b:c"))
 
 
@@ -141,9 +143,9 @@ async def test_a_token_that_was_good_expires() -> None:
     token = auth.issue(ALICE, 3600)
     assert await whose(bearer(token), auth) == ALICE
     now[0] += 3601
-    with pytest.raises(ApiError) as error:
+    with pytest.raises(Refusal) as error:
         await auth.authenticate(bearer(token))
-    assert (error.value.code, error.value.subcode) == (401, 30)
+    assert error.value.why is Why.BAD_TOKEN
 
 
 async def test_a_token_made_by_a_server_whose_clock_is_ahead_is_good() -> None:
@@ -265,26 +267,26 @@ async def test_the_cookie_counts_for_the_own_pages_and_those_allowed(headers: di
 @pytest.mark.parametrize("headers", FOREIGN)
 @pytest.mark.parametrize("changes", [True, False])
 async def test_a_foreign_page_cannot_use_the_cookie(headers: dict[str, str], changes: bool) -> None:
-    with pytest.raises(ApiError) as error:
+    with pytest.raises(Refusal) as error:
         await by_cookie(headers, changes=changes)
-    assert (error.value.code, error.value.subcode) == (403, 21)
+    assert error.value.why is Why.FORBIDDEN
 
 
 @pytest.mark.parametrize("headers", UNKNOWN)
 async def test_what_nobody_vouches_for_only_reads(headers: dict[str, str]) -> None:
     assert await by_cookie(headers, changes=False) == ALICE
-    with pytest.raises(ApiError) as error:
+    with pytest.raises(Refusal) as error:
         await by_cookie(headers, changes=True)
-    assert (error.value.code, error.value.subcode) == (403, 21)
+    assert error.value.why is Why.FORBIDDEN
 
 
 @pytest.mark.test
 @pytest.mark.parametrize(("method", "headers"), OTHERWISE)
 async def test_the_cookie_changes_nothing_but_by_a_pages_own_script(method: str, headers: dict[str, str]) -> None:
     assert await by_cookie(headers, method, changes=False) == ALICE
-    with pytest.raises(ApiError) as error:
+    with pytest.raises(Refusal) as error:
         await by_cookie(headers, method, changes=True)
-    assert (error.value.code, error.value.subcode) == (403, 21)
+    assert error.value.why is Why.FORBIDDEN
 
 
 @pytest.mark.parametrize("kind", ["application/json", "Application/JSON; charset=utf-8", "application/json-lines"])
@@ -298,7 +300,7 @@ async def test_files_are_sent_as_forms_but_by_a_pages_own_script_too() -> None:
     form = {**bare_cookie(auth.issue(ALICE, 3600)), "content-type": "multipart/form-data; boundary=x"}
     assert await auth.authenticate({**form, **FETCH}, forms=True)
     for headers in ({}, LINK, {"origin": "http://evil.test"}):
-        with pytest.raises(ApiError):
+        with pytest.raises(Refusal):
             await auth.authenticate({**form, **headers}, forms=True)
 
 
@@ -331,7 +333,7 @@ async def test_a_token_ends_when_it_is_nobodys_any_more() -> None:
     assert (await auth.authenticate(bearer(token))).role == "user"
     live.clear()
     for headers in (bearer(token), cookie(token)):
-        with pytest.raises(ApiError, match="it has ended"):
+        with pytest.raises(Refusal, match="it has ended"):
             await auth.authenticate(headers)
 
 
@@ -353,6 +355,6 @@ async def test_who_may_acts_for_others(header: str) -> None:
     for own in ("", "alice"):
         assert await auth.authenticate({**basic("AK:sk"), header: own}) == ALICE
     for one in (auth, authenticator()):
-        with pytest.raises(ApiError) as error:
+        with pytest.raises(Refusal) as error:
             await one.authenticate({**basic("AK:sk"), header: "carol"})
-        assert (error.value.code, error.value.subcode) == (400, 6)
+        assert error.value.why is Why.NOT_TO_IMPERSONATE

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from apiserver.errors import Refusal, Why
 from apiserver.rpc.bounds import DEEPEST, LONGEST_NAME, LONGEST_TEXT, MOST_ITEMS, MOST_VALUES, bounded
-from apiserver.rpc.errors import ApiError
 from apiserver.rpc.resolve import Resolver, SchemaFileError
 from apiserver.rpc.validate import compile_request
 
@@ -60,9 +60,9 @@ FREE = {"maxValues": 5, "maxDepth": 2, "maxText": 3, "maxName": 4}
 
 
 def refused(field: dict[str, Any], value: Any) -> str:
-    with pytest.raises(ApiError) as error:
+    with pytest.raises(Refusal) as error:
         compile_request({"type": "object", "properties": {"f": field}})({"f": value})
-    assert (error.value.code, error.value.subcode, error.value.data) == (400, 12, {"field": "f"})
+    assert (error.value.why, error.value.data) == (Why.INVALID, {"field": "f"})
     return error.value.message
 
 

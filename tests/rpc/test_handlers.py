@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from apiserver.errors import Refusal, Why, invalid_id, overloaded, unavailable
 from apiserver.rpc.auth import Authenticator
 from apiserver.rpc.call import Call, Encoded, Streamed
-from apiserver.rpc.errors import ApiError, invalid_id, overloaded, unavailable
 from tests.rpc.apps import SECRET, client, meta, single
 
 pytestmark = pytest.mark.anyio
@@ -59,7 +59,7 @@ class StrangeBusy(StoreBusy):
         (StoreBusy(), 429, 0, "3"),
         (StrangeBusy(), 429, 0, "3"),
         (StoreError("gone"), 503, 0, "7"),
-        (ApiError(400, 131, "no"), 400, 131, None),
+        (Refusal(Why.EVENTS_REFUSED, "no"), 400, 131, None),
         (invalid_id("task", "a", "b"), 400, 101, None),
     ],
 )

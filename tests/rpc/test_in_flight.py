@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from apiserver.rpc.errors import ApiError
+from apiserver.errors import Refusal, Why
 from apiserver.rpc.in_flight import InFlight, Share
 
 pytestmark = pytest.mark.anyio
@@ -56,9 +56,9 @@ async def test_the_oldest_has_room_first() -> None:
 async def test_patience_ends_with_429() -> None:
     in_flight, _, ahead = await full(10, patience=0.01)
     share = in_flight.share()
-    with pytest.raises(ApiError) as raised:
+    with pytest.raises(Refusal) as raised:
         await in_flight.hold(share, 1)
-    assert (raised.value.code, raised.value.retry_after, share.size) == (429, 1, 0)
+    assert (raised.value.why, raised.value.retry_after, share.size) == (Why.OVERLOADED, 1, 0)
     in_flight.release(ahead)
     await in_flight.hold(share, 1)
 

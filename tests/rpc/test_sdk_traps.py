@@ -11,8 +11,8 @@ import httpx
 import jwt
 import pytest
 
+from apiserver.errors import overloaded, unavailable
 from apiserver.rpc.call import Call
-from apiserver.rpc.errors import overloaded, unavailable
 from tests.rpc.apps import ALICE, LOGIN, authenticator, client, demo, served, single
 
 pytestmark = pytest.mark.anyio

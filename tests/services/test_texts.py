@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from apiserver.errors import Refusal
 from apiserver.events.odd import normalize
 from apiserver.events.rejects import Reject
 from apiserver.files.ranges import requested_range
-from apiserver.rpc.errors import ApiError
 from apiserver.services.queries import QuerySpec, build_filter
 from apiserver.stores.documents.dialect.sorts import parse_sort
 
@@ -28,7 +28,7 @@ def test_long_numbers_sort_as_texts() -> None:
 
 
 def test_a_long_time_is_an_error() -> None:
-    with pytest.raises(ApiError):
+    with pytest.raises(Refusal):
         build_filter({"created": [">=" + " " * LONG + "x"]}, QuerySpec())
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from apiserver import answers
 from apiserver.data.tables import Batch, Table
-from apiserver.rpc.errors import unavailable
+from apiserver.errors import unavailable
 
 #: Bytes that must stay free on the disk.
 FREE = 2**30

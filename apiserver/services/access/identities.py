@@ -16,9 +16,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 from weakref import WeakKeyDictionary, ref
 
+from apiserver.errors import Why, expired
 from apiserver.rpc.auth import Become, Current, Lookup
 from apiserver.rpc.call import FULL, Grant, Identity
-from apiserver.rpc.errors import unauthorized
 from apiserver.services.access.attempts import Attempts
 from apiserver.services.access.key_uses import KeyUses
 from apiserver.services.access.roles import LOGIN_PAGE, may_become
@@ -78,7 +78,7 @@ def lookup(documents: DocumentStore, uses: KeyUses, attempts: Attempts | None = 
         if known.chosen:
             attempts.let_in(key, client)
         if known.identity.grant.expires <= time.time():
-            raise unauthorized(22, "Unauthorized (the access key has expired)", expired=True)
+            raise expired(Why.WRONG_CREDENTIALS, "Unauthorized (the access key has expired)")
         uses.note(key, client)
         return known.identity
 

@@ -7,9 +7,9 @@ at the proxy as somebody else is somebody else here. No session begins, so none 
 
 from __future__ import annotations
 
+from apiserver.errors import Refusal, Why
 from apiserver.rpc.auth import OfProxy
 from apiserver.rpc.call import Identity
-from apiserver.rpc.errors import unauthorized
 from apiserver.services.access.identities import remembered
 from apiserver.services.access.oidc.people import user_of_proxy
 from apiserver.settings import Settings
@@ -37,5 +37,5 @@ def _name(said: str) -> str:
     except UnicodeError:
         name = ""
     if not name.isprintable() or "," in name or not 0 < len(name) <= _LONGEST_NAME:
-        raise unauthorized(20, "Unauthorized (the proxy names nobody, or more than one)")
+        raise Refusal(Why.NO_CREDENTIALS, "Unauthorized (the proxy names nobody, or more than one)")
     return name

@@ -11,8 +11,8 @@ An access key may allow less than its owner's role does: see `scopes.py`. `check
 
 from __future__ import annotations
 
+from apiserver.errors import forbidden, not_granted
 from apiserver.rpc.call import Identity
-from apiserver.rpc.errors import forbidden, out_of_project, role_not_allowed, scope_not_allowed
 from apiserver.services.access import scopes
 from apiserver.services.backend import Call
 from apiserver.settings import Settings
@@ -51,12 +51,12 @@ FOR_LOGIN_PAGE = frozenset({"auth.create_user", "users.get_all"})
 def check(caller: Identity, endpoint: str, *, reads: bool) -> None:
     """403/20 if the caller's role or access key does not allow the endpoint. `reads`: the endpoint changes nothing."""
     if not _allows(caller.role, endpoint, reads):
-        raise role_not_allowed(caller.role, endpoint)
+        raise not_granted(f"the role {caller.role} does not allow {endpoint}")
     allowed = caller.grant.scopes
     if allowed is not None and endpoint not in FOR_ALL_ROLES and not scopes.allow(allowed, endpoint, reads=reads):
-        raise scope_not_allowed(allowed, endpoint)
+        raise not_granted(f"an access key for {', '.join(allowed)} does not allow {endpoint}")
     if caller.grant.project is not None and endpoint not in FOR_ALL_ROLES and not scopes.allow_within_project(endpoint):
-        raise out_of_project(f"an access key that is limited to a project does not allow {endpoint}")
+        raise not_granted(f"an access key that is limited to a project does not allow {endpoint}")
 
 
 def owns_server(caller: Identity, settings: Settings) -> bool:

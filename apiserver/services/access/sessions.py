@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from secrets import token_hex
 
+from apiserver.errors import forbidden
 from apiserver.rpc.auth import TOKEN_COOKIE
 from apiserver.rpc.call import Identity
-from apiserver.rpc.errors import forbidden
 from apiserver.rpc.tokens import bad_token
 from apiserver.services.access.identities import ENDED_SESSIONS, PROVIDER_KEY, PROXY_KEY, SESSIONS, forget
 from apiserver.services.backend import Call

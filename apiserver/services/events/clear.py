@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from apiserver.errors import Refusal, Why
 from apiserver.events.model import EventType, MetricSelection, Selection
 from apiserver.events.queries import SeriesQuery
 from apiserver.import_times import EVENTS_DELETED, IMPORTED
-from apiserver.rpc.errors import ApiError
 from apiserver.services.backend import Call, documents, endpoint
 from apiserver.services.events import owners
 from apiserver.stores.documents.query import Update
@@ -19,7 +19,7 @@ async def clear_task_log(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     id, seconds = request["task"], request["threshold_sec"]
     document = (await owners.require(call, [id], to_change=True))[id]
     if owners.is_locked(document) and not request["allow_locked"]:
-        raise ApiError(400, 101, f"Cannot delete log lines of a published task without allow_locked: id={id}")
+        raise Refusal(Why.TASK_LOCKED, f"Cannot delete log lines of a published task without allow_locked: id={id}")
     deleted = await call.backend.events.delete_logs(
         SeriesQuery(owners.owner(document), EventType.LOG, _metrics(request.get("include_metrics"))),
         now_ms() - seconds * 1000 if seconds else None,

@@ -7,8 +7,8 @@ from typing import Any
 
 from apiserver.aggregation import log_text
 from apiserver.aggregation.log_text import Line, UndefinedPlaceholders
+from apiserver.errors import Refusal, Why
 from apiserver.rpc.call import Streamed
-from apiserver.rpc.errors import ApiError
 from apiserver.services.backend import Call, endpoint
 from apiserver.services.events import owners
 
@@ -28,4 +28,4 @@ def _text_line(line_format: str) -> Line:
     except UndefinedPlaceholders as undefined:
         known = ", ".join(log_text.FIELDS)
         message = f"Undefined placeholders in field 'line_format': placeholders=({undefined}), known are {known}"
-        raise ApiError(400, 16, message, data={"field": "line_format"}) from None
+        raise Refusal(Why.INVALID_VALUE, message, data={"field": "line_format"}) from None

@@ -6,9 +6,9 @@ from typing import Any
 
 from apiserver.aggregation.groups import Fill, GroupsQuery, group_curves
 from apiserver.aggregation.histogram import Key
+from apiserver.errors import validation_error
 from apiserver.rpc.call import Encoded
 from apiserver.rpc.encode import encode_many
-from apiserver.rpc.errors import validation_error
 from apiserver.services.backend import Call, endpoint
 from apiserver.services.events import owners
 from apiserver.services.events.scalars import range_of, smoothing

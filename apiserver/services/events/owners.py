@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from apiserver.errors import invalid_id, validation_error
 from apiserver.events.model import EventType, MetricSelection, Owner, Selection
 from apiserver.import_times import IMPORTED
-from apiserver.rpc.errors import invalid_id, validation_error
 from apiserver.services.backend import Call, documents, visible
 from apiserver.services.last_metrics import RESET
 from apiserver.services.quotas.quotas import FIELDS

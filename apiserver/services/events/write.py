@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
+from apiserver.errors import Refusal, Why, validation_error
 from apiserver.events import ingest
 from apiserver.events.ingest import Ingest
 from apiserver.events.last_metrics import touched_by
@@ -14,7 +15,6 @@ from apiserver.events.lines import Stop, Stopped, always, memory_of, parse_json
 from apiserver.events.model import EventBatch, Owner
 from apiserver.events.rejects import Contradiction, Reject, Rejects
 from apiserver.import_times import EVENTS_DELETED, IMPORTED
-from apiserver.rpc.errors import ApiError, validation_error
 from apiserver.services.backend import Call, documents, endpoint
 from apiserver.services.events import owners
 from apiserver.services.last_metrics import RESET, new_revision
@@ -38,7 +38,7 @@ async def add(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 @endpoint("events.add_batch", "2.1", raw=True)
 async def add_batch(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     if not call.body.strip():
-        raise ApiError(400, 17, "Batch request contains no items")
+        raise Refusal(Why.NOTHING_SENT, "Batch request contains no items")
     return await _taken(call, partial(ingest.ingest_lines, call.body))
 
 
@@ -147,15 +147,15 @@ def _refusals(events: Ingest, known: Mapping[Owner, Document | None]) -> dict[Ow
     }
 
 
-def _nothing_added(rejects: Rejects) -> ApiError:
+def _nothing_added(rejects: Rejects) -> Refusal:
     if not rejects.total:
-        return ApiError(400, 17, "Batch request contains no items")
+        return Refusal(Why.NOTHING_SENT, "Batch request contains no items")
     if rejects.refused:
-        return ApiError(400, 131, f"Events not added: {rejects}")
+        return Refusal(Why.EVENTS_REFUSED, f"Events not added: {rejects}")
     data: dict[str, Any] = {"field": rejects.field} if rejects.field else {}
     if rejects.lines:
         data["lines"] = rejects.lines
-    return ApiError(400, 12, f"Validation error ({rejects})", data=data)
+    return Refusal(Why.INVALID, f"Validation error ({rejects})", data=data)
 
 
 def _object(body: bytes, request: dict[str, Any]) -> dict[str, Any]:
@@ -164,7 +164,7 @@ def _object(body: bytes, request: dict[str, Any]) -> dict[str, Any]:
     try:
         event = parse_json(body)
     except Reject as reject:
-        raise ApiError(400, 0, f"The body is not valid JSON ({reject.reason})") from None
+        raise Refusal(Why.NOT_JSON, f"The body is not valid JSON ({reject.reason})") from None
     if not isinstance(event, dict):
         raise validation_error("the body must be a JSON object")
     return {**request, **event}
@@ -175,7 +175,7 @@ async def _delete(call: Call, id: str, *, model: bool, allow_locked: bool) -> di
     if owners.is_locked(document) and not allow_locked:
         kind = "model" if model else "task"
         message = f"Cannot delete the events of a published {kind} without allow_locked: id={id}"
-        raise ApiError(400, 201 if model else 101, message)
+        raise Refusal(Why.MODEL_LOCKED if model else Why.TASK_LOCKED, message)
     owner = owners.owner(document, model=model)
     await call.backend.last_metrics.settle(owner.company, models=model, ids=[id])
     # What other servers still have to tell of these events is made from what is stored then, also if this server dies.

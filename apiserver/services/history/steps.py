@@ -8,9 +8,9 @@ from typing import Any, Self
 
 import numpy as np
 
+from apiserver.errors import Refusal, Why, validation_error
 from apiserver.events.aggregates import Aggregate, Buckets
 from apiserver.events.model import Float64Array, Int64Array
-from apiserver.rpc.errors import ApiError, validation_error
 
 #: The shortest step of a chart of machines, in seconds: agents report about this often.
 LEAST_INTERVAL = 40
@@ -47,7 +47,7 @@ class Steps:
     def _of(cls, request: Mapping[str, Any], interval: int, *, unfinished: bool) -> Self:
         begin, end = int(request["from_date"] * 1000), int(request["to_date"] * 1000)
         if begin >= end:
-            raise ApiError(400, 16, "Invalid value for fields: from_date must be before to_date")
+            raise Refusal(Why.INVALID_VALUE, "Invalid value for fields: from_date must be before to_date")
         width = interval * 1000
         first, last = begin // width, end // width + unfinished
         if last - first > MOST_STEPS:

@@ -16,11 +16,11 @@ from typing import NamedTuple
 import numpy as np
 
 from apiserver import answers
+from apiserver.errors import validation_error
 from apiserver.events.aggregates import Aggregate, Buckets
 from apiserver.events.model import HISTORY, BucketAxis, EventBatch, EventType, MetricSelection, Owner, Scalars
 from apiserver.events.queries import BucketQuery, Range, SeriesQuery
 from apiserver.repeating import Repeating
-from apiserver.rpc.errors import validation_error
 from apiserver.services.history.steps import ChartCurve, Steps
 from apiserver.stores.documents.base import DocumentStore, DocumentStoreError
 from apiserver.stores.documents.query import AtLeast, Both, Document, Filter, In, Less, Update

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from apiserver.errors import Refusal, Why
 from apiserver.events.model import Owner
-from apiserver.rpc.errors import ApiError
 from apiserver.services.backend import Call, documents, endpoint
 from apiserver.services.many import do_each, for_each, for_one
 from apiserver.services.model_deletions import DELETED, DELETING
@@ -52,8 +52,8 @@ async def _publish(call: Call, model_id: str, with_task: bool, *, force: bool) -
     return {"updated": 1, **published}
 
 
-def _published(model_id: str) -> ApiError:
-    return ApiError(400, 203, f"Model is published already: id={model_id}")
+def _published(model_id: str) -> Refusal:
+    return Refusal(Why.MODEL_PUBLISHED, f"Model is published already: id={model_id}")
 
 
 async def _publish_task(call: Call, model: Document, *, force: bool) -> dict[str, Any]:
@@ -104,10 +104,15 @@ async def _check_unused(call: Call, model: Document) -> None:
     """400/205 if the model is the input of a task, 400/206 if the task that made it is published."""
     user = await documents(call).find_one(TASKS, {"models.input.model": model["id"]}, projection=["id"])
     if user is not None:
-        raise ApiError(400, 205, f"Model is used by tasks, use force to delete it: id={model['id']}, task={user['id']}")
+        raise Refusal(
+            Why.MODEL_IN_USE, f"Model is used by tasks, use force to delete it: id={model['id']}, task={user['id']}"
+        )
     made_by = {"id": model.get("task"), "status": In(list(LOCKED))}
     if await documents(call).count(TASKS, made_by):
-        raise ApiError(400, 206, f"The task that made the model is published, use force to delete it: id={model['id']}")
+        raise Refusal(
+            Why.MODEL_OF_PUBLISHED_TASK,
+            f"The task that made the model is published, use force to delete it: id={model['id']}",
+        )
 
 
 async def unlink(call: Call, model_id: str) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import uuid4
 
-from apiserver.rpc.errors import ApiError, invalid_id, unavailable
+from apiserver.errors import Refusal, invalid_id, unavailable
 from apiserver.services.backend import Call, documents
 from apiserver.services.document_keys import escape_keys, unescape_keys
 from apiserver.services.last_metrics import RESET, REVISION
@@ -102,7 +102,7 @@ async def change_model(call: Call, model_id: str, update: Update) -> Document:
     return stamps
 
 
-def being_deleted(model_id: str) -> ApiError:
+def being_deleted(model_id: str) -> Refusal:
     """503 for a model that is being deleted."""
     return unavailable(f"model {model_id} is being deleted", retry_after=1)
 

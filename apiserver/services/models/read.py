@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from apiserver import answers
-from apiserver.rpc.errors import ApiError, invalid_id
+from apiserver.errors import Refusal, Why, invalid_id
 from apiserver.services.backend import Call, endpoint, visible
 from apiserver.services.document_keys import escape, unescape
 from apiserver.services.list_filters import only_values
@@ -39,7 +39,7 @@ async def get_by_id(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 async def get_by_task_id(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     task = await read_one(call, TASKS, request["task"], ["models"])
     if not task["models"]["output"]:
-        raise ApiError(400, 201, f"The task has no output model: task={task['id']}")
+        raise Refusal(Why.NO_MODEL, f"The task has no output model: task={task['id']}")
     return await _one(call, task["models"]["output"][-1]["model"])
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from apiserver.rpc.errors import validation_error
+from apiserver.errors import validation_error
 from apiserver.services.backend import Call, documents, endpoint
 from apiserver.services.models.edit import reach_iteration
 from apiserver.services.models.model_documents import MODELS, answered, change_model, get_model, insert_model, new_model

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from apiserver.rpc.errors import ApiError
+from apiserver.errors import Refusal
+from apiserver.rpc.statuses import answer_to
 from apiserver.services.backend import Call, endpoint, visible
 from apiserver.services.models import read as models
 from apiserver.services.models.model_documents import MODELS
@@ -40,8 +41,8 @@ async def get_entities_count(call: Call, request: dict[str, Any]) -> dict[str, A
         if kind in request:
             try:
                 counts[kind] = await _count(call, kind, request)
-            except ApiError as error:
-                if error.code != 400:
+            except Refusal as error:
+                if answer_to(error).code != 400:
                     raise
                 errors[kind] = error.message
     return {**counts, "errors": errors} if errors else counts

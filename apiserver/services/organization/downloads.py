@@ -16,8 +16,8 @@ from typing import Any
 import orjson
 
 from apiserver import answers
+from apiserver.errors import Refusal, Why, validation_error
 from apiserver.rpc.call import Streamed
-from apiserver.rpc.errors import ApiError, validation_error
 from apiserver.services.backend import Call, documents, endpoint, visible
 from apiserver.services.document_keys import unescape
 from apiserver.services.expiring_ids import new_id, oldest_id
@@ -54,7 +54,7 @@ async def download(call: Call, request: dict[str, Any]) -> Streamed:
     wanted = AllOf([{"id": prepare_id}, {"id": AtLeast(oldest_id(KEPT_SECONDS))}])
     prepared = await documents(call).find_one(DOWNLOADS, wanted)
     if prepared is None:
-        raise ApiError(400, 10, f"The download is unknown or has expired: prepare_id={prepare_id[:100]}")
+        raise Refusal(Why.NO_DOWNLOAD, f"The download is unknown or has expired: prepare_id={prepare_id[:100]}")
     query = orjson.loads(prepared["request"])
     call.response_headers.append(("Content-Disposition", f"attachment; filename={await _file_name(call, query)}"))
     return Streamed(_table(call, query), "text/csv; charset=utf-8")

@@ -10,8 +10,8 @@ from typing import Any, Self
 
 import numpy as np
 
+from apiserver.errors import validation_error
 from apiserver.events.model import Float64Array, Int64Array
-from apiserver.rpc.errors import validation_error
 from apiserver.services.backend import Call, documents, endpoint, visible
 from apiserver.services.project_tree import PROJECTS
 from apiserver.services.references import names_of

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from apiserver.errors import Refusal, Why
 from apiserver.events.model import Owner
 from apiserver.files.addresses import is_in_object_store
-from apiserver.rpc.errors import ApiError
 from apiserver.services.backend import Call, documents
 from apiserver.services.models.life import unlink
 from apiserver.services.project_tree import PROJECTS
@@ -73,10 +73,9 @@ async def delete_tasks(call: Call, inside: Filter, *, files: bool) -> dict[str, 
     for task in await documents(call).find("tasks", inside, projection=["id"]):
         try:
             deleted.append(await delete_task(call, task["id"], {**_DELETE, "delete_external_artifacts": files}))
-        except ApiError as error:
-            if (error.code, error.subcode) != (400, 101):
+        except Refusal as error:
+            if error.why is not Why.NO_TASK:  # another call has deleted it meanwhile
                 raise
-            # 400/101: another call has deleted the task meanwhile.
     for one in deleted:
         for kind, found in one["urls"].items():
             urls[kind] += found

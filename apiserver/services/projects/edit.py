@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from apiserver.rpc.errors import ApiError
+from apiserver.errors import Refusal, Why
 from apiserver.services.backend import Call, documents, endpoint
 from apiserver.services.project_names import cleaned_name
 from apiserver.services.project_tree import (
@@ -101,7 +101,7 @@ async def _rename(call: Call, project: Document, name: str) -> Document:
     """Change the last part of a project's name; 400/408 if another part changes, which would move it."""
     name = checked_name(name)
     if name.rpartition("/")[0] != project["name"].rpartition("/")[0]:
-        raise ApiError(400, 408, f"Use projects.move to move a project: project={project['id']}")
+        raise Refusal(Why.PROJECT_NAME_WOULD_MOVE, f"Use projects.move to move a project: project={project['id']}")
     await changeable(call, project)
     place = {"name": name, "basename": name.rpartition("/")[2], "last_update": utc_now()}
     await relocate(call, project, Update(set=place))
@@ -111,12 +111,12 @@ async def _rename(call: Call, project: Document, name: str) -> Document:
 async def _check_empty(call: Call, project: Document, ids: Sequence[str]) -> None:
     """400/413, 406, 402 or 405 if there are pipelines, datasets, tasks or models that are not archived."""
     contents = await contents_of(call, ids)
-    for subcode, kind, found in (
-        (413, "pipelines", contents.pipelines),
-        (406, "datasets", contents.datasets),
-        (402, "tasks", await active(call, "tasks", contents.inside)),
-        (405, "models", await active(call, "models", contents.inside)),
+    for why, kind, found in (
+        (Why.PROJECT_HAS_PIPELINES, "pipelines", contents.pipelines),
+        (Why.PROJECT_HAS_DATASETS, "datasets", contents.datasets),
+        (Why.PROJECT_HAS_TASKS, "tasks", await active(call, "tasks", contents.inside)),
+        (Why.PROJECT_HAS_MODELS, "models", await active(call, "models", contents.inside)),
     ):
         if found:
             message = f"Project has {kind}, use force to delete it: id={project['id']}, {kind}={found}"
-            raise ApiError(400, subcode, message)
+            raise Refusal(why, message)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from apiserver.rpc.errors import ApiError
+from apiserver.errors import Refusal, Why
 from apiserver.services.backend import Call, documents, endpoint
 from apiserver.services.project_names import MAX_DEPTH, cleaned_name
 from apiserver.services.project_tree import (
@@ -30,9 +30,11 @@ async def move(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     location = cleaned_name(request.get("new_location", ""))
     location = checked_name(location, field="new_location") if location else ""
     if location == project["name"].rpartition("/")[0]:
-        raise ApiError(400, 410, f"The project is there already: project={project['id']}, location={location!r}")
+        raise Refusal(
+            Why.PROJECT_THERE_ALREADY, f"The project is there already: project={project['id']}, location={location!r}"
+        )
     if location == project["name"] or location.startswith(f"{project['name']}/"):
-        raise ApiError(400, 411, f"A project cannot be moved under itself: project={project['id']}")
+        raise Refusal(Why.PROJECT_UNDER_ITSELF, f"A project cannot be moved under itself: project={project['id']}")
     await changeable(call, project)
     name = _inside(location, project)
     await _check_depth(call, project, name.count("/") + 1)
@@ -117,7 +119,9 @@ async def _destination(call: Call, project: Document, destination: str | None) -
         return None
     target = await get_project(call, destination)
     if target["id"] == project["id"]:
-        raise ApiError(400, 410, f"A project cannot be merged with itself: project={project['id']}")
+        raise Refusal(Why.PROJECT_THERE_ALREADY, f"A project cannot be merged with itself: project={project['id']}")
     if project["id"] in target["path"]:
-        raise ApiError(400, 412, f"A project cannot be merged into one below it: project={project['id']}")
+        raise Refusal(
+            Why.PROJECT_MERGED_BELOW, f"A project cannot be merged into one below it: project={project['id']}"
+        )
     return target

@@ -16,6 +16,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 
+from apiserver.errors import overloaded
 from apiserver.events.ingest import Ingest
 from apiserver.events.model import HISTORY, EventBatch, LogColumns, Owner, Sample, SeriesName
 from apiserver.files.addresses import task_of
@@ -24,7 +25,6 @@ from apiserver.metrics.gauges import Gauges
 from apiserver.off_loop import off_loop
 from apiserver.repeating import Repeating
 from apiserver.rpc.call import Identity
-from apiserver.rpc.errors import overloaded
 from apiserver.services.last_metrics import LastMetrics
 from apiserver.services.quotas.accounts import Account, Accounts, Sender, Share
 from apiserver.services.quotas.amounts import Amounts

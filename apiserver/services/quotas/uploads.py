@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from apiserver.errors import Refusal, Why
 from apiserver.files.room import Taken
-from apiserver.rpc.errors import ApiError
 from apiserver.services.quotas.accounts import Account
 from apiserver.services.quotas.amounts import Amounts
 from apiserver.stores.files.disk import Former
@@ -47,7 +47,7 @@ class Upload(Taken):
                 left = f"{account} may have {bound:,} bytes, of which {max(bound - others, 0):,} are left"
                 reason = f"{left}, and the upload has {length}"
                 self._refused(account, reason)
-                raise ApiError(507, 0, f"The file was not stored: Over quota: {reason}")
+                raise Refusal(Why.NO_ROOM, f"The file was not stored: Over quota: {reason}")
 
     def take(self, bytes: int) -> None:
         """Count more bytes that came. 507 if there is no room for them."""

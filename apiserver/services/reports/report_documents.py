@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from apiserver.rpc.errors import invalid_id, unavailable
+from apiserver.errors import invalid_id, unavailable
 from apiserver.services.backend import Call, documents
 from apiserver.services.project_tree import PROJECTS, checked_name, find_or_create, get_project
 from apiserver.services.tasks.task_documents import ATTEMPTS, TASKS, change_task

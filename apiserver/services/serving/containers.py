@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from apiserver.rpc.errors import validation_error
+from apiserver.errors import validation_error
 from apiserver.services.backend import Call, documents, endpoint
 from apiserver.services.history.store import Subject
 from apiserver.services.serving.quantities import values_of

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from apiserver.rpc.errors import ApiError
+from apiserver.errors import Refusal, Why
 from apiserver.rpc.validate import INT64_MAX
 from apiserver.services.backend import Call, documents, endpoint
 from apiserver.services.queries import all_of
@@ -66,7 +66,7 @@ async def get_endpoint_details(call: Call, request: dict[str, Any]) -> dict[str,
     url = request["endpoint_url"]
     containers = await _containers(call, {"endpoint_url": url})
     if not containers:
-        raise ApiError(400, 1052, f"No container instances found for service url: url={url}")
+        raise Refusal(Why.NO_CONTAINERS, f"No container instances found for service url: url={url}")
     return {
         **_fields(containers[0], _SERVED),
         "uptime_sec": max(_known(containers, "uptime_sec"), default=None),

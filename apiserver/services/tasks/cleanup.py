@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
+from apiserver.errors import Refusal, Why, unavailable
 from apiserver.events.model import Owner
 from apiserver.files.addresses import is_in_object_store
-from apiserver.rpc.errors import ApiError, unavailable
 from apiserver.services.backend import Call, documents, endpoint
 from apiserver.services.last_metrics import RESET, REVISION, new_revision
 from apiserver.services.many import do_each, for_each, for_one
@@ -195,8 +195,8 @@ async def _check_unpublished(call: Call, task: Document) -> None:
         raise _not_deletable(task_id, f"published models={models}")
 
 
-def _not_deletable(task_id: str, reason: str) -> ApiError:
-    return ApiError(400, 123, f"Task cannot be deleted or reset, use force: task={task_id}, {reason}")
+def _not_deletable(task_id: str, reason: str) -> Refusal:
+    return Refusal(Why.TASK_NEEDED, f"Task cannot be deleted or reset, use force: task={task_id}, {reason}")
 
 
 async def _clean(call: Call, task: Document, request: dict[str, Any]) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from apiserver.rpc.errors import invalid_id
+from apiserver.errors import invalid_id
 from apiserver.services.backend import Call, endpoint, visible
 from apiserver.services.model_deletions import DELETED
 from apiserver.services.project_tree import find_or_create

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from apiserver.rpc.errors import validation_error
+from apiserver.errors import validation_error
 from apiserver.services.backend import Call, documents, endpoint
 from apiserver.services.document_keys import escape, escape_keys
 from apiserver.services.model_deletions import DELETED

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from apiserver.rpc.errors import validation_error
+from apiserver.errors import validation_error
 from apiserver.services.backend import Call, endpoint
 from apiserver.services.document_keys import escape, unescape
 from apiserver.services.task_statuses import STATUSES

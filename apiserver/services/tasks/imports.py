@@ -10,8 +10,8 @@ import hashlib
 import re
 from typing import Any
 
+from apiserver.errors import validation_error
 from apiserver.import_times import EVENTS_DELETED, IMPORTED
-from apiserver.rpc.errors import validation_error
 from apiserver.services.access.roles import is_admin
 from apiserver.services.backend import Call, documents, endpoint
 from apiserver.services.project_tree import find_or_create, touch_projects

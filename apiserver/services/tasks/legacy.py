@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from apiserver.rpc.errors import validation_error
+from apiserver.errors import validation_error
 from apiserver.rpc.versions import Version
 from apiserver.stores.documents.query import Document, Update
 from apiserver.times import utc_now

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-from apiserver.rpc.errors import ApiError, invalid_id, validation_error
+from apiserver.errors import Refusal, Why, invalid_id, validation_error
 from apiserver.services import queue_entries
 from apiserver.services.backend import Call, documents, endpoint
 from apiserver.services.many import batches, do_each, failure
@@ -132,8 +132,8 @@ async def _begin_to_wait(call: Call, task_id: str, queue: str, request: dict[str
     return await change_status(call, task_id, "queued", request, values=values)
 
 
-def _is_there(queue: str, task_id: str) -> ApiError:
-    return ApiError(400, 706, f"Task is in the queue already: queue={queue}, task={task_id}")
+def _is_there(queue: str, task_id: str) -> Refusal:
+    return Refusal(Why.TASK_QUEUED, f"Task is in the queue already: queue={queue}, task={task_id}")
 
 
 def _queue_of(task: Document) -> str:

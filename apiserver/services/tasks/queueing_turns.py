@@ -12,7 +12,7 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from apiserver.rpc.errors import unavailable
+from apiserver.errors import unavailable
 from apiserver.services.backend import Call, documents
 from apiserver.services.holds import Hold
 from apiserver.services.tasks.holds import QUEUEING, RESETTING

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
+from apiserver.errors import invalid_id
 from apiserver.events.last_metrics import run_time
-from apiserver.rpc.errors import invalid_id
 from apiserver.services.backend import Call, endpoint, visible
 from apiserver.services.last_metrics import WRITTEN
 from apiserver.services.list_filters import only_values

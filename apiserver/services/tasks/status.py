@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
+from apiserver.errors import Refusal, Why, unavailable
 from apiserver.events.last_metrics import run_time
-from apiserver.rpc.errors import ApiError, unavailable
 from apiserver.services.backend import Call, documents
 from apiserver.services.project_tree import touch_projects
 from apiserver.services.stamps import changed_now
@@ -102,8 +102,8 @@ def check_transition(task: Document, status: str, *, force: bool, may_stay: bool
     """400/110 unless `status` may follow the task's status, or (with `may_stay`) is the same."""
     current = task["status"]
     if not force and status not in NEXT[current] and not (may_stay and status == current):
-        raise ApiError(
-            400, 110, f"Invalid status change: task={task['id']}, current_status={current}, new_status={status}"
+        raise Refusal(
+            Why.TASK_STATUS, f"Invalid status change: task={task['id']}, current_status={current}, new_status={status}"
         )
 
 

@@ -12,8 +12,8 @@ from typing import Any
 from uuid import uuid4
 
 from apiserver import answers
+from apiserver.errors import Refusal, Why, invalid_id, unavailable
 from apiserver.import_times import EVENTS_DELETED, IMPORTED
-from apiserver.rpc.errors import ApiError, invalid_id, unavailable
 from apiserver.services.backend import Call, documents, visible
 from apiserver.services.document_keys import unescape_keys
 from apiserver.services.last_metrics import RESET, REVISION
@@ -168,17 +168,20 @@ async def revise_task(
     raise unavailable(f"task {task_id} is being changed by too many calls at once", retry_after=1)
 
 
-def wrong_status(task: Document, wanted: Collection[str]) -> ApiError:
+def wrong_status(task: Document, wanted: Collection[str]) -> Refusal:
     """The error if a task's status does not allow the call."""
     expected = ", ".join(wanted)
-    return ApiError(
-        400, 110, f"Invalid task status: task={task['id']}, status={task['status']}, expected one of ({expected})"
+    return Refusal(
+        Why.TASK_STATUS,
+        f"Invalid task status: task={task['id']}, status={task['status']}, expected one of ({expected})",
     )
 
 
-def changed_meanwhile(task_id: str) -> ApiError:
+def changed_meanwhile(task_id: str) -> Refusal:
     """The error if another call changed the task's status first."""
-    return ApiError(400, 121, f"Failed changing task status, it was changed by another call: task={task_id}")
+    return Refusal(
+        Why.TASK_CHANGED_MEANWHILE, f"Failed changing task status, it was changed by another call: task={task_id}"
+    )
 
 
 def set_fields(values: Document) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from apiserver.rpc.errors import ApiError, invalid_id
+from apiserver.errors import Refusal, Why, invalid_id
 from apiserver.services.backend import Call, documents, endpoint
 from apiserver.services.history.spans import Span, joined
 from apiserver.services.history.store import plausible
@@ -34,7 +34,7 @@ async def register(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 @endpoint("workers.unregister", "1.0")
 async def unregister(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     if not await forget(call, {"name": request["worker"]}):
-        raise ApiError(400, 1004, f"worker is not registered: worker={request['worker'][:200]}")
+        raise Refusal(Why.NO_WORKER, f"worker is not registered: worker={request['worker'][:200]}")
     return {}
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from apiserver.errors import Refusal, Why, some_of
 from apiserver.events.model import Float64Array
-from apiserver.rpc.errors import ApiError, some_of
 from apiserver.services.backend import Call, documents, endpoint
 from apiserver.services.history.spans import Span, counts
 from apiserver.services.history.steps import ChartCurve, Steps
@@ -27,7 +27,7 @@ async def get_metric_keys(call: Call, request: dict[str, Any]) -> dict[str, Any]
     )
     metrics = {metric for week in weeks if not wanted or week["name"] in wanted for metric in week["metrics"]}
     if not metrics:
-        raise ApiError(400, 1005, f"Worker stats not found: workers=({some_of(sorted(wanted))})")
+        raise Refusal(Why.NO_WORKER_STATISTICS, f"Worker stats not found: workers=({some_of(sorted(wanted))})")
     categories: dict[str, list[str]] = {}
     for metric in sorted(metrics):
         categories.setdefault(metric.partition("_")[0], []).append(metric)

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from apiserver.rpc.errors import ApiError
+from apiserver.errors import Refusal, Why
 from apiserver.services.access.attempts import OF_ADDRESS, OF_NAME, Attempts
 
 pytestmark = pytest.mark.anyio
@@ -34,7 +34,7 @@ def wait(counted: Attempts, name: str, address: str) -> int | None:
     """The seconds to wait, or None when an attempt was counted."""
     try:
         counted.begin(name, address)
-    except ApiError as error:
+    except Refusal as error:
         return error.retry_after
     return None
 
@@ -113,9 +113,9 @@ async def test_passwords_are_compared_in_threads_and_by_turns(counted: Attempts)
 
     tasks = [asyncio.create_task(counted.check(compare)) for _ in range(16)]
     await asyncio.sleep(0)
-    with pytest.raises(ApiError) as refused:
+    with pytest.raises(Refusal) as refused:
         await counted.check(compare)
-    assert (refused.value.code, refused.value.retry_after) == (429, 1)
+    assert (refused.value.why, refused.value.retry_after) == (Why.OVERLOADED, 1)
     go_on.set()
     assert await asyncio.gather(*tasks) == [True] * 16
     assert most <= 2
@@ -129,7 +129,7 @@ def test_who_was_let_in_before_never_waits(counted: Attempts) -> None:
             counted.begin(name, "here")
     counted.let_in("key", "here")
     counted.let_in("other key", "elsewhere")
-    with pytest.raises(ApiError):
+    with pytest.raises(Refusal):
         counted.let_in("other key", "here")
 
 

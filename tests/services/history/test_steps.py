@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from apiserver.errors import Refusal, Why
 from apiserver.events.aggregates import Aggregate, Buckets
-from apiserver.rpc.errors import ApiError
 from apiserver.services.history.steps import LEAST_INTERVAL, MOST_STEPS, ChartCurve, Steps, combined
 
 
@@ -41,11 +41,14 @@ def test_touched_steps_hold_both_dates(begin: int, length: int, interval: int) -
     assert steps.start - earlier.start >= 1500
 
 
-@pytest.mark.parametrize(("begin", "end", "subcode"), [(5, 5, 16), (6, 5, 16), (0, 41 * (MOST_STEPS + 2), 12)])
-def test_impossible_steps_are_refused(begin: int, end: int, subcode: int) -> None:
-    with pytest.raises(ApiError) as refused:
+@pytest.mark.parametrize(
+    ("begin", "end", "why"),
+    [(5, 5, Why.INVALID_VALUE), (6, 5, Why.INVALID_VALUE), (0, 41 * (MOST_STEPS + 2), Why.INVALID)],
+)
+def test_impossible_steps_are_refused(begin: int, end: int, why: Why) -> None:
+    with pytest.raises(Refusal) as refused:
         Steps.whole(request(begin, end, 40))
-    assert (refused.value.code, refused.value.subcode) == (400, subcode)
+    assert refused.value.why is why
 
 
 def buckets(x: list[int], *of_each: list[float]) -> Buckets:

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from apiserver.errors import Refusal, Why
 from apiserver.events.model import HISTORY
-from apiserver.rpc.errors import ApiError
 from apiserver.services.history.steps import Steps
 from apiserver.services.history.store import COLLECTION, DAY, WEEK, Subject, plausible
 from apiserver.times import now_ms
@@ -99,9 +99,9 @@ async def test_charts_over_all_of_time_look_at_what_is_kept_only(api: Api) -> No
 async def test_charts_that_fit_no_memory_are_refused(api: Api) -> None:
     subjects = [Subject(api.company, "worker", str(n)) for n in range(100)]
     steps = Steps.whole({"from_date": 0, "to_date": 60_000 * 40, "interval": 40})
-    with pytest.raises(ApiError) as refused:
+    with pytest.raises(Refusal) as refused:
         await api.backend.history.curves(subjects, ["cpu"], steps)
-    assert (refused.value.code, refused.value.subcode) == (400, 12)
+    assert refused.value.why is Why.INVALID
 
 
 async def test_history_outlives_a_restart(tmp_path: Path) -> None:

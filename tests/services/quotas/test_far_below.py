@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from apiserver.errors import Refusal
 from apiserver.events.ingest import Ingest, ingest_lines
 from apiserver.events.model import Owner
-from apiserver.rpc.errors import ApiError
 from apiserver.services.quotas.quotas import Quotas
 from apiserver.setting_values import QUOTAS_OF, Quota
 from benchmarks.bodies import log_lines, log_text, scalar_lines
@@ -54,7 +54,7 @@ class Both:
                 if not quotas.count_at_once(events.batch, documents):
                     await quotas.admit(events, documents)
                 said.append(f"{events.accepted} taken {dict(events.rejects.reasons)}")
-            except ApiError as error:
+            except Refusal as error:
                 said.append(f"{error.message} {error.retry_after}")
         assert said[0] == said[1]
         return said[0]

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from apiserver.errors import Refusal, Why
 from apiserver.rpc.call import Identity
-from apiserver.rpc.errors import ApiError
 from apiserver.services.access.credentials import insert_if_new, new_user, update_user
 from apiserver.services.access.identities import (
     PROVIDER_KEY,
@@ -139,5 +139,5 @@ def _link_id(company: str, issuer: str, subject: str) -> str:
     return digest(f"{company}\n{issuer}\n{subject}")
 
 
-def _refused(reason: str) -> ApiError:
-    return ApiError(403, 21, f"You have signed in, but {reason}.")
+def _refused(reason: str) -> Refusal:
+    return Refusal(Why.FORBIDDEN, f"You have signed in, but {reason}.")

@@ -15,8 +15,8 @@ from importlib.util import find_spec
 from typing import Any, Generic, TypeVar
 from urllib.parse import quote_plus, urlencode
 
+from apiserver.errors import overloaded
 from apiserver.extras import installed_by
-from apiserver.rpc.errors import overloaded
 from apiserver.services.access.oidc.begun import Begun
 from apiserver.services.access.oidc.id_tokens import BadIdToken, Claims, UnknownKey, verified
 from apiserver.services.access.oidc.requests import SECONDS, Answer, ProviderFailed, StillFailing, ask

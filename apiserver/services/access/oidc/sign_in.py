@@ -14,9 +14,9 @@ import logging
 from collections.abc import AsyncIterator
 from typing import Any
 
+from apiserver.errors import Refusal, Why, forbidden, unavailable, validation_error
 from apiserver.rpc.auth import cookie
 from apiserver.rpc.call import Identity
-from apiserver.rpc.errors import ApiError, forbidden, unauthorized, unavailable, validation_error
 from apiserver.services.access.credentials import insert_if_new
 from apiserver.services.access.identities import digest
 from apiserver.services.access.oidc import begun
@@ -93,8 +93,8 @@ async def finish(call: Call, request: dict[str, Any]) -> tuple[Identity, str, st
                 said = str(request.get("error"))
                 raise _refused(_MEANINGS.get(said, "The provider did not sign you in: its log says why."))
             somebody = await provider.signed_in(own, request["code"])
-    except ApiError as error:
-        if error.code != 401:  # the provider failed, or too many asked it
+    except Refusal as error:
+        if error.why is not Why.WRONG_CREDENTIALS:  # the provider failed, or too many asked it
             attempts.take_back(counted, call.client, known=_COUNTED)
         raise
     await documents.delete(FINISHED, {"expires": Less(utc_now())})
@@ -181,5 +181,5 @@ def _set_cookie(call: Call, value: str, seconds: int) -> None:
     call.response_headers.append(("Set-Cookie", said))
 
 
-def _refused(message: str) -> ApiError:
-    return unauthorized(22, message)
+def _refused(message: str) -> Refusal:
+    return Refusal(Why.WRONG_CREDENTIALS, message)
