@@ -210,7 +210,7 @@ async def _protocol(
         yield partial(Protocol, slots)
         return
     metrics.gauges |= {
-        "tls_certificate_end_seconds": ("When the certificate ends, since 1970.", lambda: certificate.ends.timestamp()),
+        "tls_certificate_end_seconds": ("When the certificate ends, since 1970.", lambda: certificate.end_seconds),
         "tls_certificate_outdated": ("1 if its changed files cannot be used.", lambda: float(certificate.outdated)),
     }
     looking = Repeating(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import re
 import ssl
 import time
@@ -16,8 +17,6 @@ log = logging.getLogger(__name__)
 #: Each of these gives a new secret to each connection, and notices changed data.
 _CIPHERS = "ECDHE+AESGCM:ECDHE+CHACHA20"
 _PEM = re.compile(r"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
-#: Tags of DER: the values before the validity in a certificate are a version, a number and two sequences.
-_VERSION, _UTC_TIME = 0xA0, 0x17
 
 
 class CertificateError(Exception):
@@ -38,6 +37,11 @@ class Certificate:
         """Whether the files have changed into something that cannot be used."""
         self._tell("the server speaks TLS")
 
+    @property
+    def end_seconds(self) -> float:
+        """When the certificate ends, in seconds since 1970; NaN if that cannot be read."""
+        return math.nan if self.ends is None else self.ends.timestamp()
+
     async def refresh(self) -> None:
         """Read the files again if they have changed. If they cannot be used, go on with what was read before."""
         seen = self._look()
@@ -57,8 +61,8 @@ class Certificate:
         return [_state(path) for path in self._files]
 
     def _tell(self, what: str) -> None:
-        log.info(what, extra={"certificate_ends": self.ends.isoformat()})
-        if self.ends.timestamp() <= self._clock():
+        log.info(what, extra={} if self.ends is None else {"certificate_ends": self.ends.isoformat()})
+        if self.end_seconds <= self._clock():
             log.warning("the certificate has expired: clients that check it do not connect")
 
 
@@ -71,8 +75,8 @@ def _state(path: Path) -> tuple[int, ...] | None:
     return found.st_mtime_ns, found.st_size, found.st_ino, found.st_dev
 
 
-def _load(certificate: Path, key: Path) -> tuple[ssl.SSLContext, datetime]:
-    """A context with both, and when the certificate ends. Raises CertificateError."""
+def _load(certificate: Path, key: Path) -> tuple[ssl.SSLContext, datetime | None]:
+    """A context with both, and when the certificate ends, if that can be read. Raises CertificateError."""
     text = _read("tls_cert", certificate)
     _read("tls_key", key)
     found = _PEM.search(text)
@@ -84,14 +88,14 @@ def _load(certificate: Path, key: Path) -> tuple[ssl.SSLContext, datetime]:
     context.set_ciphers(_CIPHERS)
     context.set_alpn_protocols(["http/1.1"])
     try:
-        ends = _end_of(ssl.PEM_cert_to_DER_cert(found[0]))
+        ends = _end_of(found[0])
         context.load_cert_chain(certificate, key, password=_refuse_password)
     except ssl.SSLError as error:
         if error.reason == "KEY_VALUES_MISMATCH":
             raise CertificateError(f"tls_key: {key} is not the key of the certificate in {certificate}") from None
         files = f"{certificate} and {key} are not a certificate and its key in PEM"
         raise CertificateError(f"tls_cert and tls_key: {files} ({error.reason or error})") from None
-    except (OSError, ValueError, IndexError) as error:
+    except (OSError, ValueError) as error:
         raise CertificateError(f"tls_cert: {certificate}: {error}") from None
     return context, ends
 
@@ -107,30 +111,10 @@ def _refuse_password() -> NoReturn:
     raise CertificateError("tls_key: the key is encrypted; the server needs it without a password")
 
 
-def _end_of(der: bytes) -> datetime:
-    """When a certificate ends.
-
-    A certificate is a sequence that begins with a sequence of version (may be missing), number, algorithm, issuer, and
-    validity: a sequence of two times.
-    """
-    _, at, _ = _value(der, 0)
-    _, at, _ = _value(der, at)
-    tag, _, end = _value(der, at)
-    for _ in range(3 if tag == _VERSION else 2):
-        _, _, end = _value(der, end)
-    _, first, _ = _value(der, end)
-    _, _, second = _value(der, first)
-    tag, start, end = _value(der, second)
-    text = der[start:end].decode("ascii")
-    # Years of two digits are 1950 to 2049.
-    year = ("20" if text < "5" else "19") if tag == _UTC_TIME else ""
-    return datetime.strptime(f"{year}{text}+0000", "%Y%m%d%H%M%SZ%z")
-
-
-def _value(der: bytes, at: int) -> tuple[int, int, int]:
-    """The tag of the DER value at a position, and where its content starts and ends."""
-    tag, length, start = der[at], der[at + 1], at + 2
-    if length & 0x80:  # the low bits say how many bytes have the length
-        start += length & 0x7F
-        length = int.from_bytes(der[at + 2 : start])
-    return tag, start, start + length
+def _end_of(pem: str) -> datetime | None:
+    """When a certificate ends; None without the package `cryptography`, which the extra `oidc` installs."""
+    try:
+        from cryptography import x509
+    except ModuleNotFoundError:
+        return None
+    return x509.load_pem_x509_certificate(pem.encode("latin-1")).not_valid_after_utc

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+import math
 import os
 import subprocess
+import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -29,15 +31,26 @@ def test_its_end_is_known(tmp_path: Path, kind: str, days: int) -> None:
     command = ["openssl", "x509", "-in", str(pair.certificate), "-noout", "-enddate"]
     told = subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
     expected = datetime.strptime(told, "notAfter=%b %d %H:%M:%S %Y GMT").replace(tzinfo=UTC)
-    assert read(pair).ends == expected
+    one = read(pair)
+    assert (one.ends, one.end_seconds) == (expected, expected.timestamp())
+
+
+@pytest.mark.test
+def test_without_the_package_that_reads_it_the_server_speaks_tls_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "cryptography", None)
+    alone = read(new_pair(tmp_path))
+    assert alone.ends is None
+    assert math.isnan(alone.end_seconds)
 
 
 @pytest.mark.test
 def test_the_chain_is_read_and_the_first_one_counts(tmp_path: Path) -> None:
     first, second = new_pair(tmp_path, "first", days=10), new_pair(tmp_path, "second", days=20)
-    alone = read(first).ends
+    alone = read(first).end_seconds
     first.certificate.write_text(f"a chain\n{first.certificate.read_text()}{second.certificate.read_text()}")
-    assert read(first).ends == alone
+    assert read(first).end_seconds == alone
 
 
 def _broken(path: Path) -> None:
@@ -89,7 +102,7 @@ async def test_what_is_wrong_is_said_and_stops_only_a_start(
 async def test_a_new_pair_is_taken_when_both_files_are_there(tmp_path: Path) -> None:
     pair, new = new_pair(tmp_path, days=10), new_pair(tmp_path, "b", days=20)
     read_pair = read(pair)
-    context, ends = read_pair.context, read_pair.ends
+    context, ends = read_pair.context, read_pair.end_seconds
     await read_pair.refresh()
     assert read_pair.context is context
     os.replace(new.certificate, pair.certificate)
@@ -99,7 +112,7 @@ async def test_a_new_pair_is_taken_when_both_files_are_there(tmp_path: Path) -> 
     await read_pair.refresh()
     assert not read_pair.outdated
     assert read_pair.context is not context
-    assert read_pair.ends > ends
+    assert read_pair.end_seconds > ends
 
 
 @pytest.mark.test
