@@ -15,8 +15,12 @@ FIND_OLD_PYTHON = for minor in 9 10 11; do \
 OLD_PYTHON ?= $(shell $(FIND_OLD_PYTHON))
 OLD_CLIENTS = $(patsubst requirements/old-clients/%.txt,%,$(wildcard requirements/old-clients/[0-9]*.txt))
 
+# Optional packages: they read other trackers' runs, verify who signed in at a provider, write Parquet, keep backups in a
+# bucket, and send traces.
+EXTRAS = imports oidc parquet s3 traces
+
 .PHONY: run quick test test-signing-in test-others check check-rest check-beside check-others check-again longer nightly
-.PHONY: viewer check-viewer accelerator imports parquet oidc s3 traces provider lint types types-of-tests check-format fmt docs
+.PHONY: viewer check-viewer accelerator $(EXTRAS) provider lint types types-of-tests check-format fmt docs
 .PHONY: bench bench-engines lock clean
 
 # npm of this machine, or else of a Node.js from PyPI in .venv-node.
@@ -202,9 +206,10 @@ clean:
 .venv/bin/python:
 	$(PYTHON) -m venv .venv
 
-.venv/core.stamp: requirements/build.txt requirements/core.txt requirements/imports.txt pyproject.toml setup.py | .venv/bin/python
+OF_SERVER = $(patsubst %,requirements/%.txt,build core $(EXTRAS))
+.venv/core.stamp: $(OF_SERVER) pyproject.toml setup.py | .venv/bin/python
 	@echo "Installing what the server needs into .venv. pip says nothing meanwhile; it takes a minute or less, mostly."
-	$(BIN)/$(PIP) install --require-hashes -r requirements/build.txt -r requirements/core.txt -r requirements/imports.txt
+	$(BIN)/$(PIP) install --require-hashes $(OF_SERVER:%=-r %)
 	$(BIN)/$(PIP) install --no-deps --no-build-isolation --editable .
 	touch $@
 
@@ -217,25 +222,9 @@ clean:
 	$(BIN)/$(PIP) install --require-hashes -r requirements/docs.txt
 	touch $@
 
-# The optional extra that reads what TensorBoard, MLflow and W&B have recorded. `make run` installs it, too.
-imports: .venv/core.stamp
-	$(BIN)/$(PIP) install --require-hashes -r requirements/imports.txt
-
-# The optional extra that reads and writes Parquet and Arrow.
-parquet: .venv/core.stamp
-	$(BIN)/$(PIP) install --require-hashes -r requirements/parquet.txt
-
-# The optional extra that verifies who signed in at a provider of OpenID Connect.
-oidc: .venv/core.stamp
-	$(BIN)/$(PIP) install --require-hashes -r requirements/oidc.txt
-
-# The optional extra that keeps backups in a bucket.
-s3: .venv/core.stamp
-	$(BIN)/$(PIP) install --require-hashes -r requirements/s3.txt
-
-# The optional extra that sends traces.
-traces: .venv/core.stamp
-	$(BIN)/$(PIP) install --require-hashes -r requirements/traces.txt
+# An optional extra, for an environment that was made without it: `make run` installs all of them.
+$(EXTRAS): .venv/core.stamp
+	$(BIN)/$(PIP) install --require-hashes -r requirements/$@.txt
 
 # Built by the machine's C++ compiler, or else by one from PyPI.
 .venv/accelerator.stamp: requirements/zig.txt $(wildcard accelerator/*.*) .venv/core.stamp

@@ -25,7 +25,8 @@ def get_requires_for_build_wheel(config_settings: Any = None) -> list[str]:
 def build_wheel(wheel_directory: str, config_settings: Any = None, metadata_directory: str | None = None) -> str:
     """Build with the machine's own compiler, or with Zig's."""
     if not _has_compiler():
-        zig = f"{sys.executable} -m ziglang c++"
+        # Zig would compile for the processor of this machine. What is built, such as an image, may run on another one.
+        zig = f"{sys.executable} -m ziglang c++ -mcpu=baseline"
         os.environ |= {"CC": zig, "CXX": zig, "LDSHARED": f"{zig} -shared", "LDCXXSHARED": f"{zig} -shared"}
     name: str = build_meta.build_wheel(wheel_directory, config_settings, metadata_directory)
     return name

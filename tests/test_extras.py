@@ -10,13 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from apiserver import traces
+from apiserver import advice, traces
+from apiserver.data.formats import Format, missing_extra
 from apiserver.extras import installed_by
+from apiserver.operating.backup import storage
+from apiserver.retention_rules import RetentionRule
 from apiserver.services.access.oidc import provider
 from apiserver.settings import Settings, SettingsError
 
 ROOT = Path(__file__).parents[1]
-EXTRAS = ("imports", "parquet", "s3", "oidc", "traces")
+EXTRAS = ("imports", "oidc", "parquet", "s3", "traces")
 
 
 @pytest.mark.parametrize("extra", EXTRAS)
@@ -25,8 +28,9 @@ def test_each_extra_can_be_installed_in_both_ways(extra: str) -> None:
     optional = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     names = [re.split("[><=]", one)[0] for one in optional[extra]]
     makefile = (ROOT / "Makefile").read_text()
-    assert re.search(rf"^\.PHONY:.* {extra}\b", makefile, re.MULTILINE)
-    assert re.search(rf"^{extra}: .*\n\t.*requirements/{extra}\.txt$", makefile, re.MULTILINE)
+    assert f"\nEXTRAS = {' '.join(EXTRAS)}\n" in makefile
+    assert re.search(r"^\.PHONY:.* \$\(EXTRAS\) ", makefile, re.MULTILINE)
+    assert re.search(r"^\$\(EXTRAS\): .*\n\t.*requirements/\$@\.txt$", makefile, re.MULTILINE)
     pinned = (ROOT / "requirements" / f"{extra}.txt").read_text()
     assert all(re.search(rf"^{name}==", pinned, re.MULTILINE) for name in names)
 
@@ -37,12 +41,23 @@ def test_nothing_names_a_package_that_no_index_has() -> None:
 
 
 def test_a_setting_whose_package_is_missing_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (provider, traces):
+    for module in (advice, provider, storage, traces):
         monkeypatch.setattr(module, "find_spec", lambda name: None)
-    with pytest.raises(SettingsError, match=r"oidc_issuer: .*'make oidc'"):
-        provider.Provider(Settings(oidc_issuer="https://id.example.org", oidc_client_id="x"))
-    with pytest.raises(SettingsError, match=r"traces_to: .*'make traces'"):
-        traces.Traces(Settings(traces_to="http://127.0.0.1:4318"))
+    kept = Settings(
+        retention=(RetentionRule(("log",), "30 days"),), retention_every=1, retention_archive="/mnt/archive"
+    )
+    for setting, extra, use in (
+        ("oidc_issuer", "oidc", lambda: provider.Provider(Settings(oidc_issuer="https://id.example.org"))),
+        ("traces_to", "traces", lambda: traces.Traces(Settings(traces_to="http://127.0.0.1:4318"))),
+        ("backup_to", "s3", lambda: advice.require_usable(Settings(backup_to="s3://bucket/prefix"))),
+        ("retention_archive", "parquet", lambda: advice.require_usable(kept)),
+    ):
+        with pytest.raises(SettingsError, match=rf"{setting}: .*'make {extra}'"):
+            use()
+
+
+def test_a_format_whose_package_is_missing_says_how_to_install_it() -> None:
+    assert installed_by("parquet") in missing_extra(Format.PARQUET).message
 
 
 _WITHOUT = """

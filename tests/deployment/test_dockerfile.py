@@ -1,7 +1,8 @@
-"""The image: its steps replayed as far as that goes without docker."""
+"""The image: its steps replayed as far as that goes without docker, and the server started that they install."""
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import shutil
@@ -11,11 +12,16 @@ from fnmatch import fnmatch
 from pathlib import Path
 from zipfile import ZipFile
 
+import pytest
+
 from apiserver.setting_sources import load
 from apiserver.settings import ENVIRONMENT_PREFIX
 from tests.deployment.compose import ROOT
+from tests.harness import ADMIN_KEY, ADMIN_SECRET, Served, free_ports
 
 STEPS = (ROOT / "Dockerfile").read_text().replace("\\\n", " ").splitlines()
+
+PAGES = ROOT / "viewer/dist"
 
 #: What .dockerignore leaves out below the folders that it names, and what git ignores there.
 NOT_COPIED = shutil.ignore_patterns("__pycache__", ".parsed", "node_modules", "dist", "build")
@@ -59,6 +65,71 @@ def test_what_docker_sees_is_enough_to_build_the_server(tmp_path: Path) -> None:
     assert "apiserver/_resources/viewer/dist/index.html" in inside
     assert not [name for name in inside if "viewer/src" in name]
     assert any(fnmatch(name, "*/entry_points.txt") for name in inside)
+
+
+def _build_stage() -> list[str]:
+    """The steps of the stage in which the server is installed."""
+    begin = STEPS.index("FROM python:3.13-slim AS build") + 1
+    length = next(number for number, step in enumerate(STEPS[begin:]) if step.startswith("FROM"))
+    return STEPS[begin : begin + length]
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What the commands of the Dockerfile install, in an environment of its own instead of /opt/apiserver.
+
+    They find no compiler, as in the image: Zig compiles its library of C++ once, and keeps it in ~/.cache.
+    """
+    source, environment = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("image") / "apiserver"
+    _copied_into(source)
+    shutil.copytree(PAGES, source / "viewer/dist")
+    variables = {name: value for name, value in os.environ.items() if name != "CXX"}
+    variables |= {"PATH": str(environment / "bin"), "PIP_NO_COMPILE": "1"}
+    for step in _build_stage():
+        if step.startswith("RUN "):
+            command = step.removeprefix("RUN ").replace("/opt/apiserver", str(environment))
+            command = command.replace("python -m venv", f"{sys.executable} -m venv")
+            subprocess.run(command, shell=True, cwd=source, env=variables, check=True)
+    return environment
+
+
+#: What the extras and the accelerator are needed for.
+_IMPORTS = "arro3.core, arro3.io, cryptography, google.protobuf, google_crc32c, obstore, opentelemetry.sdk.trace, yaml"
+_IMPORTS += ", opentelemetry.exporter.otlp.proto.http, apiserver_accelerator"
+
+
+@pytest.mark.check
+@pytest.mark.skipif(not (PAGES / "index.html").exists(), reason="no pages: `make viewer` builds them")
+def test_what_it_installs_lacks_nothing(installed: Path, tmp_path: Path) -> None:
+    python = installed / "bin/python"
+    subprocess.run([python, "-c", f"import {_IMPORTS}"], check=True, cwd=tmp_path)
+    [packages] = installed.glob("lib/python*/site-packages")
+    assert (packages / "apiserver/py.typed").exists()
+    assert list(packages.glob("events_apiserver-*.dist-info/licenses/NOTICE"))
+    assert not [path for path in packages.iterdir() if path.name in ("pip", "setuptools", "ziglang")]
+    port, files_port = free_ports(2)
+    settings = {
+        "admin_key": ADMIN_KEY,
+        "admin_secret": ADMIN_SECRET,
+        "port": str(port),
+        "files_port": str(files_port),
+        "backup_to": "s3://bucket/prefix",
+        "oidc_issuer": "https://127.0.0.1:1",
+        "oidc_client_id": "server",
+        "traces_to": "http://127.0.0.1:1",
+    }
+    variables = {f"{ENVIRONMENT_PREFIX}{name.upper()}": value for name, value in settings.items()}
+    variables |= {"AWS_ENDPOINT_URL": "http://127.0.0.1:1", "PYTHONPATH": ""}
+    server = Served(tmp_path / "data", port, files_port, variables, tree=tmp_path, python=python)
+    server.start()  # which needs the packages for buckets, signing in and traces
+    try:
+        assert re.search("listening.*accelerator=True", server.log.read_text())
+        server.call("tasks.create", {"name": "first", "type": "training"})
+        with server.client() as client:
+            assert 'id="page"' in client.get("/", headers={"accept": "text/html"}).text
+            assert client.get("/data/projects/*/tasks.parquet").content[:4] == b"PAR1"
+    finally:
+        server.stop()
 
 
 def test_its_variables_are_settings() -> None:

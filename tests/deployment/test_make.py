@@ -22,8 +22,8 @@ pytestmark = pytest.mark.skipif(not which("make"), reason="no make")
 def place(tmp_path: Path) -> Path:
     """The Makefile where all is installed but the accelerator and the pages; it is printed what is called."""
     copyfile(ROOT / "Makefile", tmp_path / "Makefile")
-    for name in ("build.txt", "core.txt", "imports.txt", "zig.txt", "node.txt"):
-        _file(tmp_path / "requirements" / name)
+    for name in ("build", "core", "imports", "oidc", "parquet", "s3", "traces", "zig", "node"):
+        _file(tmp_path / "requirements" / f"{name}.txt")
     for path in ("pyproject.toml", "setup.py", "accelerator/scan.cpp", "viewer/package-lock.json", "viewer/.npmrc"):
         _file(tmp_path / path)
     for tool in TOOLS:
