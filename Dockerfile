@@ -6,21 +6,20 @@ RUN npm ci
 COPY viewer .
 RUN npm run build
 
-FROM python:3.13-slim AS build
+# It has the compiler of the accelerator, which the slim one lacks.
+FROM python:3.13 AS build
 WORKDIR /source
 RUN python -m venv /opt/apiserver
 COPY requirements requirements
 RUN /opt/apiserver/bin/pip install --no-cache-dir --require-hashes \
     -r requirements/build.txt -r requirements/core.txt -r requirements/imports.txt -r requirements/oidc.txt \
     -r requirements/parquet.txt -r requirements/s3.txt -r requirements/traces.txt
-# The compiler of the accelerator, as the image has none. It does not stay.
-RUN /opt/apiserver/bin/pip install --no-cache-dir --require-hashes -r requirements/zig.txt
 COPY accelerator accelerator
 RUN /opt/apiserver/bin/pip install --no-cache-dir --no-deps --no-build-isolation ./accelerator
 COPY . .
 COPY --from=pages /viewer/dist viewer/dist
 RUN /opt/apiserver/bin/pip install --no-cache-dir --no-deps --no-build-isolation . \
-    && /opt/apiserver/bin/pip uninstall --yes ziglang setuptools pip
+    && /opt/apiserver/bin/pip uninstall --yes setuptools pip
 
 FROM python:3.13-slim
 RUN useradd --system --uid 10001 --no-create-home apiserver \

@@ -69,27 +69,22 @@ def test_what_docker_sees_is_enough_to_build_the_server(tmp_path: Path) -> None:
 
 def _build_stage() -> list[str]:
     """The steps of the stage in which the server is installed."""
-    begin = STEPS.index("FROM python:3.13-slim AS build") + 1
+    begin = STEPS.index("FROM python:3.13 AS build") + 1
     length = next(number for number, step in enumerate(STEPS[begin:]) if step.startswith("FROM"))
     return STEPS[begin : begin + length]
 
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What the commands of the Dockerfile install, in an environment of its own instead of /opt/apiserver.
-
-    They find no compiler, as in the image: Zig compiles its library of C++ once, and keeps it in ~/.cache.
-    """
+    """What the commands of the Dockerfile install, in an environment of its own instead of /opt/apiserver."""
     source, environment = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("image") / "apiserver"
     _copied_into(source)
     shutil.copytree(PAGES, source / "viewer/dist")
-    variables = {name: value for name, value in os.environ.items() if name != "CXX"}
-    variables |= {"PATH": str(environment / "bin"), "PIP_NO_COMPILE": "1"}
     for step in _build_stage():
         if step.startswith("RUN "):
             command = step.removeprefix("RUN ").replace("/opt/apiserver", str(environment))
             command = command.replace("python -m venv", f"{sys.executable} -m venv")
-            subprocess.run(command, shell=True, cwd=source, env=variables, check=True)
+            subprocess.run(command, shell=True, cwd=source, env={**os.environ, "PIP_NO_COMPILE": "1"}, check=True)
     return environment
 
 
@@ -99,6 +94,7 @@ _IMPORTS += ", opentelemetry.exporter.otlp.proto.http, apiserver_accelerator"
 
 
 @pytest.mark.check
+@pytest.mark.skipif(not shutil.which("c++"), reason="no C++ compiler")
 @pytest.mark.skipif(not (PAGES / "index.html").exists(), reason="no pages: `make viewer` builds them")
 def test_what_it_installs_lacks_nothing(installed: Path, tmp_path: Path) -> None:
     python = installed / "bin/python"
@@ -106,7 +102,7 @@ def test_what_it_installs_lacks_nothing(installed: Path, tmp_path: Path) -> None
     [packages] = installed.glob("lib/python*/site-packages")
     assert (packages / "apiserver/py.typed").exists()
     assert list(packages.glob("events_apiserver-*.dist-info/licenses/NOTICE"))
-    assert not [path for path in packages.iterdir() if path.name in ("pip", "setuptools", "ziglang")]
+    assert not [path for path in packages.iterdir() if path.name in ("pip", "setuptools")]
     port, files_port = free_ports(2)
     settings = {
         "admin_key": ADMIN_KEY,
