@@ -63,7 +63,7 @@ quick: .venv/dev.stamp
 # The product as it comes: servers, commands, the newest SDK, pages in a browser if there is one. Signing in has a browser
 # of its own, in which other pages have not been: a test hung twice behind these.
 OF_TEST = $(PAGES) .venv/dev.stamp .venv/accelerator.stamp .venv-clients/stamp
-SIGNING_IN = tests/viewer/test_sign_in.py
+SIGNING_IN = tests/pages/test_sign_in.py
 test:
 	$(MAKE) --no-print-directory --jobs 4 $(OF_TEST)
 	$(MAKE) --no-print-directory --jobs 6 lint check-format types check-viewer test-signing-in test-others
@@ -105,18 +105,18 @@ EXAMPLES ?= 200
 KILLS ?= 10
 longer: $(OF_CHECK)
 	REQUIRE_ENGINES=1 $(PYTEST) --tier longer
-	VIEWER_STORES=engines REQUIRE_ENGINES=1 $(BIN)/python -m pytest tests/viewer
+	VIEWER_STORES=engines REQUIRE_ENGINES=1 $(BIN)/python -m pytest tests/pages
 	EVENTS_OUTAGE_SECONDS=20 REQUIRE_ENGINES=1 $(BIN)/python -m pytest tests/engines/test_faults.py \
 		tests/engines/test_network.py
 	EVENTS_HOSTILE=long REQUIRE_ENGINES=1 $(BIN)/python -m pytest tests/hostile
 	for seed in $$(shuf -i 1-4294967295 -n $(SEEDS)); do \
 		run="$(BIN)/python -m pytest --hypothesis-seed=$$seed"; echo "seed $$seed"; \
-		EVENTS_EXAMPLES=$(EXAMPLES) $$run tests/aggregation tests/connections tests/copying tests/data tests/events tests/files \
-			tests/hostile/test_cost.py tests/importing tests/metrics tests/otlp tests/rpc tests/services/history \
-			tests/services/quotas tests/test_json_structure.py tests/test_protobuf_wire.py \
+		EVENTS_EXAMPLES=$(EXAMPLES) $$run tests/reading tests/http tests/transfer/copying tests/data tests/events tests/files \
+			tests/hostile/test_cost.py tests/transfer/importing tests/operating/metrics tests/otlp tests/rpc tests/services/history \
+			tests/services/quotas tests/common/test_json_structure.py tests/common/test_protobuf_wire.py \
 			tests/stores/documents tests/stores/events/embedded/test_brute_force.py \
-			tests/stores/events/embedded/test_damage.py tests/stores/events/columns/test_stats.py \
-			tests/stores/events/columnar || exit 1; \
+			tests/stores/events/embedded/test_damage.py tests/stores/events/codec/test_stats.py \
+			tests/stores/events/blocks || exit 1; \
 		EVENTS_EXAMPLES=$$(($(EXAMPLES) / 20 + 1)) $$run tests/services/events/test_openapi.py \
 			tests/clients/test_tensorboard_runs.py tests/clients/test_mlflow_runs.py tests/clients/test_wandb_runs.py \
 			tests/stores/events/elasticsearch/test_brute_force.py tests/stores/events/elasticsearch/test_changes.py \

@@ -1,4 +1,4 @@
-"""Puts schemas, migrations and pages, which lie beside the package, into what is installed (`apiserver/resources.py`).
+"""Puts schemas, migrations and pages, which lie beside the package, into what is installed.
 
 `make viewer` builds the pages. Without it, what is installed has none.
 
@@ -33,7 +33,7 @@ class BuildWithResources(build_py):
 def parse_schemas(folder: Path) -> None:
     """Leave the parsed schemas in the folder, readable for everyone."""
     sys.path.insert(0, str(SOURCE))
-    from apiserver.resources import PARSED
+    from apiserver.common.resources import PARSED
     from apiserver.rpc.schema import load_schemas
 
     load_schemas(folder, folder / PARSED)

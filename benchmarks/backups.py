@@ -19,7 +19,7 @@ from pathlib import Path
 from apiserver.operating.backup.folder import Folder
 from apiserver.operating.backup.making import make
 from apiserver.operating.backup.progress import Progress
-from apiserver.settings import Settings
+from apiserver.settings.settings import Settings
 from benchmarks.columns import Load, fill
 from benchmarks.figures import NO_BACKUP
 from benchmarks.processes import settled

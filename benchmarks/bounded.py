@@ -25,13 +25,13 @@ import uvicorn
 import uvloop
 from uvicorn.server import ServerState
 
-from apiserver.app import create_app
-from apiserver.connections.protocol import Protocol
-from apiserver.connections.slots import Slots
-from apiserver.metrics.counters import Counters
-from apiserver.routing import App
-from apiserver.setting_values import QUOTAS_OF, Quota
-from apiserver.settings import Settings
+from apiserver.common.counters import Counters
+from apiserver.http.protocol import Protocol
+from apiserver.http.slots import Slots
+from apiserver.server.app import create_app
+from apiserver.server.routing import App
+from apiserver.settings.settings import Settings
+from apiserver.settings.values import QUOTAS_OF, Quota
 from benchmarks.bodies import scalar_lines
 from benchmarks.client import Connection, logged_in
 from benchmarks.figures import UNBOUNDED, UNLIMITED
@@ -78,7 +78,7 @@ def measure(run: Run) -> None:
         clients = {}
         for number, (name, (counters, more)) in enumerate(settings.items()):
             own = Settings(data=run.folder / str(number), admin_key=ADMIN_KEY, admin_secret=ADMIN_SECRET, **more)
-            with mock.patch("apiserver.app.Counters", counters):
+            with mock.patch("apiserver.server.app.Counters", counters):
                 app = create_app(own)
             clients[name] = opened.enter_context(_client(loop, app))
         for key, (points, series, batches) in _SHAPES.items():

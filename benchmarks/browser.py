@@ -42,7 +42,7 @@ def launched() -> Iterator[Browser]:
     """A browser as that of the tests, without a window."""
     from playwright.sync_api import sync_playwright
 
-    from tests.viewer.browser import ARGUMENTS
+    from tests.pages.browser import ARGUMENTS
 
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)

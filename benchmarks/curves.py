@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from apiserver.events.model import EventBatch, Owner, Scalars
-from apiserver.stores.events.columns import pco
+from apiserver.stores.events.codec import pco
 from benchmarks.bodies import START_MS
 
 SERIES, BATCH = 5, 2000

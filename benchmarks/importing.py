@@ -10,7 +10,7 @@ from pathlib import Path
 
 from benchmarks.run import Run
 from benchmarks.server import running
-from tests.importing.runs import tfevents
+from tests.transfer.importing.runs import tfevents
 
 _RUNS, _SERIES = 10, 20
 _NAME = "events.out.tfevents.1700000000.host.1.0"

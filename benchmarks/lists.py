@@ -12,7 +12,7 @@ from typing import Any
 
 import orjson
 
-from apiserver.settings import Settings
+from apiserver.settings.settings import Settings
 from apiserver.stores.documents.query import Document
 from apiserver.stores.documents.sqlite.store import SqliteDocumentStore
 from benchmarks.figures import LISTS, PAGES, PING

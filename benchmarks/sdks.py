@@ -11,7 +11,7 @@ import math
 from dataclasses import replace
 from importlib.util import find_spec
 
-from apiserver.settings import Settings
+from apiserver.settings.settings import Settings
 from benchmarks.client import logged_in
 from benchmarks.figures import PING, WITHOUT
 from benchmarks.listed import Company

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from apiserver.events.model import Owner
-from apiserver.settings import Settings
+from apiserver.settings.settings import Settings
 from benchmarks.client import Connection, logged_in
 from benchmarks.processes import cpu_seconds, folder_bytes
 from benchmarks.sender import Sending, Sent, send

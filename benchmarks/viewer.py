@@ -16,10 +16,10 @@ from urllib.parse import urlencode
 
 import orjson
 
-from apiserver import resources
+from apiserver.common import resources
 from apiserver.events.model import Owner
 from apiserver.rpc.auth import TOKEN_COOKIE
-from apiserver.settings import Settings
+from apiserver.settings.settings import Settings
 from benchmarks import lists
 from benchmarks.browser import CHROMIUM, Traffic, fresh, heap_mb, launched, uplot_ms
 from benchmarks.columns import Load, fill

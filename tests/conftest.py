@@ -17,7 +17,7 @@ from tests import chance, costs, memory, order, skips, tiers
 from tests.hanging import Hanging
 
 if TYPE_CHECKING:
-    from apiserver.bounds import Bounds
+    from apiserver.server.bounds import Bounds
     from tests.harness import Api, Served
 
 pytest_plugins = ["tests.engines.fixtures", "tests.failing"]

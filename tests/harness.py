@@ -26,15 +26,15 @@ from uuid import uuid4
 
 import httpx
 
-from apiserver.app import create_app
-from apiserver.bounds import Bounds
-from apiserver.routing import App
+from apiserver.server.app import create_app
+from apiserver.server.bounds import Bounds
+from apiserver.server.routing import App
 from apiserver.services.access import defaults
 from apiserver.services.access.credentials import create_user
 from apiserver.services.access.roles import ADMIN
 from apiserver.services.backend import Backend
 from apiserver.services.bounds import CallBounds
-from apiserver.settings import Settings, shown
+from apiserver.settings.settings import Settings, shown
 from tests import logs, warm
 
 ADMIN_KEY = "ADMINKEYOFTHETESTS00"

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from apiserver import passwords
-from apiserver.setting_values import FixedUser
+from apiserver.common import passwords
+from apiserver.settings.values import FixedUser
 from tests.harness import ADMIN_SECRET, running_api
 
 pytestmark = pytest.mark.anyio

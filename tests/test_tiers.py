@@ -31,7 +31,7 @@ def item(path: str, *marks: str, fixtures: tuple[str, ...] = (), parameters: str
         ("engines/test_faults.py", "check"),
         ("clients/test_main_job.py", "test"),
         ("clients/test_agent.py", "check"),
-        ("viewer", "test"),
+        ("pages", "test"),
         ("test_tiers.py", "quick"),
     ],
 )
@@ -51,9 +51,9 @@ def test_all_that_have_a_tier_are_there(path: str) -> None:
         (item("rpc/test_body.py", fixtures=("tmp_path", "server")), "test"),
         (item("rpc/test_body.py", fixtures=("server", "elasticsearch_url")), "check"),
         (item("rpc/test_body.py", "check", fixtures=("server",)), "check"),
-        (item("copying/test_events.py", parameters="elasticsearch-compacted-hot"), "check"),
-        (item("copying/test_events.py", parameters="sqlite-searching"), "quick"),
-        (item("viewer/test_late.py", "check"), "check"),
+        (item("transfer/copying/test_events.py", parameters="elasticsearch-compacted-hot"), "check"),
+        (item("transfer/copying/test_events.py", parameters="sqlite-searching"), "quick"),
+        (item("pages/test_late.py", "check"), "check"),
         (item("engines/test_split.py", "longer", fixtures=("server",)), "longer"),
     ],
 )

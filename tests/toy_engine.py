@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from apiserver.data_folder import DataFolder
-from apiserver.settings import Settings
+from apiserver.settings.settings import Settings
+from apiserver.stores.data_folder import DataFolder
 from apiserver.stores.documents.base import DocumentStore
 from apiserver.stores.documents.sqlite.store import SqliteDocumentStore
 from apiserver.stores.engine import Engine

@@ -3,7 +3,7 @@
 from importlib import import_module
 from pkgutil import walk_packages
 
-import apiserver.serve  # noqa: F401
+import apiserver.server.serve  # noqa: F401
 
 for name in ("elasticsearch", "pymongo.asynchronous", "anyio._backends._asyncio", "uvicorn.lifespan.off"):
     import_module(name)

@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING
 from apiserver import __version__
 from apiserver.cli import auditing, backups, operations, retention, schemas, serving, transfers, users
 from apiserver.cli.command import CommandError, Run
-from apiserver.commit import commit
-from apiserver.engines import check
-from apiserver.setting_sources import load
-from apiserver.settings import SettingsError, setting_fields
+from apiserver.common.commit import commit
+from apiserver.settings.settings import SettingsError, setting_fields
+from apiserver.settings.sources import load
+from apiserver.stores.engines import check
 
 if TYPE_CHECKING:
-    from apiserver.bounds import Bounds
+    from apiserver.server.bounds import Bounds
 
 
 def main(arguments: Sequence[str] | None = None, bounds: Bounds | None = None) -> int:

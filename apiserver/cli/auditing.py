@@ -11,9 +11,9 @@ from itertools import islice
 from typing import Any
 
 from apiserver.cli.command import CommandError, Commands, add_command, say, say_progress, whole_number
-from apiserver.data_folder import DataFolder, DataFolderError
-from apiserver.operating.escaping import shown
-from apiserver.settings import Settings, SettingsError
+from apiserver.common.escaping import shown
+from apiserver.settings.settings import Settings, SettingsError
+from apiserver.stores.data_folder import DataFolder, DataFolderError
 
 
 def add(commands: Commands[argparse.ArgumentParser]) -> None:
@@ -51,8 +51,8 @@ def _audit(settings: Settings, options: argparse.Namespace) -> None:
 
 
 def _check(folder: DataFolder) -> None:
+    from apiserver.common.sizes import counted
     from apiserver.operating.audit.checking import check
-    from apiserver.sizes import counted
 
     checked = check(folder.audit)
     for note in checked.notes:

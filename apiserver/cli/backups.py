@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from apiserver.cli.command import CommandError, Commands, add_command, say, say_progress
-from apiserver.operating.escaping import shown
-from apiserver.settings import EMBEDDED, Settings, SettingsError
-from apiserver.sizes import counted, shown_bytes
+from apiserver.common.escaping import shown
+from apiserver.common.sizes import counted, shown_bytes
+from apiserver.settings.settings import EMBEDDED, Settings, SettingsError
 
 if TYPE_CHECKING:
     from apiserver.operating.backup.manifest import Named
@@ -57,7 +57,7 @@ def _add_key(parser: argparse.ArgumentParser) -> None:
 
 def _place(settings: Settings, options: argparse.Namespace) -> Storage:
     """The destination, with the key of the command or of the settings."""
-    from apiserver.operating.backup.storage import storage
+    from apiserver.operating.backup.destinations import storage
 
     key = settings.backup_key
     if options.key_file is not None:
@@ -73,11 +73,11 @@ def _place(settings: Settings, options: argparse.Namespace) -> Storage:
 
 
 def _backup(settings: Settings, options: argparse.Namespace) -> None:
-    from apiserver.data_folder import DataFolder, DataFolderError
     from apiserver.operating.backup import checking, manifest, rereading
     from apiserver.operating.backup.making import make
     from apiserver.operating.backup.progress import GENTLY, Progress
     from apiserver.operating.backup.storage import TELLS, BackupError
+    from apiserver.stores.data_folder import DataFolder, DataFolderError
 
     if options.keep is not None and options.keep < 1:
         raise SettingsError("--keep: at least one backup has to be kept")

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from apiserver.settings import Settings, setting_fields
+from apiserver.settings.settings import Settings, setting_fields
 
 Commands = argparse._SubParsersAction  # what `add_subparsers` returns has no public name
 #: Does what a command is for. It gets the settings, and the command's own flags.

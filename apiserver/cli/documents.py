@@ -7,11 +7,11 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, TypeVar
 
 from apiserver.cli.command import CommandError
-from apiserver.engines import document_engine
-from apiserver.settings import EMBEDDED, Settings
+from apiserver.settings.settings import EMBEDDED, Settings
+from apiserver.stores.engines import document_engine
 
 if TYPE_CHECKING:
-    from apiserver.data_folder import DataFolder
+    from apiserver.stores.data_folder import DataFolder
     from apiserver.stores.documents.base import DocumentStore
 
 Result = TypeVar("Result")
@@ -19,8 +19,8 @@ Result = TypeVar("Result")
 
 def ready_folder(settings: Settings) -> DataFolder:
     """The data folder; DataFolderError if it is not there, cannot be used, or is a newer release's."""
-    from apiserver import formats
-    from apiserver.data_folder import DataFolder
+    from apiserver.stores import formats
+    from apiserver.stores.data_folder import DataFolder
 
     folder = DataFolder(settings.data)
     folder.require()
@@ -31,8 +31,8 @@ def ready_folder(settings: Settings) -> DataFolder:
 
 def with_documents(settings: Settings, work: Callable[[DocumentStore], Awaitable[Result]]) -> Result:
     """The result of `work`, which gets the opened document store of the settings. A server may be running on it."""
-    from apiserver.data_folder import DataFolder, DataFolderError
     from apiserver.services.access.defaults import ensure_defaults
+    from apiserver.stores.data_folder import DataFolder, DataFolderError
     from apiserver.stores.documents.base import DocumentStoreError
 
     async def run() -> Result:

@@ -8,7 +8,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from apiserver.cli.command import ENGINE_FLAGS, CommandError, Commands, add_command, say, say_progress, whole_number
-from apiserver.settings import EMBEDDED, Settings
+from apiserver.settings.settings import EMBEDDED, Settings
 
 if TYPE_CHECKING:
     from apiserver.operating.doctor.examination import Examined
@@ -29,8 +29,8 @@ def add(commands: Commands[argparse.ArgumentParser]) -> None:
 
 
 def _doctor(settings: Settings, options: argparse.Namespace) -> None:
-    from apiserver.data_folder import DataFolder, DataFolderError
     from apiserver.operating.doctor.examination import CannotLook, examine
+    from apiserver.stores.data_folder import DataFolder, DataFolderError
     from apiserver.stores.documents.base import DocumentStoreError
     from apiserver.stores.events.base import EventStoreError
 

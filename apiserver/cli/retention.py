@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from apiserver.cli import auditing
 from apiserver.cli.command import ENGINE_FLAGS, CommandError, Commands, add_command, say, say_progress
 from apiserver.cli.documents import ready_folder
-from apiserver.operating.escaping import shown
-from apiserver.retention_rules import shadowed
-from apiserver.settings import Settings, SettingsError
+from apiserver.common.escaping import shown
+from apiserver.settings.retention_rules import shadowed
+from apiserver.settings.settings import Settings, SettingsError
 
 if TYPE_CHECKING:
     from apiserver.operating.retention.run import Gone
@@ -29,9 +29,9 @@ def add(commands: Commands[argparse.ArgumentParser]) -> None:
 
 
 def _retention(settings: Settings, options: argparse.Namespace) -> None:
-    from apiserver.data_folder import DataFolderError
     from apiserver.operating.retention.run import RetentionError
     from apiserver.operating.retention.turns import Taken
+    from apiserver.stores.data_folder import DataFolderError
     from apiserver.stores.documents.base import DocumentStoreError
     from apiserver.stores.events.base import EventStoreError
     from apiserver.stores.events.lock import FolderInUse
@@ -58,14 +58,14 @@ def _beside_server(*, dry: bool) -> str:
 
 async def _run(settings: Settings, *, dry: bool, as_json: bool) -> list[str]:
     """Open the stores, and delete, or say what would be deleted; returns what could not be."""
-    from apiserver.engines import document_engine, event_engine, owned
+    from apiserver.common.sizes import counted
+    from apiserver.common.times import now_ms
     from apiserver.files.deletions import FileDeletions
     from apiserver.operating.retention.checks import check_archive, unknown_projects
     from apiserver.operating.retention.deleting import Amounts, delete
     from apiserver.operating.retention.run import Run
-    from apiserver.sizes import counted
+    from apiserver.stores.engines import document_engine, event_engine, owned
     from apiserver.stores.files.disk import FileStore
-    from apiserver.times import now_ms
 
     folder, amounts = ready_folder(settings), Amounts()
 
@@ -109,8 +109,8 @@ def _json(gone: Gone) -> str:
 
 
 def _line(gone: Gone) -> str:
-    from apiserver.sizes import counted, shown_bytes
-    from apiserver.times import iso_millis
+    from apiserver.common.sizes import counted, shown_bytes
+    from apiserver.common.times import iso_millis
 
     size = f", {shown_bytes(gone.bytes)}" if gone.bytes else ""
     times = f"{iso_millis(gone.oldest)[:10]} to {iso_millis(gone.newest)[:10]}"

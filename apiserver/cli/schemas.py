@@ -6,8 +6,8 @@ import argparse
 import asyncio
 
 from apiserver.cli.command import ENGINE_FLAGS, CommandError, Commands, add_command, say
-from apiserver.engines import document_engine, event_engine, refuse_newer
-from apiserver.settings import EMBEDDED, Settings
+from apiserver.settings.settings import EMBEDDED, Settings
+from apiserver.stores.engines import document_engine, event_engine, refuse_newer
 
 
 def add(commands: Commands[argparse.ArgumentParser]) -> None:
@@ -19,7 +19,7 @@ def add(commands: Commands[argparse.ArgumentParser]) -> None:
 
 
 def _migrate(settings: Settings, options: argparse.Namespace) -> None:
-    from apiserver.data_folder import DataFolderError
+    from apiserver.stores.data_folder import DataFolderError
     from apiserver.stores.documents.base import DocumentStoreError
     from apiserver.stores.events.base import EventStoreError
     from apiserver.stores.migrations import SchemaError
@@ -35,8 +35,8 @@ def _migrate(settings: Settings, options: argparse.Namespace) -> None:
 
 def _old_in_folder(settings: Settings) -> list[str]:
     """Say and return what a server will bring up to date in the data folder. DataFolderError: it is of a newer one."""
-    from apiserver import formats
-    from apiserver.data_folder import DataFolder
+    from apiserver.stores import formats
+    from apiserver.stores.data_folder import DataFolder
 
     if EMBEDDED in (settings.events, settings.documents):
         DataFolder(settings.data).require()

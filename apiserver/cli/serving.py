@@ -8,12 +8,12 @@ import logging
 import os
 import sys
 
-from apiserver import advice
 from apiserver.cli.auditing import note
 from apiserver.cli.command import DATA_FLAGS, CommandError, Commands, add_command, say, say_progress
 from apiserver.cli.documents import with_documents
-from apiserver.setting_sources import unknown_variables
-from apiserver.settings import Settings, masked
+from apiserver.server import advice
+from apiserver.settings.settings import Settings, masked
+from apiserver.settings.sources import unknown_variables
 
 #: Seconds for which `health` and `link` wait; the server itself waits for two for each store.
 _PATIENCE_SECONDS = 4
@@ -53,7 +53,7 @@ def _warnings(settings: Settings) -> list[str]:
 
 def _serve(settings: Settings, options: argparse.Namespace) -> None:
     gc.disable()  # a start makes little garbage, and looking for it would take a tenth of its time
-    from apiserver import logs, serve
+    from apiserver.server import logs, serve
 
     advice.require_usable(settings)
     logs.setup(settings.log_level, settings.log_format)
@@ -69,7 +69,7 @@ def _health(settings: Settings, options: argparse.Namespace) -> None:
     from http.client import HTTPException
     from urllib.error import HTTPError
 
-    from apiserver.refusals import reason
+    from apiserver.common.refusals import reason
 
     address = _server_address(settings, options)
     say_progress(f"asking {address}")
@@ -85,8 +85,8 @@ def _health(settings: Settings, options: argparse.Namespace) -> None:
 
 def _server_address(settings: Settings, options: argparse.Namespace) -> str:
     """Where the server is: as flags or settings say, or else as the server has noted in its data folder."""
-    from apiserver.client_configuration import api_address
-    from apiserver.data_folder import DataFolder
+    from apiserver.server.client_configuration import api_address
+    from apiserver.stores.data_folder import DataFolder
 
     said = api_address(settings)
     is_said = any(getattr(options, name) is not None for name in _ADDRESS) or said != api_address(Settings())
@@ -95,7 +95,7 @@ def _server_address(settings: Settings, options: argparse.Namespace) -> str:
 
 def _no_answer(address: str, error: Exception, settings: Settings) -> str:
     """That no server answers at an address, why, and what to do."""
-    from apiserver.refusals import why_silent
+    from apiserver.common.refusals import why_silent
 
     missing = "" if settings.data.exists() else f", and there is no data folder '{settings.data}': name it by --data"
     return (

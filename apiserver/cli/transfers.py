@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from apiserver.cli.command import ENGINE_FLAGS, CommandError, Commands, add_command, add_server, say, say_progress
-from apiserver.engines import places
-from apiserver.settings import Settings, SettingsError
+from apiserver.settings.settings import Settings, SettingsError
+from apiserver.stores.engines import places
 
 if TYPE_CHECKING:
-    from apiserver.importing.sources import ClearmlSource
+    from apiserver.transfer.importing.sources import ClearmlSource
 
 #: By what runs can be imported from beside ClearML: the name of the place, what the place is, and what is imported.
 _RUN_SOURCES = {
@@ -106,11 +106,11 @@ def _add_clearml_flags(clearml: argparse.ArgumentParser) -> None:
 
 
 def _copy(settings: Settings, options: argparse.Namespace) -> None:
-    from apiserver.copying.locations import copy, location
-    from apiserver.copying.retrying import CopyError
-    from apiserver.data_folder import DataFolderError
+    from apiserver.stores.data_folder import DataFolderError
     from apiserver.stores.documents.base import DocumentStoreError
     from apiserver.stores.events.base import EventStoreError
+    from apiserver.transfer.copying.locations import copy, location
+    from apiserver.transfer.copying.retrying import CopyError
 
     if not options.copy_from and not options.copy_to:
         raise SettingsError("--from or --to: say where to copy from, or where to; the settings name the other")
@@ -125,8 +125,8 @@ def _copy(settings: Settings, options: argparse.Namespace) -> None:
 
 
 def _import_runs(settings: Settings, options: argparse.Namespace) -> None:
-    from apiserver.importing.report import ImportFailed
-    from apiserver.importing.runs.command import Wanted, import_runs
+    from apiserver.transfer.importing.report import ImportFailed
+    from apiserver.transfer.importing.runs.command import Wanted, import_runs
 
     wanted = Wanted(
         *(options.source, options.place, options.project, options.files),
@@ -147,8 +147,8 @@ def _import_runs(settings: Settings, options: argparse.Namespace) -> None:
 
 
 def _export(settings: Settings, options: argparse.Namespace) -> None:
-    from apiserver.exporting.command import export
-    from apiserver.importing.report import ImportFailed
+    from apiserver.transfer.exporting.command import export
+    from apiserver.transfer.importing.report import ImportFailed
 
     servers = {"api_url": options.server, "files_url": options.files_server, "said": os.environ}
     try:
@@ -162,14 +162,14 @@ def _export(settings: Settings, options: argparse.Namespace) -> None:
 
 
 def _import_clearml(settings: Settings, options: argparse.Namespace) -> None:
-    from apiserver.copying.retrying import CopyError
-    from apiserver.data_folder import DataFolderError
-    from apiserver.importing.command import import_clearml
-    from apiserver.importing.report import ImportFailed
-    from apiserver.importing.urls import replacements
+    from apiserver.stores.data_folder import DataFolderError
     from apiserver.stores.documents.base import DocumentStoreError
     from apiserver.stores.events.base import EventStoreError
     from apiserver.stores.files.disk import FileStoreError
+    from apiserver.transfer.copying.retrying import CopyError
+    from apiserver.transfer.importing.command import import_clearml
+    from apiserver.transfer.importing.report import ImportFailed
+    from apiserver.transfer.importing.urls import replacements
 
     try:
         source, urls = _source(options), replacements(options.replace_url)
@@ -185,7 +185,7 @@ def _import_clearml(settings: Settings, options: argparse.Namespace) -> None:
 
 def _source(options: argparse.Namespace) -> ClearmlSource:
     """The source that the options name. ValueError if they name none or two."""
-    from apiserver.importing.sources import Databases, OverApi, elasticsearch_of
+    from apiserver.transfer.importing.sources import Databases, OverApi, elasticsearch_of
 
     if options.mongodb and options.elasticsearch and not options.api:
         return Databases(options.mongodb, elasticsearch_of(options.elasticsearch))
@@ -198,8 +198,8 @@ def _source(options: argparse.Namespace) -> ClearmlSource:
 
 
 def _logs(settings: Settings, options: argparse.Namespace) -> None:
-    from apiserver.console import MOST_TAIL, LogsFailed, Wanted, print_logs
-    from apiserver.importing.runs.server import address
+    from apiserver.cli.console import MOST_TAIL, LogsFailed, Wanted, print_logs
+    from apiserver.transfer.importing.runs.server import address
 
     if options.tail is not None and not 0 <= options.tail <= MOST_TAIL:
         raise SettingsError(f"--tail: {options.tail} is not between 0 and {MOST_TAIL}")

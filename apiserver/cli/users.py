@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from apiserver.cli.auditing import note
 from apiserver.cli.command import DATA_FLAGS, CommandError, Commands, add_command, say, say_progress
 from apiserver.cli.documents import with_documents
-from apiserver.operating.escaping import shown
-from apiserver.settings import Settings
+from apiserver.common.escaping import shown
+from apiserver.settings.settings import Settings
 
 if TYPE_CHECKING:
     from apiserver.rpc.call import Grant
@@ -146,7 +146,7 @@ def _user_list(settings: Settings, options: argparse.Namespace) -> None:
 
 def _key_said(key: Document) -> str:
     """An access key, and what is special about it: `A1B2 (CI; for read, events; until 2027-01-31)`."""
-    from apiserver.times import utc_now
+    from apiserver.common.times import utc_now
 
     said = [shown(key["label"])] if key["label"] else []
     if key.get("scopes") is not None:
@@ -184,7 +184,7 @@ def _user_revoke(settings: Settings, options: argparse.Namespace) -> None:
 
 
 def _user_password(settings: Settings, options: argparse.Namespace) -> None:
-    from apiserver.passwords import check_name
+    from apiserver.common.passwords import check_name
 
     async def known(documents: DocumentStore) -> Document:
         user = await _named(documents, settings, options.name)
@@ -280,7 +280,7 @@ def _hash_of_password() -> str:
     """The hash of a password: typed twice, without an echo, or else the first line of standard input."""
     import getpass
 
-    from apiserver.passwords import hash_password
+    from apiserver.common.passwords import hash_password
 
     if sys.stdin.isatty():
         password = getpass.getpass("Password: ")
@@ -295,8 +295,8 @@ def _hash_of_password() -> str:
 
 
 def _print_credential(settings: Settings, credential: Credential) -> None:
-    from apiserver.client_configuration import client_configuration
-    from apiserver.data_folder import DataFolder
+    from apiserver.server.client_configuration import client_configuration
+    from apiserver.stores.data_folder import DataFolder
 
     configuration = client_configuration(settings, credential.key, credential.secret)
     sys.stdout.write(configuration.conf())

@@ -9,19 +9,19 @@ from typing import Annotated, Any
 import orjson
 from fastapi import Query, Response
 
-from apiserver import answers
+from apiserver.common import answers
+from apiserver.common.errors import unavailable
+from apiserver.common.times import epoch_millis
 from apiserver.data.calls import TheCall, bad_parameter
-from apiserver.data.formats.writers import Options
 from apiserver.data.parameters import PlainCsv
 from apiserver.data.routes import router, table
 from apiserver.data.sending import answer
-from apiserver.data.tables import Column, Kind, Table, once
-from apiserver.data_folder import DataFolder
-from apiserver.errors import unavailable
 from apiserver.operating.audit.reading import Wanted, check_time, read
 from apiserver.rpc.errors import ApiError
 from apiserver.services.access.roles import check
-from apiserver.times import epoch_millis
+from apiserver.stores.data_folder import DataFolder
+from apiserver.tables.formats.writers import Options
+from apiserver.tables.table import Column, Kind, Table, once
 
 routes = router()
 

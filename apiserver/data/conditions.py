@@ -14,13 +14,13 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from apiserver.common.errors import Refusal, validation_error
 from apiserver.data.fields import Field, field_of
-from apiserver.data.tables import Kind
-from apiserver.errors import Refusal, validation_error
 from apiserver.rpc.errors import ApiError
-from apiserver.services.queries import all_of, parse_time
+from apiserver.services.lists.queries import all_of, parse_time
 from apiserver.stores.documents import query
 from apiserver.stores.documents.query import AnyOf, AsNumber, Comparison, Filter, In, Matches, NoneOf
+from apiserver.tables.table import Kind
 
 MOST = 50
 """Conditions of a request, and how many values each may have."""

@@ -21,12 +21,12 @@ from typing import Any
 
 import orjson
 
+from apiserver.common.times import epoch_millis, utc_now
 from apiserver.data.calls import bad_parameter
-from apiserver.data.tables import Column, Kind
 from apiserver.events.last_metrics import digest, run_time
-from apiserver.services.document_keys import escape, escape_path
+from apiserver.services.documents.keys import escape, escape_path
 from apiserver.stores.documents.query import Document, FirstNumber, Place
-from apiserver.times import epoch_millis, utc_now
+from apiserver.tables.table import Column, Kind
 
 #: The columns of a table if none are named.
 USUAL = (

@@ -12,25 +12,25 @@ from typing import Annotated, Any
 import orjson
 from fastapi import Query, Response
 
-from apiserver import answers
+from apiserver.common import answers
+from apiserver.common.errors import Refusal
+from apiserver.common.times import epoch_millis
 from apiserver.data.calls import DataCall, TheCall, bad_parameter
 from apiserver.data.conditions import conditions_filter
 from apiserver.data.fields import USUAL, Field, field_of, sort_fields
-from apiserver.data.formats.writers import Options
 from apiserver.data.parameters import PlainCsv
 from apiserver.data.places import ALL, find_project
 from apiserver.data.routes import router, table
 from apiserver.data.sending import answer
-from apiserver.data.tables import Batch, Column, Kind, Table
-from apiserver.errors import Refusal
 from apiserver.rpc.errors import ApiError
-from apiserver.services.project_tree import PROJECTS, with_subprojects
-from apiserver.services.queries import FURTHEST, all_of, build_filter, hide_hidden
+from apiserver.services.lists.queries import FURTHEST, all_of, build_filter, hide_hidden
+from apiserver.services.projects.tree import PROJECTS, with_subprojects
 from apiserver.services.tasks.read import SPEC
 from apiserver.services.tasks.task_documents import TASKS
 from apiserver.stores.documents.query import AllOf, AtLeast, Document, Filter, In, NoneOf, Sort
 from apiserver.stores.documents.scoped import VisibleDocuments
-from apiserver.times import epoch_millis
+from apiserver.tables.formats.writers import Options
+from apiserver.tables.table import Batch, Column, Kind, Table
 
 routes = router()
 

@@ -15,22 +15,22 @@ import orjson
 from fastapi import Query, Response
 from starlette.types import Receive, Scope, Send
 
-from apiserver.aggregation.scroll import InvalidScroll
+from apiserver.common.errors import Refusal, overloaded, unavailable
 from apiserver.data.calls import DataCall, TheCall, bad_parameter, not_found
 from apiserver.data.places import find_owner, find_project
 from apiserver.data.routes import ENDPOINT, caller_of, router
-from apiserver.errors import Refusal, overloaded, unavailable
 from apiserver.live.follower import Closed, NothingToFollow, TooManyTasks
 from apiserver.live.hub import Hub, Reader, TooManyStreams
 from apiserver.live.telling import Chunk
 from apiserver.live.watchers import Subscription, Watcher
+from apiserver.reading.scroll import InvalidScroll
 from apiserver.rpc.auth import TOKEN_COOKIE, cookie
 from apiserver.rpc.disconnects import ClientDisconnected, while_connected
 from apiserver.rpc.errors import ApiError
 from apiserver.rpc.reply import SAFE_HEADERS
 from apiserver.rpc.sending import pieces_of
 from apiserver.services.access.roles import check
-from apiserver.services.project_tree import PROJECTS
+from apiserver.services.projects.tree import PROJECTS
 from apiserver.services.tasks.task_documents import TASKS
 from apiserver.stores.documents.query import In
 

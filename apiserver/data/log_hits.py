@@ -8,7 +8,6 @@ from typing import Annotated, Any
 import orjson
 from fastapi import Query, Response
 
-from apiserver.aggregation import log_search
 from apiserver.data.calls import TheCall, bad_parameter
 from apiserver.data.logs import Wanted, position_text
 from apiserver.data.parameters import Time, time_of
@@ -16,6 +15,7 @@ from apiserver.data.places import find_owner
 from apiserver.data.routes import router
 from apiserver.events.model import EventType, LogPosition
 from apiserver.events.queries import SeriesQuery
+from apiserver.reading import log_search
 
 routes = router()
 

@@ -8,24 +8,24 @@ from typing import Annotated, Any
 
 from fastapi import Depends, Query, Response
 
-from apiserver import answers
-from apiserver.aggregation import log_search
-from apiserver.aggregation.logs import beyond
+from apiserver.common import answers
+from apiserver.common.off_loop import off_loop
 from apiserver.data.calls import DataCall, TheCall, bad_parameter
-from apiserver.data.formats import TABLES, Format, chosen
-from apiserver.data.formats.writers import Options
 from apiserver.data.parameters import Axis, From, Names, PlainCsv, To, range_of
 from apiserver.data.places import find_owner
 from apiserver.data.routes import router, table
 from apiserver.data.sending import answer
-from apiserver.data.tables import Batch, Column, Kind, Table
 from apiserver.events.log_filter import LineFilter
 from apiserver.events.model import EventType, LogLine, LogPosition, Owner
 from apiserver.events.queries import PageQuery, Range, SeriesQuery
-from apiserver.off_loop import off_loop
+from apiserver.reading import log_search
+from apiserver.reading.logs import beyond
 from apiserver.stores.documents.base import InvalidFilter
 from apiserver.stores.documents.dialect import patterns
-from apiserver.stores.events.base import bytes_of_all
+from apiserver.stores.events.sizes import bytes_of_all
+from apiserver.tables.formats import TABLES, Format, chosen
+from apiserver.tables.formats.writers import Options
+from apiserver.tables.table import Batch, Column, Kind, Table
 
 routes = router()
 

@@ -10,12 +10,12 @@ from typing import Annotated, Any
 import re2
 from fastapi import Query
 
-from apiserver import answers
+from apiserver.common import answers
+from apiserver.common.times import epoch_millis
 from apiserver.data.calls import DataCall, bad_parameter
 from apiserver.events.model import BucketAxis, EventType, MetricSelection, Owner, Selection, selection_of
 from apiserver.events.queries import Range
 from apiserver.events.smoothing import MOST_OF_MEAN, MOST_OF_MEDIAN, Kind, Smoothing
-from apiserver.times import epoch_millis
 
 _MOST_NAMES = 1000
 #: Bytes of memory that the name of a series takes, about.

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 
 from apiserver.data.calls import DataCall, not_found
 from apiserver.events.model import Owner
-from apiserver.services.document_keys import unescape_keys
-from apiserver.services.project_names import cleaned_name
-from apiserver.services.project_tree import PROJECTS
+from apiserver.services.documents.keys import unescape_keys
+from apiserver.services.projects.names import cleaned_name
+from apiserver.services.projects.tree import PROJECTS
 from apiserver.services.tasks.task_documents import TASKS
 from apiserver.stores.documents.query import Document, In
 from apiserver.stores.documents.scoped import VisibleDocuments

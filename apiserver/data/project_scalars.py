@@ -10,9 +10,8 @@ from typing import Annotated, Any
 import numpy as np
 from fastapi import Query, Response
 
-from apiserver import answers
-from apiserver.aggregation.groups import Fill, GroupCurve, GroupsQuery, group_curves
-from apiserver.aggregation.histogram import Key
+from apiserver.common import answers
+from apiserver.common.off_loop import together
 from apiserver.data.bins import ranges_of
 from apiserver.data.calls import DataCall, TheCall, bad_parameter
 from apiserver.data.fields import field_of
@@ -22,11 +21,12 @@ from apiserver.data.places import find_project
 from apiserver.data.routes import router, table
 from apiserver.data.scalars import FORMATS, Asked, AskedScalars, ScalarOptions, rows
 from apiserver.data.sending import answer
-from apiserver.data.tables import Batch, Column, Kind, Repeated, Table
 from apiserver.events.model import EventType, Owner
-from apiserver.off_loop import together
+from apiserver.reading.groups import Fill, GroupCurve, GroupsQuery, group_curves
+from apiserver.reading.histogram import Key
 from apiserver.services.tasks.task_documents import TASKS
 from apiserver.stores.events.base import OWNERS_AT_ONCE
+from apiserver.tables.table import Batch, Column, Kind, Repeated, Table
 
 routes = router()
 

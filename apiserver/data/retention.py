@@ -9,16 +9,16 @@ from typing import Annotated, Any
 
 from fastapi import Query, Response
 
+from apiserver.common.times import now_ms
 from apiserver.data.calls import DataCall, TheCall, bad_parameter
-from apiserver.data.formats.writers import Options
 from apiserver.data.parameters import PlainCsv
 from apiserver.data.routes import router, table
 from apiserver.data.sending import answer
-from apiserver.data.tables import Batch, Column, Kind, Table
 from apiserver.operating.retention.run import Gone, Run
-from apiserver.retention_rules import RetentionRule, rules_of
 from apiserver.services.access.roles import check
-from apiserver.times import now_ms
+from apiserver.settings.retention_rules import RetentionRule, rules_of
+from apiserver.tables.formats.writers import Options
+from apiserver.tables.table import Batch, Column, Kind, Table
 
 routes = router()
 

@@ -20,7 +20,6 @@ from starlette.exceptions import HTTPException
 from starlette.types import Message
 
 from apiserver.data.calls import DataCall, bad_parameter
-from apiserver.data.formats import TABLES, Format
 from apiserver.data.links import DataLinks
 from apiserver.data.sending import DataResponse
 from apiserver.rpc.admission import Admission
@@ -35,6 +34,7 @@ from apiserver.rpc.statuses import error_for
 from apiserver.services.access.roles import check
 from apiserver.services.backend import Backend
 from apiserver.services.store_errors import STORE_ERRORS
+from apiserver.tables.formats import TABLES, Format
 
 logger = logging.getLogger("apiserver.data")
 

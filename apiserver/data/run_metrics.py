@@ -8,17 +8,17 @@ from typing import Annotated
 
 from fastapi import Query, Response
 
-from apiserver import answers
+from apiserver.common import answers
+from apiserver.common.off_loop import off_loop
 from apiserver.data.calls import DataCall, TheCall, bad_parameter
 from apiserver.data.parameters import Metrics, Variants, matching, simple_selection
 from apiserver.data.places import find_project
 from apiserver.data.routes import router
 from apiserver.events.model import EventType, Owner, ScalarStats
 from apiserver.events.queries import SeriesQuery
-from apiserver.metrics.exposition import OPENMETRICS, PLAIN, Family, is_openmetrics, text
-from apiserver.off_loop import off_loop
+from apiserver.operating.metrics.exposition import OPENMETRICS, PLAIN, Family, is_openmetrics, text
 from apiserver.rpc.errors import ApiError
-from apiserver.services.project_tree import PROJECTS
+from apiserver.services.projects.tree import PROJECTS
 from apiserver.services.tasks.task_documents import TASKS
 from apiserver.stores.documents.query import Document, In
 

@@ -11,19 +11,19 @@ from typing import Annotated, Any
 import orjson
 from fastapi import Depends, Query, Response
 
-from apiserver import answers
+from apiserver.common import answers
+from apiserver.common.off_loop import in_thread
 from apiserver.data.calls import DataCall, TheCall
-from apiserver.data.formats.writers import Options
 from apiserver.data.parameters import Axis, From, Metrics, PlainCsv, Selector, To, Variants, range_of, selector
 from apiserver.data.places import find_owner
 from apiserver.data.routes import router, table
 from apiserver.data.sending import answer
-from apiserver.data.tables import Batch, Column, Kind, Table
 from apiserver.events import figures
 from apiserver.events.model import EventType, Owner, Sample, SamplePosition
 from apiserver.events.queries import PageQuery, Range, SeriesQuery
-from apiserver.off_loop import in_thread
-from apiserver.stores.events.base import bytes_of_all
+from apiserver.stores.events.sizes import bytes_of_all
+from apiserver.tables.formats.writers import Options
+from apiserver.tables.table import Batch, Column, Kind, Table
 
 routes = router()
 

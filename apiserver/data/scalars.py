@@ -12,13 +12,9 @@ from typing import Annotated, Any
 import numpy as np
 from fastapi import Depends, Query, Response
 
-from apiserver import answers
-from apiserver.aggregation import whole_series
-from apiserver.aggregation.histogram import HistogramQuery, Key
-from apiserver.aggregation.whole_series import PointsQuery
+from apiserver.common import answers
+from apiserver.common.off_loop import together
 from apiserver.data.calls import DataCall, TheCall, bad_parameter
-from apiserver.data.formats import TABLES, Format, chosen
-from apiserver.data.formats.writers import Options
 from apiserver.data.parameters import (
     Axis,
     From,
@@ -35,13 +31,17 @@ from apiserver.data.parameters import (
 from apiserver.data.places import find_owner
 from apiserver.data.routes import router, table
 from apiserver.data.sending import answer
-from apiserver.data.tables import Batch, Column, Kind, Repeated, Table
 from apiserver.events.aggregates import Aggregate, Buckets
 from apiserver.events.model import EventType, Owner
 from apiserver.events.queries import Range, SeriesQuery
 from apiserver.events.smoothing import Smoothing
-from apiserver.off_loop import together
+from apiserver.reading import whole_series
+from apiserver.reading.histogram import HistogramQuery, Key
+from apiserver.reading.whole_series import PointsQuery
 from apiserver.stores.events.base import OWNERS_AT_ONCE
+from apiserver.tables.formats import TABLES, Format, chosen
+from apiserver.tables.formats.writers import Options
+from apiserver.tables.table import Batch, Column, Kind, Repeated, Table
 
 routes = router()
 

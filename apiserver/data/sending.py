@@ -21,14 +21,14 @@ from starlette.types import Receive, Scope, Send
 from apiserver import __version__
 from apiserver.data import exports
 from apiserver.data.calls import DataCall
-from apiserver.data.formats import TABLES, Format, chosen, missing_extra, to_files
-from apiserver.data.formats.writers import DEFAULT, Options, pieces
-from apiserver.data.tables import Table
 from apiserver.data.versions import Version
 from apiserver.events.model import Owner
 from apiserver.rpc.encodings import accepted_encoding
 from apiserver.rpc.reply import must_close
 from apiserver.rpc.sending import pieces_of
+from apiserver.tables.formats import TABLES, Format, chosen, missing_extra, to_files
+from apiserver.tables.formats.writers import DEFAULT, Options, pieces
+from apiserver.tables.table import Table
 
 #: Bytes that are made before the answer begins, and of the pieces after it, at least.
 _PIECE = 128 * 2**10

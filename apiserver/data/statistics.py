@@ -9,16 +9,16 @@ from typing import Any
 
 from fastapi import Response
 
-from apiserver import answers
+from apiserver.common import answers
 from apiserver.data.calls import DataCall, TheCall
-from apiserver.data.formats.writers import Options
 from apiserver.data.parameters import Metrics, PlainCsv, Selector, Variants, selector
 from apiserver.data.places import find_owner
 from apiserver.data.routes import router, table
 from apiserver.data.sending import answer
-from apiserver.data.tables import Batch, Column, Kind, Table
 from apiserver.events.model import EventType, Owner, ScalarStats
 from apiserver.events.queries import SeriesQuery
+from apiserver.tables.formats.writers import Options
+from apiserver.tables.table import Batch, Column, Kind, Table
 
 routes = router()
 

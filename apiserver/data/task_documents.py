@@ -8,12 +8,12 @@ from typing import Any
 from fastapi import Response
 
 from apiserver.data.calls import TheCall
-from apiserver.data.formats.writers import Options
 from apiserver.data.parameters import PlainCsv
 from apiserver.data.places import find_task
 from apiserver.data.routes import router, table
 from apiserver.data.sending import answer
-from apiserver.data.tables import Column, Kind, Table, once
+from apiserver.tables.formats.writers import Options
+from apiserver.tables.table import Column, Kind, Table, once
 
 routes = router()
 

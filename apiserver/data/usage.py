@@ -11,17 +11,17 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from fastapi import Query, Response
 
+from apiserver.common.errors import not_granted
 from apiserver.data.calls import DataCall, TheCall, bad_parameter
-from apiserver.data.formats.writers import Options
 from apiserver.data.parameters import PlainCsv
 from apiserver.data.places import ALL, find_project
 from apiserver.data.routes import router, table
 from apiserver.data.sending import answer
-from apiserver.data.tables import Batch, Column, Kind, Table
-from apiserver.errors import not_granted
 from apiserver.events.model import EventType
 from apiserver.services.quotas.accounts import Share
-from apiserver.services.usage import CompanyUsage
+from apiserver.services.quotas.usage import CompanyUsage
+from apiserver.tables.formats.writers import Options
+from apiserver.tables.table import Batch, Column, Kind, Table
 
 routes = router()
 

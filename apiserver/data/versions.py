@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from email.utils import formatdate
 
-from apiserver.aggregation.scroll import InvalidScroll
+from apiserver.common.times import epoch_millis
 from apiserver.data.calls import DataCall
-from apiserver.data.formats import Format
 from apiserver.events.changes import ChangesQuery
 from apiserver.events.model import Owner
-from apiserver.times import epoch_millis
+from apiserver.reading.scroll import InvalidScroll
+from apiserver.tables.formats import Format
 
 #: ETags that a client may send at once.
 _MOST_TAGS = 4

@@ -1,4 +1,4 @@
-"""Short addresses of pages, and their named views. `services/views.py` says what they are."""
+"""Short addresses of pages, and their named views. `services/projects/views.py` says what they are."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 from apiserver.data.calls import DataCall, TheCall, bad_parameter
 from apiserver.data.places import find_project
 from apiserver.data.routes import router
-from apiserver.services import views
+from apiserver.services.projects import views
 from apiserver.stores.documents.query import Document
 from apiserver.stores.documents.scoped import CompanyDocuments
 

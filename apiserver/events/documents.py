@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import orjson
 
+from apiserver.common.times import iso_millis
 from apiserver.events.event_types import SentSample
 from apiserver.events.model import EventType, JsonObject, LogLine, Owner, Sample
-from apiserver.times import iso_millis
 
 _SCALAR, _LOG = EventType.SCALAR.value, EventType.LOG.value
 

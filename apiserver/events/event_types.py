@@ -14,7 +14,7 @@ from typing import Annotated, ClassVar, Literal
 
 import msgspec
 
-from apiserver import urls
+from apiserver.common import urls
 from apiserver.events import figures
 from apiserver.events.model import EventType, JsonObject
 from apiserver.events.rejects import Reject

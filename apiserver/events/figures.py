@@ -11,8 +11,8 @@ from typing import Any
 
 import orjson
 
+from apiserver.common.json_structure import has_more_values
 from apiserver.events.model import JsonObject
-from apiserver.json_structure import has_more_values
 
 #: How many values a line may hold in all its objects and arrays. A figure with more is not parsed.
 MOST_VALUES = 500_000

@@ -13,16 +13,9 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from apiserver.events.model import (
-    SINGLE_VALUE_ITERATION,
-    EventBatch,
-    EventType,
-    JsonObject,
-    Owner,
-    ScalarStats,
-)
+from apiserver.common.times import seconds_since
+from apiserver.events.model import SINGLE_VALUE_ITERATION, EventBatch, EventType, JsonObject, Owner, ScalarStats
 from apiserver.events.monitors import is_monitor
-from apiserver.times import seconds_since
 
 
 @dataclass(slots=True)

@@ -17,11 +17,11 @@ from typing import Any
 import msgspec
 import orjson
 
+from apiserver.common.json_structure import has_more_values, is_deeper
 from apiserver.events import odd
 from apiserver.events.event_types import OddEvent, PlainEvent, SentEvent
 from apiserver.events.figures import MOST_VALUES
 from apiserver.events.rejects import Contradiction, Reject, Rejects
-from apiserver.json_structure import has_more_values, is_deeper
 
 #: A body with more malformed lines is not a batch of events.
 MAX_MALFORMED = 10_000

@@ -19,14 +19,14 @@ from collections.abc import Collection, Iterable
 from itertools import groupby
 from urllib.parse import urlsplit
 
+from apiserver.common.repeating import Repeating
+from apiserver.common.times import from_now, utc_now
 from apiserver.files.addresses import LOCAL, host_of, names_of
 from apiserver.files.naming import is_named
-from apiserver.repeating import Repeating
 from apiserver.stores.documents.base import DocumentStore, DocumentStoreError, DuplicateDocument
 from apiserver.stores.documents.paging import pages_by_id
 from apiserver.stores.documents.query import AtMost, Document, In, Less, Update
 from apiserver.stores.files.disk import FileStore, FileStoreError
-from apiserver.times import from_now, utc_now
 
 _WAITING, _DONE, _HOSTS, _REPLACED = "file_deletions", "deleted_files", "file_hosts", "replaced_files"
 #: Seconds for which deleted files are remembered.

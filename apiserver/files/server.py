@@ -14,7 +14,7 @@ from urllib.parse import parse_qs, unquote_to_bytes
 import orjson
 from starlette.types import Message, Receive, Scope, Send
 
-from apiserver.errors import Refusal, not_granted, unavailable
+from apiserver.common.errors import Refusal, not_granted, unavailable
 from apiserver.files.addresses import file_name
 from apiserver.files.deletions import FileDeletions
 from apiserver.files.downloads import send_file
@@ -39,7 +39,7 @@ log = logging.getLogger(__name__)
 _ALLOW = "GET, HEAD, POST, PUT, DELETE"
 #: Pages of any origin may read a file by its link.
 _ANY_PAGE = (b"access-control-allow-origin", b"*")
-#: An upload may be as slow as a connection may be at all (`connections/bounds.py`).
+#: An upload may be as slow as a connection may be at all (`http/bounds.py`).
 LIMITS = Limits(least_rate=4 * 2**10)
 
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from apiserver.aggregation.scroll import InvalidScroll, Scrolls
 from apiserver.events.changes import Cursor
+from apiserver.reading.scroll import InvalidScroll, Scrolls
 
 _BETWEEN = "."
 

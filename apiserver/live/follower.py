@@ -22,6 +22,7 @@ from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Iter
 from contextlib import aclosing
 from typing import Any
 
+from apiserver.common.off_loop import off_loop
 from apiserver.events.changes import Changes, ChangesQuery, Cursor
 from apiserver.events.model import Owner
 from apiserver.live import telling
@@ -30,7 +31,6 @@ from apiserver.live.cursors import Place, with_statuses
 from apiserver.live.statuses import FIELDS, READ, Status, status_of
 from apiserver.live.telling import Chunk, Event
 from apiserver.live.watchers import Audience, Subscription, Waiting, Watcher
-from apiserver.off_loop import off_loop
 from apiserver.stores.documents.base import DocumentStore, DocumentStoreError
 from apiserver.stores.documents.query import In
 from apiserver.stores.documents.scoped import PUBLIC, VisibleDocuments

@@ -13,12 +13,12 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from apiserver.aggregation.scroll import Scrolls
 from apiserver.live.bounds import LiveBounds
 from apiserver.live.cursors import place_of, text_of
 from apiserver.live.follower import Closed, Follower
 from apiserver.live.telling import Chunk, end
 from apiserver.live.watchers import Subscription, Waiting, Watcher
+from apiserver.reading.scroll import Scrolls
 from apiserver.stores.documents.base import DocumentStore
 from apiserver.stores.documents.scoped import VisibleDocuments
 from apiserver.stores.events.base import EventStore

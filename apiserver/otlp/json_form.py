@@ -11,7 +11,7 @@ from typing import Any
 
 import orjson
 
-from apiserver.json_structure import has_more_values, is_deeper
+from apiserver.common.json_structure import has_more_values, is_deeper
 from apiserver.otlp.points import NO_RECORDED_VALUE, Attributes, Figures, Malformed, Point, TooMuch, distribution
 
 #: The most values that a body may hold, and how deep they may be nested.

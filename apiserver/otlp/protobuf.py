@@ -9,9 +9,9 @@ import struct
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from apiserver.common.protobuf_wire import BYTES, FIXED64, VARINT, Field, fields, signed
+from apiserver.common.protobuf_wire import Malformed as NotProtobuf
 from apiserver.otlp.points import NO_RECORDED_VALUE, Attributes, Figures, Malformed, Point, TooMuch, distribution
-from apiserver.protobuf_wire import BYTES, FIXED64, VARINT, Field, fields, signed
-from apiserver.protobuf_wire import Malformed as NotProtobuf
 
 #: The most fields that are read of a body, so that reading always ends soon: a field takes about a microsecond. A point
 #: with five attributes has about 8, not counting what is in attributes that were read before.

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from starlette.types import Receive, Scope, Send
 
+from apiserver.common.times import epoch_millis, now_ms
 from apiserver.events.lines import never
 from apiserver.otlp import json_form, protobuf
 from apiserver.otlp.points import Malformed, Point, TooMuch
@@ -32,7 +33,6 @@ from apiserver.services.access.roles import check
 from apiserver.services.backend import Backend, Call, documents
 from apiserver.services.events.write import store
 from apiserver.services.store_errors import STORE_ERRORS
-from apiserver.times import epoch_millis, now_ms
 
 logger = logging.getLogger("apiserver.otlp")
 

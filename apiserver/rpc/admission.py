@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import nullcontext
 from typing import TypeVar
 
-from apiserver.answers import LARGEST, AnswerBounds, Answers, Held, NoRoom, begin
+from apiserver.common.answers import LARGEST, AnswerBounds, Answers, Held, NoRoom, begin
 from apiserver.rpc.call import ANONYMOUS, Identity
 from apiserver.rpc.reads_at_once import ReadsAtOnce, WhileConnected
 

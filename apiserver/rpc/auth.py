@@ -12,7 +12,7 @@ from base64 import b64decode
 from collections.abc import Awaitable, Callable, Collection, Mapping, MutableMapping
 from typing import Any
 
-from apiserver.errors import Refusal, Why, impersonation_error
+from apiserver.common.errors import Refusal, Why, impersonation_error
 from apiserver.rpc.call import ANONYMOUS, Identity
 from apiserver.rpc.origins import Origins
 from apiserver.rpc.tokens import Tokens, bad_token

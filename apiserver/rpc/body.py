@@ -23,7 +23,7 @@ from typing import NamedTuple, TypeVar
 
 from starlette.types import Receive
 
-from apiserver.answers import LARGEST
+from apiserver.common.answers import LARGEST
 from apiserver.rpc.disconnects import ClientDisconnected, while_connected
 from apiserver.rpc.encodings import Inflating, inflate
 from apiserver.rpc.errors import ApiError, request_timeout, too_large

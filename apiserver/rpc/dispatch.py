@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol
 
 from starlette.types import Receive, Scope, Send
 
-from apiserver.errors import Errors, Refusal
+from apiserver.common.errors import Errors, Refusal
 from apiserver.rpc.admission import Admission
 from apiserver.rpc.auth import Authenticator, note_caller
 from apiserver.rpc.body import REST_OF_BODY, SMALL, Body, Limits

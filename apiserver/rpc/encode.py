@@ -12,8 +12,8 @@ from typing import Any
 
 import orjson
 
-from apiserver.answers import MUCH, AnswerTooLarge, held_size
-from apiserver.off_loop import MANY
+from apiserver.common.answers import MUCH, AnswerTooLarge, held_size
+from apiserver.common.off_loop import MANY
 
 #: The JSON of an answer. A large one stays in pieces: joining them would take its size once more.
 Json = bytes | list[bytes]

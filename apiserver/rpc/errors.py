@@ -1,13 +1,13 @@
 """An error that the API answers: a code, which is also the HTTP status, a subcode and a message.
 
-Those here are of HTTP itself. Why else a call is refused is in `apiserver/errors.py`.
+Those here are of HTTP itself. Why else a call is refused is in `apiserver/common/errors.py`.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from apiserver.errors import cut
+from apiserver.common.errors import cut
 
 
 class ApiError(Exception):

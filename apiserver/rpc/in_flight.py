@@ -20,7 +20,7 @@ from bisect import insort
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from apiserver.errors import overloaded
+from apiserver.common.errors import overloaded
 
 
 @dataclass(slots=True, eq=False)

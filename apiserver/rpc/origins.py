@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from urllib.parse import urlsplit
 
-from apiserver.errors import forbidden
+from apiserver.common.errors import forbidden
 
 #: The methods of links and images.
 SAFE_METHODS = ("GET", "HEAD")

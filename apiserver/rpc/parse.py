@@ -8,8 +8,8 @@ from urllib.parse import parse_qsl
 
 import orjson
 
-from apiserver.errors import Refusal, Why, validation_error
-from apiserver.json_structure import has_more_values, is_deeper
+from apiserver.common.errors import Refusal, Why, validation_error
+from apiserver.common.json_structure import has_more_values, is_deeper
 from apiserver.rpc.errors import bad_request
 
 #: How deep objects and arrays may be nested.

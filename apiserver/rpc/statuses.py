@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from apiserver.answers import LARGEST, AnswerTooLarge, NoRoomForLong
-from apiserver.errors import Errors, Refusal, Why, overloaded
+from apiserver.common.answers import LARGEST, AnswerTooLarge, NoRoomForLong
+from apiserver.common.errors import Errors, Refusal, Why, overloaded
 from apiserver.rpc.errors import ApiError, answer_too_large
 
 STATUSES = {

@@ -10,7 +10,7 @@ from typing import Any
 
 import jwt
 
-from apiserver.errors import EXPIRED, Refusal, Why
+from apiserver.common.errors import EXPIRED, Refusal, Why
 from apiserver.rpc.call import Identity
 from apiserver.rpc.versions import NEWEST, SERVER_VERSION
 

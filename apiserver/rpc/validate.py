@@ -13,8 +13,8 @@ from collections.abc import Callable, Collection, Iterable
 from copy import deepcopy
 from typing import Any
 
-from apiserver import urls
-from apiserver.errors import Refusal, validation_error
+from apiserver.common import urls
+from apiserver.common.errors import Refusal, validation_error
 from apiserver.rpc.bounds import FREE_BOUNDS, Schema
 
 Check = Callable[[Any], Any]

@@ -7,7 +7,7 @@ import time
 from dataclasses import replace
 from typing import Any
 
-from apiserver.errors import Refusal, Why, forbidden, invalid_id, validation_error
+from apiserver.common.errors import Refusal, Why, forbidden, invalid_id, validation_error
 from apiserver.rpc.call import ANONYMOUS, Grant
 from apiserver.services.access import credentials
 from apiserver.services.access.fixed_users import login_modes

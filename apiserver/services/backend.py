@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from apiserver.aggregation.scroll import Scrolls
+from apiserver.common.counters import Counters
+from apiserver.common.seldom import Seldom
 from apiserver.events.model import Owner
 from apiserver.files.deletions import FileDeletions
 from apiserver.files.links import FileLinks
 from apiserver.live.hub import Hub
-from apiserver.metrics.counters import Counters
+from apiserver.reading.scroll import Scrolls
 from apiserver.rpc.auth import Authenticator
 from apiserver.rpc.call import Call as RpcCall
 from apiserver.rpc.call import Identity
@@ -20,14 +21,13 @@ from apiserver.services.access.attempts import Attempts
 from apiserver.services.access.key_uses import KeyUses
 from apiserver.services.access.oidc.provider import Provider
 from apiserver.services.bounds import CallBounds
-from apiserver.services.document_cache import DocumentCache
+from apiserver.services.documents.cache import DocumentCache
+from apiserver.services.events.last_metrics import LastMetrics
 from apiserver.services.history.store import History
-from apiserver.services.last_metrics import LastMetrics
 from apiserver.services.quotas.quotas import Quotas
-from apiserver.services.seldom import Seldom
-from apiserver.services.series_limit import SeriesLimit
-from apiserver.services.usage import Usages
-from apiserver.settings import Settings
+from apiserver.services.quotas.series_limit import SeriesLimit
+from apiserver.services.quotas.usage import Usages
+from apiserver.settings.settings import Settings
 from apiserver.stores.documents.base import DocumentStore
 from apiserver.stores.documents.scoped import CompanyDocuments, PartOfStore, VisibleDocuments
 from apiserver.stores.documents.within import WithinProject

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from apiserver.aggregation.log_search import BOUNDS, SearchBounds
-from apiserver.aggregation.whole_series import AT_ONCE
-from apiserver.passwords import COST
+from apiserver.common.passwords import COST
+from apiserver.reading.log_search import BOUNDS, SearchBounds
+from apiserver.reading.whole_series import AT_ONCE
 
 #: The most that ModelArts' API answers of a log, in bytes.
 PREVIEW = 5 * 2**20

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from apiserver.errors import Refusal, Why
+from apiserver.common.errors import Refusal, Why
 from apiserver.rpc.call import ANONYMOUS
 from apiserver.services.access.fixed_users import login_modes
 from apiserver.services.access.oidc.sign_in import provider_modes, sign_out_address

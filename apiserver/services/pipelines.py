@@ -9,11 +9,11 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from apiserver.errors import Refusal, Why, validation_error
+from apiserver.common.errors import Refusal, Why, validation_error
 from apiserver.services.backend import Call, documents, endpoint
-from apiserver.services.document_keys import escape
-from apiserver.services.many import do_each
-from apiserver.services.project_tree import checked_name, find_by_name, find_or_create, get_project
+from apiserver.services.documents.keys import escape
+from apiserver.services.documents.many import do_each
+from apiserver.services.projects.tree import checked_name, find_by_name, find_or_create, get_project
 from apiserver.services.tasks.cleanup import delete_task
 from apiserver.services.tasks.clone import cloned
 from apiserver.services.tasks.queueing import enqueue_task, wanted_queue, watched

@@ -9,11 +9,11 @@ from typing import Any
 
 import orjson
 
-from apiserver.errors import validation_error
+from apiserver.common.errors import validation_error
+from apiserver.common.times import utc_now
 from apiserver.services.access.roles import is_admin
 from apiserver.services.backend import Call, documents, endpoint
 from apiserver.stores.documents.query import Document, Update
-from apiserver.times import utc_now
 
 SETTINGS = "storage_settings"
 KINDS = ("aws", "google", "azure")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from apiserver.aggregation.scroll import InvalidScroll
-from apiserver.errors import Errors, invalid_scroll, not_granted, overloaded, unavailable, validation_error
+from apiserver.common.errors import Errors, invalid_scroll, not_granted, overloaded, unavailable, validation_error
+from apiserver.reading.scroll import InvalidScroll
 from apiserver.stores.documents.base import DocumentStoreBusy, InvalidDocument, InvalidFilter
 from apiserver.stores.documents.within import OutOfProject
 from apiserver.stores.events.base import EventStoreBusy

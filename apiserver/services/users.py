@@ -9,16 +9,16 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from apiserver.errors import Refusal, Why, forbidden, invalid_id, unavailable, validation_error
+from apiserver.common.errors import Refusal, Why, forbidden, invalid_id, unavailable, validation_error
 from apiserver.services.access import credentials
 from apiserver.services.access.identities import PASSWORDS
 from apiserver.services.access.roles import GUEST, LOGIN_PAGE, USER, is_admin
 from apiserver.services.access.sessions import end_sessions, sessions_of
 from apiserver.services.auth import name_taken, own_company
 from apiserver.services.backend import Call, documents, endpoint
-from apiserver.services.project_tree import PROJECTS, with_descendants
-from apiserver.services.queries import QuerySpec, all_of, build_filter, page_of, projection_of, sort_of
-from apiserver.services.references import PUBLIC_FIELDS
+from apiserver.services.lists.queries import QuerySpec, all_of, build_filter, page_of, projection_of, sort_of
+from apiserver.services.lists.references import PUBLIC_FIELDS
+from apiserver.services.projects.tree import PROJECTS, with_descendants
 from apiserver.stores.documents.base import DuplicateDocument
 from apiserver.stores.documents.query import Document, Filter, In, Unequal, Update
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 
-from apiserver.data_folder import DataFolder
-from apiserver.settings import Settings
+from apiserver.settings.settings import Settings
+from apiserver.stores.data_folder import DataFolder
 from apiserver.stores.inspection import Inspection, Scrubbed
 from apiserver.stores.migrations import Step, Target
 from apiserver.stores.snapshots import Snapshot

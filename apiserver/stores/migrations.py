@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 import orjson
 
-from apiserver import resources
+from apiserver.common import resources
 
 #: How often a schema that differs is looked at while servers may migrate it, and seconds between.
 _LOOKS, PAUSE = 10, 0.5

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Path, Query, Request, Response, Security
 from fastapi.security import APIKeyHeader
 
-from apiserver.times import epoch_millis, iso_millis
+from apiserver.common.times import epoch_millis, iso_millis
 from apiserver.vendors.baseten_curves import NodeCurves, no_curves, read
 from apiserver.vendors.baseten_schemas import (
     BasetenError,

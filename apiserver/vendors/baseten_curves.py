@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from apiserver.aggregation.monitoring.curves import NOTHING, Curve, Curves, curves_of
-from apiserver.aggregation.monitoring.quantities import Quantity
 from apiserver.events.model import WorkerSpan
 from apiserver.events.queries import Grid
+from apiserver.reading.monitoring.curves import NOTHING, Curve, Curves, curves_of
+from apiserver.reading.monitoring.quantities import Quantity
 from apiserver.stores.events.base import EventStore
 from apiserver.vendors.jobs import Job, Machine
 from apiserver.vendors.measures import CORES, Measure, by_device, mean_of

@@ -7,16 +7,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from apiserver.aggregation.monitoring.nodes import Node, nodes_of
-from apiserver.aggregation.monitoring.quantities import Kind
+from apiserver.common.times import epoch_millis
 from apiserver.events.model import LogSize, Owner
+from apiserver.reading.monitoring.nodes import Node, nodes_of
+from apiserver.reading.monitoring.quantities import Kind
 from apiserver.rpc.call import Identity
 from apiserver.services.backend import Backend
-from apiserver.services.document_keys import unescape_keys
+from apiserver.services.documents.keys import unescape_keys
 from apiserver.stores.documents.query import AnyOf, Document, In
 from apiserver.stores.documents.scoped import VisibleDocuments
 from apiserver.stores.events.base import EventStore
-from apiserver.times import epoch_millis
 from apiserver.vendors.refusals import Problem, Refused
 
 _FIELDS = (

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from apiserver.aggregation.monitoring.curves import NOTHING, Curve, Curves, mean
-from apiserver.aggregation.monitoring.quantities import Quantity, Unit
+from apiserver.reading.monitoring.curves import NOTHING, Curve, Curves, mean
+from apiserver.reading.monitoring.quantities import Quantity, Unit
 from apiserver.vendors.jobs import Machine
 
 _FACTORS = {Unit.PERCENT: 1, Unit.GIBIBYTES: 2**30, Unit.MEBIBYTES_A_SECOND: 1}

@@ -16,11 +16,11 @@ from fastapi import APIRouter, Depends, Path, Request, Response, Security
 from fastapi.security import APIKeyHeader
 from pydantic import BaseModel, Field
 
-from apiserver.aggregation.log_tail import tail
-from apiserver.aggregation.monitoring.curves import Curve, Curves, curves_of
-from apiserver.aggregation.monitoring.quantities import Quantity
 from apiserver.events.model import Float64Array
 from apiserver.events.queries import Grid
+from apiserver.reading.log_tail import tail
+from apiserver.reading.monitoring.curves import Curve, Curves, curves_of
+from apiserver.reading.monitoring.quantities import Quantity
 from apiserver.services.bounds import PREVIEW
 from apiserver.vendors.jobs import Job, Machine, find_job
 from apiserver.vendors.measures import MEMORY_USAGE, mean_of

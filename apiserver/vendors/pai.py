@@ -17,10 +17,10 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path, Query, Request, Response
 from pydantic import BaseModel, Field
 
-from apiserver.aggregation.monitoring.curves import curves_of
-from apiserver.aggregation.monitoring.quantities import Quantity
+from apiserver.common.times import epoch_millis, now_ms
 from apiserver.events.queries import Grid
-from apiserver.times import epoch_millis, now_ms
+from apiserver.reading.monitoring.curves import curves_of
+from apiserver.reading.monitoring.quantities import Quantity
 from apiserver.vendors.jobs import find_job
 from apiserver.vendors.measures import MEMORY_USAGE, mean_of
 from apiserver.vendors.refusals import Problem, Refused

@@ -6,7 +6,7 @@ from enum import Enum, auto
 
 from fastapi.exceptions import RequestValidationError
 
-from apiserver.errors import EXPIRED
+from apiserver.common.errors import EXPIRED
 from apiserver.rpc.errors import ApiError
 
 

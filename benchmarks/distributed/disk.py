@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 
 from apiserver.events.model import Owner
-from apiserver.settings import Settings
+from apiserver.settings.settings import Settings
 from apiserver.stores.events.elasticsearch.address import elasticsearch_address
 from apiserver.stores.events.elasticsearch.store import ElasticsearchEventStore
 from benchmarks.curves import KINDS, SERIES, batches_of, columns_of, compressed_bytes

@@ -9,8 +9,8 @@ from pathlib import Path
 from shutil import copyfile, copytree, rmtree
 from tempfile import TemporaryDirectory
 
-from apiserver import resources
 from apiserver.cli import command_line
+from apiserver.common import resources
 from apiserver.rpc.hocon import read_hocon
 from apiserver.rpc.schema import load_schemas
 from docs.site.errors import SiteError

@@ -14,10 +14,11 @@ from typing import Any
 import httpx
 import pytest
 
-from apiserver import advice, passwords
 from apiserver.cli import main
+from apiserver.common import passwords
 from apiserver.operating.backup import storage
-from apiserver.settings import setting_fields
+from apiserver.server import advice
+from apiserver.settings.settings import setting_fields
 from tests.harness import Served, served, wait_until
 
 KEEP = '[{"types": ["logs"], "keep": "90 d"}]'

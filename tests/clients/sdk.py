@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 
 import pytest
 
-from apiserver.client_configuration import ClientConfiguration
+from apiserver.server.client_configuration import ClientConfiguration
 from tests.harness import Served
 
 ROOT = Path(__file__).parents[2]

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from apiserver.setting_values import Quota
+from apiserver.settings.values import Quota
 from tests.clients.sdk import Sdk, sdk_of
 from tests.clients.test_heavy import assert_all_arrived_once
 from tests.harness import Served, served, wait_until

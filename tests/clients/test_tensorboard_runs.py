@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 import pytest
 from hypothesis import strategies as st
 
-from apiserver.importing.runs.model import names_of
+from apiserver.transfer.importing.runs.model import names_of
 from tests.chance import drawn
 from tests.clients.trackers import (
     Curves,
@@ -33,7 +33,7 @@ from tests.clients.trackers import (
     time_of,
 )
 from tests.harness import Served
-from tests.importing.runs.test_taking import environment, lines_of, tasks_of
+from tests.transfer.importing.runs.test_taking import environment, lines_of, tasks_of
 
 __all__ = ["environment", "python"]
 pytestmark = pytest.mark.hypothesis

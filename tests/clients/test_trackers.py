@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 
 from apiserver.cli import main
-from apiserver.importing.runs.model import names_of
+from apiserver.transfer.importing.runs.model import names_of
 from tests.clients.sdk import ROOT
 from tests.clients.trackers import points_of, python, recorded
 from tests.harness import PATIENCE, Served, free_ports, listens, wait_until
-from tests.importing.runs.test_taking import environment, lines_of, tasks_of
 from tests.longer import beyond
+from tests.transfer.importing.runs.test_taking import environment, lines_of, tasks_of
 
 __all__ = ["environment", "python"]
 

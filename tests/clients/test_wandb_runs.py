@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeAlias
 import pytest
 from hypothesis import strategies as st
 
-from apiserver.importing.runs.model import names_of, names_of_x
+from apiserver.transfer.importing.runs.model import names_of, names_of_x
 from tests.chance import drawn
 from tests.clients.trackers import (
     Curves,
@@ -29,7 +29,7 @@ from tests.clients.trackers import (
     time_of,
 )
 from tests.harness import Served
-from tests.importing.runs.test_taking import environment, lines_of, tasks_of
+from tests.transfer.importing.runs.test_taking import environment, lines_of, tasks_of
 
 __all__ = ["environment", "python"]
 pytestmark = pytest.mark.hypothesis

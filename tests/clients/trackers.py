@@ -15,11 +15,11 @@ from typing import Any, TypeAlias
 import pytest
 
 from apiserver.cli import main
-from apiserver.importing.missing import Reason
-from apiserver.importing.runs.times import NO_TIME, of_number
+from apiserver.transfer.importing.missing import Reason
+from apiserver.transfer.importing.runs.times import NO_TIME, of_number
 from tests.clients.sdk import ROOT, SCRIPTS
 from tests.harness import PATIENCE, Served
-from tests.importing.runs.test_taking import tasks_of
+from tests.transfer.importing.runs.test_taking import tasks_of
 
 #: By metric and variant, by iteration, the time of a point and its value as text. A time of None is any.
 Curves: TypeAlias = dict[tuple[str, str], dict[int, tuple[int | None, str]]]

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+from apiserver.common.off_loop import together
 from apiserver.events.aggregates import ALL, Buckets
 from apiserver.events.model import (
     BucketAxis,
@@ -29,7 +30,6 @@ from apiserver.events.model import (
     Scalars,
 )
 from apiserver.events.queries import EVERYWHERE, BucketQuery, PageQuery, Range, SeriesQuery
-from apiserver.off_loop import together
 from apiserver.stores.events.base import EventStore
 from apiserver.stores.events.elasticsearch.address import elasticsearch_address
 from apiserver.stores.events.embedded.store import EmbeddedEventStore

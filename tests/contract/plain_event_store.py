@@ -49,8 +49,8 @@ from apiserver.events.queries import (
     SeriesQuery,
 )
 from apiserver.stores.events.base import TIMESTAMP_BYTES, may_go_on, page_of, whole_timestamps_of
-from apiserver.stores.events.columns.lines import BODY_ID, Column, Lines, body_id
-from apiserver.stores.events.columns.points import Points, WholePoints
+from apiserver.stores.events.codec.lines import BODY_ID, Column, Lines, body_id
+from apiserver.stores.events.codec.points import Points, WholePoints
 from apiserver.stores.events.usage import TYPES, Usage
 from tests.contract.plain_points import Name, Point, buckets_of, checksum_of, columns_of, stats_of, stay_of
 from tests.events.plain_smoothing import smoothed

@@ -13,12 +13,7 @@ from itertools import groupby
 import numpy as np
 
 from apiserver.events.aggregates import Aggregate, Buckets
-from apiserver.events.model import (
-    SINGLE_VALUE_ITERATION,
-    Owner,
-    ScalarPoints,
-    ScalarStats,
-)
+from apiserver.events.model import SINGLE_VALUE_ITERATION, Owner, ScalarPoints, ScalarStats
 
 Name = tuple[str, str]
 

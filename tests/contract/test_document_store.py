@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from apiserver.answers import AnswerTooLarge
+from apiserver.common.answers import AnswerTooLarge
 from apiserver.stores.documents.base import DocumentStore, DuplicateDocument, InvalidDocument
 from apiserver.stores.documents.paging import pages_by_id
 from apiserver.stores.documents.query import (

@@ -11,15 +11,7 @@ from hypothesis import strategies as st
 from apiserver.stores.documents.base import DocumentStore, InvalidFilter
 from apiserver.stores.documents.dialect.filters import meets, parse_filter
 from apiserver.stores.documents.dialect.sorts import in_order, parse_sort
-from apiserver.stores.documents.query import (
-    AtLeast,
-    Document,
-    Filter,
-    FirstNumber,
-    Greater,
-    Sort,
-    Unequal,
-)
+from apiserver.stores.documents.query import AtLeast, Document, Filter, FirstNumber, Greater, Sort, Unequal
 from tests.chance import examples
 from tests.contract.document_stores import fill, ids, store
 

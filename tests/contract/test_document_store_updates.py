@@ -5,13 +5,7 @@ from __future__ import annotations
 import pytest
 
 from apiserver.stores.documents.base import DocumentStore, DuplicateDocument, InvalidDocument, InvalidFilter
-from apiserver.stores.documents.query import (
-    AtLeast,
-    Document,
-    Greater,
-    In,
-    Update,
-)
+from apiserver.stores.documents.query import AtLeast, Document, Greater, In, Update
 from tests.contract.document_stores import fill, ids, store
 
 __all__ = ["store"]

@@ -21,19 +21,7 @@ from apiserver.events.model import (
 )
 from apiserver.events.queries import BucketQuery, Range, SeriesQuery
 from apiserver.events.smoothing import Kind, Smoothing
-from tests.contract.event_stores import (
-    INF,
-    NAN,
-    OWNER,
-    SCALARS,
-    Case,
-    batch,
-    buckets_of,
-    case,
-    same,
-    scalars,
-    select,
-)
+from tests.contract.event_stores import INF, NAN, OWNER, SCALARS, Case, batch, buckets_of, case, same, scalars, select
 from tests.events.plain_smoothing import smoothed
 
 __all__ = ["case"]

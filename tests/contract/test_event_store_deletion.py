@@ -11,7 +11,7 @@ import pytest
 from apiserver.events.changes import ChangesQuery, Cursor
 from apiserver.events.model import SAMPLE_TYPES, EventType, MetricSelection, Owner
 from apiserver.events.queries import EVERYWHERE, Range, SeriesQuery
-from apiserver.stores.events.columns.points import Points, WholePoints
+from apiserver.stores.events.codec.points import Points, WholePoints
 from tests.contract.event_stores import LOGS, OWNER, PLOTS, SCALARS, Case, batch, case, lines, sample, scalars, select
 
 __all__ = ["case"]

@@ -6,12 +6,7 @@ from itertools import product
 
 import pytest
 
-from apiserver.events.model import (
-    SINGLE_VALUE_ITERATION,
-    MetricSelection,
-    ScalarPoints,
-    ScalarPosition,
-)
+from apiserver.events.model import SINGLE_VALUE_ITERATION, MetricSelection, ScalarPoints, ScalarPosition
 from apiserver.events.queries import PageQuery
 from tests.contract.event_stores import (
     INF,

@@ -6,23 +6,9 @@ import math
 
 import pytest
 
-from apiserver.events.model import (
-    EventType,
-    MetricSelection,
-    WorkerSpan,
-)
+from apiserver.events.model import EventType, MetricSelection, WorkerSpan
 from apiserver.events.queries import Grid, PageQuery, SeriesQuery
-from tests.contract.event_stores import (
-    INF,
-    NAN,
-    OWNER,
-    SCALARS,
-    Case,
-    batch,
-    case,
-    scalars,
-    select,
-)
+from tests.contract.event_stores import INF, NAN, OWNER, SCALARS, Case, batch, case, scalars, select
 
 __all__ = ["case"]
 

@@ -10,7 +10,7 @@ import httpx
 import orjson
 import pytest
 
-from apiserver.bounds import Bounds
+from apiserver.server.bounds import Bounds
 from tests.harness import Api, running_api
 from tests.longer import beyond
 

@@ -49,7 +49,7 @@ def test_every_address_is_tried_here() -> None:
         *("/data/projects", "/data/links", "/data/usage"),
         "/data/file",  # in test_files.py
         *("/data/live", "/data/tasks/{task:path}/live"),  # in test_live.py
-        "/data/metrics",  # in tests/metrics
+        "/data/metrics",  # in tests/operating/metrics
         "/data/audit",  # in tests/operating/audit
         "/data/retention",  # in test_retention.py
         *("/data/views", "/data/views/{id}", "/data/views/{id}/delete"),  # in test_views.py

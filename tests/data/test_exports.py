@@ -11,9 +11,9 @@ from typing import Any, cast
 import arro3.io
 import pytest
 
+from apiserver.common.errors import Refusal, Why
 from apiserver.data.calls import DataCall
 from apiserver.data.exports import ExportBounds, Exports
-from apiserver.errors import Refusal, Why
 from apiserver.rpc.call import FULL
 from apiserver.stores.events.base import EventStoreBusy
 from tests.data.conftest import ON_EACH, Data, scalar

@@ -12,13 +12,13 @@ import httpx
 import pytest
 from fastapi.routing import APIRoute
 
-from apiserver.bounds import Bounds
 from apiserver.data.addresses import ROUTES
 from apiserver.data.links import DataLinks
 from apiserver.live import hub
 from apiserver.live.bounds import LiveBounds
 from apiserver.live.telling import ALIVE
 from apiserver.rpc.call import Identity
+from apiserver.server.bounds import Bounds
 from apiserver.services.access import credentials
 from tests.data.conftest import ON_EACH, Data, scalar
 from tests.data.streams import events_of, stream

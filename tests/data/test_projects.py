@@ -7,8 +7,8 @@ from typing import Any
 import orjson
 import pytest
 
-from apiserver import answers
-from apiserver.bounds import Bounds
+from apiserver.common import answers
+from apiserver.server.bounds import Bounds
 from apiserver.services.bounds import CallBounds
 from apiserver.stores.events.embedded.bounds import EmbeddedBounds
 from tests.data.conftest import ON_EACH, Data, scalar

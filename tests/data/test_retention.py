@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
+from apiserver.common.times import utc_now
 from apiserver.events.model import Owner
-from apiserver.retention_rules import RetentionRule
 from apiserver.services.access.credentials import create_user
+from apiserver.settings.retention_rules import RetentionRule
 from apiserver.stores.documents.query import Update
-from apiserver.times import utc_now
 from tests.contract.event_stores import batch, lines, scalars
 from tests.harness import Api, new_user, running_api
 

@@ -10,9 +10,9 @@ from typing import Any
 import arro3.io
 import pytest
 
-from apiserver.aggregation import whole_series
-from apiserver.bounds import Bounds
 from apiserver.events.model import Owner
+from apiserver.reading import whole_series
+from apiserver.server.bounds import Bounds
 from apiserver.services.bounds import CallBounds
 from tests.data.conftest import ON_EACH, Data, scalar
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from apiserver.bounds import Bounds
 from apiserver.data.versions import Version
+from apiserver.server.bounds import Bounds
 from apiserver.services.bounds import CallBounds
-from apiserver.stores.events.columnar.bounds import ColumnarBounds
+from apiserver.stores.events.blocks.bounds import ColumnarBounds
 from apiserver.stores.events.elasticsearch.store import ElasticsearchEventStore
 from apiserver.stores.events.embedded.bounds import EmbeddedBounds
 from apiserver.stores.events.embedded.store import EmbeddedEventStore

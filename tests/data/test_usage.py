@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from apiserver.bounds import Bounds
 from apiserver.events.model import EventType, Owner
+from apiserver.server.bounds import Bounds
 from apiserver.services.access.credentials import create_user
 from apiserver.stores.events.embedded.bounds import EmbeddedBounds
 from tests.contract.event_stores import batch, lines, sample, scalars

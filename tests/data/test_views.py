@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from apiserver.answers import AnswerBounds
-from apiserver.bounds import Bounds
+from apiserver.common.answers import AnswerBounds
+from apiserver.server.bounds import Bounds
 from apiserver.services.access.credentials import create_credential, create_user
 from apiserver.services.bounds import CallBounds
 from tests.data.conftest import ON_EACH, Data, make_data

@@ -10,10 +10,10 @@ from ipaddress import ip_address, ip_network
 
 import pytest
 
-from apiserver.engines import document_engine, event_engine
-from apiserver.setting_sources import load
-from apiserver.settings import ENVIRONMENT_PREFIX, setting_fields
+from apiserver.settings.settings import ENVIRONMENT_PREFIX, setting_fields
+from apiserver.settings.sources import load
 from apiserver.stores.documents.mongo.engine import MongoEngine
+from apiserver.stores.engines import document_engine, event_engine
 from apiserver.stores.events.elasticsearch.engine import ElasticsearchEngine
 from tests.deployment.compose import PROFILES, ROOT, Service, env_file, environment, mounts, project, services
 

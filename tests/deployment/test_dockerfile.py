@@ -14,8 +14,8 @@ from zipfile import ZipFile
 
 import pytest
 
-from apiserver.setting_sources import load
-from apiserver.settings import ENVIRONMENT_PREFIX
+from apiserver.settings.settings import ENVIRONMENT_PREFIX
+from apiserver.settings.sources import load
 from tests.deployment.compose import ROOT
 from tests.harness import ADMIN_KEY, ADMIN_SECRET, Served, free_ports
 

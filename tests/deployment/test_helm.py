@@ -13,8 +13,8 @@ import pytest
 import yaml
 
 from apiserver import __version__
-from apiserver.setting_sources import load
-from apiserver.settings import ENVIRONMENT_PREFIX, Settings, setting_fields
+from apiserver.settings.settings import ENVIRONMENT_PREFIX, Settings, setting_fields
+from apiserver.settings.sources import load
 from tests.deployment.compose import ROOT
 
 CHART = ROOT / "deploy" / "helm" / "events-apiserver"

@@ -67,7 +67,7 @@ def test_the_wheel_has_the_pages_and_nothing_of_the_workshop(made: Path) -> None
 
 def test_the_wheel_knows_its_commit(made: Path) -> None:
     with ZipFile(one(made, "*.whl")) as archive:
-        source = archive.read("apiserver/commit.py").decode()
+        source = archive.read("apiserver/common/commit.py").decode()
     head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, check=True, capture_output=True, text=True).stdout
     assert f'_ARCHIVED = "{head.strip()}"' in source
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from apiserver.setting_sources import load
+from apiserver.settings.sources import load
 from tests.deployment.compose import ROOT
 
 FOLDER = ROOT / "deploy" / "systemd"

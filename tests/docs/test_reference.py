@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from apiserver import resources
 from apiserver.cli import command_line
+from apiserver.common import resources
 from apiserver.rpc.schema import EndpointTable, load_schemas
 from docs.site.errors import SiteError
 from docs.site.examples import SERVICES, Call, calls_of

@@ -16,15 +16,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol, TypeVar
 
-from apiserver.events.model import (
-    EventBatch,
-    EventType,
-    LogLine,
-    LogPosition,
-    Owner,
-    ScalarPoints,
-    ScalarPosition,
-)
+from apiserver.events.model import EventBatch, EventType, LogLine, LogPosition, Owner, ScalarPoints, ScalarPosition
 from apiserver.events.queries import PageQuery, SeriesQuery
 from apiserver.stores.events.base import EventStoreBusy
 from tests.contract.event_stores import batch, lines, scalars

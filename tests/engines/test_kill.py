@@ -19,7 +19,7 @@ from typing import Any
 import httpx
 import pytest
 
-from apiserver.stores.events.columnar.bounds import ColumnarBounds
+from apiserver.stores.events.blocks.bounds import ColumnarBounds
 from apiserver.stores.events.elasticsearch.bounds import ElasticsearchBounds
 from tests.harness import Served, served, wait_until
 from tests.robustness.writers import Task, Writer, acknowledged, is_stored, new_task, writing

@@ -13,9 +13,9 @@ import pytest
 from pymongo import MongoClient
 from pymongo.errors import DuplicateKeyError
 
-from apiserver.engines import document_engine, event_engine
-from apiserver.setting_sources import load
+from apiserver.settings.sources import load
 from apiserver.stores.documents.mongo.engine import MongoEngine
+from apiserver.stores.engines import document_engine, event_engine
 from apiserver.stores.events.elasticsearch.engine import ElasticsearchEngine
 from tests.engines import elasticsearch, jvm, mongodb
 from tests.engines.fixtures import own_name, running

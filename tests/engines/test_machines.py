@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from apiserver.common.times import now_ms
 from apiserver.services.history.store import DAY, Subject
-from apiserver.services.queue_history import LENGTH, WAITING
+from apiserver.services.queues.history import LENGTH, WAITING
 from apiserver.services.serving.quantities import values_of
-from apiserver.times import now_ms
 from tests.harness import Api, running_api
 
 pytestmark = pytest.mark.anyio

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from apiserver.bounds import Bounds
-from apiserver.passwords import hash_password
+from apiserver.common.passwords import hash_password
+from apiserver.server.bounds import Bounds
 from apiserver.services.bounds import CallBounds
-from apiserver.setting_values import FixedUser
+from apiserver.settings.values import FixedUser
 from tests.harness import CHEAP, Api, bearer, running_api
 
 pytestmark = pytest.mark.anyio

@@ -7,7 +7,7 @@ from urllib.parse import parse_qs, urlsplit
 import httpx
 import pytest
 
-from apiserver.errors import Refusal, Why
+from apiserver.common.errors import Refusal, Why
 from apiserver.files.links import HOUR, FileLinks
 from apiserver.rpc.call import Identity
 from tests.files.conftest import Files

@@ -1,6 +1,6 @@
 """A server goes on with what releases kept beside events and documents: signed backups, archives, the audit log…
 
-Each format with a number (`apiserver/formats.py`) has golden data, but those of engines.
+Each format with a number (`apiserver/stores/formats.py`) has golden data, but those of engines.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from arro3.io import read_parquet
 
-from apiserver import formats
 from apiserver.operating.doctor.scrub import Scrub
+from apiserver.stores import formats
 from apiserver.stores.inspection import Finding, Scrubbed
 from apiserver.stores.sqlite_files import user_version
 from tests.golden import calls

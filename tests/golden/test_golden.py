@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from apiserver.formats import older
-from apiserver.settings import Settings
+from apiserver.settings.settings import Settings
+from apiserver.stores.formats import older
 from tests.golden import calls
 from tests.golden.conftest import Golden
 from tests.harness import Served, run, served

@@ -11,10 +11,10 @@ from contextlib import ExitStack
 import pytest
 
 from tests.certificates import new_pair
-from tests.connections.test_tls import hello
 from tests.hostile.conftest import TOGETHER, place
 from tests.hostile.target import Target, at_once
 from tests.hostile.test_slowness import CONNECTIONS, drip
+from tests.http.test_tls import hello
 
 HELLO = hello()
 

@@ -11,10 +11,10 @@ from typing import Any
 import orjson
 import pytest
 
-from apiserver.aggregation.scroll import Scrolls
 from apiserver.live.hub import Hub, Reader
 from apiserver.live.telling import Chunk
 from apiserver.live.watchers import Subscription, Watcher
+from apiserver.reading.scroll import Scrolls
 from apiserver.stores.documents.base import DocumentStore
 from apiserver.stores.documents.query import Update
 from apiserver.stores.events.base import EventStore

@@ -8,8 +8,6 @@ from typing import Any
 
 import pytest
 
-from apiserver.aggregation.scroll import InvalidScroll, Scrolls
-from apiserver.bounds import Bounds
 from apiserver.events.model import EventType, Owner
 from apiserver.live import hub
 from apiserver.live.bounds import LiveBounds
@@ -17,6 +15,8 @@ from apiserver.live.cursors import place_of, text_of
 from apiserver.live.follower import Closed, NothingToFollow, TooManyTasks
 from apiserver.live.hub import Hub, Reader, TooManyStreams
 from apiserver.live.telling import ALIVE
+from apiserver.reading.scroll import InvalidScroll, Scrolls
+from apiserver.server.bounds import Bounds
 from tests.clock import still_clock
 from tests.contract.event_stores import batch, lines, sample, scalars
 from tests.live.conftest import COMPANY, ON_EACH, PATIENCE, Stores, always

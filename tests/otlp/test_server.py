@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
+from apiserver.common.protobuf_wire import fields
+from apiserver.common.times import epoch_millis, now_ms
 from apiserver.events.columns import MAX_SERIES
 from apiserver.otlp.series import described_by
-from apiserver.protobuf_wire import fields
 from apiserver.services.access.credentials import create_credential, create_user
 from apiserver.stores.events.base import EventStoreBusy
-from apiserver.times import epoch_millis, now_ms
 from tests.harness import Api, running_api
 from tests.otlp import written
 from tests.otlp.written import gauge as gauge_bytes

@@ -24,7 +24,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from apiserver.data_folder import DataFolder
+from apiserver.stores.data_folder import DataFolder
 from tests import ending
 from tests.engines.fixtures import own_engines, own_nodes
 from tests.golden.make import copied, names, record, unpack

@@ -32,10 +32,10 @@ from typing import Any
 
 import numpy as np
 
-from apiserver.bounds import Bounds
+from apiserver.common.sizes import counted
 from apiserver.operating.retention.bounds import RetentionBounds
-from apiserver.retention_rules import RetentionRule
-from apiserver.sizes import counted
+from apiserver.server.bounds import Bounds
+from apiserver.settings.retention_rules import RetentionRule
 from benchmarks.processes import anonymous_mb
 from tests import ending
 from tests.data.streams import events_of

@@ -15,12 +15,12 @@ from typing import Any
 
 import pytest
 
-from tests.copying.failing_calls import COPIED
 from tests.harness import served
 from tests.longer import beyond
 from tests.operating.backup.failing_calls import DATA
 from tests.robustness.injecting import KINDS, SOME_KINDS, run
 from tests.robustness.preloading import built
+from tests.transfer.copying.failing_calls import COPIED
 
 FAULTS = int(os.environ.get("EVENTS_FAULTS", "3"))
 #: A call that does not come: nothing fails.
@@ -28,13 +28,13 @@ NEVER = 10**6
 WRITERS = [
     *("tests.stores.documents.sqlite.failing_calls", "tests.stores.files.failing_calls"),
     *(f"tests.operating.{name}.failing_calls" for name in ("audit", "backup", "retention")),
-    "tests.copying.failing_calls",
+    "tests.transfer.copying.failing_calls",
 ]
 #: Of the writers that take longest, what fails in `make check`. Of the others, it is `SOME_KINDS`.
 SLOW = {
     "tests.operating.backup.failing_calls": ["full", "one is short"],
     "tests.operating.retention.failing_calls": ["full", "one sync fails"],
-    "tests.copying.failing_calls": ["one is broken", "one sync fails"],
+    "tests.transfer.copying.failing_calls": ["one is broken", "one sync fails"],
 }
 SOME = [(writer, kind) for writer in WRITERS for kind in SLOW.get(writer, SOME_KINDS)]
 

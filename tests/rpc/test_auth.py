@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apiserver.errors import Refusal, Why
+from apiserver.common.errors import Refusal, Why
 from apiserver.rpc.auth import TOKEN_COOKIE, Authenticator
 from apiserver.rpc.call import Identity
 from apiserver.rpc.statuses import answer_to

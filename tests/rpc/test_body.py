@@ -12,10 +12,12 @@ import anyio
 import pytest
 from starlette.types import Message
 
+from apiserver.common.errors import Refusal
 from apiserver.rpc.body import Body, Drain, Limits
 from apiserver.rpc.disconnects import ClientDisconnected
 from apiserver.rpc.errors import ApiError
 from apiserver.rpc.in_flight import InFlight, Share
+from apiserver.rpc.statuses import known_error
 from tests.clock import still_clock
 
 pytestmark = pytest.mark.anyio
@@ -60,9 +62,12 @@ def known(body: Body) -> Body:
 
 
 async def refused(body: Body) -> ApiError:
-    with pytest.raises(ApiError) as error:
+    """The answer to a body that is not read."""
+    with pytest.raises((ApiError, Refusal)) as error:
         await body.read()
-    return error.value
+    answer = known_error(error.value, {})
+    assert answer is not None
+    return answer
 
 
 async def test_chunks_are_joined() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from apiserver.errors import Refusal, Why
+from apiserver.common.errors import Refusal, Why
 from apiserver.rpc.bounds import DEEPEST, LONGEST_NAME, LONGEST_TEXT, MOST_ITEMS, MOST_VALUES, bounded
 from apiserver.rpc.resolve import Resolver, SchemaFileError
 from apiserver.rpc.validate import compile_request

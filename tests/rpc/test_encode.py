@@ -8,7 +8,7 @@ import numpy as np
 import orjson
 import pytest
 
-from apiserver.answers import AnswerTooLarge
+from apiserver.common.answers import AnswerTooLarge
 from apiserver.rpc.encode import MOST_JSON, encode, encode_many, size_of
 
 pytestmark = pytest.mark.anyio

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from apiserver.errors import Refusal, Why, invalid_id, overloaded, unavailable
+from apiserver.common.errors import Refusal, Why, invalid_id, overloaded, unavailable
 from apiserver.rpc.auth import Authenticator
 from apiserver.rpc.call import Call, Encoded, Streamed
 from tests.rpc.apps import SECRET, client, meta, single

@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 import pytest
 
-from apiserver import resources
+from apiserver.common import resources
 from apiserver.rpc import hocon
 from apiserver.rpc.hocon import HoconError, parse_hocon, read_hocon
 

@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from apiserver.errors import Refusal, Why
+from apiserver.common.errors import Refusal, Why
 from apiserver.rpc.in_flight import InFlight, Share
 
 pytestmark = pytest.mark.anyio

@@ -10,7 +10,7 @@ import orjson
 import pytest
 from fastapi.openapi.models import OpenAPI
 
-from apiserver.resources import PARSED
+from apiserver.common.resources import PARSED
 from apiserver.rpc.openapi import openapi
 from apiserver.rpc.schema import load_schemas
 from tests.rpc.apps import write

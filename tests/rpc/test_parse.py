@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apiserver.errors import Refusal
+from apiserver.common.errors import Refusal
 from apiserver.rpc.errors import ApiError
 from apiserver.rpc.parse import MOST_VALUES, parse_json, parse_lines, parse_query
 from apiserver.rpc.statuses import known_error

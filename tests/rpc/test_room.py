@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from apiserver import answers
-from apiserver.answers import AnswerBounds
+from apiserver.common import answers
+from apiserver.common.answers import AnswerBounds
 from apiserver.rpc.admission import Admission
 from apiserver.rpc.call import Call, Streamed
 from tests.rpc.apps import client, meta, single

@@ -11,7 +11,7 @@ import httpx
 import jwt
 import pytest
 
-from apiserver.errors import overloaded, unavailable
+from apiserver.common.errors import overloaded, unavailable
 from apiserver.rpc.call import Call
 from tests.rpc.apps import ALICE, LOGIN, authenticator, client, demo, served, single
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from apiserver.errors import Refusal, Why, overloaded, validation_error
+from apiserver.common.errors import Refusal, Why, overloaded, validation_error
 from apiserver.rpc.statuses import STATUSES, answer_to
 
 

@@ -13,7 +13,7 @@ from urllib.parse import urlencode
 
 import httpx
 
-from apiserver import resources
+from apiserver.common import resources
 from apiserver.rpc.bounds import Schema
 from apiserver.rpc.schema import EndpointVersion, load_schemas
 from tests.harness import Api

@@ -5,7 +5,6 @@ A new endpoint is in the tests that use these as soon as its schema is there.
 
 from __future__ import annotations
 
-import importlib
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping
@@ -15,11 +14,11 @@ from typing import Any
 
 from apiserver.rpc.bounds import Schema, is_free
 from apiserver.rpc.schema import EndpointVersion
+from apiserver.services import loading
 from apiserver.services.backend import registry
 from tests.services.generated import ENDPOINTS, Requests
 
-for _service in {endpoint.name.partition(".")[0] for endpoint in ENDPOINTS}:
-    importlib.import_module(f"apiserver.services.{_service}")
+loading.load({endpoint.name.partition(".")[0] for endpoint in ENDPOINTS})
 #: Of these the handlers read the body by themselves; `tests/events` has their bounds.
 RAW = frozenset(handler.name for handler in registry if handler.raw)
 #: What bounds the values of each type, by the type; `""` are those without a type.

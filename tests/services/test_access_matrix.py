@@ -15,13 +15,13 @@ from uuid import uuid4
 
 import pytest
 
+from apiserver.common.times import from_now
 from apiserver.rpc.call import FULL, Grant
 from apiserver.rpc.schema import EndpointVersion
 from apiserver.services.access import credentials, identities
 from apiserver.services.access.roles import ADMINS_ONLY
 from apiserver.services.access.scopes import SCOPES, grant_of
 from apiserver.stores.documents.query import Document, Update
-from apiserver.times import from_now
 from tests.harness import ADMIN_KEY, Api, basic, bearer, running_api
 from tests.services.generated import ENDPOINTS, ask
 

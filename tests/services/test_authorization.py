@@ -16,7 +16,7 @@ import httpx
 import jwt
 import pytest
 
-from apiserver import resources
+from apiserver.common import resources
 from apiserver.rpc.hocon import read_hocon
 from apiserver.rpc.schema import SHARED_DEFINITIONS
 from apiserver.services.access import credentials

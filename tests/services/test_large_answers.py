@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from apiserver.answers import AnswerBounds
-from apiserver.bounds import Bounds
+from apiserver.common.answers import AnswerBounds
+from apiserver.server.bounds import Bounds
 from tests.harness import Api
 
 pytestmark = pytest.mark.anyio

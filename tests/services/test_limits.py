@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from apiserver.errors import Refusal, Why
+from apiserver.common.errors import Refusal, Why
 from apiserver.rpc.bounds import DEEPEST, LONGEST_NAME, LONGEST_TEXT, MOST_ITEMS, MOST_VALUES
 from apiserver.rpc.validate import Validator, compile_request
 from tests.services.generated import ENDPOINTS

@@ -16,7 +16,7 @@ import pytest
 from apiserver.data.addresses import ROUTERS
 from apiserver.rpc.call import Grant, Identity
 from apiserver.services.access import credentials
-from apiserver.services.project_files import may_use_file
+from apiserver.services.projects.files import may_use_file
 from tests.harness import Api, bearer, running_api
 from tests.services.generated import ENDPOINTS, Requests, send
 from tests.services.test_authorization import assert_no_word, events_of, kept, populated, summary

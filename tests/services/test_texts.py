@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from apiserver.errors import Refusal
+from apiserver.common.errors import Refusal
 from apiserver.events.odd import normalize
 from apiserver.events.rejects import Reject
 from apiserver.files.ranges import requested_range
-from apiserver.services.queries import QuerySpec, build_filter
+from apiserver.services.lists.queries import QuerySpec, build_filter
 from apiserver.stores.documents.dialect.sorts import parse_sort
 
 LONG = 300_000

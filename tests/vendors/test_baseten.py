@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from apiserver.bounds import Bounds
+from apiserver.server.bounds import Bounds
 from apiserver.services.bounds import CallBounds
 from tests.harness import Api
 from tests.vendors.reported import (

@@ -7,8 +7,8 @@ from types import ModuleType
 
 import pytest
 
-from apiserver.aggregation.monitoring.quantities import Kind, Quantity
-from apiserver.app import VENDORS
+from apiserver.reading.monitoring.quantities import Kind, Quantity
+from apiserver.server.app import VENDORS
 from apiserver.vendors import baseten, modelarts, pai
 from apiserver.vendors.pai import MetricType
 

@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 import pytest
 
-from apiserver.bounds import Bounds
+from apiserver.server.bounds import Bounds
 from apiserver.services.bounds import CallBounds
 from apiserver.stores.documents.query import Update
 from tests.harness import Api

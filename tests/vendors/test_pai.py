@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from apiserver.bounds import Bounds
+from apiserver.common.times import now_ms
+from apiserver.server.bounds import Bounds
 from apiserver.services.bounds import CallBounds
-from apiserver.times import now_ms
 from apiserver.vendors import pai
 from tests.harness import Api
 from tests.vendors.reported import (

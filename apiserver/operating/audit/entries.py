@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import Any
 
-from apiserver.times import utc_now
+from apiserver.common.times import utc_now
 
 #: Most characters of a text, most items of a list, and most fields of what was acted on, that a line shows.
 _LONGEST, _MOST, _MOST_FIELDS = 200, 20, 80

@@ -23,10 +23,10 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from pathlib import Path
 
-from apiserver.metrics.gauges import Gauges
+from apiserver.common.gauges import Gauges
 from apiserver.operating.audit.entries import NOTHING, Entry, hash_of, line_of
 from apiserver.operating.audit.files import AuditFiles
-from apiserver.settings import Settings
+from apiserver.settings.settings import Settings
 
 log = logging.getLogger(__name__)
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from starlette.types import Scope
 
-from apiserver.ip_addresses import neighbourhood
+from apiserver.common.ip_addresses import neighbourhood
 from apiserver.operating.audit.actions import ACTIONS, COUNTED
 from apiserver.operating.audit.entries import Entry
 from apiserver.operating.audit.log import AuditLog

@@ -8,19 +8,20 @@ import time
 from collections.abc import Callable
 from functools import cached_property
 
-from apiserver.data_folder import DataFolder
-from apiserver.metrics.gauges import Gauges
+from apiserver.common.escaping import shown
+from apiserver.common.gauges import Gauges
+from apiserver.common.repeating import Repeating
+from apiserver.common.sizes import counted
+from apiserver.common.times import epoch_millis
 from apiserver.operating.backup import checking, command, rereading
 from apiserver.operating.backup.attempts import FAILURES
 from apiserver.operating.backup.bounds import BackupBounds
+from apiserver.operating.backup.destinations import storage
 from apiserver.operating.backup.rereading import State
 from apiserver.operating.backup.scheduled import Scheduled
-from apiserver.operating.backup.storage import BackupError, storage
-from apiserver.operating.escaping import shown
-from apiserver.repeating import Repeating
-from apiserver.settings import Settings
-from apiserver.sizes import counted
-from apiserver.times import epoch_millis
+from apiserver.operating.backup.storage import BackupError
+from apiserver.settings.settings import Settings
+from apiserver.stores.data_folder import DataFolder
 
 #: Lines of what is wrong that are logged.
 _LOGGED = 20

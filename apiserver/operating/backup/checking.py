@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from apiserver.common.sizes import counted
 from apiserver.operating.backup import manifest as manifests
 from apiserver.operating.backup import pieces
 from apiserver.operating.backup.manifest import Named
 from apiserver.operating.backup.pieces import DamagedPiece
 from apiserver.operating.backup.progress import Progress
 from apiserver.operating.backup.storage import BackupError, Missing, Storage
-from apiserver.sizes import counted
 
 #: What a backup does about pieces that are not well, and what is left to do then, for people.
 _THEN = (

@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, suppress
 from typing import NamedTuple
 
 from apiserver.operating.backup.storage import TELLS
-from apiserver.settings import ENVIRONMENT_PREFIX, Settings
+from apiserver.settings.settings import ENVIRONMENT_PREFIX, Settings
 from apiserver.stores.locks import lock_if_free
 
 #: The settings that the command gets by its environment, which other users of the machine cannot see.

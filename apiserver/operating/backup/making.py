@@ -15,8 +15,7 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from apiserver import __version__, formats
-from apiserver.data_folder import DataFolder, DataFolderError
+from apiserver import __version__
 from apiserver.operating.backup import manifest as manifests
 from apiserver.operating.backup import pieces
 from apiserver.operating.backup.bounds import BackupBounds
@@ -27,7 +26,9 @@ from apiserver.operating.backup.progress import Progress, Say
 from apiserver.operating.backup.rereading import read_state
 from apiserver.operating.backup.storage import BackupError, Storage, require_elsewhere
 from apiserver.operating.backup.working_copy import in_folder
-from apiserver.settings import Settings
+from apiserver.settings.settings import Settings
+from apiserver.stores import formats
+from apiserver.stores.data_folder import DataFolder, DataFolderError
 from apiserver.stores.snapshots import SnapshotError
 
 #: Bytes that are read at a time.

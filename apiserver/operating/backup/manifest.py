@@ -19,9 +19,11 @@ from typing import NamedTuple
 
 import msgspec
 
-from apiserver import __version__, formats, memory
+from apiserver import __version__
+from apiserver.common import memory
+from apiserver.common.sizes import shown_bytes
 from apiserver.operating.backup.storage import MANIFEST, BackupError, Storage
-from apiserver.sizes import shown_bytes
+from apiserver.stores import formats
 
 FORMAT = formats.MANIFESTS.number
 #: Most bytes of a manifest: what eight million files take, and two databases of which no two blocks lie side by side. A

@@ -21,12 +21,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from apiserver.data_folder import DataFolder
-from apiserver.engines import document_engine, event_engine
 from apiserver.operating.backup.manifest import Stamp
 from apiserver.operating.backup.progress import Say
 from apiserver.operating.backup.storage import BackupError
-from apiserver.settings import Settings
+from apiserver.settings.settings import Settings
+from apiserver.stores.data_folder import DataFolder
+from apiserver.stores.engines import document_engine, event_engine
 from apiserver.stores.snapshots import Part, Snapshot, SnapshotError
 
 #: In the data folder, what belongs to the engines, to the running server, or to nobody.

@@ -8,8 +8,8 @@ import time
 from collections.abc import Callable
 from typing import TextIO
 
-from apiserver.operating.escaping import shown
-from apiserver.sizes import shown_bytes
+from apiserver.common.escaping import shown
+from apiserver.common.sizes import shown_bytes
 
 #: The share of the time that a backup works while others may need the processor and the disk.
 GENTLY = 0.2

@@ -20,14 +20,14 @@ from collections.abc import Collection, Sequence
 
 import msgspec
 
-from apiserver.data_folder import DataFolder, write_private
+from apiserver.common.sizes import counted
+from apiserver.common.times import utc_now
 from apiserver.operating.backup import manifest as manifests
 from apiserver.operating.backup import pieces
 from apiserver.operating.backup.manifest import DamagedManifest
 from apiserver.operating.backup.progress import Progress
 from apiserver.operating.backup.storage import BackupError, Missing, Storage
-from apiserver.sizes import counted
-from apiserver.times import utc_now
+from apiserver.stores.data_folder import DataFolder, write_private
 
 #: Bytes a second that are read at least, if time allows it: a terabyte takes 36 hours.
 SLOWLY = 8e6

@@ -14,17 +14,17 @@ from contextlib import AsyncExitStack, closing
 from dataclasses import replace
 from pathlib import Path
 
-from apiserver import formats
-from apiserver.data_folder import DataFolder, DataFolderError
-from apiserver.engines import document_engine, event_engine
+from apiserver.common.sizes import shown_bytes
 from apiserver.operating.backup import pieces
 from apiserver.operating.backup.manifest import Extent, Manifest
 from apiserver.operating.backup.moment import Moment, walk
 from apiserver.operating.backup.progress import Progress
 from apiserver.operating.backup.storage import BackupError, Storage
-from apiserver.settings import EMBEDDED, Settings
-from apiserver.sizes import shown_bytes
+from apiserver.settings.settings import EMBEDDED, Settings
+from apiserver.stores import formats
+from apiserver.stores.data_folder import DataFolder, DataFolderError
 from apiserver.stores.documents.base import DocumentStoreError
+from apiserver.stores.engines import document_engine, event_engine
 from apiserver.stores.events.base import EventStoreError
 from apiserver.stores.reserve import free_bytes
 from apiserver.stores.snapshots import SnapshotError

@@ -8,15 +8,16 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 
-from apiserver.metrics.gauges import Gauges
+from apiserver.common.escaping import shown
+from apiserver.common.gauges import Gauges
+from apiserver.common.repeating import Repeating
 from apiserver.operating.backup import command, manifest
 from apiserver.operating.backup.attempts import FAILURES
 from apiserver.operating.backup.bounds import BackupBounds
+from apiserver.operating.backup.destinations import storage
 from apiserver.operating.backup.scheduled import Scheduled
-from apiserver.operating.backup.storage import BackupError, storage
-from apiserver.operating.escaping import shown
-from apiserver.repeating import Repeating
-from apiserver.settings import Settings
+from apiserver.operating.backup.storage import BackupError
+from apiserver.settings.settings import Settings
 
 log = logging.getLogger(__name__)
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from apiserver.operating.backup.attempts import Attempts
 from apiserver.operating.backup.bounds import BackupBounds
-from apiserver.settings import Settings
+from apiserver.settings.settings import Settings
 
 
 class Scheduled:

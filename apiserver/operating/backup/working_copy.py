@@ -25,22 +25,22 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from apiserver.copying.documents import copy_documents
-from apiserver.copying.events import EventCopy
-from apiserver.copying.locations import Location, opened
-from apiserver.copying.retrying import CopyError, Say
-from apiserver.data_folder import DataFolder, write_private
-from apiserver.engines import document_engine, event_engine
 from apiserver.events.changes import Cursor
 from apiserver.events.model import Owner
 from apiserver.operating.backup.progress import Progress
 from apiserver.operating.backup.storage import BackupError, Storage
-from apiserver.settings import EMBEDDED, Settings
+from apiserver.settings.settings import EMBEDDED, Settings
+from apiserver.stores.data_folder import DataFolder, write_private
 from apiserver.stores.documents.base import DocumentStore, DocumentStoreError
 from apiserver.stores.documents.query import In
+from apiserver.stores.engines import document_engine, event_engine
 from apiserver.stores.events.base import EventStore, EventStoreError, EventStoreMoment
 from apiserver.stores.locks import lock_if_free
 from apiserver.stores.reserve import free_bytes
+from apiserver.transfer.copying.documents import copy_documents
+from apiserver.transfer.copying.events import EventCopy
+from apiserver.transfer.copying.locations import Location, opened
+from apiserver.transfer.copying.retrying import CopyError, Say
 
 _TOGETHER = (
     "either events or documents are in the data folder, and the others in an engine, so that both have no moment in"

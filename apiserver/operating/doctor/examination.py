@@ -8,18 +8,18 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import cast
 
-from apiserver import formats
-from apiserver.data_folder import DataFolder, DataFolderError
-from apiserver.engines import advice, document_engine, event_engine
+from apiserver.common.sizes import counted, shown_bytes
 from apiserver.operating.audit.checking import check as check_audit
 from apiserver.operating.backup.working_copy import left_in
 from apiserver.operating.doctor import kept
 from apiserver.operating.doctor.files import NamedFiles, files_of
 from apiserver.operating.doctor.kept import Amount, Kept
-from apiserver.settings import Settings
-from apiserver.sizes import counted, shown_bytes
+from apiserver.settings.settings import Settings
+from apiserver.stores import formats
+from apiserver.stores.data_folder import DataFolder, DataFolderError
 from apiserver.stores.documents.base import DocumentStoreError
 from apiserver.stores.documents.inspection import DocumentInspection
+from apiserver.stores.engines import advice, document_engine, event_engine
 from apiserver.stores.events.base import EventStoreError
 from apiserver.stores.events.inspection import EventInspection
 from apiserver.stores.inspection import Finding, Held

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection
 from datetime import UTC, datetime
 
-from apiserver.data_folder import DataFolder
-from apiserver.engines import locked
+from apiserver.common.escaping import shown
 from apiserver.operating.doctor.examination import Examined, Say, examine, looks
-from apiserver.operating.escaping import shown
-from apiserver.settings import Settings
+from apiserver.settings.settings import Settings
+from apiserver.stores.data_folder import DataFolder
+from apiserver.stores.engines import locked
 from apiserver.stores.inspection import Finding
 
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from apiserver.common.escaping import shown
+from apiserver.common.sizes import counted, shown_bytes
 from apiserver.events.model import EventType
 from apiserver.operating.doctor.examination import Examined
 from apiserver.operating.doctor.kept import Amount
-from apiserver.operating.escaping import shown
-from apiserver.sizes import counted, shown_bytes
 from apiserver.stores.events.usage import TYPES
 
 #: Characters of a name that a table shows.

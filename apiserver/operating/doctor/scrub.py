@@ -17,12 +17,12 @@ from typing import Any
 
 import orjson
 
-from apiserver.data_folder import write_private
-from apiserver.metrics.gauges import Gauges
-from apiserver.operating.escaping import shown
+from apiserver.common.escaping import shown
+from apiserver.common.gauges import Gauges
+from apiserver.common.times import epoch_millis, utc_now
+from apiserver.stores.data_folder import write_private
 from apiserver.stores.events.base import EventStoreError
 from apiserver.stores.inspection import Finding, Scrubbed
-from apiserver.times import epoch_millis, utc_now
 
 logger = logging.getLogger(__name__)
 

@@ -12,5 +12,5 @@
 | `turns.py` | lets only one server, or command, do so at a time, and remembers the last time |
 | `schedule.py` | does so again and again beside a server |
 
-`apiserver/retention_rules.py` has the rules.
+`apiserver/settings/retention_rules.py` has the rules.
 """

@@ -28,14 +28,15 @@ from urllib.parse import quote
 
 import numpy as np
 
-from apiserver import __version__, formats
-from apiserver.data.formats.to_files import write_parquet
-from apiserver.data.tables import Batch, Kind, Repeated, Table, Values
+from apiserver import __version__
+from apiserver.common.escaping import shown
 from apiserver.events.aggregates import BoolArray
 from apiserver.events.model import EventType, Owner
-from apiserver.operating.escaping import shown
 from apiserver.operating.retention.tables import COLUMNS
+from apiserver.stores import formats
 from apiserver.stores.syncing import sync_folder
+from apiserver.tables.formats.to_files import write_parquet
+from apiserver.tables.table import Batch, Kind, Repeated, Table, Values
 
 _GOING, _DONE, _PART = ".going.parquet", ".parquet", ".part"
 #: Rows that are in memory together when files are written and read. A document or a message may be large.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from apiserver.stores.events.columns.chunks import POINTS_AT_A_TIME
+from apiserver.stores.events.codec.chunks import POINTS_AT_A_TIME
 
 
 @dataclass(frozen=True, slots=True)

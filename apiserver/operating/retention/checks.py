@@ -8,10 +8,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryFile
 
-from apiserver.extras import installed_by
+from apiserver.common.extras import installed_by
 from apiserver.operating.retention.run import RetentionError
-from apiserver.retention_rules import RetentionRule
-from apiserver.settings import Settings
+from apiserver.settings.retention_rules import RetentionRule
+from apiserver.settings.settings import Settings
 from apiserver.stores.documents.base import DocumentStore
 
 

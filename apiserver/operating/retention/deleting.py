@@ -13,6 +13,7 @@ from collections.abc import Callable
 from contextlib import aclosing
 from pathlib import Path
 
+from apiserver.common.times import iso_millis, now_ms
 from apiserver.files.deletions import FileDeletions
 from apiserver.operating.audit.entries import Entry
 from apiserver.operating.retention import turns
@@ -20,10 +21,9 @@ from apiserver.operating.retention.archive import Archive
 from apiserver.operating.retention.bounds import RetentionBounds
 from apiserver.operating.retention.checks import check_archive
 from apiserver.operating.retention.run import Gone, RetentionError, Run
-from apiserver.settings import Settings
+from apiserver.settings.settings import Settings
 from apiserver.stores.documents.base import DocumentStore
 from apiserver.stores.events.base import EventStore
-from apiserver.times import iso_millis, now_ms
 
 #: Seconds.
 _SHORTEST_REST, _LONGEST_REST = 0.05, 5.0

@@ -3,7 +3,7 @@
 - Log lines are due by their own timestamps, and so are vectors, images and plots.
 - Vectors, images and plots can also be due by iterations: those before the newest so many of their series.
 - Scalars of a task are due all together, once the newest of them is old enough. If they are thinned, only those points
-  are due that do not stay (`stores/events/columns/thinning.py`).
+  are due that do not stay (`stores/events/codec/thinning.py`).
 
 For example, with "2 iterations", of a series with images at the iterations 10, 20, 30 and 40, those at 10 and 20 are
 due.
@@ -18,25 +18,17 @@ from typing import NamedTuple
 
 from apiserver.events.changes import Cursor
 from apiserver.events.file_urls import urls_in
-from apiserver.events.model import (
-    EventType,
-    LogPosition,
-    MetricSelection,
-    Owner,
-    Sample,
-    SamplePosition,
-    selection_of,
-)
+from apiserver.events.model import EventType, LogPosition, MetricSelection, Owner, Sample, SamplePosition, selection_of
 from apiserver.events.queries import EVERYWHERE, PageQuery, Range, SeriesQuery
 from apiserver.files.addresses import files_of
 from apiserver.operating.retention import tables
 from apiserver.operating.retention.bounds import RetentionBounds
 from apiserver.operating.retention.tables import Part
 from apiserver.operating.retention.thinned import ends_of_thinning, points_that_go
-from apiserver.retention_rules import RetentionRule
+from apiserver.settings.retention_rules import RetentionRule
 from apiserver.stores.events.base import EventStore
-from apiserver.stores.events.columns.chunks import POINTS_AT_A_TIME
-from apiserver.stores.events.columns.names import Name
+from apiserver.stores.events.codec.chunks import POINTS_AT_A_TIME
+from apiserver.stores.events.codec.names import Name
 
 #: Events that are read at once.
 _LINES, _SAMPLES = 5000, 200
@@ -68,7 +60,7 @@ class Due:
     at_once: int = POINTS_AT_A_TIME
     """Points that are read at once to thin series."""
     checksums: dict[Name, int] = field(default_factory=dict)
-    """Of the points of each series that is to be thinned, once they were read (`stores/events/columns/thinning.py`)."""
+    """Of the points of each series that is to be thinned, once they were read (`stores/events/codec/thinning.py`)."""
 
 
 class PartlyDeleted(Exception):

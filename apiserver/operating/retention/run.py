@@ -15,23 +15,23 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from apiserver.data.tables import Batch
+from apiserver.common.import_times import EVENTS_DELETED, IMPORTED
+from apiserver.common.times import epoch_millis, utc_now
 from apiserver.events.changes import ChangesQuery, Cursor
 from apiserver.events.model import EventType, Owner
 from apiserver.files.deletions import FileDeletions
-from apiserver.import_times import EVENTS_DELETED, IMPORTED
 from apiserver.operating.retention import due
 from apiserver.operating.retention.archive import Archive
 from apiserver.operating.retention.bounds import RetentionBounds
 from apiserver.operating.retention.due import Due, PartlyDeleted
 from apiserver.operating.retention.shown_files import ShownFiles
 from apiserver.operating.retention.tables import Part
-from apiserver.retention_rules import RetentionRule, rule_for
+from apiserver.settings.retention_rules import RetentionRule, rule_for
 from apiserver.stores.documents.base import DocumentStore
 from apiserver.stores.documents.paging import pages_by_id
 from apiserver.stores.documents.query import Document, In, Update
 from apiserver.stores.events.base import EventStore
-from apiserver.times import epoch_millis, utc_now
+from apiserver.tables.table import Batch
 
 #: The statuses of tasks whose events may go.
 AT_REST = ("created", "stopped", "closed", "failed", "completed")

@@ -10,20 +10,20 @@ import math
 import time
 from collections.abc import Callable
 
+from apiserver.common.gauges import Gauges
+from apiserver.common.repeating import Repeating
+from apiserver.common.times import epoch_millis
 from apiserver.files.deletions import FileDeletions
-from apiserver.metrics.gauges import Gauges
 from apiserver.operating.audit.entries import Entry
 from apiserver.operating.retention import turns
 from apiserver.operating.retention.bounds import RetentionBounds
 from apiserver.operating.retention.deleting import Amounts, delete
 from apiserver.operating.retention.run import RetentionError
 from apiserver.operating.retention.turns import Taken
-from apiserver.repeating import Repeating
-from apiserver.settings import Settings
+from apiserver.settings.settings import Settings
 from apiserver.stores.documents.base import DocumentStore, DocumentStoreError
 from apiserver.stores.documents.query import Document
 from apiserver.stores.events.base import EventStore, EventStoreError
-from apiserver.times import epoch_millis
 
 #: Seconds until a run that failed is tried again.
 RETRY = 600.0

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from apiserver.data.tables import Batch, Column, Kind, Repeated, Values
 from apiserver.events.file_urls import urls_in
 from apiserver.events.model import SAMPLE_TYPES, EventType, LogLine, Sample
-from apiserver.stores.events.columns.points import WholePoints
+from apiserver.stores.events.codec.points import WholePoints
+from apiserver.tables.table import Batch, Column, Kind, Repeated, Values
 
 _SERIES = (Column("metric", Kind.TEXT), Column("variant", Kind.TEXT), Column("iter", Kind.INT))
 _SAMPLE = (*_SERIES, Column("key", Kind.TEXT), Column("timestamp", Kind.TIME), Column("document", Kind.JSON))

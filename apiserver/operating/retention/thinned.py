@@ -1,4 +1,4 @@
-"""Which points go when series are thinned (`stores/events/columns/thinning.py`), of the series that have too many.
+"""Which points go when series are thinned (`stores/events/codec/thinning.py`), of the series that have too many.
 
 What is read of a series gives a checksum. The store thins the series only if its points still have it: so nothing goes
 that was not read.
@@ -15,8 +15,8 @@ import numpy as np
 from apiserver.events.model import Int64Array, selection_of
 from apiserver.events.queries import SeriesQuery
 from apiserver.stores.events.base import EventStore
-from apiserver.stores.events.columns.names import Name
-from apiserver.stores.events.columns.points import WholePoints, take
+from apiserver.stores.events.codec.names import Name
+from apiserver.stores.events.codec.points import WholePoints, take
 from apiserver.stores.events.parts import in_parts
 from apiserver.stores.events.thinned import Thinned, long_series, read
 

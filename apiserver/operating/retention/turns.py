@@ -16,10 +16,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from uuid import uuid4
 
+from apiserver.common.times import from_now, utc_now
 from apiserver.operating.retention.bounds import RetentionBounds
 from apiserver.stores.documents.base import DocumentStore, DocumentStoreError, DuplicateDocument
 from apiserver.stores.documents.query import AnyOf, Document, Filter, Greater, Less, Update
-from apiserver.times import from_now, utc_now
 
 _COLLECTION, _ID = "retention", "retention"
 #: Seconds by which the clocks of servers may differ. A time that is further ahead was noted when a clock was wrong.

@@ -16,8 +16,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 
-from apiserver.errors import overloaded
-from apiserver.ip_addresses import neighbourhood
+from apiserver.common.errors import overloaded
+from apiserver.common.ip_addresses import neighbourhood
 
 #: How many passwords are compared at once, each on one core, and how many comparisons may wait.
 _AT_ONCE, _WAITING = 2, 16

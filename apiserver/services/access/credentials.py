@@ -10,6 +10,7 @@ import secrets
 from dataclasses import dataclass, field
 from uuid import uuid4
 
+from apiserver.common.times import utc_now
 from apiserver.rpc.call import FULL, Grant
 from apiserver.rpc.versions import SERVER_VERSION
 from apiserver.services.access.identities import PASSWORDS, PROVIDER_LINKS, SESSIONS, digest, forget
@@ -17,7 +18,6 @@ from apiserver.services.access.roles import ASSIGNABLE, USER
 from apiserver.services.access.scopes import fields_of, grant_of
 from apiserver.stores.documents.base import DocumentStore, DuplicateDocument
 from apiserver.stores.documents.query import AllOf, AnyOf, Document, Unequal, Update
-from apiserver.times import utc_now
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,8 +19,8 @@ from apiserver.services.access.credentials import (
 from apiserver.services.access.identities import PASSWORDS, forget
 from apiserver.services.access.password_login import GUEST_NAME, GUEST_PASSWORD, set_password
 from apiserver.services.access.roles import GUEST, LOGIN_PAGE
-from apiserver.setting_values import FixedUser
-from apiserver.settings import Settings, SettingsError
+from apiserver.settings.settings import Settings, SettingsError
+from apiserver.settings.values import FixedUser
 from apiserver.stores.documents.base import DocumentStore
 from apiserver.stores.documents.query import Document
 

@@ -16,7 +16,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 from weakref import WeakKeyDictionary, ref
 
-from apiserver.errors import Why, expired
+from apiserver.common.errors import Why, expired
+from apiserver.common.times import from_now, utc_now
 from apiserver.rpc.auth import Become, Current, Lookup
 from apiserver.rpc.call import FULL, Grant, Identity
 from apiserver.services.access.attempts import Attempts
@@ -25,7 +26,6 @@ from apiserver.services.access.roles import LOGIN_PAGE, may_become
 from apiserver.services.access.scopes import grant_of
 from apiserver.stores.documents.base import DocumentStore, DocumentStoreBusy
 from apiserver.stores.documents.query import Update
-from apiserver.times import from_now, utc_now
 
 #: Collection of ended logins by session id. They stay until their tokens would have expired.
 ENDED_SESSIONS = "ended_sessions"

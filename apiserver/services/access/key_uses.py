@@ -9,10 +9,10 @@ from __future__ import annotations
 import time
 from datetime import UTC, datetime
 
-from apiserver.repeating import Repeating
+from apiserver.common.repeating import Repeating
+from apiserver.common.times import utc_text
 from apiserver.stores.documents.base import DocumentStore, DocumentStoreError
 from apiserver.stores.documents.query import Filter, Update
-from apiserver.times import utc_text
 
 #: Seconds between two writes of the same key.
 SECONDS = 60.0

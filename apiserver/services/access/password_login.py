@@ -9,7 +9,7 @@ from __future__ import annotations
 import secrets
 from dataclasses import replace
 
-from apiserver.passwords import check_name, matches, nobodys_hash
+from apiserver.common.passwords import check_name, matches, nobodys_hash
 from apiserver.rpc.auth import bad_credentials, basic_credentials
 from apiserver.rpc.call import Identity
 from apiserver.services.access.identities import PASSWORD_KEY, PASSWORDS, forget, of_user

@@ -1,18 +1,18 @@
 """People whom a proxy has signed in: it names them in a header of each request.
 
 The setting `proxy_user_header` names the header. Connections take it from all requests that do not come from one of
-`trusted_proxies` (`connections/protocol.py`), so what is left of it is true. It counts before the cookie: who signs in
+`trusted_proxies` (`http/protocol.py`), so what is left of it is true. It counts before the cookie: who signs in
 at the proxy as somebody else is somebody else here. No session begins, so none outlasts that of the proxy.
 """
 
 from __future__ import annotations
 
-from apiserver.errors import Refusal, Why
+from apiserver.common.errors import Refusal, Why
 from apiserver.rpc.auth import OfProxy
 from apiserver.rpc.call import Identity
 from apiserver.services.access.identities import remembered
 from apiserver.services.access.oidc.people import user_of_proxy
-from apiserver.settings import Settings
+from apiserver.settings.settings import Settings
 from apiserver.stores.documents.base import DocumentStore
 
 _LONGEST_NAME = 200

@@ -11,11 +11,11 @@ An access key may allow less than its owner's role does: see `scopes.py`. `check
 
 from __future__ import annotations
 
-from apiserver.errors import forbidden, not_granted
+from apiserver.common.errors import forbidden, not_granted
 from apiserver.rpc.call import Identity
 from apiserver.services.access import scopes
 from apiserver.services.backend import Call
-from apiserver.settings import Settings
+from apiserver.settings.settings import Settings
 
 ADMIN, USER, GUEST, LOGIN_PAGE = "admin", "user", "guest", "login page"
 #: The roles that users can have. The others are for the server's own users.

@@ -22,9 +22,9 @@ import math
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
+from apiserver.common.times import epoch_millis, utc_text
 from apiserver.rpc.call import FULL, Grant
 from apiserver.stores.documents.query import Document
-from apiserver.times import epoch_millis, utc_text
 
 READ, EVENTS, FILES, WRITE, ALL = "read", "events", "files", "write", "all"
 SCOPES = (READ, EVENTS, FILES, WRITE, ALL)

@@ -13,16 +13,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 from secrets import token_hex
 
-from apiserver.errors import forbidden
+from apiserver.common.errors import forbidden
+from apiserver.common.times import from_now, utc_now
 from apiserver.rpc.auth import TOKEN_COOKIE
 from apiserver.rpc.call import Identity
 from apiserver.rpc.tokens import bad_token
 from apiserver.services.access.identities import ENDED_SESSIONS, PROVIDER_KEY, PROXY_KEY, SESSIONS, forget
 from apiserver.services.backend import Call
-from apiserver.settings import Settings
+from apiserver.settings.settings import Settings
 from apiserver.stores.documents.base import DocumentStore, DuplicateDocument
 from apiserver.stores.documents.query import AtLeast, Document, In, Less, Update
-from apiserver.times import from_now, utc_now
 
 SHORTEST_TOKEN = 3600
 """Seconds; SDK clients log in again when less than six minutes are left."""

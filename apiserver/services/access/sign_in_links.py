@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import secrets
 
+from apiserver.common.times import from_now, utc_now
 from apiserver.rpc.auth import bad_credentials
 from apiserver.rpc.call import Identity
 from apiserver.services.access.defaults import first_admin
@@ -18,7 +19,6 @@ from apiserver.services.access.roles import ADMIN
 from apiserver.services.backend import Call
 from apiserver.stores.documents.base import DocumentStore
 from apiserver.stores.documents.query import AtLeast, Less
-from apiserver.times import from_now, utc_now
 
 #: Collection of links that nobody has used yet, by the digests of their secrets.
 LINKS = "sign_in_links"

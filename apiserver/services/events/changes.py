@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from apiserver.aggregation.scroll import InvalidScroll
-from apiserver.errors import validation_error
+from apiserver.common.errors import validation_error
+from apiserver.common.off_loop import off_loop
 from apiserver.events.changes import Changes, ChangesQuery, Cursor, OwnerChanges
 from apiserver.events.model import Owner
 from apiserver.live import cursors
-from apiserver.off_loop import off_loop
+from apiserver.reading.scroll import InvalidScroll
 from apiserver.services.backend import Call, endpoint, visible
 from apiserver.services.events import owners
 

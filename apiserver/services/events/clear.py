@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from apiserver.errors import Refusal, Why
+from apiserver.common.errors import Refusal, Why
+from apiserver.common.import_times import EVENTS_DELETED, IMPORTED
+from apiserver.common.times import now_ms, utc_now
 from apiserver.events.model import EventType, MetricSelection, Selection
 from apiserver.events.queries import SeriesQuery
-from apiserver.import_times import EVENTS_DELETED, IMPORTED
 from apiserver.services.backend import Call, documents, endpoint
 from apiserver.services.events import owners
 from apiserver.stores.documents.query import Update
-from apiserver.times import now_ms, utc_now
 
 
 @endpoint("events.clear_task_log", "2.20")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from apiserver.aggregation import log_text
-from apiserver.aggregation.log_text import Line, UndefinedPlaceholders
-from apiserver.errors import Refusal, Why
+from apiserver.common.errors import Refusal, Why
+from apiserver.reading import log_text
+from apiserver.reading.log_text import Line, UndefinedPlaceholders
 from apiserver.rpc.call import Streamed
 from apiserver.services.backend import Call, endpoint
 from apiserver.services.events import owners

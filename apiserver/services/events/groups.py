@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from apiserver.aggregation.groups import Fill, GroupsQuery, group_curves
-from apiserver.aggregation.histogram import Key
-from apiserver.errors import validation_error
+from apiserver.common.errors import validation_error
+from apiserver.reading.groups import Fill, GroupsQuery, group_curves
+from apiserver.reading.histogram import Key
 from apiserver.rpc.call import Encoded
 from apiserver.rpc.encode import encode_many
 from apiserver.services.backend import Call, endpoint

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from apiserver.aggregation.histogram import Histogram
 from apiserver.events.model import Owner
+from apiserver.reading.histogram import Histogram
 from apiserver.services.backend import Call, visible
 from apiserver.services.events import owners
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from apiserver.aggregation import log_search, logs
-from apiserver.errors import validation_error
+from apiserver.common.errors import validation_error
 from apiserver.events.log_filter import LineFilter
 from apiserver.events.model import EventType, LogPosition, Owner
 from apiserver.events.queries import PageQuery, SeriesQuery
+from apiserver.reading import log_search, logs
 from apiserver.services.backend import Call, endpoint
 from apiserver.services.events import owners
 from apiserver.stores.documents.base import InvalidFilter

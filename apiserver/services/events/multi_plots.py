@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from apiserver.aggregation import samples
+from apiserver.common.off_loop import together
 from apiserver.events.model import EventType
 from apiserver.events.queries import SeriesQuery
-from apiserver.off_loop import together
+from apiserver.reading import samples
 from apiserver.services.backend import Call, endpoint
 from apiserver.services.events import owners, picture_links
 

@@ -6,9 +6,9 @@ from typing import Any, Protocol
 
 import orjson
 
-from apiserver.aggregation import neighbours
-from apiserver.aggregation.neighbours import Place, ShownSamples
 from apiserver.events.model import EventType, Owner
+from apiserver.reading import neighbours
+from apiserver.reading.neighbours import Place, ShownSamples
 from apiserver.services.backend import Call, endpoint
 from apiserver.services.events import owners, picture_links
 from apiserver.stores.events.base import EventStore

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from apiserver.errors import invalid_id, validation_error
+from apiserver.common.errors import invalid_id, validation_error
+from apiserver.common.import_times import IMPORTED
 from apiserver.events.model import EventType, MetricSelection, Owner, Selection
-from apiserver.import_times import IMPORTED
 from apiserver.services.backend import Call, documents, visible
-from apiserver.services.last_metrics import RESET
+from apiserver.services.events.last_metrics import RESET
 from apiserver.services.quotas.quotas import FIELDS
 from apiserver.stores.documents.query import Document
 

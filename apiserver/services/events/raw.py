@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from apiserver.aggregation import raw_points
-from apiserver.aggregation.histogram import Key
 from apiserver.events.model import EventType
 from apiserver.events.queries import PageQuery, SeriesQuery
+from apiserver.reading import raw_points
+from apiserver.reading.histogram import Key
 from apiserver.rpc.call import Encoded
 from apiserver.rpc.encode import encode_many
 from apiserver.services.backend import Call, endpoint

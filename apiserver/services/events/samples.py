@@ -7,14 +7,15 @@ from typing import Any
 
 import orjson
 
-from apiserver import answers
-from apiserver.aggregation import samples
-from apiserver.aggregation.scroll import InvalidScroll
+from apiserver.common import answers
 from apiserver.events.model import EventType, MetricSelection, SamplePosition, Selection
 from apiserver.events.queries import SeriesQuery
+from apiserver.reading import samples
+from apiserver.reading.scroll import InvalidScroll
 from apiserver.services.backend import Call, endpoint
 from apiserver.services.events import owners, picture_links
-from apiserver.stores.events.base import bytes_of_all, may_go_on
+from apiserver.stores.events.base import may_go_on
+from apiserver.stores.events.sizes import bytes_of_all
 
 
 @endpoint("events.get_task_plots", "2.1")

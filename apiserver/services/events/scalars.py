@@ -7,15 +7,15 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from apiserver.aggregation import latest_scalars as latest
-from apiserver.aggregation import task_events
-from apiserver.aggregation.histogram import Histogram, HistogramQuery, Key, histogram, histograms
-from apiserver.aggregation.single_values import single_values
-from apiserver.errors import validation_error
+from apiserver.common.errors import validation_error
+from apiserver.common.off_loop import off_loop, together
 from apiserver.events.model import EventType, MetricSelection
 from apiserver.events.queries import PageQuery, Range, SeriesQuery
 from apiserver.events.smoothing import MOST_OF_MEDIAN, Kind, Smoothing
-from apiserver.off_loop import off_loop, together
+from apiserver.reading import latest_scalars as latest
+from apiserver.reading import task_events
+from apiserver.reading.histogram import Histogram, HistogramQuery, Key, histogram, histograms
+from apiserver.reading.single_values import single_values
 from apiserver.rpc.call import Encoded
 from apiserver.rpc.encode import encode_many
 from apiserver.services.backend import Call, endpoint

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from apiserver.aggregation.single_values import is_single_value
 from apiserver.events.model import EventType, Owner, SeriesName
 from apiserver.events.queries import SeriesQuery
+from apiserver.reading.single_values import is_single_value
 from apiserver.services.backend import Call, endpoint
 from apiserver.services.events import owners
 

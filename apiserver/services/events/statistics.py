@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from apiserver.aggregation.statistics import statistics
 from apiserver.events.model import EventType
 from apiserver.events.queries import SeriesQuery
+from apiserver.reading.statistics import statistics
 from apiserver.rpc.call import Encoded
 from apiserver.rpc.encode import encode_many
 from apiserver.services.backend import Call, endpoint

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from apiserver.aggregation import task_events
-from apiserver.aggregation.task_events import Position
 from apiserver.events.queries import PageQuery
+from apiserver.reading import task_events
+from apiserver.reading.task_events import Position
 from apiserver.services.backend import Call, endpoint
 from apiserver.services.events import owners
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from apiserver.aggregation.vectors import vectors
+from apiserver.reading.vectors import vectors
 from apiserver.services.backend import Call, endpoint
 from apiserver.services.events import owners
 

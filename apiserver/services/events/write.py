@@ -7,19 +7,19 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from apiserver.errors import Refusal, Why, validation_error
+from apiserver.common.errors import Refusal, Why, validation_error
+from apiserver.common.import_times import EVENTS_DELETED, IMPORTED
+from apiserver.common.times import from_now, now_ms, utc_now
 from apiserver.events import ingest
 from apiserver.events.ingest import Ingest
 from apiserver.events.last_metrics import touched_by
 from apiserver.events.lines import Stop, Stopped, always, memory_of, parse_json
 from apiserver.events.model import EventBatch, Owner
 from apiserver.events.rejects import Contradiction, Reject, Rejects
-from apiserver.import_times import EVENTS_DELETED, IMPORTED
 from apiserver.services.backend import Call, documents, endpoint
 from apiserver.services.events import owners
-from apiserver.services.last_metrics import RESET, new_revision
+from apiserver.services.events.last_metrics import RESET, new_revision
 from apiserver.stores.documents.query import Document, Update
-from apiserver.times import from_now, now_ms, utc_now
 
 #: Bodies of more bytes are read in a thread, so that other calls do not wait for them.
 LONG_BODY = 256 * 1024

@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from apiserver.errors import Refusal, Why, validation_error
+from apiserver.common.errors import Refusal, Why, validation_error
 from apiserver.events.aggregates import Aggregate, Buckets
 from apiserver.events.model import Float64Array, Int64Array
 

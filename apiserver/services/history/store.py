@@ -15,17 +15,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from apiserver import answers
-from apiserver.errors import validation_error
+from apiserver.common import answers
+from apiserver.common.errors import validation_error
+from apiserver.common.repeating import Repeating
+from apiserver.common.times import now_ms
 from apiserver.events.aggregates import Aggregate, Buckets
 from apiserver.events.model import HISTORY, BucketAxis, EventBatch, EventType, MetricSelection, Owner, Scalars
 from apiserver.events.queries import BucketQuery, Range, SeriesQuery
-from apiserver.repeating import Repeating
 from apiserver.services.history.steps import ChartCurve, Steps
 from apiserver.stores.documents.base import DocumentStore, DocumentStoreError
 from apiserver.stores.documents.query import AtLeast, Both, Document, Filter, In, Less, Update
 from apiserver.stores.events.base import OWNERS_AT_ONCE, EventStore, EventStoreError
-from apiserver.times import now_ms
 
 COLLECTION = "history"
 #: What a chart shows of a step; some show the latest value, too.

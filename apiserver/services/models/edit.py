@@ -5,8 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from apiserver.services.backend import Call, documents, endpoint
-from apiserver.services.metadata_items import metadata_removal, metadata_update
-from apiserver.services.model_deletions import tell_if_deleted
+from apiserver.services.documents.metadata_items import metadata_removal, metadata_update
+from apiserver.services.documents.stamps import changed_now
+from apiserver.services.documents.unneeded_files import delete_replaced
+from apiserver.services.lists.queries import parse_time
+from apiserver.services.models.deletions import tell_if_deleted
 from apiserver.services.models.model_documents import (
     MODELS,
     answered,
@@ -16,11 +19,8 @@ from apiserver.services.models.model_documents import (
     insert_model,
     new_model,
 )
-from apiserver.services.project_tree import touch_projects
-from apiserver.services.queries import parse_time
-from apiserver.services.stamps import changed_now
+from apiserver.services.projects.tree import touch_projects
 from apiserver.services.tasks.edit import change_tags, destination
-from apiserver.services.unneeded_files import delete_replaced
 from apiserver.stores.documents.query import Document, In, Update
 
 _UPDATE_FIELDS = ("name", "comment", "tags", "system_tags", "ready", "ui_cache", "project", "task", "metadata")

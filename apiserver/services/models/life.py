@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from apiserver.errors import Refusal, Why
+from apiserver.common.errors import Refusal, Why
 from apiserver.events.model import Owner
 from apiserver.services.backend import Call, documents, endpoint
-from apiserver.services.many import do_each, for_each, for_one
-from apiserver.services.model_deletions import DELETED, DELETING
+from apiserver.services.documents.many import do_each, for_each, for_one
+from apiserver.services.documents.stamps import changed_now
+from apiserver.services.documents.unneeded_files import delete_files, event_urls
+from apiserver.services.models.deletions import DELETED, DELETING
 from apiserver.services.models.model_documents import MODELS, being_deleted, change_model, get_model
-from apiserver.services.project_tree import touch_projects
-from apiserver.services.stamps import changed_now
-from apiserver.services.task_statuses import LOCKED
+from apiserver.services.projects.tree import touch_projects
 from apiserver.services.tasks.life import publish_task
 from apiserver.services.tasks.models import models_of
+from apiserver.services.tasks.statuses import LOCKED
 from apiserver.services.tasks.task_documents import TASKS, revise_task
-from apiserver.services.unneeded_files import delete_files, event_urls
 from apiserver.stores.documents.query import AllOf, AnyOf, Document, Filter, In, NoneOf, Unequal, Update
 
 ARCHIVED = "archived"

@@ -10,15 +10,15 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import uuid4
 
-from apiserver.errors import Refusal, invalid_id, unavailable
+from apiserver.common.errors import Refusal, invalid_id, unavailable
 from apiserver.services.backend import Call, documents
-from apiserver.services.document_keys import escape_keys, unescape_keys
-from apiserver.services.last_metrics import RESET, REVISION
-from apiserver.services.metadata_items import metadata_of
-from apiserver.services.model_deletions import DELETING, tell_if_deleted
-from apiserver.services.project_tree import get_project
-from apiserver.services.public import read_one
-from apiserver.services.stamps import changed_now, made_now
+from apiserver.services.documents.keys import escape_keys, unescape_keys
+from apiserver.services.documents.metadata_items import metadata_of
+from apiserver.services.documents.public import read_one
+from apiserver.services.documents.stamps import changed_now, made_now
+from apiserver.services.events.last_metrics import RESET, REVISION
+from apiserver.services.models.deletions import DELETING, tell_if_deleted
+from apiserver.services.projects.tree import get_project
 from apiserver.services.tasks.task_documents import get_task
 from apiserver.stores.documents.query import AllOf, Document, Filter, NoneOf, Update
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from apiserver import answers
-from apiserver.errors import Refusal, Why, invalid_id
+from apiserver.common import answers
+from apiserver.common.errors import Refusal, Why, invalid_id
 from apiserver.services.backend import Call, endpoint, visible
-from apiserver.services.document_keys import escape, unescape
-from apiserver.services.list_filters import only_values
+from apiserver.services.documents.keys import escape, unescape
+from apiserver.services.documents.public import read_one
+from apiserver.services.lists.filters import only_values
+from apiserver.services.lists.queries import QuerySpec, all_of, build_filter, hide_hidden, leave_out, projection_of
+from apiserver.services.lists.references import expand, projection_with
+from apiserver.services.lists.scrolls import find_page, scroll_answer, scrolled_page
 from apiserver.services.models.model_documents import MODELS, answered
-from apiserver.services.project_tree import with_descendants, with_subprojects
-from apiserver.services.public import read_one
-from apiserver.services.queries import QuerySpec, all_of, build_filter, hide_hidden, leave_out, projection_of
-from apiserver.services.references import expand, projection_with
-from apiserver.services.scrolls import find_page, scroll_answer, scrolled_page
+from apiserver.services.projects.tree import with_descendants, with_subprojects
 from apiserver.services.tasks.task_documents import TASKS
 from apiserver.stores.documents.query import Document, Filter, In
 

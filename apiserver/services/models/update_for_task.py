@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from apiserver.errors import validation_error
+from apiserver.common.errors import validation_error
+from apiserver.common.times import utc_now
 from apiserver.services.backend import Call, documents, endpoint
+from apiserver.services.documents.unneeded_files import delete_replaced
 from apiserver.services.models.edit import reach_iteration
 from apiserver.services.models.model_documents import MODELS, answered, change_model, get_model, insert_model, new_model
 from apiserver.services.tasks.models import models_of, put
 from apiserver.services.tasks.task_documents import editable, get_task, revise_task, wrong_status
-from apiserver.services.unneeded_files import delete_replaced
 from apiserver.stores.documents.query import Document, Update
-from apiserver.times import utc_now
 
 _FIELDS = ("name", "comment", "tags", "system_tags")
 

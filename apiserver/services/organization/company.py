@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from apiserver import answers
+from apiserver.common import answers
 from apiserver.services.access.roles import ASSIGNABLE
 from apiserver.services.backend import Call, documents, endpoint, visible
-from apiserver.services.queries import QuerySpec, build_filter
+from apiserver.services.lists.queries import QuerySpec, build_filter
 from apiserver.stores.documents.query import Filter, In
 
 _TAGS = QuerySpec(patterns=(), lists=("tags", "system_tags"), times=())

@@ -15,14 +15,14 @@ from typing import Any
 
 import orjson
 
-from apiserver import answers
-from apiserver.errors import Refusal, Why, validation_error
+from apiserver.common import answers
+from apiserver.common.errors import Refusal, Why, validation_error
 from apiserver.rpc.call import Streamed
 from apiserver.services.backend import Call, documents, endpoint, visible
-from apiserver.services.document_keys import unescape
-from apiserver.services.expiring_ids import new_id, oldest_id
+from apiserver.services.documents.keys import unescape
+from apiserver.services.lists.expiring_ids import new_id, oldest_id
 from apiserver.services.models import read as models
-from apiserver.services.project_tree import PROJECTS
+from apiserver.services.projects.tree import PROJECTS
 from apiserver.services.tasks import read as tasks
 from apiserver.stores.documents.query import AllOf, AtLeast, Less
 

@@ -10,14 +10,14 @@ from typing import Any, Self
 
 import numpy as np
 
-from apiserver.errors import validation_error
+from apiserver.common.errors import validation_error
+from apiserver.common.times import utc_text
 from apiserver.events.model import Float64Array, Int64Array
 from apiserver.services.backend import Call, documents, endpoint, visible
-from apiserver.services.project_tree import PROJECTS
-from apiserver.services.references import names_of
+from apiserver.services.lists.references import names_of
+from apiserver.services.projects.tree import PROJECTS
 from apiserver.services.tasks.task_documents import TASKS
 from apiserver.stores.documents.query import AllOf, AnyOf, Document, Filter, Greater, In, Less, NotIn, Unequal
-from apiserver.times import utc_text
 
 BREAKDOWNS = ("project", "user", "queue")
 FIELDS = ("duration", "gpu_usage")

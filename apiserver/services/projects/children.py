@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from apiserver.services.backend import Call, visible
-from apiserver.services.list_filters import include_exclude_filter, list_filter
-from apiserver.services.project_tree import PROJECTS
-from apiserver.services.queries import all_of
+from apiserver.services.lists.filters import include_exclude_filter, list_filter
+from apiserver.services.lists.queries import all_of
+from apiserver.services.projects.tree import PROJECTS
 from apiserver.stores.documents.query import Filter, In, Unequal
 
 #: The tasks that are reports.

@@ -6,17 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from apiserver.errors import Refusal, Why
+from apiserver.common.errors import Refusal, Why
 from apiserver.events.model import Owner
 from apiserver.files.addresses import is_in_object_store
 from apiserver.services.backend import Call, documents
+from apiserver.services.documents.unneeded_files import delete_files, event_urls
+from apiserver.services.lists.queries import all_of
 from apiserver.services.models.life import unlink
-from apiserver.services.project_tree import PROJECTS
 from apiserver.services.projects.children import DATASETS, PIPELINES
 from apiserver.services.projects.stats import STATES
-from apiserver.services.queries import all_of
+from apiserver.services.projects.tree import PROJECTS
 from apiserver.services.tasks.cleanup import delete_task
-from apiserver.services.unneeded_files import delete_files, event_urls
 from apiserver.stores.documents.query import Filter, In, Unequal
 
 #: The tasks that are not reports.

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from apiserver.services.backend import Call, endpoint, visible
-from apiserver.services.document_keys import escape, unescape
-from apiserver.services.project_tree import with_descendants
+from apiserver.services.documents.keys import escape, unescape
+from apiserver.services.lists.queries import all_of, pattern_filter
+from apiserver.services.lists.references import expand
 from apiserver.services.projects.stats import STATES
-from apiserver.services.queries import all_of, pattern_filter
-from apiserver.services.references import expand
+from apiserver.services.projects.tree import with_descendants
 from apiserver.stores.documents.query import Document, Filter, In
 
 

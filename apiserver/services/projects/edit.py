@@ -5,10 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from apiserver.errors import Refusal, Why
+from apiserver.common.errors import Refusal, Why
+from apiserver.common.times import utc_now
 from apiserver.services.backend import Call, documents, endpoint
-from apiserver.services.project_names import cleaned_name
-from apiserver.services.project_tree import (
+from apiserver.services.documents.public import require_private
+from apiserver.services.lists.queries import all_of
+from apiserver.services.projects.children import REPORTS
+from apiserver.services.projects.contents import TASKS_WITHOUT_REPORTS, active, contents_of, delete_models, delete_tasks
+from apiserver.services.projects.move import relocate
+from apiserver.services.projects.names import cleaned_name
+from apiserver.services.projects.tree import (
     PROJECTS,
     changeable,
     checked_name,
@@ -16,13 +22,7 @@ from apiserver.services.project_tree import (
     find_or_create,
     get_project,
 )
-from apiserver.services.projects.children import REPORTS
-from apiserver.services.projects.contents import TASKS_WITHOUT_REPORTS, active, contents_of, delete_models, delete_tasks
-from apiserver.services.projects.move import relocate
-from apiserver.services.public import require_private
-from apiserver.services.queries import all_of
 from apiserver.stores.documents.query import Document, Filter, In, Update
-from apiserver.times import utc_now
 
 _FIELDS = ("description", "tags", "system_tags", "default_output_destination")
 

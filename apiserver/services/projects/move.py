@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from apiserver.errors import Refusal, Why
+from apiserver.common.errors import Refusal, Why
+from apiserver.common.times import utc_now
 from apiserver.services.backend import Call, documents, endpoint
-from apiserver.services.project_names import MAX_DEPTH, cleaned_name
-from apiserver.services.project_tree import (
+from apiserver.services.documents.public import require_private
+from apiserver.services.documents.stamps import changed_now
+from apiserver.services.projects.names import MAX_DEPTH, cleaned_name
+from apiserver.services.projects.tree import (
     PROJECTS,
     changeable,
     checked_name,
@@ -17,11 +20,8 @@ from apiserver.services.project_tree import (
     too_deep,
     touch_projects,
 )
-from apiserver.services.public import require_private
-from apiserver.services.stamps import changed_now
 from apiserver.stores.documents.base import DuplicateDocument
 from apiserver.stores.documents.query import Document, Filter, Update
-from apiserver.times import utc_now
 
 
 @endpoint("projects.move", "1.0")

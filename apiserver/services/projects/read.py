@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from apiserver.services.backend import Call, endpoint, visible
-from apiserver.services.list_filters import list_filter
-from apiserver.services.project_names import cleaned_name
-from apiserver.services.project_tree import PROJECTS
+from apiserver.services.documents.public import read_one
+from apiserver.services.lists.filters import list_filter
+from apiserver.services.lists.queries import QuerySpec, all_of, build_filter, exact_literal, hide_hidden, projection_of
+from apiserver.services.lists.references import expand, projection_with
+from apiserver.services.lists.scrolls import find_page, scroll_answer, scrolled_page
 from apiserver.services.projects.children import holding_children
+from apiserver.services.projects.names import cleaned_name
 from apiserver.services.projects.stats import dataset_stats, own_counts, scope_of, stats_of, sub_projects
-from apiserver.services.public import read_one
-from apiserver.services.queries import QuerySpec, all_of, build_filter, exact_literal, hide_hidden, projection_of
-from apiserver.services.references import expand, projection_with
-from apiserver.services.scrolls import find_page, scroll_answer, scrolled_page
+from apiserver.services.projects.tree import PROJECTS
 from apiserver.stores.documents.query import Document, Filter, In
 
 SPEC = QuerySpec(

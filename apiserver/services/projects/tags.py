@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from apiserver import answers
+from apiserver.common import answers
 from apiserver.services.backend import Call, endpoint, visible
-from apiserver.services.list_filters import list_filter
-from apiserver.services.project_tree import PROJECTS, with_descendants
-from apiserver.services.queries import all_of
+from apiserver.services.lists.filters import list_filter
+from apiserver.services.lists.queries import all_of
+from apiserver.services.projects.tree import PROJECTS, with_descendants
 from apiserver.stores.documents.query import Filter, In
 
 #: By endpoint: the collection, and the field that says in which project a document is.

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from apiserver.events.model import Owner
 from apiserver.services.quotas.rates import NEARLY_EMPTY, Bucket
 from apiserver.services.quotas.subjects import Subject, Subjects
-from apiserver.setting_values import Quota
+from apiserver.settings.values import Quota
 from apiserver.stores.documents.query import Document
 
 #: So many accounts of a company are remembered: those that have most of a bound.

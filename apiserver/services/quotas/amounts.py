@@ -27,13 +27,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from apiserver.common.off_loop import off_loop
+from apiserver.common.repeating import Repeating
 from apiserver.events.model import Owner
-from apiserver.off_loop import off_loop
-from apiserver.repeating import Repeating
 from apiserver.services.quotas.accounts import MOST, Account, Accounts, Share, new_account, shown
 from apiserver.services.quotas.known_series import KnownSeries
 from apiserver.services.quotas.subjects import Subject
-from apiserver.services.usage import CompanyUsage, Usages
+from apiserver.services.quotas.usage import CompanyUsage, Usages
 from apiserver.stores.documents.base import DocumentStoreBusy
 from apiserver.stores.events.base import EventStoreBusy
 from apiserver.stores.files.disk import Former

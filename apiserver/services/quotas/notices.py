@@ -15,16 +15,16 @@ from typing import NamedTuple
 
 import numpy as np
 
+from apiserver.common.repeating import Repeating
+from apiserver.common.seldom import Seldom
+from apiserver.common.times import now_ms
 from apiserver.events.model import EventBatch, LogColumns, Owner, SeriesName
-from apiserver.repeating import Repeating
-from apiserver.services.last_metrics import RESET, LastMetrics
+from apiserver.services.events.last_metrics import RESET, LastMetrics
 from apiserver.services.quotas.accounts import Account, Share, shown
-from apiserver.services.seldom import Seldom
-from apiserver.services.task_statuses import LOCKED
+from apiserver.services.tasks.statuses import LOCKED
 from apiserver.stores.documents.base import DocumentStore, DocumentStoreError
 from apiserver.stores.documents.scoped import CompanyDocuments
 from apiserver.stores.events.base import EventStore, EventStoreError
-from apiserver.times import now_ms
 
 #: So many lines are remembered, so that a task is seldom told of the same, and so many may wait.
 _MOST, _MOST_WAITING = 20_000, 1000

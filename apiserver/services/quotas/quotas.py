@@ -16,16 +16,17 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 
-from apiserver.errors import overloaded
+from apiserver.common.counters import Counters
+from apiserver.common.errors import overloaded
+from apiserver.common.gauges import Gauges
+from apiserver.common.off_loop import off_loop
+from apiserver.common.repeating import Repeating
+from apiserver.common.seldom import Seldom
 from apiserver.events.ingest import Ingest
 from apiserver.events.model import HISTORY, EventBatch, LogColumns, Owner, Sample, SeriesName
 from apiserver.files.addresses import task_of
-from apiserver.metrics.counters import Counters
-from apiserver.metrics.gauges import Gauges
-from apiserver.off_loop import off_loop
-from apiserver.repeating import Repeating
 from apiserver.rpc.call import Identity
-from apiserver.services.last_metrics import LastMetrics
+from apiserver.services.events.last_metrics import LastMetrics
 from apiserver.services.quotas.accounts import Account, Accounts, Sender, Share
 from apiserver.services.quotas.amounts import Amounts
 from apiserver.services.quotas.known_series import KnownSeries, number_of, number_of_batch, numbers_in
@@ -33,9 +34,8 @@ from apiserver.services.quotas.names import look_up
 from apiserver.services.quotas.notices import Notices
 from apiserver.services.quotas.subjects import Subject
 from apiserver.services.quotas.uploads import Upload
-from apiserver.services.seldom import Seldom
-from apiserver.services.usage import Usages
-from apiserver.setting_values import Quota
+from apiserver.services.quotas.usage import Usages
+from apiserver.settings.values import Quota
 from apiserver.stores.documents.base import DocumentStore
 from apiserver.stores.documents.query import Document
 from apiserver.stores.documents.scoped import CompanyDocuments

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from apiserver.events.model import Owner
-from apiserver.setting_values import Quota
+from apiserver.settings.values import Quota
 from apiserver.stores.documents.base import DocumentStore
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from apiserver.errors import Refusal, Why
+from apiserver.common.errors import Refusal, Why
 from apiserver.files.room import Taken
 from apiserver.services.quotas.accounts import Account
 from apiserver.services.quotas.amounts import Amounts

@@ -1,3 +1,1 @@
-"""reports.*: pages that people write about tasks. Importing the package registers its handlers."""
-
-from apiserver.services.reports import edit, life, read, task_data
+"""reports.*: pages that people write about tasks."""

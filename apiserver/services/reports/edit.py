@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from apiserver.services.backend import Call, documents, endpoint
-from apiserver.services.project_tree import touch_projects
+from apiserver.services.projects.tree import touch_projects
 from apiserver.services.reports.report_documents import REPORT, SYSTEM_TAGS, get_report, home_for, leave_home, settled
 from apiserver.services.tasks.task_documents import TASKS, change_task, new_task
 from apiserver.stores.documents.query import Update

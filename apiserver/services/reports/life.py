@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from apiserver.common.times import utc_now
 from apiserver.services.backend import Call, endpoint
 from apiserver.services.reports.report_documents import get_report, leave_home
 from apiserver.services.tasks.cleanup import delete_task
 from apiserver.services.tasks.status import change_status
 from apiserver.services.tasks.task_documents import change_task
 from apiserver.stores.documents.query import Update
-from apiserver.times import utc_now
 
 
 @endpoint("reports.publish", "2.23")

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from apiserver.errors import invalid_id, unavailable
+from apiserver.common.errors import invalid_id, unavailable
+from apiserver.common.times import utc_now
 from apiserver.services.backend import Call, documents
-from apiserver.services.project_tree import PROJECTS, checked_name, find_or_create, get_project
+from apiserver.services.projects.tree import PROJECTS, checked_name, find_or_create, get_project
 from apiserver.services.tasks.task_documents import ATTEMPTS, TASKS, change_task
 from apiserver.stores.documents.query import AnyOf, Document, In, Update
-from apiserver.times import utc_now
 
 #: The type of the tasks that are reports.
 REPORT = "report"

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from apiserver.errors import validation_error
+from apiserver.common.errors import validation_error
+from apiserver.common.times import from_now, now_ms, utc_now
 from apiserver.services.backend import Call, documents, endpoint
 from apiserver.services.history.store import Subject
 from apiserver.services.serving.quantities import values_of
 from apiserver.stores.documents.query import AtMost, Document, Filter, Greater, Update
-from apiserver.times import from_now, now_ms, utc_now
 
 CONTAINERS = "containers"
 KIND = "container"

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from apiserver.errors import Refusal, Why
+from apiserver.common.errors import Refusal, Why
 from apiserver.rpc.validate import INT64_MAX
 from apiserver.services.backend import Call, documents, endpoint
-from apiserver.services.queries import all_of
+from apiserver.services.lists.queries import all_of
 from apiserver.services.serving.containers import CONTAINERS, live
 from apiserver.services.serving.quantities import count
 from apiserver.stores.documents.query import Document, Filter, In, NotIn

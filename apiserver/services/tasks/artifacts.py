@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from apiserver.services.backend import Call, endpoint
-from apiserver.services.document_keys import escape_keys
+from apiserver.services.documents.keys import escape_keys
 from apiserver.services.tasks.task_documents import editable, revise_task
 from apiserver.stores.documents.query import Document, Update
 

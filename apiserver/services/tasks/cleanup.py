@@ -6,17 +6,17 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
-from apiserver.errors import Refusal, Why, unavailable
+from apiserver.common.errors import Refusal, Why, unavailable
 from apiserver.events.model import Owner
 from apiserver.files.addresses import is_in_object_store
 from apiserver.services.backend import Call, documents, endpoint
-from apiserver.services.last_metrics import RESET, REVISION, new_revision
-from apiserver.services.many import do_each, for_each, for_one
-from apiserver.services.model_deletions import DELETED, deleting_drafts, tell_of_deleted_task
-from apiserver.services.project_tree import touch_projects
-from apiserver.services.queue_entries import leave_queues
-from apiserver.services.stamps import changed_now
-from apiserver.services.task_statuses import LOCKED
+from apiserver.services.documents.many import do_each, for_each, for_one
+from apiserver.services.documents.stamps import changed_now
+from apiserver.services.documents.unneeded_files import delete_files, event_urls
+from apiserver.services.events.last_metrics import RESET, REVISION, new_revision
+from apiserver.services.models.deletions import DELETED, deleting_drafts, tell_of_deleted_task
+from apiserver.services.projects.tree import touch_projects
+from apiserver.services.queues.entries import leave_queues
 from apiserver.services.tasks.artifacts import artifacts_of
 from apiserver.services.tasks.holds import RESETTING
 from apiserver.services.tasks.models import models_of
@@ -24,6 +24,7 @@ from apiserver.services.tasks.pipeline_steps import of_step, steps_of
 from apiserver.services.tasks.queueing import release, release_in_turn
 from apiserver.services.tasks.queueing_turns import in_turn
 from apiserver.services.tasks.status import as_it_is, change_status, check_not_being_reset
+from apiserver.services.tasks.statuses import LOCKED
 from apiserver.services.tasks.task_documents import (
     ATTEMPTS,
     BEING_RESET,
@@ -34,7 +35,6 @@ from apiserver.services.tasks.task_documents import (
     new_execution,
     wrong_status,
 )
-from apiserver.services.unneeded_files import delete_files, event_urls
 from apiserver.stores.documents.query import AllOf, AnyOf, Document, Filter, In, Unequal, Update
 
 _RUN_FIELDS = (

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from apiserver.errors import invalid_id
+from apiserver.common.errors import invalid_id
+from apiserver.common.times import utc_now
 from apiserver.services.backend import Call, endpoint, visible
-from apiserver.services.model_deletions import DELETED
-from apiserver.services.project_tree import find_or_create
-from apiserver.services.public import read_one
+from apiserver.services.documents.public import read_one
+from apiserver.services.models.deletions import DELETED
+from apiserver.services.projects.tree import find_or_create
 from apiserver.services.tasks.edit import check_references, checked_fields
 from apiserver.services.tasks.task_documents import TASKS, insert_task, new_task
 from apiserver.stores.documents.query import Document, In
-from apiserver.times import utc_now
 
 #: The fields that a clone takes from its original unless the request gives others.
 _INHERITED = (

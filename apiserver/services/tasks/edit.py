@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from apiserver.errors import validation_error
+from apiserver.common.errors import validation_error
+from apiserver.common.times import utc_now
 from apiserver.services.backend import Call, documents, endpoint
-from apiserver.services.document_keys import escape, escape_keys
-from apiserver.services.model_deletions import DELETED
-from apiserver.services.project_tree import find_or_create, get_project, touch_projects
-from apiserver.services.public import read_one
-from apiserver.services.queries import parse_time
-from apiserver.services.stamps import changed_now
-from apiserver.services.task_statuses import STATUSES
+from apiserver.services.documents.keys import escape, escape_keys
+from apiserver.services.documents.public import read_one
+from apiserver.services.documents.stamps import changed_now
+from apiserver.services.lists.queries import parse_time
+from apiserver.services.models.deletions import DELETED
+from apiserver.services.projects.tree import find_or_create, get_project, touch_projects
 from apiserver.services.tasks.artifacts import in_order
 from apiserver.services.tasks.configurations import named_configuration
 from apiserver.services.tasks.hyperparams import named_param
 from apiserver.services.tasks.legacy import modernise, replacing
+from apiserver.services.tasks.statuses import STATUSES
 from apiserver.services.tasks.task_documents import (
     TASKS,
     answered,
@@ -29,7 +30,6 @@ from apiserver.services.tasks.task_documents import (
     set_fields,
 )
 from apiserver.stores.documents.query import Document, In, Update
-from apiserver.times import utc_now
 
 #: The fields that `tasks.create` and `tasks.edit` may set.
 _FIELDS = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from apiserver.services.holds import Hold
+from apiserver.services.documents.holds import Hold
 from apiserver.services.tasks.task_documents import BEING_QUEUED, BEING_RESET
 
 #: While a task is reset or deleted, no other call may change its status.

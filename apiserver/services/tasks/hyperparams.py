@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from apiserver.errors import validation_error
+from apiserver.common.errors import validation_error
 from apiserver.services.backend import Call, endpoint
-from apiserver.services.document_keys import escape, unescape
-from apiserver.services.task_statuses import STATUSES
+from apiserver.services.documents.keys import escape, unescape
+from apiserver.services.tasks.statuses import STATUSES
 from apiserver.services.tasks.task_documents import change_task, editable, read_tasks
 from apiserver.stores.documents.query import Document, Update
 

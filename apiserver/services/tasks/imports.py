@@ -10,17 +10,17 @@ import hashlib
 import re
 from typing import Any
 
-from apiserver.errors import validation_error
-from apiserver.import_times import EVENTS_DELETED, IMPORTED
+from apiserver.common.errors import validation_error
+from apiserver.common.import_times import EVENTS_DELETED, IMPORTED
+from apiserver.common.times import seconds_since, utc_now
 from apiserver.services.access.roles import is_admin
 from apiserver.services.backend import Call, documents, endpoint
-from apiserver.services.project_tree import find_or_create, touch_projects
-from apiserver.services.queries import parse_time
+from apiserver.services.lists.queries import parse_time
+from apiserver.services.projects.tree import find_or_create, touch_projects
 from apiserver.services.tasks.edit import checked_fields
 from apiserver.services.tasks.task_documents import TASKS, change_task, editable, insert_task, new_task, set_fields
 from apiserver.stores.documents.base import DuplicateDocument
 from apiserver.stores.documents.query import Document, In, Update
-from apiserver.times import seconds_since, utc_now
 
 #: The runtime properties of such a task: what it was made from, and how far its events have been read there.
 SOURCE, POSITION = "imported_from", "import_position"

@@ -13,10 +13,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from apiserver.errors import validation_error
+from apiserver.common.errors import validation_error
+from apiserver.common.times import utc_now
 from apiserver.rpc.versions import Version
 from apiserver.stores.documents.query import Document, Update
-from apiserver.times import utc_now
 
 _LEGACY = "legacy"
 _SECTION = "Args"

@@ -5,14 +5,15 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+from apiserver.common.times import utc_now
 from apiserver.events.model import Owner
 from apiserver.services.backend import Call, documents, endpoint
+from apiserver.services.documents.many import do_each, for_each, for_one
+from apiserver.services.documents.public import denied
+from apiserver.services.documents.stamps import changed_now
 from apiserver.services.events import owners
-from apiserver.services.many import do_each, for_each, for_one
-from apiserver.services.model_deletions import DELETING
-from apiserver.services.public import denied
-from apiserver.services.queue_entries import leave_queues
-from apiserver.services.stamps import changed_now
+from apiserver.services.models.deletions import DELETING
+from apiserver.services.queues.entries import leave_queues
 from apiserver.services.tasks.pipeline_steps import do_to_steps_too
 from apiserver.services.tasks.queueing import release
 from apiserver.services.tasks.queueing_turns import in_turn
@@ -20,7 +21,6 @@ from apiserver.services.tasks.status import change_status
 from apiserver.services.tasks.stopping import FIELDS, STOPPING, needs_telling
 from apiserver.services.tasks.task_documents import TASKS, change_task, get_task
 from apiserver.stores.documents.query import AllOf, Document, Filter, NoneOf, Unequal, Update
-from apiserver.times import utc_now
 
 
 @endpoint("tasks.started", "1.0")

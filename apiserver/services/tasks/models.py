@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from apiserver.common.times import utc_now
 from apiserver.services.backend import Call, endpoint
 from apiserver.services.tasks.task_documents import editable, revise_task
 from apiserver.stores.documents.query import Document, Update
-from apiserver.times import utc_now
 
 _MODELS = ["models"]
 

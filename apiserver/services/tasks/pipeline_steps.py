@@ -6,7 +6,7 @@ from collections.abc import Collection
 from typing import Any
 
 from apiserver.services.backend import Call, documents
-from apiserver.services.many import Act
+from apiserver.services.documents.many import Act
 from apiserver.services.tasks.task_documents import TASKS, get_task
 from apiserver.stores.documents.query import Document, In, Unequal
 

@@ -12,9 +12,9 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from apiserver.errors import unavailable
+from apiserver.common.errors import unavailable
 from apiserver.services.backend import Call, documents
-from apiserver.services.holds import Hold
+from apiserver.services.documents.holds import Hold
 from apiserver.services.tasks.holds import QUEUEING, RESETTING
 from apiserver.services.tasks.task_documents import BEING_QUEUED, TASKS
 from apiserver.stores.documents.query import AllOf, Document, Filter, In, NoneOf, Unequal, Update

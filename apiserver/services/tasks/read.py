@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-from apiserver.errors import invalid_id
+from apiserver.common.errors import invalid_id
+from apiserver.common.times import utc_now
 from apiserver.events.last_metrics import run_time
 from apiserver.services.backend import Call, endpoint, visible
-from apiserver.services.last_metrics import WRITTEN
-from apiserver.services.list_filters import only_values
-from apiserver.services.project_tree import with_descendants, with_subprojects
-from apiserver.services.public import read_one
-from apiserver.services.queries import PageBounds, QuerySpec, all_of, build_filter, hide_hidden, projection_of
-from apiserver.services.references import expand, projection_with
-from apiserver.services.scrolls import find_page, scroll_answer, scrolled_page
+from apiserver.services.documents.public import read_one
+from apiserver.services.events.last_metrics import WRITTEN
+from apiserver.services.lists.filters import only_values
+from apiserver.services.lists.queries import PageBounds, QuerySpec, all_of, build_filter, hide_hidden, projection_of
+from apiserver.services.lists.references import expand, projection_with
+from apiserver.services.lists.scrolls import find_page, scroll_answer, scrolled_page
+from apiserver.services.projects.tree import with_descendants, with_subprojects
 from apiserver.services.tasks.legacy import with_legacy
 from apiserver.services.tasks.task_documents import TASKS, answered
 from apiserver.stores.documents.query import Document, Filter, In
-from apiserver.times import utc_now
 
 SPEC = QuerySpec(
     patterns=("name", "comment", "report"),

@@ -5,21 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-from apiserver.errors import Refusal, Why, unavailable
+from apiserver.common.errors import Refusal, Why, unavailable
 from apiserver.events.last_metrics import run_time
 from apiserver.services.backend import Call, documents
-from apiserver.services.project_tree import touch_projects
-from apiserver.services.stamps import changed_now
-from apiserver.services.task_statuses import STATUSES
+from apiserver.services.documents.stamps import changed_now
+from apiserver.services.projects.tree import touch_projects
 from apiserver.services.tasks.holds import RESETTING
-from apiserver.services.tasks.task_documents import (
-    ATTEMPTS,
-    BEING_RESET,
-    TASKS,
-    answered,
-    changed_meanwhile,
-    get_task,
-)
+from apiserver.services.tasks.statuses import STATUSES
+from apiserver.services.tasks.task_documents import ATTEMPTS, BEING_RESET, TASKS, answered, changed_meanwhile, get_task
 from apiserver.stores.documents.query import Document, Update
 
 #: By status, those that may follow without `force`. A task may also stay in its status, so that a retried call

@@ -13,12 +13,12 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
+from apiserver.common.times import from_now, utc_now
 from apiserver.events.last_metrics import run_time
 from apiserver.services.tasks.holds import RESETTING
 from apiserver.services.tasks.task_documents import BEING_RESET, TASKS
 from apiserver.stores.documents.base import DocumentStore
 from apiserver.stores.documents.query import Document, Less, Update
-from apiserver.times import from_now, utc_now
 
 STOPPING = "stopping"
 #: A task whose worker has not been heard of for longer is stopped at once.

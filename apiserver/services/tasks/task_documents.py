@@ -11,16 +11,16 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any
 from uuid import uuid4
 
-from apiserver import answers
-from apiserver.errors import Refusal, Why, invalid_id, unavailable
-from apiserver.import_times import EVENTS_DELETED, IMPORTED
+from apiserver.common import answers
+from apiserver.common.errors import Refusal, Why, invalid_id, unavailable
+from apiserver.common.import_times import EVENTS_DELETED, IMPORTED
 from apiserver.services.backend import Call, documents, visible
-from apiserver.services.document_keys import unescape_keys
-from apiserver.services.last_metrics import RESET, REVISION
-from apiserver.services.project_tree import touch_projects
-from apiserver.services.public import denied
-from apiserver.services.stamps import changed_now, made_now
-from apiserver.services.task_statuses import LOCKED, STATUSES
+from apiserver.services.documents.keys import unescape_keys
+from apiserver.services.documents.public import denied
+from apiserver.services.documents.stamps import changed_now, made_now
+from apiserver.services.events.last_metrics import RESET, REVISION
+from apiserver.services.projects.tree import touch_projects
+from apiserver.services.tasks.statuses import LOCKED, STATUSES
 from apiserver.stores.documents.query import Document, Filter, In, Update
 from apiserver.stores.documents.scoped import VisibleDocuments
 

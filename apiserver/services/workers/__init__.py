@@ -1,3 +1,1 @@
-"""workers.*: the agents that run tasks. Importing the package registers its handlers."""
-
-from apiserver.services.workers import properties, read, reports, stats
+"""workers.*: the agents that run tasks."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from apiserver.common.times import from_now, utc_now
 from apiserver.services.backend import Call, documents, endpoint
-from apiserver.services.document_keys import escape
+from apiserver.services.documents.keys import escape
 from apiserver.services.workers.worker_documents import id_of
 from apiserver.stores.documents.query import Document, Update
-from apiserver.times import from_now, utc_now
 
 
 @endpoint("workers.get_runtime_properties", "1.0")

@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from apiserver.services.backend import Call, documents, endpoint
-from apiserver.services.queries import all_of
-from apiserver.services.queue_entries import tasks_of
-from apiserver.services.references import expand
+from apiserver.services.lists.queries import all_of
+from apiserver.services.lists.references import expand
+from apiserver.services.queues.entries import tasks_of
 from apiserver.services.workers.worker_documents import (
     BUSY,
     PRESENT,

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from apiserver.errors import Refusal, Why, invalid_id
+from apiserver.common.errors import Refusal, Why, invalid_id
+from apiserver.common.times import from_now, utc_now
 from apiserver.services.backend import Call, documents, endpoint
 from apiserver.services.history.spans import Span, joined
 from apiserver.services.history.store import plausible
 from apiserver.services.workers.machine_stats import values_of
 from apiserver.services.workers.worker_documents import BUSY, PRESENT, WORKERS, forget, id_of, note_spans, subject_of
 from apiserver.stores.documents.query import AtMost, Document, In, Update
-from apiserver.times import from_now, utc_now
 
 DEFAULT_TIMEOUT = 600
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from apiserver.errors import Refusal, Why, some_of
+from apiserver.common.errors import Refusal, Why, some_of
+from apiserver.common.times import now_ms
 from apiserver.events.model import Float64Array
 from apiserver.services.backend import Call, documents, endpoint
 from apiserver.services.history.spans import Span, counts
@@ -16,7 +17,6 @@ from apiserver.services.history.store import DAY, HistorySeries
 from apiserver.services.workers.machine_stats import curve_of, curves_of, has_parts
 from apiserver.services.workers.worker_documents import BUSY, PRESENT, WORKERS, subject_of
 from apiserver.stores.documents.query import Document
-from apiserver.times import now_ms
 
 
 @endpoint("workers.get_metric_keys", "2.4")

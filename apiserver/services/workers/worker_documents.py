@@ -11,13 +11,13 @@ import re
 import time
 from typing import Any
 
+from apiserver.common.times import from_now, utc_now
 from apiserver.services.backend import Call, documents
 from apiserver.services.history.spans import Span
 from apiserver.services.history.store import Subject
-from apiserver.services.queries import QuerySpec, all_of, build_filter
+from apiserver.services.lists.queries import QuerySpec, all_of, build_filter
 from apiserver.stores.documents.query import AtLeast, Document, Filter, Greater, In, Matches, Update
 from apiserver.stores.documents.scoped import CompanyDocuments
-from apiserver.times import from_now, utc_now
 
 WORKERS = "workers"
 #: The kinds of spans: while a worker reports, and while it runs a task.

@@ -1,13 +1,13 @@
 """The EventStore protocol: what every engine of events promises.
 
 The contract suite (`tests/contract/`) runs against each engine. Engines return columns and positions. The rules about
-intervals, pages and answers are in `aggregation/`, above the engines.
+intervals, pages and answers are in `reading/`, above the engines.
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from apiserver.events.aggregates import Buckets, CurvesInBuckets, Neighbours
 from apiserver.events.changes import Changes, ChangesQuery, Cursor
@@ -40,11 +40,12 @@ from apiserver.events.queries import (
     Range,
     SeriesQuery,
 )
+from apiserver.stores.events.sizes import bytes_of, bytes_of_all
 from apiserver.stores.events.usage import Usage
 
 if TYPE_CHECKING:
-    from apiserver.stores.events.columns.lines import Lines
-    from apiserver.stores.events.columns.points import WholePoints
+    from apiserver.stores.events.codec.lines import Lines
+    from apiserver.stores.events.codec.points import WholePoints
 
 #: A page of samples or log lines ends with the event that brings it to so many bytes, however few events it has.
 PAGE_BYTES = 8 * 2**20
@@ -52,29 +53,10 @@ PAGE_BYTES = 8 * 2**20
 #: If a page must have all lines of a timestamp, it still ends at so many bytes.
 TIMESTAMP_BYTES = 64 * 2**20
 
-#: Bytes of memory that an event takes beside its text, about.
-EVENT_BYTES = 256
-
 #: Owners whose series are read at once. Other reads wait for no more than these.
 OWNERS_AT_ONCE = 32
 
 Event = TypeVar("Event", Sample, LogLine)
-
-
-def bytes_of(event: Sample | LogLine) -> int:
-    """Bytes of memory that an event takes, about."""
-    if isinstance(event, LogLine):
-        return EVENT_BYTES + len(event.message) + len(event.extra or b"")
-    return EVENT_BYTES + len(event.document)
-
-
-def bytes_of_all(page: Sequence[Sample] | Sequence[LogLine]) -> int:
-    """Bytes of memory that events, all of them lines or all samples, take together; a page may have many lines."""
-    if not page or not isinstance(page[0], LogLine):
-        return sum(map(bytes_of, page))
-    lines = cast(Sequence[LogLine], page)
-    extras = sum([len(line.extra) for line in lines if line.extra is not None])
-    return EVENT_BYTES * len(lines) + sum([len(line.message) for line in lines]) + extras
 
 
 def page_of(events: Iterable[Event], most: int | None = None) -> list[Event]:
@@ -186,10 +168,10 @@ class EventStore(Protocol):
     ) -> int:
         """Thin those of the series that have more points to at most so many, 12 or more; return how many are gone.
 
-        `columns/thinning.py` says which points stay. Those that come meanwhile stay, too. If it fails, some series are
+        `codec/thinning.py` says which points stay. Those that come meanwhile stay, too. If it fails, some series are
         thinned, or one of them in part. Thinning again completes it.
 
-        `checksums` are of the points of each series, as the caller has read them (`columns/thinning.py`). A series that
+        `checksums` are of the points of each series, as the caller has read them (`codec/thinning.py`). A series that
         has another one by now, or none, stays as it is. So nothing goes that the caller has not read.
         """
 

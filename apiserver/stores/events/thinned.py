@@ -1,4 +1,4 @@
-"""Reads series that are to be thinned, of any store: which of their points stay (`columns/thinning.py`)."""
+"""Reads series that are to be thinned, of any store: which of their points stay (`codec/thinning.py`)."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import numpy as np
 from apiserver.events.model import BucketAxis, EventType, Owner, ScalarStats, selection_of
 from apiserver.events.queries import GREATEST, LEAST, CurvesQuery, SeriesQuery
 from apiserver.stores.events.base import EventStore
-from apiserver.stores.events.columns.names import Name
-from apiserver.stores.events.columns.points import Points, WholePoints, concat
-from apiserver.stores.events.columns.thinning import Thinning, checksum, known_ends
+from apiserver.stores.events.codec.names import Name
+from apiserver.stores.events.codec.points import Points, WholePoints, concat
+from apiserver.stores.events.codec.thinning import Thinning, checksum, known_ends
 
 
 class Thinned:

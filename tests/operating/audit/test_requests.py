@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from apiserver.bounds import Bounds
 from apiserver.cli import main
+from apiserver.common.passwords import hash_password
+from apiserver.common.times import utc_now
 from apiserver.operating.audit.actions import ACTIONS, COUNTED
 from apiserver.operating.audit.checking import check
 from apiserver.operating.audit.entries import Entry
@@ -19,12 +20,11 @@ from apiserver.operating.audit.files import AuditFiles, files_of
 from apiserver.operating.audit.log import AuditBounds, AuditLog
 from apiserver.operating.audit.reading import Wanted, check_time, read
 from apiserver.operating.doctor.examination import examine
-from apiserver.passwords import hash_password
+from apiserver.server.bounds import Bounds
 from apiserver.services.access import credentials
 from apiserver.services.access.password_login import set_password
 from apiserver.services.bounds import CallBounds
-from apiserver.settings import Settings
-from apiserver.times import utc_now
+from apiserver.settings.settings import Settings
 from tests.harness import ADMIN_KEY, ADMIN_SECRET, CHEAP, Api, bearer, new_user, running_api, wait_until
 from tests.services.generated import ENDPOINTS
 

@@ -15,7 +15,7 @@ from apiserver.operating.backup.folder import Folder
 from apiserver.operating.backup.making import make
 from apiserver.operating.backup.manifest import Named
 from apiserver.operating.backup.progress import Progress
-from apiserver.settings import Settings
+from apiserver.settings.settings import Settings
 from tests.harness import served, wait_until
 from tests.robustness.writers import Writer, new_task, writing
 

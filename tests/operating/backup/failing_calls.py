@@ -10,12 +10,12 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from apiserver.data_folder import DataFolder, DataFolderError
 from apiserver.operating.backup import manifest
 from apiserver.operating.backup.checking import check
 from apiserver.operating.backup.folder import Folder
 from apiserver.operating.backup.restoring import restore
 from apiserver.operating.backup.storage import BackupError
+from apiserver.stores.data_folder import DataFolder, DataFolderError
 from tests.operating.backup.conftest import backed_up, quiet
 from tests.robustness.injecting import main
 

@@ -20,7 +20,7 @@ from apiserver.operating.backup.manifest import Extent, File, Stamp
 from apiserver.operating.backup.moment import Moment
 from apiserver.operating.backup.progress import Progress
 from apiserver.operating.backup.storage import BackupError
-from apiserver.settings import Settings
+from apiserver.settings.settings import Settings
 from apiserver.stores.events.embedded import journal
 from tests.operating.backup.conftest import backed_up, damage, quiet
 

@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from apiserver import cli
-from apiserver.data_folder import DataFolder
 from apiserver.operating.backup import command, manifest, pieces
 from apiserver.operating.backup.bounds import BackupBounds
 from apiserver.operating.backup.check_schedule import ScheduledChecks
@@ -22,7 +21,8 @@ from apiserver.operating.backup.progress import Progress
 from apiserver.operating.backup.rereading import State, look_again, read_on, read_state
 from apiserver.operating.backup.schedule import ScheduledBackups
 from apiserver.operating.backup.storage import BackupError
-from apiserver.settings import Settings
+from apiserver.settings.settings import Settings
+from apiserver.stores.data_folder import DataFolder
 from tests.harness import served, wait_until
 from tests.operating.backup.conftest import backed_up, quiet
 from tests.operating.backup.test_schedule import number

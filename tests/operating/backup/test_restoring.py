@@ -12,13 +12,13 @@ import msgspec
 import pytest
 
 from apiserver.cli import main
-from apiserver.data_folder import DataFolder, DataFolderError
 from apiserver.operating.backup import manifest, pieces
 from apiserver.operating.backup.folder import Folder
 from apiserver.operating.backup.manifest import Extent, File, Manifest, PieceUsed, Stamp
 from apiserver.operating.backup.restoring import restore, verify
 from apiserver.operating.backup.storage import BackupError
-from apiserver.settings import Settings
+from apiserver.settings.settings import Settings
+from apiserver.stores.data_folder import DataFolder, DataFolderError
 from tests.operating.backup.conftest import backed_up, damage, quiet
 
 

@@ -10,14 +10,15 @@ from pathlib import Path
 import httpx
 import pytest
 
-from apiserver.data_folder import DataFolder
 from apiserver.operating.backup import manifest
 from apiserver.operating.backup.checking import check, forget
+from apiserver.operating.backup.destinations import storage
 from apiserver.operating.backup.making import make
 from apiserver.operating.backup.rereading import read_on
 from apiserver.operating.backup.restoring import restore, verify
-from apiserver.operating.backup.storage import BackupError, Storage, storage
-from apiserver.settings import Settings
+from apiserver.operating.backup.storage import BackupError, Storage
+from apiserver.settings.settings import Settings
+from apiserver.stores.data_folder import DataFolder
 from tests.harness import free_ports, wait_until
 from tests.operating.backup.conftest import quiet
 

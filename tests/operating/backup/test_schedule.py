@@ -15,7 +15,7 @@ from apiserver.operating.backup.checking import check, forget
 from apiserver.operating.backup.folder import Folder
 from apiserver.operating.backup.schedule import ScheduledBackups
 from apiserver.operating.backup.storage import BackupError
-from apiserver.settings import Settings
+from apiserver.settings.settings import Settings
 from tests.harness import Served, served, wait_until
 from tests.operating.backup.conftest import backed_up, quiet
 

@@ -13,7 +13,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from apiserver import cli, memory
+from apiserver import cli
+from apiserver.common import memory
+from apiserver.common.times import iso_millis
 from apiserver.operating.backup import manifest, pieces
 from apiserver.operating.backup.checking import check, forget
 from apiserver.operating.backup.folder import Folder
@@ -22,8 +24,7 @@ from apiserver.operating.backup.manifest import Manifest, Named
 from apiserver.operating.backup.restoring import restore
 from apiserver.operating.backup.schedule import ScheduledBackups
 from apiserver.operating.backup.storage import BackupError
-from apiserver.settings import Settings
-from apiserver.times import iso_millis
+from apiserver.settings.settings import Settings
 from tests.operating.backup.conftest import backed_up, quiet
 
 KEY = b"a key that signs backups in these tests"

@@ -16,11 +16,6 @@ from typing import Any
 import httpx
 import pytest
 
-from apiserver.bounds import Bounds
-from apiserver.copying.events import EventCopy
-from apiserver.copying.retrying import Say
-from apiserver.data_folder import DataFolder
-from apiserver.engines import document_engine, event_engine
 from apiserver.events.changes import Cursor
 from apiserver.events.model import EventType, Owner
 from apiserver.events.queries import Range, SeriesQuery
@@ -31,16 +26,21 @@ from apiserver.operating.backup.making import make
 from apiserver.operating.backup.restoring import restore
 from apiserver.operating.backup.storage import BackupError
 from apiserver.operating.backup.working_copy import _owned, left_in
-from apiserver.setting_sources import load
-from apiserver.settings import Settings, SettingsError
+from apiserver.server.bounds import Bounds
+from apiserver.settings.settings import Settings, SettingsError
+from apiserver.settings.sources import load
+from apiserver.stores.data_folder import DataFolder
+from apiserver.stores.engines import document_engine, event_engine
 from apiserver.stores.events.embedded.store import EmbeddedEventStore
+from apiserver.transfer.copying.events import EventCopy
+from apiserver.transfer.copying.retrying import Say
 from tests.contract.event_stores import batch, lines, sample, scalars
-from tests.copying.test_events import content
 from tests.engines.fixtures import own_engines
 from tests.harness import Served, apiserver, run, served, wait_until
 from tests.operating.backup.conftest import quiet
 from tests.operating.backup.test_under_load import Uploader, assert_files
 from tests.robustness.writers import LINES, Task, Writer, assert_stored, beside, new_task, writing
+from tests.transfer.copying.test_events import content
 
 BACKUPS = int(os.environ.get("EVENTS_KILLS", "1"))
 #: Seconds that who writes waits after each batch or task: else the tests wait for what they write, and not for backups.

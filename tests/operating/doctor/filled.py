@@ -10,7 +10,7 @@ import pytest
 
 from apiserver.events.model import EventBatch, Owner
 from apiserver.operating.doctor.examination import Examined, examine
-from apiserver.settings import Settings
+from apiserver.settings.settings import Settings
 from apiserver.stores.documents.sqlite.bounds import SqliteBounds
 from apiserver.stores.documents.sqlite.engine import SqliteEngine
 from apiserver.stores.events.embedded.engine import EmbeddedEngine

@@ -13,7 +13,7 @@ from apiserver.cli import main
 from apiserver.events.model import EventType, Owner
 from apiserver.operating.doctor.examination import examine
 from apiserver.operating.doctor.saying import numbers_of
-from apiserver.settings import Settings
+from apiserver.settings.settings import Settings
 from tests.contract.event_stores import batch, lines, sample, scalars
 from tests.harness import running_api
 from tests.operating.doctor.filled import COMPANY

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from apiserver.cli import main
+from apiserver.common.escaping import shown
 from apiserver.events.model import EventType, Owner
 from apiserver.operating.doctor.saying import numbers_of
-from apiserver.operating.escaping import shown
 from apiserver.stores.events.embedded import journal
 from apiserver.stores.events.embedded.journal import MAGIC
 from tests.contract.event_stores import batch, scalars

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from apiserver.bounds import Bounds
 from apiserver.operating.doctor.scrub import Scrub, ScrubBounds
+from apiserver.server.bounds import Bounds
 from apiserver.stores.events.base import EventStoreError
 from apiserver.stores.events.embedded.scrubbing import scrub
 from tests.harness import ADMIN_KEY, ADMIN_SECRET, PATIENCE, running_api

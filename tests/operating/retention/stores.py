@@ -13,7 +13,7 @@ from apiserver.files.deletions import FileDeletions
 from apiserver.operating.retention.archive import Archive
 from apiserver.operating.retention.bounds import RetentionBounds
 from apiserver.operating.retention.run import Gone, Run
-from apiserver.retention_rules import RetentionRule
+from apiserver.settings.retention_rules import RetentionRule
 from apiserver.stores.documents.base import DocumentStore
 from apiserver.stores.documents.sqlite.store import SqliteDocumentStore
 from apiserver.stores.events.base import EventStore

@@ -15,13 +15,13 @@ import numpy as np
 import pytest
 from arro3.io import read_parquet
 
-from apiserver import formats
-from apiserver.data.formats import arrow
 from apiserver.events.model import SAMPLE_TYPES, EventType, LogColumns
 from apiserver.events.queries import PageQuery, SeriesQuery
 from apiserver.operating.retention import archive, due, tables
-from apiserver.retention_rules import RetentionRule
+from apiserver.settings.retention_rules import RetentionRule
+from apiserver.stores import formats
 from apiserver.stores.documents.query import Update
+from apiserver.tables.formats import arrow
 from tests.contract.event_stores import RECEIVED, SCALARS, Case, batch, case, iters, lines, messages, sample, scalars
 from tests.longer import beyond
 from tests.operating.retention.stores import COMPANY, DAY, LOGS, NOW, OWNER, Stores, stores_in

@@ -18,8 +18,8 @@ from apiserver.operating.backup.folder import Folder
 from apiserver.operating.backup.making import make
 from apiserver.operating.backup.restoring import restore, verify
 from apiserver.operating.retention.deleting import delete
-from apiserver.retention_rules import RetentionRule
-from apiserver.settings import Settings
+from apiserver.settings.retention_rules import RetentionRule
+from apiserver.settings.settings import Settings
 from apiserver.stores.documents.query import Update
 from tests.contract.event_stores import batch, lines, messages
 from tests.harness import Served, running_api, served, wait_until

@@ -19,7 +19,7 @@ from apiserver.events.queries import PageQuery, Range, SeriesQuery
 from apiserver.operating.retention import due, run, shown_files
 from apiserver.operating.retention.bounds import RetentionBounds
 from apiserver.operating.retention.due import Due
-from apiserver.retention_rules import RetentionRule, rule_for
+from apiserver.settings.retention_rules import RetentionRule, rule_for
 from apiserver.stores.documents.query import Update
 from apiserver.stores.events.base import EventStore, EventStoreBusy
 from tests.chance import examples

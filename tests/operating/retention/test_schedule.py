@@ -14,17 +14,17 @@ from typing import Any, cast
 import pytest
 
 from apiserver.cli import main
+from apiserver.common.times import from_now
 from apiserver.events.model import EventType, Owner
 from apiserver.files.deletions import FileDeletions
 from apiserver.operating.retention import schedule
 from apiserver.operating.retention.run import RetentionError
 from apiserver.operating.retention.schedule import ScheduledRetention
-from apiserver.retention_rules import RetentionRule
-from apiserver.settings import Settings
+from apiserver.settings.retention_rules import RetentionRule
+from apiserver.settings.settings import Settings
 from apiserver.stores.documents.base import DocumentStore
 from apiserver.stores.documents.query import Update
 from apiserver.stores.documents.sqlite.store import SqliteDocumentStore
-from apiserver.times import from_now
 from tests.contract.event_stores import batch, lines, sample
 from tests.contract.plain_event_store import PlainEventStore
 from tests.harness import Api, Served, running_api
@@ -115,11 +115,11 @@ async def test_a_project_that_is_not_there_and_an_archive_that_cannot_be_are_sai
         await api.call("projects.create", {"name": "lab/vision"})
     rules = tuple(RetentionRule(("logs",), "90 d", project) for project in ("lab/vision", "lab/visoin", "*/none", ""))
     archive = str(tmp_path / "file" / "archive")
-    with caplog.at_level(logging.WARNING, "apiserver.opening"):
+    with caplog.at_level(logging.WARNING, "apiserver.server.opening"):
         settings: dict[str, Any] = {"retention": rules, "retention_every": 24, "retention_archive": archive}
         async with running_api(tmp_path / "data", **settings):
             pass
-    assert [record.getMessage() for record in caplog.records if record.name == "apiserver.opening"] == [
+    assert [record.getMessage() for record in caplog.records if record.name == "apiserver.server.opening"] == [
         "retention: rule 2: there is no project 'lab/visoin'",
         f"retention_archive: '{archive}' cannot be written to: Not a directory",
     ]

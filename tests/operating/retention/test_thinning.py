@@ -18,7 +18,7 @@ from apiserver.events.queries import SeriesQuery
 from apiserver.operating.retention import archive, due
 from apiserver.operating.retention.bounds import RetentionBounds
 from apiserver.operating.retention.deleting import Amounts
-from apiserver.retention_rules import RetentionRule
+from apiserver.settings.retention_rules import RetentionRule
 from apiserver.stores.events.embedded.bounds import EmbeddedBounds
 from apiserver.stores.events.embedded.store import EmbeddedEventStore
 from tests.chance import examples

@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import pytest
 
+from apiserver.common.times import from_now
 from apiserver.events.model import EventType
 from apiserver.files.deletions import FileDeletions
 from apiserver.operating.retention import turns
@@ -14,10 +15,9 @@ from apiserver.operating.retention.bounds import RetentionBounds
 from apiserver.operating.retention.deleting import delete
 from apiserver.operating.retention.run import RetentionError
 from apiserver.operating.retention.turns import Taken, Turn, turn
-from apiserver.settings import Settings
+from apiserver.settings.settings import Settings
 from apiserver.stores.documents.base import DocumentStore, DocumentStoreBusy
 from apiserver.stores.documents.query import Update
-from apiserver.times import from_now
 from tests.contract.document_stores import store
 from tests.contract.event_stores import batch, lines
 from tests.contract.plain_event_store import PlainEventStore

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from apiserver.services.task_statuses import LOCKED
 from apiserver.services.tasks.status import NEXT
+from apiserver.services.tasks.statuses import LOCKED
 from tests.robustness.history.linear import Model, State, fits, shortest_that_does_not_fit
 from tests.robustness.history.operations import History, Operation, Outcome
 

@@ -11,7 +11,7 @@ import pytest
 from apiserver.rpc.auth import Lookup
 from apiserver.services.access import defaults
 from apiserver.services.access.credentials import Credential
-from apiserver.settings import Settings
+from apiserver.settings.settings import Settings
 from apiserver.stores.documents.base import DocumentStore
 from apiserver.stores.documents.sqlite.store import SqliteDocumentStore
 from tests.harness import CHEAP_PASSWORDS

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from apiserver.errors import Refusal, Why
+from apiserver.common.errors import Refusal, Why
 from apiserver.services.access.attempts import OF_ADDRESS, OF_NAME, Attempts
 
 pytestmark = pytest.mark.anyio

@@ -10,7 +10,7 @@ import pytest
 
 from apiserver.services.access import credentials, defaults, identities
 from apiserver.services.access.key_uses import KeyUses
-from apiserver.settings import Settings
+from apiserver.settings.settings import Settings
 from apiserver.stores.documents.base import DocumentStore
 from apiserver.stores.documents.sqlite.store import SqliteDocumentStore
 from tests.services.access.conftest import SETTINGS, name_of

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from apiserver import passwords
-from apiserver.passwords import hash_password
+from apiserver.common import passwords
+from apiserver.common.passwords import hash_password
 from apiserver.services.access import credentials, password_login
 from apiserver.services.access.fixed_users import WEB_UI, ensure_fixed_users
 from apiserver.services.access.password_login import set_password
-from apiserver.setting_values import FixedUser
-from apiserver.settings import SettingsError
+from apiserver.settings.settings import SettingsError
+from apiserver.settings.values import FixedUser
 from tests.harness import ADMIN_KEY, CHEAP, Api, bearer, running_api
 from tests.services.access.conftest import FAILURES_STAY
 

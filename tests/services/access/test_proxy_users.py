@@ -12,11 +12,11 @@ import httpx
 import pytest
 
 from apiserver import cli
-from apiserver.bounds import Bounds
 from apiserver.live import hub
 from apiserver.live.bounds import LiveBounds
 from apiserver.live.telling import ALIVE
 from apiserver.rpc.auth import TOKEN_COOKIE
+from apiserver.server.bounds import Bounds
 from apiserver.services.access.identities import PROVIDER_LINKS, SESSIONS
 from apiserver.services.access.oidc.people import PROXY, link_user, unlink_user
 from tests.data.streams import stream

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from apiserver import times
 from apiserver.cli import main
-from apiserver.passwords import hash_password
+from apiserver.common import times
+from apiserver.common.passwords import hash_password
 from apiserver.services.access import credentials
 from apiserver.services.access.fixed_users import WEB_UI
 from apiserver.services.access.password_login import set_password

@@ -12,11 +12,11 @@ import pytest
 
 from apiserver import cli
 from apiserver.cli.command import CommandError
+from apiserver.common.times import from_now
 from apiserver.services.access import identities
 from apiserver.services.access.sessions import end_sessions, sessions_of
-from apiserver.settings import Settings
+from apiserver.settings.settings import Settings
 from apiserver.stores.documents.query import Update
-from apiserver.times import from_now
 from tests.harness import Api, bearer, new_user, running_api
 
 pytestmark = pytest.mark.anyio

@@ -11,12 +11,12 @@ import httpx
 import pytest
 
 from apiserver import cli
+from apiserver.common.times import from_now
 from apiserver.operating.audit.reading import Wanted, read
 from apiserver.services.access import sign_in_links
 from apiserver.services.access.attempts import OF_NAME
 from apiserver.services.access.sign_in_links import LINKS, new_path
 from apiserver.stores.documents.query import Update
-from apiserver.times import from_now
 from tests.harness import Api, Served, free_ports, new_user, running_api
 from tests.services.access.conftest import FAILURES_STAY
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from apiserver.aggregation.log_search import SearchBounds
-from apiserver.bounds import Bounds
+from apiserver.reading.log_search import SearchBounds
+from apiserver.server.bounds import Bounds
 from apiserver.services.bounds import CallBounds
 from tests.harness import Api
 from tests.services.events.conftest import Add

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from apiserver.times import now_ms
+from apiserver.common.times import now_ms
 from tests.harness import Api
 from tests.services.events.conftest import Add
 from tests.services.events.test_read import NOW, event, fill_log

@@ -14,7 +14,7 @@ import pytest
 import schemathesis
 from hypothesis import Phase, given, settings
 
-from apiserver import resources
+from apiserver.common import resources
 from apiserver.rpc.openapi import openapi
 from apiserver.rpc.schema import load_schemas
 from tests.chance import examples

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from apiserver import off_loop
+from apiserver.common import off_loop
 from apiserver.events import documents
 from apiserver.events.model import JsonObject, LogLine, Owner
 from apiserver.stores.events.base import PAGE_BYTES

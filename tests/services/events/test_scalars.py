@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from apiserver.bounds import Bounds
+from apiserver.server.bounds import Bounds
 from apiserver.services.bounds import CallBounds
 from tests.harness import Api, running_api
 from tests.services.events.conftest import Add

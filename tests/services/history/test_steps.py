@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apiserver.errors import Refusal, Why
+from apiserver.common.errors import Refusal, Why
 from apiserver.events.aggregates import Aggregate, Buckets
 from apiserver.services.history.steps import LEAST_INTERVAL, MOST_STEPS, ChartCurve, Steps, combined
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from apiserver.errors import Refusal, Why
+from apiserver.common.errors import Refusal, Why
+from apiserver.common.times import now_ms
 from apiserver.events.model import HISTORY
 from apiserver.services.history.steps import Steps
 from apiserver.services.history.store import COLLECTION, DAY, WEEK, Subject, plausible
-from apiserver.times import now_ms
 from tests.harness import Api, running_api
 
 pytestmark = pytest.mark.anyio

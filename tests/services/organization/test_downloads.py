@@ -7,10 +7,10 @@ from uuid import uuid4
 
 import pytest
 
-from apiserver.answers import AnswerBounds
-from apiserver.bounds import Bounds
+from apiserver.common.answers import AnswerBounds
+from apiserver.server.bounds import Bounds
 from apiserver.services.bounds import CallBounds
-from apiserver.services.expiring_ids import oldest_id
+from apiserver.services.lists.expiring_ids import oldest_id
 from apiserver.services.organization import downloads
 from tests.harness import Api
 

@@ -16,7 +16,7 @@ import httpx
 from apiserver.services.quotas.accounts import Account
 from apiserver.services.quotas.amounts import Amounts
 from apiserver.services.quotas.subjects import Subject
-from apiserver.setting_values import Quota
+from apiserver.settings.values import Quota
 from tests.harness import CHEAP_PASSWORDS, Api, running_api
 
 COMPANY = "d1e5c0a8f00d4e0ab1e0c0ffee000001"

@@ -6,7 +6,7 @@ import pytest
 
 from apiserver.events.model import Owner
 from apiserver.services.quotas.accounts import Account, Accounts, shown
-from apiserver.setting_values import Quota
+from apiserver.settings.values import Quota
 
 COMPANY = "c"
 

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from apiserver.errors import Refusal
+from apiserver.common.errors import Refusal
 from apiserver.events.ingest import Ingest, ingest_lines
 from apiserver.events.model import Owner
 from apiserver.services.quotas.quotas import Quotas
-from apiserver.setting_values import QUOTAS_OF, Quota
+from apiserver.settings.values import QUOTAS_OF, Quota
 from benchmarks.bodies import log_lines, log_text, scalar_lines
 from tests.harness import running_api
 

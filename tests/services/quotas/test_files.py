@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from apiserver.services.access.credentials import create_user
-from apiserver.setting_values import Quota
+from apiserver.settings.values import Quota
 from tests.harness import PATIENCE
 from tests.services.quotas.sending import (
     COMPANY,

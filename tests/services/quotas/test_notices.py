@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from apiserver.events.model import EventBatch
-from apiserver.setting_values import Quota
+from apiserver.settings.values import Quota
 from apiserver.stores.events.base import EventStoreBusy
 from tests.harness import PATIENCE, Api, running_api
 from tests.services.quotas.sending import line, new_task, of_task, points, send

@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 from apiserver.files.sizes import Files, files_by_task
-from apiserver.services import usage as of_companies
 from apiserver.services.access.credentials import create_user
+from apiserver.services.quotas import usage as of_companies
 from apiserver.services.quotas.accounts import Account
-from apiserver.services.usage import CompanyUsage
-from apiserver.setting_values import Quota
+from apiserver.services.quotas.usage import CompanyUsage
+from apiserver.settings.values import Quota
 from apiserver.stores.events.base import EventStoreBusy
 from apiserver.stores.events.usage import Usage
 from tests.harness import PATIENCE, Api, running_api, wait_until

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from apiserver.setting_sources import load
-from apiserver.setting_values import Quota
-from apiserver.settings import SettingsError, masked
+from apiserver.settings.settings import SettingsError, masked
+from apiserver.settings.sources import load
+from apiserver.settings.values import Quota
 from tests.harness import running_api
 
 pytestmark = pytest.mark.anyio

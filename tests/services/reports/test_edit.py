@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from apiserver.services.backend import Call, documents
-from apiserver.services.project_tree import PROJECTS
+from apiserver.services.projects.tree import PROJECTS
 from apiserver.services.reports import edit
 from apiserver.services.reports import report_documents as stored
 from apiserver.stores.documents.query import Document

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from apiserver.common.times import now_ms, seconds_since, utc_now
 from apiserver.services.history.store import Subject
 from apiserver.services.serving.quantities import QUANTITIES, values_of
 from apiserver.stores.documents.query import Update
-from apiserver.times import now_ms, seconds_since, utc_now
 from tests.harness import Api
 
 pytestmark = pytest.mark.anyio

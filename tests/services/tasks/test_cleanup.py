@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from apiserver.common.times import from_now
 from apiserver.services.tasks.task_documents import BEING_RESET
 from apiserver.stores.documents.query import Update
 from apiserver.stores.events.base import EventStoreBusy
-from apiserver.times import from_now
 from tests.harness import Api
 from tests.services.tasks.calls import get, make, names, put, refused, report
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from apiserver.common.times import from_now
 from apiserver.services.access import credentials
 from apiserver.stores.documents.query import Update
-from apiserver.times import from_now
 from tests.harness import Api
 from tests.services.tasks.calls import get, make, refused, report
 

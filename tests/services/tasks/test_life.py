@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from apiserver.services.task_statuses import LOCKED, STATUSES
+from apiserver.common.times import from_now, seconds_since, utc_now
+from apiserver.services.tasks.statuses import LOCKED, STATUSES
 from apiserver.stores.documents.query import Update
-from apiserver.times import from_now, seconds_since, utc_now
 from tests.harness import Api
 from tests.services.tasks.calls import get, make, names, put, refused, report
 

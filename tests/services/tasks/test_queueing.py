@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from apiserver.services.backend import Call
-from apiserver.services.queue_entries import leave_queues
+from apiserver.services.queues.entries import leave_queues
 from apiserver.services.tasks import queueing
 from apiserver.stores.documents.query import Update
 from tests.harness import Api

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from apiserver.common.times import now_ms
 from apiserver.stores.documents.query import Update
-from apiserver.times import now_ms
 from tests.harness import Api
 
 pytestmark = pytest.mark.anyio

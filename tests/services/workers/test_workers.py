@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from apiserver.common.times import from_now, seconds_since
 from apiserver.stores.documents.query import Update
-from apiserver.times import from_now, seconds_since
 from tests.harness import Api
 
 pytestmark = pytest.mark.anyio

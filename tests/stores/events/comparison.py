@@ -30,7 +30,7 @@ from apiserver.events.model import (
 from apiserver.events.queries import BucketQuery, CommonBuckets, CurvesQuery, Grid, PageQuery, Range, SeriesQuery, Width
 from apiserver.events.smoothing import Kind, Smoothing
 from apiserver.stores.events.base import EventStore
-from apiserver.stores.events.columnar.scalars import ColumnarScalars
+from apiserver.stores.events.blocks.scalars import ColumnarScalars
 from tests.contract.plain_event_store import PlainEventStore
 from tests.stores.events.whole import lines_of, points_of
 

@@ -7,15 +7,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 
 from apiserver.events.changes import Changes, ChangesQuery, Cursor
-from apiserver.events.model import (
-    EventType,
-    LogLine,
-    MetricSelection,
-    Owner,
-    Sample,
-    ScalarPosition,
-    SeriesName,
-)
+from apiserver.events.model import EventType, LogLine, MetricSelection, Owner, Sample, ScalarPosition, SeriesName
 from apiserver.events.queries import EVERYWHERE, PageQuery, Range, SeriesQuery
 from apiserver.stores.events.base import EventStore
 

@@ -11,8 +11,8 @@ import numpy as np
 from apiserver.events.model import EventBatch, EventType, LogLine, Owner
 from apiserver.events.queries import SeriesQuery
 from apiserver.stores.events.base import EventStore
-from apiserver.stores.events.columns.points import WholePoints
-from apiserver.stores.events.columns.thinning import checksum
+from apiserver.stores.events.codec.points import WholePoints
+from apiserver.stores.events.codec.thinning import checksum
 from tests.contract.plain_event_store import PlainEventStore
 
 

@@ -10,21 +10,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from apiserver.errors import Refusal, Why
+from apiserver.common.errors import Refusal, Why
 from apiserver.rpc.call import Identity
 from apiserver.services.access.credentials import insert_if_new, new_user, update_user
-from apiserver.services.access.identities import (
-    PROVIDER_KEY,
-    PROVIDER_LINKS,
-    PROXY_KEY,
-    digest,
-    forget,
-    of_user,
-)
+from apiserver.services.access.identities import PROVIDER_KEY, PROVIDER_LINKS, PROXY_KEY, digest, forget, of_user
 from apiserver.services.access.oidc.id_tokens import Claims
 from apiserver.services.access.oidc.provider import claim
-from apiserver.setting_values import GroupRole
-from apiserver.settings import Settings
+from apiserver.settings.settings import Settings
+from apiserver.settings.values import GroupRole
 from apiserver.stores.documents.base import DocumentStore
 from apiserver.stores.documents.query import Document, Update
 

@@ -15,13 +15,13 @@ from importlib.util import find_spec
 from typing import Any, Generic, TypeVar
 from urllib.parse import quote_plus, urlencode
 
-from apiserver.errors import overloaded
-from apiserver.extras import installed_by
+from apiserver.common.errors import overloaded
+from apiserver.common.extras import installed_by
+from apiserver.common.urls import is_private
 from apiserver.services.access.oidc.begun import Begun
 from apiserver.services.access.oidc.id_tokens import BadIdToken, Claims, UnknownKey, verified
 from apiserver.services.access.oidc.requests import SECONDS, Answer, ProviderFailed, StillFailing, ask
-from apiserver.settings import Settings, SettingsError
-from apiserver.urls import is_private
+from apiserver.settings.settings import Settings, SettingsError
 
 #: Seconds that addresses and keys are kept; and that must lie between two requests for them.
 KEPT_SECONDS, PAUSE_SECONDS = 3600.0, 5.0

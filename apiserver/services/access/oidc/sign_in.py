@@ -14,7 +14,8 @@ import logging
 from collections.abc import AsyncIterator
 from typing import Any
 
-from apiserver.errors import Refusal, Why, forbidden, unavailable, validation_error
+from apiserver.common.errors import Refusal, Why, forbidden, unavailable, validation_error
+from apiserver.common.times import from_now, utc_now
 from apiserver.rpc.auth import cookie
 from apiserver.rpc.call import Identity
 from apiserver.services.access.credentials import insert_if_new
@@ -26,9 +27,8 @@ from apiserver.services.access.oidc.people import user_of
 from apiserver.services.access.oidc.provider import Provider
 from apiserver.services.access.oidc.requests import ProviderFailed, StillFailing
 from apiserver.services.backend import Call
-from apiserver.settings import Settings
+from apiserver.settings.settings import Settings
 from apiserver.stores.documents.query import Less
-from apiserver.times import from_now, utc_now
 
 logger = logging.getLogger("apiserver.sign_in")
 

@@ -6,9 +6,9 @@ import re
 from contextlib import AbstractAsyncContextManager
 from urllib.parse import quote, unquote
 
-from apiserver.addresses import once, parts_of
-from apiserver.data_folder import DataFolder
-from apiserver.settings import Settings
+from apiserver.settings.addresses import once, parts_of
+from apiserver.settings.settings import Settings
+from apiserver.stores.data_folder import DataFolder
 from apiserver.stores.documents.base import DocumentStore
 from apiserver.stores.engine import Engine
 from apiserver.stores.inspection import Inspection

@@ -11,10 +11,10 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 from apiserver import __version__
+from apiserver.common.times import utc_now
 from apiserver.stores.documents.base import DocumentStoreError, DuplicateDocument
 from apiserver.stores.documents.mongo.database import Database
 from apiserver.stores.migrations import SchemaError, Step, require, steps_of
-from apiserver.times import utc_now
 
 ENGINE = "mongo"
 RECORDS = "schema_steps"

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from apiserver import resources
+from apiserver.common import resources
 from apiserver.stores.documents.base import (
     DocumentStoreBusy,
     DocumentStoreError,

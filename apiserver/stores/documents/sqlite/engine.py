@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from contextlib import AbstractAsyncContextManager
 
-from apiserver.data_folder import DataFolder
-from apiserver.settings import Settings
+from apiserver.settings.settings import Settings
+from apiserver.stores.data_folder import DataFolder
 from apiserver.stores.documents.base import DocumentStore
 from apiserver.stores.documents.sqlite.bounds import BOUNDS
 from apiserver.stores.engine import Engine

@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
 
-from apiserver.sizes import counted
+from apiserver.common.sizes import counted
 from apiserver.stores import sqlite_files
 from apiserver.stores.documents.base import DocumentStoreError, InvalidDocument
 from apiserver.stores.documents.dialect.documents import is_name

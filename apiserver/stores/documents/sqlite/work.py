@@ -15,7 +15,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import TypeVar
 
-from apiserver.off_loop import in_thread
+from apiserver.common.off_loop import in_thread
 from apiserver.stores.documents.base import DocumentStoreError
 from apiserver.stores.documents.dialect.filters import Condition, names_one
 from apiserver.stores.documents.query import AllOf

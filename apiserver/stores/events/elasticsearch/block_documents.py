@@ -18,7 +18,7 @@ import orjson
 
 from apiserver.events.model import JsonObject, Owner
 from apiserver.events.queries import Range
-from apiserver.stores.events.columnar.blocks import Block, Columns, Member, NewBlock, Statement, Version, in_bundle
+from apiserver.stores.events.blocks.blocks import Block, Columns, Member, NewBlock, Statement, Version, in_bundle
 from apiserver.stores.events.elasticsearch import names
 
 _OF_CHUNKS = ("up_to", "newest", "shift")

@@ -33,13 +33,13 @@ import uuid
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 
-from apiserver.answers import reading
+from apiserver.common.answers import reading
+from apiserver.common.off_loop import off_loop
 from apiserver.events.model import EventType, JsonObject, Owner, Selection
 from apiserver.events.queries import EVERYWHERE, Range, SeriesQuery
-from apiserver.off_loop import off_loop
 from apiserver.stores.events.base import EventStoreBusy
-from apiserver.stores.events.columnar.blocks import NOTHING, Block, Columns, Found, Gone, NewBlock, Refused
-from apiserver.stores.events.columns.names import matcher
+from apiserver.stores.events.blocks.blocks import NOTHING, Block, Columns, Found, Gone, NewBlock, Refused
+from apiserver.stores.events.codec.names import matcher
 from apiserver.stores.events.elasticsearch import bulk, names
 from apiserver.stores.events.elasticsearch.block_documents import (
     FIELDS,
@@ -62,15 +62,7 @@ from apiserver.stores.events.elasticsearch.block_documents import (
 from apiserver.stores.events.elasticsearch.cluster import Cluster
 from apiserver.stores.events.elasticsearch.errors import BY_HAND_AGAIN
 from apiserver.stores.events.elasticsearch.leases import Leases
-from apiserver.stores.events.elasticsearch.queries import (
-    all_of,
-    any_of,
-    between,
-    inside,
-    of,
-    of_each,
-    without,
-)
+from apiserver.stores.events.elasticsearch.queries import all_of, any_of, between, inside, of, of_each, without
 from apiserver.stores.events.parts import in_parts
 
 #: The types of events that are kept in blocks.

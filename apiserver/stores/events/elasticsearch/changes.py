@@ -35,7 +35,7 @@ from apiserver.events.changes import Changes, ChangesQuery, Cursor, OwnerChanges
 from apiserver.events.model import EventType, JsonObject, Owner, SeriesName
 from apiserver.events.queries import GREATEST, LEAST, Range
 from apiserver.stores.events.base import EventStoreError
-from apiserver.stores.events.columnar.log_blocks import NOTE
+from apiserver.stores.events.blocks.log_blocks import NOTE
 from apiserver.stores.events.elasticsearch import bulk, names
 from apiserver.stores.events.elasticsearch.block_documents import told_of
 from apiserver.stores.events.elasticsearch.blocks import BLOCK_TYPES

@@ -10,8 +10,8 @@ from typing import Any, cast
 import orjson
 from elasticsearch import ApiError
 
+from apiserver.common.off_loop import together
 from apiserver.events.model import JsonObject
-from apiserver.off_loop import together
 from apiserver.stores.events.base import EventStoreBusy, EventStoreError
 from apiserver.stores.events.elasticsearch import names
 from apiserver.stores.events.elasticsearch.address import ElasticsearchAddress

@@ -5,8 +5,8 @@ from __future__ import annotations
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING
 
-from apiserver.data_folder import DataFolder
-from apiserver.settings import Settings
+from apiserver.settings.settings import Settings
+from apiserver.stores.data_folder import DataFolder
 from apiserver.stores.engine import Engine
 from apiserver.stores.events.elasticsearch.address import elasticsearch_address
 from apiserver.stores.migrations import Step, Target

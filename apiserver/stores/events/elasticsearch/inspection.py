@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from apiserver.events.model import JsonObject
-from apiserver.stores.events.columnar.bounds import BOUNDS
+from apiserver.stores.events.blocks.bounds import BOUNDS
 from apiserver.stores.events.elasticsearch import names
 from apiserver.stores.events.elasticsearch.address import ElasticsearchAddress
 from apiserver.stores.events.elasticsearch.blocks import BLOCK_TYPES, ElasticsearchBlocks

@@ -21,9 +21,9 @@ from typing import NamedTuple
 
 from apiserver.events.model import Owner
 from apiserver.events.queries import SeriesQuery
+from apiserver.stores.events.blocks.blocks import Found
+from apiserver.stores.events.blocks.finding import Key, key_of, size_of
 from apiserver.stores.events.bounded import Bounded
-from apiserver.stores.events.columnar.blocks import Found
-from apiserver.stores.events.columnar.finding import Key, key_of, size_of
 from apiserver.stores.events.elasticsearch.bounds import BOUNDS
 
 #: What is remembered: searches, names in them, and blocks that they found, about half a kilobyte each.

@@ -17,14 +17,14 @@ import orjson
 from elasticsearch import ApiError, AsyncElasticsearch
 
 from apiserver import __version__
+from apiserver.common.off_loop import together
+from apiserver.common.times import utc_now
 from apiserver.events.model import JsonObject
-from apiserver.off_loop import together
 from apiserver.stores.events.base import EventStoreError
 from apiserver.stores.events.elasticsearch.address import ElasticsearchAddress
 from apiserver.stores.events.elasticsearch.cluster import Cluster
 from apiserver.stores.events.elasticsearch.errors import busy, errors
 from apiserver.stores.migrations import SchemaError, Step, require, steps_of
-from apiserver.times import utc_now
 
 ENGINE = "elasticsearch"
 

@@ -19,9 +19,9 @@ from typing import Any
 
 from elasticsearch import ApiError
 
+from apiserver.common.off_loop import together
 from apiserver.events.changes import Cursor
 from apiserver.events.model import JsonObject, Owner
-from apiserver.off_loop import together
 from apiserver.stores.events.base import EventStoreError
 from apiserver.stores.events.elasticsearch import names
 from apiserver.stores.events.elasticsearch.address import ElasticsearchAddress

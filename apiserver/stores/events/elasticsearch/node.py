@@ -46,7 +46,7 @@ from elastic_transport import (
 from elastic_transport.client_utils import DEFAULT, DefaultType
 from elasticsearch import AsyncElasticsearch, OrjsonSerializer
 
-from apiserver.answers import will_read
+from apiserver.common.answers import will_read
 from apiserver.events.model import JsonObject
 from apiserver.stores.events.base import EventStoreError
 from apiserver.stores.events.elasticsearch import cbor

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from apiserver.events.model import JsonObject, Sample, SamplePosition, SampleSeries
 from apiserver.events.queries import PageQuery, Range, SeriesQuery
 from apiserver.stores.events.base import may_go_on, page_of
-from apiserver.stores.events.columns.names import Name
+from apiserver.stores.events.codec.names import Name
 from apiserver.stores.events.elasticsearch import names, paging
 from apiserver.stores.events.elasticsearch.cluster import Cluster
 from apiserver.stores.events.elasticsearch.queries import BARE, any_of, between, inside, of, of_series, ordered

@@ -1,6 +1,6 @@
 """The EventStore on Elasticsearch: blocks of scalars and of log lines, and a document for each other event.
 
-`stores/events/columnar/` has the engine of blocks. Samples, marks, deletions of samples, and changes are here.
+`stores/events/blocks/` has the engine of blocks. Samples, marks, deletions of samples, and changes are here.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import ClassVar, TypeVar
 
+from apiserver.common.off_loop import together
 from apiserver.events.changes import Changes, ChangesQuery, Cursor
 from apiserver.events.model import (
     SAMPLE_TYPES,
@@ -25,22 +26,16 @@ from apiserver.events.model import (
     Selection,
     SeriesName,
 )
-from apiserver.events.queries import (
-    EVERYWHERE,
-    PageQuery,
-    Range,
-    SeriesQuery,
-)
-from apiserver.off_loop import together
+from apiserver.events.queries import EVERYWHERE, PageQuery, Range, SeriesQuery
 from apiserver.stores.events.base import EventStoreError
-from apiserver.stores.events.columnar.blocks import Refused
-from apiserver.stores.events.columnar.compactor import Compactor, Compacts
-from apiserver.stores.events.columnar.loading import Loader
-from apiserver.stores.events.columnar.log_reading import LogLoader
-from apiserver.stores.events.columnar.logs import ColumnarLogs, LogReads
-from apiserver.stores.events.columnar.scalars import ColumnarScalars, ScalarReads
-from apiserver.stores.events.columns.lines import Lines
-from apiserver.stores.events.columns.points import WholePoints
+from apiserver.stores.events.blocks.blocks import Refused
+from apiserver.stores.events.blocks.compactor import Compactor, Compacts
+from apiserver.stores.events.blocks.loading import Loader
+from apiserver.stores.events.blocks.log_reading import LogLoader
+from apiserver.stores.events.blocks.logs import ColumnarLogs, LogReads
+from apiserver.stores.events.blocks.scalars import ColumnarScalars, ScalarReads
+from apiserver.stores.events.codec.lines import Lines
+from apiserver.stores.events.codec.points import WholePoints
 from apiserver.stores.events.elasticsearch import bulk, names
 from apiserver.stores.events.elasticsearch.address import ElasticsearchAddress
 from apiserver.stores.events.elasticsearch.blocks import BLOCK_TYPES, ElasticsearchBlocks

@@ -12,9 +12,9 @@ from collections.abc import Iterator, Sequence
 import orjson
 import zstandard
 
-from apiserver.answers import will_read
+from apiserver.common.answers import will_read
 from apiserver.events.model import JsonObject, Sample
-from apiserver.stores.events.columns import compression
+from apiserver.stores.events.codec import compression
 from apiserver.stores.events.elasticsearch import names
 
 _LEAST_COMPRESSED = 256

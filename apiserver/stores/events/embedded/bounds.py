@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from apiserver.stores.events import usage
-from apiserver.stores.events.columns import bucketing, chunks, pco, pieces, stats
+from apiserver.stores.events.codec import bucketing, chunks, pco, pieces, stats
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,12 +19,12 @@ from functools import partial
 from itertools import islice
 from typing import NamedTuple, TypeVar
 
-from apiserver import answers
+from apiserver.common import answers
 from apiserver.events.aggregates import Buckets, columns_for
 from apiserver.events.model import SINGLE_VALUE_ITERATION, BucketAxis, Float64Array, Int64Array
 from apiserver.events.queries import GREATEST, LEAST, BucketQuery, Width
 from apiserver.events.smoothing import Smoothing
-from apiserver.stores.events.columns.bucketing import (
+from apiserver.stores.events.codec.bucketing import (
     InBuckets,
     Part,
     Source,
@@ -34,25 +34,12 @@ from apiserver.stores.events.columns.bucketing import (
     of_blocks,
     of_curves,
 )
-from apiserver.stores.events.columns.checked import decoder, unwrap
-from apiserver.stores.events.columns.chunks import Room
-from apiserver.stores.events.columns.extremes import Extremes
-from apiserver.stores.events.columns.integers import Progression
-from apiserver.stores.events.columns.pieces import (
-    ColumnNames,
-    Pieces,
-    decode_blocks,
-    shift_of,
-    sum_up,
-    sum_up_points,
-)
-from apiserver.stores.events.columns.points import (
-    NO_CURVE,
-    Curve,
-    curve_over_time,
-    within,
-    without_single_value,
-)
+from apiserver.stores.events.codec.checked import decoder, unwrap
+from apiserver.stores.events.codec.chunks import Room
+from apiserver.stores.events.codec.extremes import Extremes
+from apiserver.stores.events.codec.integers import Progression
+from apiserver.stores.events.codec.pieces import ColumnNames, Pieces, decode_blocks, shift_of, sum_up, sum_up_points
+from apiserver.stores.events.codec.points import NO_CURVE, Curve, curve_over_time, within, without_single_value
 from apiserver.stores.events.embedded import decoded
 from apiserver.stores.events.embedded.decoded import Blocks
 from apiserver.stores.events.embedded.known import NOTHING_KEPT, Key, KnownCurves

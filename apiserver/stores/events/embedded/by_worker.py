@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 
 from apiserver.events.model import WorkerMeans, WorkerSpan
 from apiserver.events.queries import Grid
-from apiserver.stores.events.columns import chunks, reports
-from apiserver.stores.events.columns.reports import Reports, Span
+from apiserver.stores.events.codec import chunks, reports
+from apiserver.stores.events.codec.reports import Reports, Span
 from apiserver.stores.events.embedded.series import Series
 from apiserver.stores.events.embedded.unsettled import in_parts
 

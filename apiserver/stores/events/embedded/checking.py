@@ -16,12 +16,12 @@ import numpy as np
 import orjson
 import zstandard
 
+from apiserver.common.sizes import counted
 from apiserver.events.queries import GREATEST, LEAST
-from apiserver.sizes import counted
-from apiserver.stores.events.columns import chunks, compression, pieces, stats
-from apiserver.stores.events.columns import lines as codec
-from apiserver.stores.events.columns.checked import Damaged, Kind, Place, place_of, unwrap
-from apiserver.stores.events.columns.names import Name
+from apiserver.stores.events.codec import chunks, compression, pieces, stats
+from apiserver.stores.events.codec import lines as codec
+from apiserver.stores.events.codec.checked import Damaged, Kind, Place, place_of, unwrap
+from apiserver.stores.events.codec.names import Name
 from apiserver.stores.events.embedded import log_sizes, tail
 from apiserver.stores.events.embedded.names import TYPES
 from apiserver.stores.inspection import Finding

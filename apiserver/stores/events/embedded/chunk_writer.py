@@ -13,10 +13,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from apiserver.stores.events.columns import chunks, pieces, stats
-from apiserver.stores.events.columns.checked import Damaged, Kind, Place, wrap
-from apiserver.stores.events.columns.chunks import WholeBody
-from apiserver.stores.events.columns.points import NO_POINTS, Points, concat, even_parts
+from apiserver.stores.events.codec import chunks, pieces, stats
+from apiserver.stores.events.codec.checked import Damaged, Kind, Place, wrap
+from apiserver.stores.events.codec.chunks import WholeBody
+from apiserver.stores.events.codec.points import NO_POINTS, Points, concat, even_parts
 from apiserver.stores.events.embedded.bounds import EmbeddedBounds
 
 _SERIES_BITS = 24

@@ -13,13 +13,13 @@ from itertools import islice
 import numpy as np
 import numpy.typing as npt
 
-from apiserver import answers
+from apiserver.common import answers
 from apiserver.events.aggregates import CurvesInBuckets, Neighbours
 from apiserver.events.model import SINGLE_VALUE_ITERATION, BucketAxis, EventType, Owner
 from apiserver.events.queries import CommonBuckets, CurvesQuery
-from apiserver.stores.events.columns.bucketing import nearest_bucket, put_into
-from apiserver.stores.events.columns.extremes import Extremes
-from apiserver.stores.events.columns.points import NO_CURVE, Curve, ends_of_all
+from apiserver.stores.events.codec.bucketing import nearest_bucket, put_into
+from apiserver.stores.events.codec.extremes import Extremes
+from apiserver.stores.events.codec.points import NO_CURVE, Curve, ends_of_all
 from apiserver.stores.events.embedded.bounds import EmbeddedBounds
 from apiserver.stores.events.embedded.buckets import curve_over, some_buckets
 from apiserver.stores.events.embedded.hot import HotPoints

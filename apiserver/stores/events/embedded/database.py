@@ -10,7 +10,7 @@ import sqlite3
 import threading
 from pathlib import Path
 
-from apiserver import resources
+from apiserver.common import resources
 from apiserver.events.model import Owner
 from apiserver.stores.events.base import EventStoreError
 from apiserver.stores.events.embedded.bounds import BOUNDS, EmbeddedBounds

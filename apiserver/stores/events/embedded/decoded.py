@@ -23,8 +23,8 @@ import numpy as np
 
 from apiserver.events.aggregates import COLUMNS
 from apiserver.events.queries import GREATEST, LEAST, Range
-from apiserver.stores.events.columns.checked import decoder, unwrap
-from apiserver.stores.events.columns.pieces import ColumnNames, Pieces, concatenated, count_blocks, decode_blocks
+from apiserver.stores.events.codec.checked import decoder, unwrap
+from apiserver.stores.events.codec.pieces import ColumnNames, Pieces, concatenated, count_blocks, decode_blocks
 from apiserver.stores.events.embedded.known import Key, KnownCurves
 from apiserver.stores.events.embedded.names import state
 from apiserver.stores.events.embedded.series import Content, Series, merged_stats

@@ -13,7 +13,7 @@ import numpy as np
 
 from apiserver.events.model import EventType, Owner, Selection
 from apiserver.events.queries import Range, SeriesQuery
-from apiserver.stores.events.columns.names import Name, matcher
+from apiserver.stores.events.codec.names import Name, matcher
 from apiserver.stores.events.embedded import tail
 from apiserver.stores.events.embedded.bounds import EmbeddedBounds
 from apiserver.stores.events.embedded.log_merge import BlockWriter

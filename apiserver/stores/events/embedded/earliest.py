@@ -10,8 +10,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from apiserver.events.model import ScalarPoints
-from apiserver.stores.events.columns.first_points import FirstPoints
-from apiserver.stores.events.columns.points import scalar_points
+from apiserver.stores.events.codec.first_points import FirstPoints
+from apiserver.stores.events.codec.points import scalar_points
 from apiserver.stores.events.embedded.series import Series
 from apiserver.stores.events.embedded.unsettled import in_parts
 

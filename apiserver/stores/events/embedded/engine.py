@@ -7,8 +7,8 @@ from contextlib import AbstractAsyncContextManager
 from functools import partial
 from typing import TYPE_CHECKING
 
-from apiserver.data_folder import DataFolder
-from apiserver.settings import Settings
+from apiserver.settings.settings import Settings
+from apiserver.stores.data_folder import DataFolder
 from apiserver.stores.engine import Engine
 from apiserver.stores.reserve import Reserve
 from apiserver.stores.snapshots import Snapshot

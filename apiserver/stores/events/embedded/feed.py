@@ -30,7 +30,7 @@ from typing import NamedTuple
 from apiserver.events.changes import EVERYTHING, Changes, ChangesQuery, Cursor, OwnerChanges
 from apiserver.events.model import EventType, Owner, SeriesName
 from apiserver.events.queries import Range
-from apiserver.stores.events.columns.names import Name
+from apiserver.stores.events.codec.names import Name
 from apiserver.stores.events.embedded.bounds import BOUNDS, EmbeddedBounds
 from apiserver.stores.events.embedded.hot import Memtable, Sent
 from apiserver.stores.events.embedded.names import Registrar

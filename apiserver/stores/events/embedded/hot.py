@@ -19,9 +19,9 @@ import numpy.typing as npt
 
 from apiserver.events.model import EventType, Float64Array, Int64Array, Owner, Sample, Scalars, SeriesName
 from apiserver.events.queries import GREATEST, LEAST
-from apiserver.stores.events.columns.lines import LogPart
-from apiserver.stores.events.columns.names import Matcher, Name
-from apiserver.stores.events.columns.points import Points, Workers, by_series, concat, spread
+from apiserver.stores.events.codec.lines import LogPart
+from apiserver.stores.events.codec.names import Matcher, Name
+from apiserver.stores.events.codec.points import Points, Workers, by_series, concat, spread
 from apiserver.stores.events.embedded.records import Record
 
 SampleKey = tuple[int, str]  # iteration, key

@@ -8,8 +8,8 @@ from copy import copy
 import numpy as np
 import numpy.typing as npt
 
-from apiserver.stores.events.columns.lines import Column, Lines, LogPart, Positions, Texts, Which
-from apiserver.stores.events.columns.log_pages import WantedLines
+from apiserver.stores.events.codec.lines import Column, Lines, LogPart, Positions, Texts, Which
+from apiserver.stores.events.codec.log_pages import WantedLines
 
 
 class HotLines:

@@ -15,12 +15,12 @@ from typing import NamedTuple
 
 import zstandard
 
-from apiserver.sizes import counted
+from apiserver.common.sizes import counted
 from apiserver.stores import sqlite_files
 from apiserver.stores.events.base import EventStoreError
-from apiserver.stores.events.columns import compression
-from apiserver.stores.events.columns.checked import Damaged
-from apiserver.stores.events.columns.points import Workers
+from apiserver.stores.events.codec import compression
+from apiserver.stores.events.codec.checked import Damaged
+from apiserver.stores.events.codec.points import Workers
 from apiserver.stores.events.embedded import journal, references
 from apiserver.stores.events.embedded.checking import PARTS
 from apiserver.stores.events.embedded.hot import Memtable

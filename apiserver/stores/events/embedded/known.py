@@ -21,7 +21,7 @@ from typing import NamedTuple, Protocol, Self, TypeVar
 
 from apiserver.events.model import Owner
 from apiserver.events.smoothing import Smoothing
-from apiserver.stores.events.columns.names import Name
+from apiserver.stores.events.codec.names import Name
 from apiserver.stores.events.embedded.bounds import BOUNDS, EmbeddedBounds
 from apiserver.stores.events.embedded.hot import HotPoints, Memtable
 

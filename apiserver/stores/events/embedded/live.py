@@ -28,8 +28,8 @@ from typing import TypeVar
 from apiserver.events.changes import ChangesQuery, Cursor
 from apiserver.events.model import Owner
 from apiserver.stores.events.base import EventStoreBusy
-from apiserver.stores.events.columns.lines import body_id
-from apiserver.stores.events.columns.points import Workers
+from apiserver.stores.events.codec.lines import body_id
+from apiserver.stores.events.codec.points import Workers
 from apiserver.stores.events.embedded import journal, records
 from apiserver.stores.events.embedded.bounds import BOUNDS, EmbeddedBounds
 from apiserver.stores.events.embedded.database import Database

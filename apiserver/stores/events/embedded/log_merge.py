@@ -21,9 +21,9 @@ import numpy as np
 
 from apiserver.events.model import EventType, Owner
 from apiserver.events.queries import SeriesQuery
-from apiserver.stores.events.columns import lines as codec
-from apiserver.stores.events.columns.lines import Lines, Positions
-from apiserver.stores.events.columns.names import Name
+from apiserver.stores.events.codec import lines as codec
+from apiserver.stores.events.codec.lines import Lines, Positions
+from apiserver.stores.events.codec.names import Name
 from apiserver.stores.events.embedded import log_sizes
 from apiserver.stores.events.embedded.bounds import EmbeddedBounds
 from apiserver.stores.events.embedded.hot import Memtable

@@ -24,8 +24,8 @@ import numpy as np
 from apiserver.events.model import EventType, Int64Array, LogLine, LogPosition, Owner
 from apiserver.stores.events.base import page_of
 from apiserver.stores.events.bounded import Bounded
-from apiserver.stores.events.columns.lines import Lines, Positions, joined
-from apiserver.stores.events.columns.log_pages import of_parts
+from apiserver.stores.events.codec.lines import Lines, Positions, joined
+from apiserver.stores.events.codec.log_pages import of_parts
 from apiserver.stores.events.embedded.bounds import EmbeddedBounds
 from apiserver.stores.events.embedded.log_walk import Log
 from apiserver.stores.events.embedded.names import CODES

@@ -6,9 +6,9 @@ import msgspec
 
 from apiserver.events.log_text import sizes_of
 from apiserver.events.model import LogSize
-from apiserver.stores.events.columns import worker_sizes
-from apiserver.stores.events.columns.lines import Column, Lines
-from apiserver.stores.events.columns.worker_sizes import Sizes
+from apiserver.stores.events.codec import worker_sizes
+from apiserver.stores.events.codec.lines import Column, Lines
+from apiserver.stores.events.codec.worker_sizes import Sizes
 from apiserver.stores.events.embedded.log_walk import Log
 
 _decoder = msgspec.msgpack.Decoder(Sizes)

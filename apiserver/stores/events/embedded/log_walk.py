@@ -19,11 +19,11 @@ from typing import NamedTuple
 
 from apiserver.events.model import EventType, LogPosition, Owner
 from apiserver.events.queries import SeriesQuery
-from apiserver.stores.events.columns import lines as codec
-from apiserver.stores.events.columns.checked import decoder
-from apiserver.stores.events.columns.lines import Lines, LogPart
-from apiserver.stores.events.columns.log_pages import WantedLines
-from apiserver.stores.events.columns.names import Name
+from apiserver.stores.events.codec import lines as codec
+from apiserver.stores.events.codec.checked import decoder
+from apiserver.stores.events.codec.lines import Lines, LogPart
+from apiserver.stores.events.codec.log_pages import WantedLines
+from apiserver.stores.events.codec.names import Name
 from apiserver.stores.events.embedded.bounds import BOUNDS, EmbeddedBounds
 from apiserver.stores.events.embedded.hot_lines import HotLines
 from apiserver.stores.events.embedded.names import owner_id, series_ids

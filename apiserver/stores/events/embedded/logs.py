@@ -6,16 +6,16 @@ from collections.abc import Sequence
 
 import msgspec
 
-from apiserver import answers
+from apiserver.common import answers
 from apiserver.events.log_filter import LineFilter, LogHits
 from apiserver.events.model import EventType, LogLine, LogPosition, Selection
 from apiserver.events.queries import SeriesQuery
 from apiserver.stores.events.base import PAGE_BYTES
-from apiserver.stores.events.columns import compression
-from apiserver.stores.events.columns import lines as codec
-from apiserver.stores.events.columns.lines import LogPart
-from apiserver.stores.events.columns.log_pages import PageOfLines, WantedLines
-from apiserver.stores.events.columns.names import Name, matcher
+from apiserver.stores.events.codec import compression
+from apiserver.stores.events.codec import lines as codec
+from apiserver.stores.events.codec.lines import LogPart
+from apiserver.stores.events.codec.log_pages import PageOfLines, WantedLines
+from apiserver.stores.events.codec.names import Name, matcher
 from apiserver.stores.events.embedded import log_sizes
 from apiserver.stores.events.embedded.log_walk import Block, Log
 from apiserver.stores.events.embedded.names import series_rows

@@ -24,7 +24,7 @@ from typing import TypeVar
 
 from apiserver.events.model import Owner
 from apiserver.stores.events.base import EventStoreBusy
-from apiserver.stores.events.columns.checked import Damaged
+from apiserver.stores.events.codec.checked import Damaged
 from apiserver.stores.events.embedded.bounds import BOUNDS, EmbeddedBounds
 from apiserver.stores.events.embedded.database import Database
 from apiserver.stores.events.embedded.feed import mark_deleted, write_marks

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from apiserver.events.model import EventType, Owner
 from apiserver.events.queries import SeriesQuery
-from apiserver.stores.events.columns.names import Name, matcher
+from apiserver.stores.events.codec.names import Name, matcher
 
 #: The number of each event type on disk is its place here.
 TYPES = tuple(EventType)

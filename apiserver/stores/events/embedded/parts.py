@@ -10,7 +10,7 @@ from contextvars import copy_context
 from dataclasses import dataclass
 from typing import TypeVar
 
-from apiserver.off_loop import in_thread
+from apiserver.common.off_loop import in_thread
 from apiserver.stores.events.base import EventStoreBusy
 from apiserver.stores.events.embedded.commit import GroupCommit
 from apiserver.stores.events.embedded.database import Database

@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import AsyncIterator, Callable, Collection, Sequence, Sized
 from typing import TypeVar
 
-from apiserver import answers
+from apiserver.common import answers
 from apiserver.events.aggregates import Buckets, CurvesInBuckets, Neighbours
 from apiserver.events.log_filter import LineFilter, LogHits
 from apiserver.events.model import (
@@ -36,10 +36,10 @@ from apiserver.events.queries import (
     SeriesQuery,
 )
 from apiserver.stores.events.base import EventStoreBusy
-from apiserver.stores.events.columns.checked import Damaged, Kind, Place
-from apiserver.stores.events.columns.lines import LogPart
-from apiserver.stores.events.columns.log_pages import WantedLines
-from apiserver.stores.events.columns.names import Name, matcher
+from apiserver.stores.events.codec.checked import Damaged, Kind, Place
+from apiserver.stores.events.codec.lines import LogPart
+from apiserver.stores.events.codec.log_pages import WantedLines
+from apiserver.stores.events.codec.names import Name, matcher
 from apiserver.stores.events.embedded import by_worker, log_sizes, logs, scalars
 from apiserver.stores.events.embedded.bounds import EmbeddedBounds
 from apiserver.stores.events.embedded.buckets import all_buckets

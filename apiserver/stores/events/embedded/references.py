@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from apiserver.common.sizes import counted
 from apiserver.events.model import Int64Array
-from apiserver.sizes import counted
 from apiserver.stores.events.embedded import tail
 from apiserver.stores.inspection import Finding
 

@@ -14,13 +14,13 @@ from typing import Any
 
 import numpy as np
 
+from apiserver.common.sizes import counted
 from apiserver.events.model import EventType
 from apiserver.events.queries import GREATEST, LEAST
-from apiserver.sizes import counted
-from apiserver.stores.events.columns import chunks, pieces, stats
-from apiserver.stores.events.columns import lines as codec
-from apiserver.stores.events.columns.checked import Damaged, Kind, Place, unwrap, wrap
-from apiserver.stores.events.columns.points import Points
+from apiserver.stores.events.codec import chunks, pieces, stats
+from apiserver.stores.events.codec import lines as codec
+from apiserver.stores.events.codec.checked import Damaged, Kind, Place, unwrap, wrap
+from apiserver.stores.events.codec.points import Points
 from apiserver.stores.events.embedded import journal, tail
 from apiserver.stores.events.embedded.checking import SAME
 from apiserver.stores.events.embedded.journal_gaps import contents_of

@@ -12,13 +12,13 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from apiserver import answers
+from apiserver.common import answers
 from apiserver.events.model import EventType, Owner, Sample, SamplePosition, SampleSeries
 from apiserver.events.queries import GREATEST, LEAST, PageQuery, Range, SeriesQuery
 from apiserver.stores.events.base import page_of
-from apiserver.stores.events.columns import compression
-from apiserver.stores.events.columns.checked import decoder
-from apiserver.stores.events.columns.names import Name
+from apiserver.stores.events.codec import compression
+from apiserver.stores.events.codec.checked import decoder
+from apiserver.stores.events.codec.names import Name
 from apiserver.stores.events.embedded.bounds import EmbeddedBounds
 from apiserver.stores.events.embedded.hot import Memtable, SampleKey
 from apiserver.stores.events.embedded.names import Registrar, series_ids

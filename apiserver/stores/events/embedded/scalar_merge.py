@@ -30,19 +30,10 @@ import numpy.typing as npt
 
 from apiserver.events.model import EventType, Int64Array, Owner
 from apiserver.events.queries import LEAST
-from apiserver.stores.events.columns import stats
-from apiserver.stores.events.columns.checked import Damaged, Kind, Place, unwrap, wrap
-from apiserver.stores.events.columns.points import (
-    Points,
-    WholePoints,
-    as_bytes,
-    by_series,
-    concat,
-    overlay,
-    spread,
-    take,
-)
-from apiserver.stores.events.columns.stats import EMPTY, StatsArray
+from apiserver.stores.events.codec import stats
+from apiserver.stores.events.codec.checked import Damaged, Kind, Place, unwrap, wrap
+from apiserver.stores.events.codec.points import Points, WholePoints, as_bytes, by_series, concat, overlay, spread, take
+from apiserver.stores.events.codec.stats import EMPTY, StatsArray
 from apiserver.stores.events.embedded import tail
 from apiserver.stores.events.embedded.bounds import EmbeddedBounds
 from apiserver.stores.events.embedded.chunk_writer import ChunkWriter, LastChunk

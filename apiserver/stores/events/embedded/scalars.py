@@ -8,10 +8,10 @@ import numpy as np
 
 from apiserver.events.model import Owner, ScalarPoints, ScalarPosition, ScalarStats
 from apiserver.events.queries import GREATEST, LEAST, PageQuery
-from apiserver.stores.events.columns import stats
-from apiserver.stores.events.columns.names import Name
-from apiserver.stores.events.columns.points import NO_POINTS, concat, first_of, scalar_points
-from apiserver.stores.events.columns.stats import StatsArray
+from apiserver.stores.events.codec import stats
+from apiserver.stores.events.codec.names import Name
+from apiserver.stores.events.codec.points import NO_POINTS, concat, first_of, scalar_points
+from apiserver.stores.events.codec.stats import StatsArray
 from apiserver.stores.events.embedded.hot import points_by_series
 from apiserver.stores.events.embedded.series import Series, merged_stats
 from apiserver.stores.events.embedded.unsettled import in_parts

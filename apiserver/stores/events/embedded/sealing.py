@@ -22,8 +22,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from apiserver.events.queries import LEAST
-from apiserver.stores.events.columns.checked import Damaged
-from apiserver.stores.events.columns.points import Points
+from apiserver.stores.events.codec.checked import Damaged
+from apiserver.stores.events.codec.points import Points
 from apiserver.stores.events.embedded.bounds import BOUNDS, EmbeddedBounds
 from apiserver.stores.events.embedded.chunk_writer import ChunkWriter
 

@@ -20,21 +20,12 @@ import numpy as np
 
 from apiserver.events.model import Owner
 from apiserver.events.queries import GREATEST, LEAST, SeriesQuery
-from apiserver.stores.events.columns import chunks, stats
-from apiserver.stores.events.columns.checked import unwrap
-from apiserver.stores.events.columns.chunks import WholeBody
-from apiserver.stores.events.columns.names import Name
-from apiserver.stores.events.columns.points import (
-    NO_CURVE,
-    NO_POINTS,
-    Columns,
-    Curve,
-    Points,
-    curve_of,
-    overlay,
-    within,
-)
-from apiserver.stores.events.columns.stats import EMPTY, StatsArray
+from apiserver.stores.events.codec import chunks, stats
+from apiserver.stores.events.codec.checked import unwrap
+from apiserver.stores.events.codec.chunks import WholeBody
+from apiserver.stores.events.codec.names import Name
+from apiserver.stores.events.codec.points import NO_CURVE, NO_POINTS, Columns, Curve, Points, curve_of, overlay, within
+from apiserver.stores.events.codec.stats import EMPTY, StatsArray
 from apiserver.stores.events.embedded import tail
 from apiserver.stores.events.embedded.bounds import EmbeddedBounds
 from apiserver.stores.events.embedded.hot import HotPoints

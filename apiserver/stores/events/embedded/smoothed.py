@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple, Self
 
 from apiserver.events.smoothing import Smoother, Smoothing
-from apiserver.stores.events.columns.pieces import Pieces
+from apiserver.stores.events.codec.pieces import Pieces
 
 _STRETCH_BYTES = 1000
 

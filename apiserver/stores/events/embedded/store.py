@@ -17,20 +17,12 @@ from pathlib import Path
 from typing import TypeVar
 
 from apiserver.events.changes import Changes, ChangesQuery, Cursor
-from apiserver.events.model import (
-    EventBatch,
-    EventType,
-    LogPosition,
-    Owner,
-    Selection,
-    SeriesName,
-    selection_of,
-)
+from apiserver.events.model import EventBatch, EventType, LogPosition, Owner, Selection, SeriesName, selection_of
 from apiserver.events.queries import EVERYWHERE, Range, SeriesQuery
 from apiserver.stores.events import thinned
 from apiserver.stores.events.base import EventStoreBusy, EventStoreError
-from apiserver.stores.events.columns.lines import BODY_ID, Lines, body_id
-from apiserver.stores.events.columns.points import WholePoints
+from apiserver.stores.events.codec.lines import BODY_ID, Lines, body_id
+from apiserver.stores.events.codec.points import WholePoints
 from apiserver.stores.events.embedded import deletion, log_merge, records, whole
 from apiserver.stores.events.embedded.bounds import BOUNDS, EmbeddedBounds
 from apiserver.stores.events.embedded.commit import GroupCommit

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from apiserver.events.changes import OwnerChanges
 from apiserver.events.model import Int64Array, Owner, SeriesName
 from apiserver.events.queries import Range
-from apiserver.stores.events.columns.names import Name
+from apiserver.stores.events.codec.names import Name
 from apiserver.stores.events.embedded.hot import HotOwner, Memtable
 
 #: An owner takes about as much memory as so many series, of which each takes some 30 bytes.

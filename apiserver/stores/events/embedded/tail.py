@@ -23,9 +23,9 @@ import numpy as np
 import numpy.typing as npt
 
 from apiserver.events.model import Int64Array
-from apiserver.stores.events.columns import chunks
-from apiserver.stores.events.columns.checked import Damaged, Kind, Place, decoder, unwrap, wrap
-from apiserver.stores.events.columns.points import NO_POINTS, Points, as_bytes, concat, spread, take
+from apiserver.stores.events.codec import chunks
+from apiserver.stores.events.codec.checked import Damaged, Kind, Place, decoder, unwrap, wrap
+from apiserver.stores.events.codec.points import NO_POINTS, Points, as_bytes, concat, spread, take
 from apiserver.stores.events.embedded.bounds import BOUNDS, EmbeddedBounds
 
 _LISTED = np.dtype("<u8")

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from apiserver.events.model import Int64Array
-from apiserver.stores.events.columns.points import take
+from apiserver.stores.events.codec.points import take
 from apiserver.stores.events.embedded import tail
 from apiserver.stores.events.embedded.hot import points_by_series
 from apiserver.stores.events.embedded.series import Series, merged_stats

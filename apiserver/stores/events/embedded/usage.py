@@ -17,7 +17,7 @@ import numpy as np
 
 from apiserver.events.model import EventType, Int64Array, Owner
 from apiserver.stores.events.base import EventStoreBusy
-from apiserver.stores.events.columns.names import Name
+from apiserver.stores.events.codec.names import Name
 from apiserver.stores.events.embedded import tail
 from apiserver.stores.events.embedded.bounds import EmbeddedBounds
 from apiserver.stores.events.embedded.hot import HotOwner, Memtable

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from apiserver.events.model import ScalarPosition
 from apiserver.events.queries import GREATEST, LEAST, PageQuery
-from apiserver.stores.events.columns.points import NO_POINTS, Points, concat, first_of, in_walking_order, take
+from apiserver.stores.events.codec.points import NO_POINTS, Points, concat, first_of, in_walking_order, take
 from apiserver.stores.events.embedded.series import Series
 
 _SPARE = 16

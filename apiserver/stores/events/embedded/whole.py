@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 from apiserver.events.model import LogPosition
 from apiserver.events.queries import GREATEST, LEAST
-from apiserver.stores.events.columns.lines import Lines, joined
-from apiserver.stores.events.columns.names import Name
-from apiserver.stores.events.columns.points import WholePoints
+from apiserver.stores.events.codec.lines import Lines, joined
+from apiserver.stores.events.codec.names import Name
+from apiserver.stores.events.codec.points import WholePoints
 from apiserver.stores.events.embedded.log_walk import Log
 from apiserver.stores.events.embedded.series import Series
 from apiserver.stores.events.embedded.unsettled import hold, parts_of

@@ -10,8 +10,8 @@ from typing import Any
 import httpx
 import pytest
 
-from apiserver.bounds import Bounds
-from apiserver.setting_values import GroupRole
+from apiserver.server.bounds import Bounds
+from apiserver.settings.values import GroupRole
 from tests.harness import Api, api_client, running_api
 from tests.services.access.oidc.liar import CLIENT, SECRET, Liar, running_liar
 

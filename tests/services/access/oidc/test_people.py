@@ -12,7 +12,7 @@ from apiserver.operating.audit.reading import Wanted, read
 from apiserver.services.access.credentials import add_user, delete_user
 from apiserver.services.access.identities import PROVIDER_LINKS
 from apiserver.services.access.oidc.people import link_user, unlink_user
-from apiserver.setting_values import Domain
+from apiserver.settings.values import Domain
 from apiserver.stores.documents.query import Update
 from tests.harness import Api, new_user
 from tests.services.access.oidc.conftest import GROUPS, Browser

@@ -14,9 +14,9 @@ import jwt
 import pytest
 from aiohttp import web
 
-from apiserver.bounds import Bounds
 from apiserver.operating.audit.reading import Wanted, read
 from apiserver.rpc.auth import TOKEN_COOKIE
+from apiserver.server.bounds import Bounds
 from apiserver.services.access.attempts import OF_ADDRESS, OF_NAME
 from apiserver.services.access.oidc import begun, provider
 from apiserver.services.access.oidc.begun import COOKIE

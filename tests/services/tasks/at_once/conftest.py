@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from apiserver.bounds import Bounds
+from apiserver.server.bounds import Bounds
 from tests.engines import mongodb
 from tests.harness import Api, running_api
 from tests.longer import beyond

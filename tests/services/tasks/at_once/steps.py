@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 
 import pytest
 
+from apiserver.common.times import from_now
 from apiserver.stores.documents.query import Update
-from apiserver.times import from_now
 from tests.harness import PATIENCE, Api
 
 Answer = TypeVar("Answer")

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from apiserver.bounds import Bounds
-from apiserver.services import holds
+from apiserver.common.times import from_now
+from apiserver.server.bounds import Bounds
 from apiserver.services.bounds import CallBounds
+from apiserver.services.documents import holds
 from apiserver.services.tasks import cleanup
 from apiserver.services.tasks.task_documents import BEING_QUEUED, BEING_RESET
 from apiserver.stores.documents.query import Update
 from apiserver.stores.events.base import EventStoreBusy
-from apiserver.times import from_now
 from tests.harness import Api
 from tests.services.tasks.at_once.steps import Step, events, hold, status
 from tests.services.tasks.calls import get, make, refused, report

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from apiserver.services import holds
-from apiserver.services.model_deletions import DELETING
+from apiserver.common.times import from_now
+from apiserver.services.documents import holds
+from apiserver.services.models.deletions import DELETING
 from apiserver.services.tasks import cleanup
 from apiserver.stores.documents.query import Update
 from apiserver.stores.events.base import EventStoreBusy
-from apiserver.times import from_now
 from tests.harness import Api
 from tests.services.tasks.at_once.steps import Step, events, status
 from tests.services.tasks.calls import get, make, put, refused

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from apiserver.bounds import Bounds
-from apiserver.services import queue_entries
+from apiserver.server.bounds import Bounds
 from apiserver.services.bounds import CallBounds
+from apiserver.services.queues import entries as queue_entries
 from apiserver.services.tasks import queueing, queueing_turns
 from apiserver.services.tasks.task_documents import BEING_QUEUED, BEING_RESET
 from apiserver.stores.events.base import EventStoreBusy

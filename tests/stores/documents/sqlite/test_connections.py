@@ -9,12 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from apiserver.stores.documents.base import (
-    DocumentStoreBusy,
-    DocumentStoreError,
-    DuplicateDocument,
-    InvalidFilter,
-)
+from apiserver.stores.documents.base import DocumentStoreBusy, DocumentStoreError, DuplicateDocument, InvalidFilter
 from apiserver.stores.documents.sqlite.bounds import SqliteBounds
 from apiserver.stores.documents.sqlite.connections import Connections
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from apiserver.answers import Answers, AnswerTooLarge, Held
+from apiserver.common.answers import Answers, AnswerTooLarge, Held
 from apiserver.stores.documents.query import Filter, In
 from apiserver.stores.documents.sqlite.bounds import BOUNDS, SqliteBounds
 from apiserver.stores.documents.sqlite.store import SqliteDocumentStore

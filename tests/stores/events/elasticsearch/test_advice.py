@@ -16,9 +16,10 @@ from typing import Any
 import pytest
 from elasticsearch import AsyncElasticsearch
 
-from apiserver import engines, opening
 from apiserver.cli import main
-from apiserver.settings import Settings
+from apiserver.server import opening
+from apiserver.settings.settings import Settings
+from apiserver.stores import engines
 from apiserver.stores.events.elasticsearch.address import ElasticsearchAddress
 from apiserver.stores.events.elasticsearch.advice import advice
 from tests.engines import elasticsearch

@@ -13,8 +13,8 @@ from elasticsearch import ApiError
 from apiserver.events.model import EventType, JsonObject, Owner
 from apiserver.events.queries import SeriesQuery
 from apiserver.stores.events.base import EventStoreBusy
-from apiserver.stores.events.columnar.blocks import Refused
-from apiserver.stores.events.columnar.scalars import ColumnarScalars
+from apiserver.stores.events.blocks.blocks import Refused
+from apiserver.stores.events.blocks.scalars import ColumnarScalars
 from apiserver.stores.events.elasticsearch import names
 from apiserver.stores.events.elasticsearch.address import ElasticsearchAddress
 from apiserver.stores.events.elasticsearch.blocks import ElasticsearchBlocks

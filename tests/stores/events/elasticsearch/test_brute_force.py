@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from apiserver.events.model import EventType
-from apiserver.stores.events.columnar.bounds import ColumnarBounds
+from apiserver.stores.events.blocks.bounds import ColumnarBounds
 from apiserver.stores.events.elasticsearch.address import ElasticsearchAddress
 from apiserver.stores.events.elasticsearch.bounds import ElasticsearchBounds
 from apiserver.stores.events.elasticsearch.store import ElasticsearchEventStore

@@ -19,9 +19,9 @@ from apiserver.events.changes import Changes, ChangesQuery, Cursor, OwnerChanges
 from apiserver.events.model import EventType, Owner, SeriesName
 from apiserver.events.queries import Range
 from apiserver.stores.events.base import EventStoreBusy
-from apiserver.stores.events.columnar import log_deletion
-from apiserver.stores.events.columnar.compaction import make_chunks
-from apiserver.stores.events.columnar.scalars import ColumnarScalars
+from apiserver.stores.events.blocks import log_deletion
+from apiserver.stores.events.blocks.compaction import make_chunks
+from apiserver.stores.events.blocks.scalars import ColumnarScalars
 from apiserver.stores.events.elasticsearch import names
 from apiserver.stores.events.elasticsearch.address import ElasticsearchAddress
 from apiserver.stores.events.elasticsearch.bounds import ElasticsearchBounds

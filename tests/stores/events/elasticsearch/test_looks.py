@@ -11,8 +11,8 @@ import pytest
 
 from apiserver.events.model import EventType, JsonObject, MetricSelection, Owner
 from apiserver.events.queries import PageQuery, SeriesQuery
-from apiserver.stores.events.columnar.blocks import Block, Found, Version
-from apiserver.stores.events.columnar.scalars import ColumnarScalars
+from apiserver.stores.events.blocks.blocks import Block, Found, Version
+from apiserver.stores.events.blocks.scalars import ColumnarScalars
 from apiserver.stores.events.elasticsearch.address import ElasticsearchAddress
 from apiserver.stores.events.elasticsearch.blocks import ElasticsearchBlocks
 from apiserver.stores.events.elasticsearch.bounds import BOUNDS

@@ -18,9 +18,9 @@ from apiserver.stores.events.elasticsearch.store import ElasticsearchEventStore
 from tests.chance import examples
 from tests.contract.event_stores import OWNER, batch, lines, sample, scalars
 from tests.contract.plain_event_store import PlainEventStore
-from tests.copying.test_events import content, copy
 from tests.engines.fixtures import NewPrefix
 from tests.stores.events.random_events import OWNERS, batches
+from tests.transfer.copying.test_events import content, copy
 
 A, B, C, D = (Owner("company", id) for id in "abcd")
 

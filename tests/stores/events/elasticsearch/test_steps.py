@@ -25,8 +25,8 @@ from apiserver.events.changes import ChangesQuery
 from apiserver.events.model import EventBatch, EventType, Owner
 from apiserver.events.queries import PageQuery, SeriesQuery
 from apiserver.stores.events.base import EventStoreBusy
-from apiserver.stores.events.columnar.bounds import ColumnarBounds
-from apiserver.stores.events.columnar.compactor import Compactor
+from apiserver.stores.events.blocks.bounds import ColumnarBounds
+from apiserver.stores.events.blocks.compactor import Compactor
 from apiserver.stores.events.elasticsearch.address import ElasticsearchAddress
 from apiserver.stores.events.elasticsearch.bounds import ElasticsearchBounds
 from apiserver.stores.events.elasticsearch.store import ElasticsearchEventStore

@@ -12,7 +12,7 @@ from elasticsearch import AsyncElasticsearch
 from apiserver.events.model import EventBatch, EventType, Owner
 from apiserver.events.queries import PageQuery
 from apiserver.stores.events.base import EventStoreBusy, EventStoreError
-from apiserver.stores.events.columnar.bounds import BOUNDS, ColumnarBounds
+from apiserver.stores.events.blocks.bounds import BOUNDS, ColumnarBounds
 from apiserver.stores.events.elasticsearch import names
 from apiserver.stores.events.elasticsearch.address import ElasticsearchAddress
 from apiserver.stores.events.elasticsearch.bounds import ElasticsearchBounds

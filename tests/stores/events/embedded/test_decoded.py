@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from apiserver.events.aggregates import ALL, Aggregate, Buckets
 from apiserver.events.model import SINGLE_VALUE_ITERATION, BucketAxis
 from apiserver.events.queries import EVERYWHERE, BucketQuery, Range
-from apiserver.stores.events.columns import pieces
-from apiserver.stores.events.columns.pieces import ColumnNames, Pieces
+from apiserver.stores.events.codec import pieces
+from apiserver.stores.events.codec.pieces import ColumnNames, Pieces
 from apiserver.stores.events.embedded import buckets, decoded
 from apiserver.stores.events.embedded.bounds import EmbeddedBounds
 from apiserver.stores.events.embedded.known import NOTHING_KEPT

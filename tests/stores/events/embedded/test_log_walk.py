@@ -12,8 +12,8 @@ import pytest
 
 from apiserver.events.model import EventType, LogPosition, MetricSelection
 from apiserver.events.queries import PageQuery, SeriesQuery
-from apiserver.stores.events.columns.lines import Lines, LogPart, Which
-from apiserver.stores.events.columns.log_pages import WantedLines
+from apiserver.stores.events.codec.lines import Lines, LogPart, Which
+from apiserver.stores.events.codec.log_pages import WantedLines
 from apiserver.stores.events.embedded import logs
 from apiserver.stores.events.embedded.bounds import BOUNDS
 from apiserver.stores.events.embedded.hot_lines import HotLines

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tracemalloc
 
 from apiserver.events.model import MetricSelection
-from apiserver.stores.events.columns.names import matcher
+from apiserver.stores.events.codec.names import matcher
 
 
 def test_what_a_selection_means() -> None:

@@ -19,7 +19,7 @@ from apiserver.events.aggregates import ALL, Aggregate, Buckets
 from apiserver.events.model import BucketAxis, EventType, Owner
 from apiserver.events.queries import EVERYWHERE, BucketQuery, Range, SeriesQuery
 from apiserver.events.smoothing import Kind, Smoothing
-from apiserver.stores.events.columns.chunks import Body, Room
+from apiserver.stores.events.codec.chunks import Body, Room
 from apiserver.stores.events.embedded import smoothed
 from apiserver.stores.events.embedded.bounds import EmbeddedBounds
 from apiserver.stores.events.embedded.hot import Memtable

@@ -13,7 +13,7 @@ from apiserver.events.model import BucketAxis, EventBatch, EventType
 from apiserver.events.queries import BucketQuery
 from apiserver.stores.events import thinned
 from apiserver.stores.events.base import EventStoreBusy, EventStoreError
-from apiserver.stores.events.columns.points import WholePoints
+from apiserver.stores.events.codec.points import WholePoints
 from apiserver.stores.events.embedded.bounds import EmbeddedBounds
 from apiserver.stores.events.embedded.store import EmbeddedEventStore
 from apiserver.stores.events.thinned import Thinned

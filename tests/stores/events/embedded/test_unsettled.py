@@ -12,7 +12,7 @@ import pytest
 from apiserver.events.model import BucketAxis, EventBatch, EventType, MetricSelection
 from apiserver.events.queries import BucketQuery, PageQuery, SeriesQuery
 from apiserver.stores.events.base import EventStore
-from apiserver.stores.events.columns.points import NO_POINTS, Points, concat
+from apiserver.stores.events.codec.points import NO_POINTS, Points, concat
 from apiserver.stores.events.embedded import tail
 from apiserver.stores.events.embedded.bounds import EmbeddedBounds
 from apiserver.stores.events.embedded.series import Series

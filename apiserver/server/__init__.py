@@ -1,0 +1,1 @@
+"""One process: puts the parts together, opens the stores, routes requests, listens, and stops."""

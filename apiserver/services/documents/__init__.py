@@ -1,0 +1,1 @@
+"""What services share about documents: keys, stamps, holds, what is public, the cache."""

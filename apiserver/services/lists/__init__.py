@@ -1,0 +1,1 @@
+"""Lists of documents, as every `get_all` answers them: filters, order, pages, references."""

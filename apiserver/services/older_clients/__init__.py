@@ -1,0 +1,1 @@
+"""Requests and answers of older API versions, made from those of the newest."""

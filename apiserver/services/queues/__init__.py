@@ -1,0 +1,1 @@
+"""queues.*: queues of tasks that wait for a worker."""

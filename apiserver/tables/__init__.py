@@ -1,0 +1,1 @@
+"""Tables of rows, and the formats in which they are written."""
