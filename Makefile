@@ -124,7 +124,7 @@ longer: $(OF_CHECK)
 		EVENTS_KILLS=$(KILLS) EVENTS_SOAK_SECONDS=$$(($(KILLS) * 5)) $$run tests/robustness/test_kill.py \
 			tests/robustness/test_soak.py tests/operating/backup/test_under_load.py tests/engines/test_kill.py \
 			tests/stores/events/elasticsearch/test_steps.py \
-			tests/stores/events/embedded/test_kill.py tests/stores/test_pages.py || exit 1; \
+			tests/stores/events/embedded/test_kill.py tests/stores/test_sqlite_pages.py || exit 1; \
 		EVENTS_FAULTS=$$(($(KILLS) * 10)) $$run --tier all tests/robustness/test_failing_calls.py \
 			tests/stores/events/embedded/test_failing_calls.py || exit 1; \
 	done

@@ -11,6 +11,8 @@ import pytest
 from docs import rooms
 from docs.rooms import PACKAGE
 
+ROOT = PACKAGE.parent
+
 
 def test_every_folder_is_a_room_on_one_floor() -> None:
     folders = {path.parent.name for path in PACKAGE.glob("*/__init__.py")}
@@ -35,6 +37,18 @@ def test_the_picture_shows_the_imports() -> None:
     assert page == rooms.drawn(page), "`python -m docs.rooms` draws it anew"
 
 
+@pytest.mark.test
+def test_modules_that_others_name_are_there() -> None:
+    """In docstrings and comments, a module is a name such as `times.py`, or a path such as `common/times.py`."""
+    folders = ("apiserver", "tests", "benchmarks", "docs")
+    files = [path for folder in folders for path in ROOT.joinpath(folder).rglob("*.py")]
+    paths = [f"/{path.relative_to(ROOT).as_posix()}" for path in (*files, *ROOT.glob("*.py"))]
+    text = {path: path.read_text("utf-8") for path in files if path.is_relative_to(PACKAGE)}
+    named = {(path.name, name) for path in text for name in re.findall(r"`((?:\w+/)*\w+\.py)[`:]", text[path])}
+    assert len(named) > 100
+    assert {(path, name) for path, name in named if not any(full.endswith(f"/{name}") for full in paths)} == set()
+
+
 #: The packages of the engines.
 ENGINES = (
     *("stores/events/embedded", "stores/events/elasticsearch", "stores/events/blocks"),
@@ -48,9 +62,9 @@ MAY_NAME_ENGINES = {
     "stores.formats:": "the table of formats, and reading the numbers of SQLite files",
     "stores.formats:BLOCKS": "the table of formats",
     "stores.formats:COLLECTIONS": "the table of formats",
-    "stores.pages:": "reads the pages of SQLite's files",
-    "stores.pages:Pages": "the same",
-    "stores.pages:reading": "the same",
+    "stores.sqlite_pages:": "reads the pages of SQLite's files",
+    "stores.sqlite_pages:Pages": "the same",
+    "stores.sqlite_pages:reading": "the same",
     "cli.operations:_cannot": "tells damage of SQLite's files from other errors",
     "cli.transfers:_add_clearml_flags": "the flags of import clearml, whose source is a ClearML server's databases",
     "cli.transfers:_source": "the same flags",

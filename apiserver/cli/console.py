@@ -22,7 +22,7 @@ import orjson
 import urllib3
 from urllib3.exceptions import HTTPError
 
-from apiserver.common.refusals import reason, why_silent
+from apiserver.common.server_replies import reason, why_silent
 from apiserver.transfer.importing.runs.server import Address
 
 #: Milliseconds.

@@ -69,7 +69,7 @@ def _health(settings: Settings, options: argparse.Namespace) -> None:
     from http.client import HTTPException
     from urllib.error import HTTPError
 
-    from apiserver.common.refusals import reason
+    from apiserver.common.server_replies import reason
 
     address = _server_address(settings, options)
     say_progress(f"asking {address}")
@@ -95,7 +95,7 @@ def _server_address(settings: Settings, options: argparse.Namespace) -> str:
 
 def _no_answer(address: str, error: Exception, settings: Settings) -> str:
     """That no server answers at an address, why, and what to do."""
-    from apiserver.common.refusals import why_silent
+    from apiserver.common.server_replies import why_silent
 
     missing = "" if settings.data.exists() else f", and there is no data folder '{settings.data}': name it by --data"
     return (

@@ -15,7 +15,7 @@ from apiserver.settings.settings import Settings, SettingsError
 from apiserver.stores.engines import places
 
 if TYPE_CHECKING:
-    from apiserver.transfer.importing.sources import ClearmlSource
+    from apiserver.transfer.importing.clearml.sources import ClearmlSource
 
 #: By what runs can be imported from beside ClearML: the name of the place, what the place is, and what is imported.
 _RUN_SOURCES = {
@@ -167,9 +167,9 @@ def _import_clearml(settings: Settings, options: argparse.Namespace) -> None:
     from apiserver.stores.events.base import EventStoreError
     from apiserver.stores.files.disk import FileStoreError
     from apiserver.transfer.copying.retrying import CopyError
-    from apiserver.transfer.importing.command import import_clearml
+    from apiserver.transfer.importing.clearml.command import import_clearml
+    from apiserver.transfer.importing.clearml.urls import replacements
     from apiserver.transfer.importing.report import ImportFailed
-    from apiserver.transfer.importing.urls import replacements
 
     try:
         source, urls = _source(options), replacements(options.replace_url)
@@ -185,7 +185,7 @@ def _import_clearml(settings: Settings, options: argparse.Namespace) -> None:
 
 def _source(options: argparse.Namespace) -> ClearmlSource:
     """The source that the options name. ValueError if they name none or two."""
-    from apiserver.transfer.importing.sources import Databases, OverApi, elasticsearch_of
+    from apiserver.transfer.importing.clearml.sources import Databases, OverApi, elasticsearch_of
 
     if options.mongodb and options.elasticsearch and not options.api:
         return Databases(options.mongodb, elasticsearch_of(options.elasticsearch))

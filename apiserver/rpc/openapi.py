@@ -9,8 +9,8 @@ from fastapi.openapi.utils import get_openapi
 from starlette.routing import BaseRoute
 
 from apiserver.rpc.auth import TOKEN_COOKIE
-from apiserver.rpc.bounds import FREE_BOUNDS, Schema
 from apiserver.rpc.schema import EndpointTable, EndpointVersion
+from apiserver.rpc.schema_bounds import FREE_BOUNDS, Schema
 from apiserver.rpc.versions import NEWEST
 
 _META = {"$ref": "#/components/schemas/meta"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from apiserver.rpc.bounds import FREE_BOUNDS, Schema
+from apiserver.rpc.schema_bounds import FREE_BOUNDS, Schema
 from apiserver.rpc.validate import TYPES, Invalid, compile_schema
 
 _ANY_TYPE = {"type", "description", "format", "default", "enum", "const", "anyOf", "nullable"}

@@ -12,9 +12,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from apiserver.rpc.bounds import Schema, bounded
 from apiserver.rpc.hocon import HoconError, Tree, read_hocon
 from apiserver.rpc.resolve import Resolver, SchemaFileError, as_object
+from apiserver.rpc.schema_bounds import Schema, bounded
 from apiserver.rpc.versions import Version
 
 __all__ = ["EndpointTable", "EndpointVersion", "SchemaFileError", "load_schemas"]

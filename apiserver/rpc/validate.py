@@ -15,7 +15,7 @@ from typing import Any
 
 from apiserver.common import urls
 from apiserver.common.errors import Refusal, validation_error
-from apiserver.rpc.bounds import FREE_BOUNDS, Schema
+from apiserver.rpc.schema_bounds import FREE_BOUNDS, Schema
 
 Check = Callable[[Any], Any]
 Validator = Callable[[dict[str, Any]], dict[str, Any]]

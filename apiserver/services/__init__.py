@@ -1,1 +1,1 @@
-"""One thin module a ClearML service: a validated request in, store or aggregation calls, a plain dict out."""
+"""One thin module a ClearML service: a validated request in, calls of stores and readings, a plain dict out."""

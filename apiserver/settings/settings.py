@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from apiserver.common.ip_addresses import Network
-from apiserver.settings import addresses
+from apiserver.settings import engine_addresses as addresses
 from apiserver.settings.retention_rules import RetentionRule
 from apiserver.settings.values import Domain, FixedUser, GroupRole, Quota
 

@@ -46,7 +46,7 @@ class Engine(ABC, Generic[Store_co]):
     def snapshot(self, folder: DataFolder) -> Snapshot | None:
         """A moment of what the engine keeps in the folder, for backups; None if it keeps nothing there.
 
-        Raises SnapshotError. A process whose own stores are open must not call it (`stores/pages.py` says why).
+        Raises SnapshotError. A process whose own stores are open must not call it (`stores/sqlite_pages.py` says why).
         """
         return None
 

@@ -14,11 +14,11 @@ import numpy as np
 
 from apiserver.events.model import WorkerSpan
 from apiserver.events.queries import Grid
-from apiserver.reading.monitoring.curves import NOTHING, Curve, Curves, curves_of
-from apiserver.reading.monitoring.quantities import Quantity
 from apiserver.stores.events.base import EventStore
 from apiserver.vendors.jobs import Job, Machine
 from apiserver.vendors.measures import CORES, Measure, by_device, mean_of
+from apiserver.vendors.monitoring.curves import NOTHING, Curve, Curves, curves_of
+from apiserver.vendors.monitoring.quantities import Quantity
 from apiserver.vendors.refusals import Problem, Refused
 
 #: Curves of more than `MOST_POINTS` are answered as means. All curves of an answer have a bound together, but each may

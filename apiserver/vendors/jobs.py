@@ -9,14 +9,14 @@ from typing import Any
 
 from apiserver.common.times import epoch_millis
 from apiserver.events.model import LogSize, Owner
-from apiserver.reading.monitoring.nodes import Node, nodes_of
-from apiserver.reading.monitoring.quantities import Kind
 from apiserver.rpc.call import Identity
 from apiserver.services.backend import Backend
 from apiserver.services.documents.keys import unescape_keys
 from apiserver.stores.documents.query import AnyOf, Document, In
 from apiserver.stores.documents.scoped import VisibleDocuments
 from apiserver.stores.events.base import EventStore
+from apiserver.vendors.monitoring.nodes import Node, nodes_of
+from apiserver.vendors.monitoring.quantities import Kind
 from apiserver.vendors.refusals import Problem, Refused
 
 _FIELDS = (

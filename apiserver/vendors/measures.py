@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from apiserver.reading.monitoring.curves import NOTHING, Curve, Curves, mean
-from apiserver.reading.monitoring.quantities import Quantity, Unit
 from apiserver.vendors.jobs import Machine
+from apiserver.vendors.monitoring.curves import NOTHING, Curve, Curves, mean
+from apiserver.vendors.monitoring.quantities import Quantity, Unit
 
 _FACTORS = {Unit.PERCENT: 1, Unit.GIBIBYTES: 2**30, Unit.MEBIBYTES_A_SECOND: 1}
 

@@ -19,11 +19,11 @@ from pydantic import BaseModel, Field
 from apiserver.events.model import Float64Array
 from apiserver.events.queries import Grid
 from apiserver.reading.log_tail import tail
-from apiserver.reading.monitoring.curves import Curve, Curves, curves_of
-from apiserver.reading.monitoring.quantities import Quantity
 from apiserver.services.bounds import PREVIEW
 from apiserver.vendors.jobs import Job, Machine, find_job
 from apiserver.vendors.measures import MEMORY_USAGE, mean_of
+from apiserver.vendors.monitoring.curves import Curve, Curves, curves_of
+from apiserver.vendors.monitoring.quantities import Quantity
 from apiserver.vendors.refusals import Problem, Refused
 from apiserver.vendors.routes import ErrorAnswer, TheCall, authorization_for, refuse_other_paths, vendor_route
 

@@ -19,10 +19,10 @@ from pydantic import BaseModel, Field
 
 from apiserver.common.times import epoch_millis, now_ms
 from apiserver.events.queries import Grid
-from apiserver.reading.monitoring.curves import curves_of
-from apiserver.reading.monitoring.quantities import Quantity
 from apiserver.vendors.jobs import find_job
 from apiserver.vendors.measures import MEMORY_USAGE, mean_of
+from apiserver.vendors.monitoring.curves import curves_of
+from apiserver.vendors.monitoring.quantities import Quantity
 from apiserver.vendors.refusals import Problem, Refused
 from apiserver.vendors.routes import ErrorAnswer, TheCall, authorization_for, refuse_other_paths, vendor_route
 

@@ -9,8 +9,8 @@ from functools import partial
 from itertools import chain
 from typing import Any
 
-from apiserver.rpc.bounds import Schema
 from apiserver.rpc.schema import EndpointTable, EndpointVersion
+from apiserver.rpc.schema_bounds import Schema
 from docs.site.examples import Call
 from docs.site.running import Answered, given
 

@@ -20,7 +20,7 @@ from typing import Any
 from hypothesis import HealthCheck, Phase, given, settings, target
 from hypothesis import strategies as st
 
-from apiserver.rpc.bounds import Schema
+from apiserver.rpc.schema_bounds import Schema
 from tests.harness import basic, running_api
 from tests.services.generated import ENDPOINTS, ask
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from apiserver.rpc.bounds import bounded
 from apiserver.rpc.schema import EndpointVersion, SchemaFileError, load_schemas
+from apiserver.rpc.schema_bounds import bounded
 from apiserver.rpc.versions import Version
 from tests.rpc.apps import write
 

@@ -14,8 +14,8 @@ from urllib.parse import urlencode
 import httpx
 
 from apiserver.common import resources
-from apiserver.rpc.bounds import Schema
 from apiserver.rpc.schema import EndpointVersion, load_schemas
+from apiserver.rpc.schema_bounds import Schema
 from tests.harness import Api
 
 _SCHEMAS = resources.path("schemas")

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from typing import Any
 
-from apiserver.rpc.bounds import Schema, is_free
 from apiserver.rpc.schema import EndpointVersion
+from apiserver.rpc.schema_bounds import Schema, is_free
 from apiserver.services import loading
 from apiserver.services.backend import registry
 from tests.services.generated import ENDPOINTS, Requests

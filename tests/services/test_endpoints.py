@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from apiserver.rpc.bounds import Schema
 from apiserver.rpc.schema import EndpointVersion
+from apiserver.rpc.schema_bounds import Schema
 from tests.harness import Api, basic
 from tests.services import generated
 

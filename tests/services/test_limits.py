@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from apiserver.common.errors import Refusal, Why
-from apiserver.rpc.bounds import DEEPEST, LONGEST_NAME, LONGEST_TEXT, MOST_ITEMS, MOST_VALUES
+from apiserver.rpc.schema_bounds import DEEPEST, LONGEST_NAME, LONGEST_TEXT, MOST_ITEMS, MOST_VALUES
 from apiserver.rpc.validate import Validator, compile_request
 from tests.services.generated import ENDPOINTS
 from tests.services.largest import BOUNDS, RAW, all_cases, places

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from apiserver.settings.retention_rules import FEWEST_POINTS, RetentionRule, rule_for, shadowed
+from apiserver.events.model import EventType
+from apiserver.settings.retention_rules import FEWEST_POINTS, TYPES, RetentionRule, rule_for, shadowed
 from apiserver.settings.settings import Settings, SettingsError, masked
 from apiserver.settings.sources import load
 from apiserver.stores.events.codec import thinning
@@ -19,6 +20,10 @@ OLD_SCALARS = {"types": ["scalars"], "keep": "1 y"}
 GIVEN = (
     '[{"types": ["images"], "keep": "last 100 iterations", "project": "lab/*"}, {"types": ["logs"], "keep": "90 d"}]'
 )
+
+
+def test_rules_know_every_type_of_events() -> None:
+    assert set(TYPES) == {type.plural for type in EventType}
 
 
 def test_rules_are_read_of_the_environment_and_shown_in_the_same_form() -> None:

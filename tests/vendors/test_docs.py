@@ -7,9 +7,9 @@ from types import ModuleType
 
 import pytest
 
-from apiserver.reading.monitoring.quantities import Kind, Quantity
 from apiserver.server.app import VENDORS
 from apiserver.vendors import baseten, modelarts, pai
+from apiserver.vendors.monitoring.quantities import Kind, Quantity
 from apiserver.vendors.pai import MetricType
 
 TEXT = (Path(__file__).parents[2] / "docs" / "guides" / "vendor-apis.md").read_text("utf-8")

@@ -1,7 +1,7 @@
 """Runs `apiserver backup` for a server, in a process of its own.
 
-A process that serves must not read its own databases in this way (`stores/pages.py` says why), and would answer slowly
-meanwhile.
+A process that serves must not read its own databases in this way (`stores/sqlite_pages.py` says why), and would answer
+slowly meanwhile.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Numbers about the server for Prometheus: counted while it works (`counters.py`), and answered at `/metrics`."""
+"""Numbers for Prometheus: counted while the server works (`common/counters.py`), and answered at `/metrics`."""

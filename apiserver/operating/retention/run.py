@@ -15,7 +15,6 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from apiserver.common.import_times import EVENTS_DELETED, IMPORTED
 from apiserver.common.times import epoch_millis, utc_now
 from apiserver.events.changes import ChangesQuery, Cursor
 from apiserver.events.model import EventType, Owner
@@ -26,6 +25,7 @@ from apiserver.operating.retention.bounds import RetentionBounds
 from apiserver.operating.retention.due import Due, PartlyDeleted
 from apiserver.operating.retention.shown_files import ShownFiles
 from apiserver.operating.retention.tables import Part
+from apiserver.services.tasks.import_times import EVENTS_DELETED, IMPORTED
 from apiserver.settings.retention_rules import RetentionRule, rule_for
 from apiserver.stores.documents.base import DocumentStore
 from apiserver.stores.documents.paging import pages_by_id

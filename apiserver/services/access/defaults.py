@@ -9,7 +9,7 @@ from apiserver.common.times import utc_now
 from apiserver.services.access.credentials import Credential, insert_if_new, new_pair, new_user, stored_credential
 from apiserver.services.access.identities import digest, forget
 from apiserver.services.access.roles import ADMIN
-from apiserver.services.queues.documents import new_queue
+from apiserver.services.queues.queue_documents import new_queue
 from apiserver.settings.settings import Settings, SettingsError
 from apiserver.stores.documents.base import DocumentStore, DuplicateDocument
 from apiserver.stores.documents.query import Document, Unequal, Update

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from apiserver.common.errors import Refusal, Why
-from apiserver.common.import_times import EVENTS_DELETED, IMPORTED
 from apiserver.common.times import now_ms, utc_now
 from apiserver.events.model import EventType, MetricSelection, Selection
 from apiserver.events.queries import SeriesQuery
 from apiserver.services.backend import Call, documents, endpoint
 from apiserver.services.events import owners
+from apiserver.services.tasks.import_times import EVENTS_DELETED, IMPORTED
 from apiserver.stores.documents.query import Update
 
 

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from apiserver.common.errors import invalid_id, validation_error
-from apiserver.common.import_times import IMPORTED
 from apiserver.events.model import EventType, MetricSelection, Owner, Selection
 from apiserver.services.backend import Call, documents, visible
 from apiserver.services.events.last_metrics import RESET
 from apiserver.services.quotas.quotas import FIELDS
+from apiserver.services.tasks.import_times import IMPORTED
 from apiserver.stores.documents.query import Document
 
 #: The fields of an owner's document that these endpoints need, and quotas.

@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any
 
 from apiserver.common.errors import Refusal, Why, validation_error
-from apiserver.common.import_times import EVENTS_DELETED, IMPORTED
 from apiserver.common.times import from_now, now_ms, utc_now
 from apiserver.events import ingest
 from apiserver.events.ingest import Ingest
@@ -19,6 +18,7 @@ from apiserver.events.rejects import Contradiction, Reject, Rejects
 from apiserver.services.backend import Call, documents, endpoint
 from apiserver.services.events import owners
 from apiserver.services.events.last_metrics import RESET, new_revision
+from apiserver.services.tasks.import_times import EVENTS_DELETED, IMPORTED
 from apiserver.stores.documents.query import Document, Update
 
 #: Bodies of more bytes are read in a thread, so that other calls do not wait for them.

@@ -42,7 +42,7 @@ _PARAMETER = re.compile(r"hyperparams\.[^.]+\.[^.]+|metadata\.[^.]+")
 class QuerySpec:
     """Which request fields are filters, and of which form. A field that ends in `.*` stands for all fields below it.
 
-    `patterns`: a regular expression. `lists`: wanted values, with the operators of `list_filters.py`. `values`: one
+    `patterns`: a regular expression. `lists`: wanted values, with the operators of `filters.py`. `values`: one
     value, or a list of allowed ones. `times`: comparisons such as `>=2026-11-21T08:00:00`. `ranges`: `[min, max]`, both
     inclusive, one of them may be null. `text`: not filters, but the document's fields that `search_text` searches.
     """

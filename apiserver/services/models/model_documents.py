@@ -1,7 +1,7 @@
 """Documents of models: making, finding, changing and answering them.
 
 The lists and objects of a stored model are always there, never null, because clients drop an answer whose fields have
-a wrong type. Names that users choose (in labels, design, metadata …) are escaped (`document_keys.py`).
+a wrong type. Names that users choose (in labels, design, metadata …) are escaped (`services/documents/keys.py`).
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from apiserver.services.lists.references import expand, projection_with
 from apiserver.services.lists.scrolls import find_page, scroll_answer, scrolled_page
 from apiserver.services.queues import entries as queue_entries
 from apiserver.services.queues import history as queue_history
-from apiserver.services.queues.documents import (
+from apiserver.services.queues.queue_documents import (
     FIELDS,
     change_queue,
     checked_name,

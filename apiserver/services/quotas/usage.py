@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from apiserver.events.model import Int64Array, Owner
-from apiserver.files.sizes import Files, files_by_task
+from apiserver.services.quotas.sizes_of_files import Files, files_by_task
 from apiserver.stores.documents.base import DocumentStore
 from apiserver.stores.documents.paging import pages_by_id
 from apiserver.stores.documents.scoped import CompanyDocuments

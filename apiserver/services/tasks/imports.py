@@ -11,13 +11,13 @@ import re
 from typing import Any
 
 from apiserver.common.errors import validation_error
-from apiserver.common.import_times import EVENTS_DELETED, IMPORTED
 from apiserver.common.times import seconds_since, utc_now
 from apiserver.services.access.roles import is_admin
 from apiserver.services.backend import Call, documents, endpoint
 from apiserver.services.lists.queries import parse_time
 from apiserver.services.projects.tree import find_or_create, touch_projects
 from apiserver.services.tasks.edit import checked_fields
+from apiserver.services.tasks.import_times import EVENTS_DELETED, IMPORTED
 from apiserver.services.tasks.task_documents import TASKS, change_task, editable, insert_task, new_task, set_fields
 from apiserver.stores.documents.base import DuplicateDocument
 from apiserver.stores.documents.query import Document, In, Update

@@ -12,8 +12,8 @@ from apiserver.common.errors import Refusal, Why, invalid_id, validation_error
 from apiserver.services.backend import Call, documents, endpoint
 from apiserver.services.documents.many import batches, do_each, failure
 from apiserver.services.queues import entries as queue_entries
-from apiserver.services.queues.documents import create_queue, default_queue
 from apiserver.services.queues.entries import leave_queues
+from apiserver.services.queues.queue_documents import create_queue, default_queue
 from apiserver.services.tasks.edit import check_references
 from apiserver.services.tasks.holds import RESETTING
 from apiserver.services.tasks.queueing_turns import in_turn

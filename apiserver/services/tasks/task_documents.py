@@ -2,7 +2,7 @@
 
 The lists and objects of a stored task (`execution.artifacts`, `models`, `last_metrics` …) are always there, never null,
 because clients drop an answer whose fields have a wrong type. Names that users choose are escaped
-(`document_keys.py`).
+(`services/documents/keys.py`).
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from uuid import uuid4
 
 from apiserver.common import answers
 from apiserver.common.errors import Refusal, Why, invalid_id, unavailable
-from apiserver.common.import_times import EVENTS_DELETED, IMPORTED
 from apiserver.services.backend import Call, documents, visible
 from apiserver.services.documents.keys import unescape_keys
 from apiserver.services.documents.public import denied
 from apiserver.services.documents.stamps import changed_now, made_now
 from apiserver.services.events.last_metrics import RESET, REVISION
 from apiserver.services.projects.tree import touch_projects
+from apiserver.services.tasks.import_times import EVENTS_DELETED, IMPORTED
 from apiserver.services.tasks.statuses import LOCKED, STATUSES
 from apiserver.stores.documents.query import Document, Filter, In, Update
 from apiserver.stores.documents.scoped import VisibleDocuments

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from apiserver.files.sizes import Files, files_by_task
 from apiserver.services.access.credentials import create_user
 from apiserver.services.quotas import usage as of_companies
 from apiserver.services.quotas.accounts import Account
+from apiserver.services.quotas.sizes_of_files import Files, files_by_task
 from apiserver.services.quotas.usage import CompanyUsage
 from apiserver.settings.values import Quota
 from apiserver.stores.events.base import EventStoreBusy

@@ -6,7 +6,7 @@ import re
 from contextlib import AbstractAsyncContextManager
 from urllib.parse import quote, unquote
 
-from apiserver.settings.addresses import once, parts_of
+from apiserver.settings.engine_addresses import once, parts_of
 from apiserver.settings.settings import Settings
 from apiserver.stores.data_folder import DataFolder
 from apiserver.stores.documents.base import DocumentStore

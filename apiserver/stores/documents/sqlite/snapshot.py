@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from apiserver.stores.pages import Pages, reading
 from apiserver.stores.snapshots import Part, Snapshot, SnapshotError
+from apiserver.stores.sqlite_pages import Pages, reading
 
 #: Tables of collections. Other tables have names with a colon, or are SQLite's own.
 _COLLECTIONS = (

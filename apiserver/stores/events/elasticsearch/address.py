@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import unquote
 
-from apiserver.settings.addresses import ENCODE, once, parts_of
+from apiserver.settings.engine_addresses import ENCODE, once, parts_of
 
 DEFAULT_PREFIX = "events"
 

@@ -15,8 +15,8 @@ from pathlib import Path
 
 from apiserver.stores.events.embedded import journal
 from apiserver.stores.events.embedded.names import state
-from apiserver.stores.pages import Pages, reading
 from apiserver.stores.snapshots import Part, Snapshot, SnapshotError
+from apiserver.stores.sqlite_pages import Pages, reading
 
 _COUNTED = {
     "points": "SELECT (SELECT coalesce(sum(count), 0) FROM chunk_index) + (SELECT coalesce(sum(tail), 0) FROM scalars)",

@@ -149,7 +149,7 @@ def _opened(wanted: Wanted) -> Source:
 
             return ExportFolder(Path(place), wanted.project)
         case "table":
-            from apiserver.transfer.importing.runs.table import TableFile
+            from apiserver.transfer.importing.runs.tables.table import TableFile
 
             return TableFile(Path(place), wanted.project, wanted.metric)
     raise ValueError(f"'{wanted.source}' is no source")

@@ -40,7 +40,7 @@ from apiserver.transfer.importing.runs.model import (
     Run,
     Unmapped,
 )
-from apiserver.transfer.importing.runs.tables import Batch, batches
+from apiserver.transfer.importing.runs.tables.batches import Batch, batches
 
 #: Fields of events that the server makes itself.
 _MADE = ("task", "@timestamp", "plot_len", "valid_plot", "source_urls", "model_event", "key")

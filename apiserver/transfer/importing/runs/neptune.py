@@ -40,7 +40,7 @@ from apiserver.transfer.importing.runs.model import (
     names_of,
     numbered_x,
 )
-from apiserver.transfer.importing.runs.tables import Batch, batches
+from apiserver.transfer.importing.runs.tables.batches import Batch, batches
 
 _PART = re.compile(r"(.*)_part_(\d+)\.parquet$")
 #: The columns of attributes with one value, by their types.

@@ -13,7 +13,7 @@ import orjson
 import urllib3
 from urllib3.exceptions import HTTPError
 
-from apiserver.common.refusals import reason, why_silent
+from apiserver.common.server_replies import reason, why_silent
 from apiserver.stores.documents.query import Document
 from apiserver.transfer.importing.report import ImportFailed, SourceRefused
 from apiserver.transfer.importing.runs.bodies import as_json

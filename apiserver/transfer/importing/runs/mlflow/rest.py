@@ -12,7 +12,7 @@ import urllib3
 from urllib3.exceptions import HTTPError
 
 from apiserver.common.protobuf_wire import Malformed
-from apiserver.common.refusals import reason, why_silent
+from apiserver.common.server_replies import reason, why_silent
 from apiserver.transfer.importing.missing import Reason
 from apiserver.transfer.importing.report import ImportFailed, SourceRefused
 from apiserver.transfer.importing.runs.mlflow.stores import Recorded, Values, kept_values
