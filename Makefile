@@ -119,8 +119,7 @@ longer: $(OF_CHECK)
 			tests/stores/events/blocks || exit 1; \
 		EVENTS_EXAMPLES=$$(($(EXAMPLES) / 20 + 1)) $$run tests/services/events/test_openapi.py \
 			tests/clients/test_tensorboard_runs.py tests/clients/test_mlflow_runs.py tests/clients/test_wandb_runs.py \
-			tests/stores/events/elasticsearch/test_brute_force.py tests/stores/events/elasticsearch/test_changes.py \
-			tests/stores/events/elasticsearch/test_old_documents.py || exit 1; \
+			tests/stores/events/elasticsearch/test_brute_force.py tests/stores/events/elasticsearch/test_changes.py || exit 1; \
 		EVENTS_KILLS=$(KILLS) EVENTS_SOAK_SECONDS=$$(($(KILLS) * 5)) $$run tests/robustness/test_kill.py \
 			tests/robustness/test_soak.py tests/operating/backup/test_under_load.py tests/engines/test_kill.py \
 			tests/stores/events/elasticsearch/test_steps.py \
