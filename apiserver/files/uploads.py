@@ -159,7 +159,7 @@ class _Form:
         return steps
 
     def check_complete(self) -> None:
-        """Raise 400/0 unless the form is complete and holds a file."""
+        """Refuse a form that is cut off or holds no file."""
         if not self._complete:
             raise bad_request("The form is cut off")
         if not self._files:

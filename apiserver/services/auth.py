@@ -175,7 +175,7 @@ async def edit_user(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 
 
 def own_company(call: Call, company: str | None) -> str:
-    """The caller's company. 400/12 if the request names another: users are added to the caller's company only."""
+    """The caller's company, as users are added to no other. Raises Refusal(INVALID) if the request names another."""
     if company not in (None, "", call.identity.company):
         raise validation_error("users can only be added to the caller's company", field="company")
     return call.identity.company

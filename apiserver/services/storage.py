@@ -58,7 +58,7 @@ async def reset_settings(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 
 
 def _check_credentials(google: Document) -> None:
-    """400/12 if a `credentials_json` is not JSON."""
+    """Raises Refusal(INVALID) if a `credentials_json` is not JSON."""
     named = {"google": google, **{f"google.buckets[{n}]": one for n, one in enumerate(google.get("buckets", []))}}
     for path, settings in named.items():
         if text := settings.get("credentials_json"):

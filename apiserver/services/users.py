@@ -38,7 +38,7 @@ GETTING_STARTED = {
 
 
 async def current_user(call: Call) -> Document:
-    """The caller's document; 400/301 if the user was deleted after the token was issued."""
+    """The caller's document. Raises Refusal(NO_USER) if the user was deleted after the token was issued."""
     user = await documents(call).find_one("users", {"id": call.identity.user})
     if user is None:
         raise invalid_id("user", call.identity.user)
@@ -147,7 +147,7 @@ async def update(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 
 
 async def _check_renaming(call: Call, user: str, name: str) -> None:
-    """403/21 for users whose name is in the settings: another user with that name would get the role set there."""
+    """Raises Refusal(FORBIDDEN) for users of the settings: another one with their name would get the role set there."""
     fixed = await documents(call).find_one(PASSWORDS, {"id": user, "fixed": True})
     if fixed and not await documents(call).find_one("users", {"id": user, "name": name}):
         raise forbidden("the settings define this user's name")

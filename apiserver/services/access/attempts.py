@@ -53,9 +53,10 @@ class Attempts:
         self._waiting = 0
 
     def begin(self, name: str, address: str, *, known: str | None = None) -> None:
-        """Count a failed attempt before it is checked (`succeeded` takes it back); 429 if it must wait.
+        """Count a failed attempt before it is checked (`succeeded` takes it back).
 
-        `known` is the name under which successes are remembered, if that is another one.
+        `known` is the name under which successes are remembered, if that is another one. Raises Refusal(OVERLOADED) if
+        the attempt must wait.
         """
         limits = self._limits(name, neighbourhood(address), known)
         self._check(limits)
@@ -73,7 +74,8 @@ class Attempts:
     def let_in(self, name: str, address: str) -> None:
         """Note a right secret that was compared before the limits were checked.
 
-        429 if too many attempts failed, because it may have been guessed; never where it was right before.
+        Raises Refusal(OVERLOADED) if too many attempts failed, because it may have been guessed; never where it was
+        right before.
         """
         known = name, neighbourhood(address)
         if known not in self._known:
@@ -95,7 +97,7 @@ class Attempts:
         return known is not None and hmac.compare_digest(known, self._digest(secret))
 
     async def check(self, compare: Callable[[], bool]) -> bool:
-        """Run `compare` in a thread when it is its turn; 429 if too many are waiting already."""
+        """Run `compare` in a thread when it is its turn. Raises Refusal(OVERLOADED) if too many are waiting already."""
         if self._waiting >= _WAITING:
             raise overloaded("Too many logins at once")
         self._waiting += 1

@@ -56,11 +56,12 @@ CACHED_ALONE_SECONDS = 600.0
 def lookup(documents: DocumentStore, uses: KeyUses, attempts: Attempts | None = None) -> Lookup:
     """A coroutine function that returns the user of a (key, secret), or None if the pair is not valid.
 
-    401/22 with the reason if the key has expired. `uses` is told of each valid pair.
+    It raises Refusal(WRONG_CREDENTIALS) with the reason if the key has expired. `uses` is told of each valid pair.
 
-    After too many wrong secrets, wrong ones get 429. The right one gets it only if it was chosen in the settings: the
-    server's own secrets cannot be guessed, so their owners are not locked out. An unknown key is not counted, because
-    there is nothing to guess, and hundreds of processes may still use a key that was revoked.
+    After too many wrong secrets, it raises Refusal(OVERLOADED) for wrong ones. It does so for the right one only if it
+    was chosen in the settings: the server's own secrets cannot be guessed, so their owners are not locked out. An
+    unknown key is not counted, because there is nothing to guess, and hundreds of processes may still use a key that
+    was revoked.
 
     `attempts` counts wrong secrets.
     """

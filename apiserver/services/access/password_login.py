@@ -23,7 +23,10 @@ GUEST_NAME = GUEST_PASSWORD = "guest"
 
 
 async def by_password(call: Call) -> Identity:
-    """The user with the header's name and password; 401/22 if there is none, 429 after too many failed attempts."""
+    """The user with the header's name and password.
+
+    Raises Refusal(WRONG_CREDENTIALS) if there is none, Refusal(OVERLOADED) after too many failed attempts.
+    """
     _, _, credentials = call.headers.get("authorization", "").strip().partition(" ")
     name, password = basic_credentials(credentials) or ("", "")
     try:

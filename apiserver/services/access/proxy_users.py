@@ -19,8 +19,10 @@ _LONGEST_NAME = 200
 
 
 def of_proxy(documents: DocumentStore, settings: Settings) -> OfProxy:
-    """A coroutine function that returns the user of what the header says. 401 if that is no name, 403 if they may not
-    come in."""
+    """A coroutine function that returns the user of what the header says.
+
+    It raises Refusal(NO_CREDENTIALS) if that is no name, Refusal(FORBIDDEN) if they may not come in.
+    """
 
     async def user(said: str) -> Identity:
         name = _name(said)

@@ -49,7 +49,10 @@ FOR_LOGIN_PAGE = frozenset({"auth.create_user", "users.get_all"})
 
 
 def check(caller: Identity, endpoint: str, *, reads: bool) -> None:
-    """403/20 if the caller's role or access key does not allow the endpoint. `reads`: the endpoint changes nothing."""
+    """Raises Refusal(NOT_GRANTED) if the caller's role or access key does not allow the endpoint.
+
+    `reads`: the endpoint changes nothing.
+    """
     if not _allows(caller.role, endpoint, reads):
         raise not_granted(f"the role {caller.role} does not allow {endpoint}")
     allowed = caller.grant.scopes
@@ -65,7 +68,7 @@ def owns_server(caller: Identity, settings: Settings) -> bool:
 
 
 def check_owns_server(caller: Identity, settings: Settings) -> None:
-    """403/21 if the caller is of another company than the server's own. `check` asks about the role."""
+    """Raises Refusal(FORBIDDEN) if the caller is not of the server's own company. `check` asks about the role."""
     if not owns_server(caller, settings):
         raise forbidden("it is for admins of the server's own company")
 

@@ -34,9 +34,9 @@ ENDED_AT_ONCE = 500
 async def log_in(call: Call, identity: Identity, asked: int | None) -> tuple[str, int]:
     """A token for `identity`, and for how many seconds it is valid: as many as asked for, within limits.
 
-    A caller with a token stays in its session. A session can be renewed for `token_renewal_days` after its login; later
-    it is 401/30. One that began at a provider ends after `oidc_session_seconds`. For whom a proxy names, none begins:
-    403/21.
+    A caller with a token stays in its session. A session can be renewed for `token_renewal_days` after its login, one
+    that began at a provider for `oidc_session_seconds`. Raises Refusal(BAD_TOKEN) later, and Refusal(FORBIDDEN) for
+    whom a proxy names: no session begins for them.
     """
     settings, now = call.backend.settings, int(time.time())
     seconds = settings.token_lifetime if asked is None else asked

@@ -42,8 +42,9 @@ async def new_path(documents: DocumentStore, company: str) -> str:
 async def by_link(call: Call, secret: str) -> Identity:
     """The admin whose link has this secret; the link is used up.
 
-    401/22 if there is no such link, it is too old, or it was used. 429 after too many wrong ones from an address, but
-    not for a good one, because nobody can guess it. 403/21 unless a page of this server asks: the link stays good then.
+    Raises Refusal(WRONG_CREDENTIALS) if there is no such link, it is too old, or it was used; Refusal(OVERLOADED) after
+    too many wrong ones from an address, but not for a good one, because nobody can guess it; and Refusal(FORBIDDEN)
+    unless a page of this server asks: the link stays good then.
     """
     documents, attempts = call.backend.documents, call.backend.attempts
     call.backend.auth.origins.check(call.method, call.headers, changes=True)

@@ -58,8 +58,8 @@ async def do_each(
     """Call `do` once for each id; answers `{succeeded: [{id, **its answer}], failed: [{id, error}]}`.
 
     Ids of documents that the caller may not read fail without `first` and `do`. `first` is called with the other ids of
-    each batch before `do`, for work that costs as much for many ids as for one. Overload (429, 503) is raised, not
-    noted as a failure of one id, so that the client tries the whole call again.
+    each batch before `do`, for work that costs as much for many ids as for one. What ends by itself (OVERLOADED,
+    UNAVAILABLE) is raised, not noted as a failure of one id, so that the client tries the whole call again.
     """
     succeeded: list[dict[str, Any]] = []
     failed: list[dict[str, Any]] = []

@@ -21,7 +21,7 @@ _KINDS = {"tasks": "task", "models": "model", "projects": "project"}
 @endpoint("projects.make_public", "2.9")
 @endpoint("tasks.make_public", "2.9")
 async def make_public(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    """Answers `{updated}`. If some ids are unknown or already public, 400 names them and nothing is changed."""
+    """Answers `{updated}`. Raises Refusal(NO_…), and changes nothing, if some ids are unknown or already public."""
     collection, ids = call.endpoint.partition(".")[0], request["ids"]
     if collection != "projects":
         await call.backend.last_metrics.settle(call.identity.company, models=collection == "models", ids=ids)
@@ -34,7 +34,10 @@ async def make_public(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 @endpoint("projects.make_private", "2.9")
 @endpoint("tasks.make_private", "2.9")
 async def make_private(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    """Answers `{updated}`. If some ids are not public, or of another company, 400 names them and nothing is changed."""
+    """Answers `{updated}`.
+
+    Raises Refusal(NO_…), and changes nothing, if some ids are not public, or of another company.
+    """
     collection, ids = call.endpoint.partition(".")[0], request["ids"]
     known = await documents(call).own_public(collection, {"id": In(ids)})
     _require_all(collection, ids, set(known))
@@ -42,7 +45,10 @@ async def make_private(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 
 
 async def read_one(call: Call, collection: str, id: str, fields: Sequence[str] | None = None) -> Document:
-    """A task, model or project that the caller may read, or `fields` of it; 400/101, 201 or 401 if there is none."""
+    """A task, model or project that the caller may read, or `fields` of it.
+
+    Raises Refusal(NO_TASK), Refusal(NO_MODEL) or Refusal(NO_PROJECT) if there is none.
+    """
     found = await visible(call).find_one(collection, {"id": id}, projection=fields, counted=answers.counter())
     if found is None:
         raise invalid_id(_KINDS[collection], id)
@@ -50,7 +56,7 @@ async def read_one(call: Call, collection: str, id: str, fields: Sequence[str] |
 
 
 async def denied(call: Call, collection: str, *ids: str) -> Refusal:
-    """The error for documents that the caller cannot change: 403/21 if they are public, 400 if they do not exist."""
+    """The error for documents that the caller cannot change: FORBIDDEN if some are public, NO_… if none exists."""
     public = await visible(call).distinct(collection, "id", {"id": In(list(ids))})
     kind = _KINDS[collection]
     if public:
@@ -59,7 +65,7 @@ async def denied(call: Call, collection: str, *ids: str) -> Refusal:
 
 
 async def require_private(call: Call, collection: str, filter: Filter) -> None:
-    """403/21 if some of the company's matching documents are public: public documents cannot be changed."""
+    """Raises Refusal(FORBIDDEN) if some of the company's matching documents are public: they cannot be changed."""
     if public := await documents(call).own_public(collection, filter):
         raise await denied(call, collection, *public)
 

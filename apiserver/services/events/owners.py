@@ -31,7 +31,10 @@ async def find(call: Call, ids: Sequence[str], *, model: bool, to_change: bool =
 async def require(
     call: Call, ids: Sequence[str], *, model: bool = False, to_change: bool = False
 ) -> dict[str, Document]:
-    """By id, the documents with these ids. If one does not exist, 400 names all of them."""
+    """By id, the documents with these ids.
+
+    Raises Refusal(NO_TASK) or Refusal(NO_MODEL), which names all of them, if one does not exist.
+    """
     found = await find(call, ids, model=model, to_change=to_change)
     if any(id not in found for id in ids):
         raise invalid_id("model" if model else "task", *ids)
@@ -48,7 +51,7 @@ async def one(call: Call, request: dict[str, Any]) -> Owner:
 async def many(call: Call, request: dict[str, Any], *, limit: int | None = None) -> dict[Owner, str]:
     """The owners that `tasks` and `model_events` of a request name, each once, with their names.
 
-    400/12 if there are more than `limit`.
+    Raises Refusal(INVALID) if there are more than `limit`.
     """
     ids, model = list(dict.fromkeys(request["tasks"])), request["model_events"]
     if limit is not None and len(ids) > limit:

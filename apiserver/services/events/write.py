@@ -85,7 +85,7 @@ async def store(call: Call, events: Ingest) -> int:
     """Store the events of the body, and return how many were stored. The others are in `events.rejects` then.
 
     Those of unknown or published owners are refused, and those of series beyond the limit of their owner or a quota.
-    429 if the whole batch is over a quota.
+    Raises Refusal(OVERLOADED) if the whole batch is over a quota.
     """
     known = await _documents_of(call, events)
     if refusals := _refusals(events, known):

@@ -34,7 +34,7 @@ class Steps:
     def whole(cls, request: Mapping[str, Any]) -> Self:
         """The whole steps of `interval` seconds between a request's `from_date` and `to_date`.
 
-        400/16 if the dates are not in order, 400/12 if there are too many steps.
+        Raises Refusal(INVALID_VALUE) if the dates are not in order, Refusal(INVALID) if there are too many steps.
         """
         return cls._of(request, max(request["interval"], LEAST_INTERVAL), unfinished=False)
 

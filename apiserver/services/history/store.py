@@ -106,7 +106,7 @@ class History:
     ) -> dict[Subject, dict[HistorySeries, ChartCurve]]:
         """The curves of each subject by series, without those that have no value in the steps.
 
-        `last`: read the latest value of each step, too. 400/12 if the curves would have more than `MOST_POINTS`.
+        `last`: read the latest value of each step, too. Raises Refusal(INVALID) for more than `MOST_POINTS` in all.
         """
         subjects = dict.fromkeys(subjects)
         if steps.count * len(subjects) * len(metrics) > MOST_POINTS:

@@ -296,7 +296,7 @@ def _may_have(field: str, word: str) -> bool:
 
 
 def _at_most(count: int, items: list[str], field: str) -> list[str]:
-    """The items of a request's field; 400/12 if there are more than `count`."""
+    """The items of a request's field. Raises Refusal(INVALID) if there are more than `count`."""
     if len(items) > count:
         raise validation_error(f"at most {count} are allowed", field=field)
     return items

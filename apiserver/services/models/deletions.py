@@ -26,8 +26,8 @@ DELETED = "__DELETED__"
 async def deleting_drafts(call: Call, ids: Collection[str]) -> AsyncIterator[None]:
     """Delete these models when the caller has deleted what belongs to them inside; nobody changes them meanwhile.
 
-    503 if one of them is not there any more, or was published. If the caller takes longer than the hold lasts, models
-    stay that were published since.
+    Raises Refusal(UNAVAILABLE) if one of them is not there any more, or was published. If the caller takes longer than
+    the hold lasts, models stay that were published since.
     """
     if not ids:
         yield

@@ -101,7 +101,10 @@ async def delete(call: Call, model_id: str, request: dict[str, Any]) -> dict[str
 
 
 async def _check_unused(call: Call, model: Document) -> None:
-    """400/205 if the model is the input of a task, 400/206 if the task that made it is published."""
+    """Raises Refusal(MODEL_IN_USE) if the model is the input of a task.
+
+    Raises Refusal(MODEL_OF_PUBLISHED_TASK) if the task that made it is published.
+    """
     user = await documents(call).find_one(TASKS, {"models.input.model": model["id"]}, projection=["id"])
     if user is not None:
         raise Refusal(

@@ -81,7 +81,10 @@ def answered(model: Document) -> Document:
 
 
 async def get_model(call: Call, model_id: str, fields: Sequence[str] | None = None) -> Document:
-    """The document of a model that the caller may change, or `fields` of it; 400/201 if there is none."""
+    """The document of a model that the caller may change, or `fields` of it.
+
+    Raises Refusal(NO_MODEL) if there is none.
+    """
     model = await documents(call).find_one(MODELS, {"id": model_id}, projection=fields)
     if model is None:
         raise invalid_id("model", model_id)
@@ -91,7 +94,7 @@ async def get_model(call: Call, model_id: str, fields: Sequence[str] | None = No
 async def change_model(call: Call, model_id: str, update: Update) -> Document:
     """Apply `update`; returns the further fields that were set (`changed_now`).
 
-    400/201 for an unknown model, 503 for one that is being deleted.
+    Raises Refusal(NO_MODEL) if there is none, Refusal(UNAVAILABLE) if it is being deleted.
     """
     stamps = changed_now(call)
     wanted: Filter = AllOf([{"id": model_id}, NoneOf([DELETING.condition()])])
@@ -103,7 +106,7 @@ async def change_model(call: Call, model_id: str, update: Update) -> Document:
 
 
 def being_deleted(model_id: str) -> Refusal:
-    """503 for a model that is being deleted."""
+    """The error for a model that is being deleted."""
     return unavailable(f"model {model_id} is being deleted", retry_after=1)
 
 
@@ -114,7 +117,10 @@ async def insert_model(call: Call, model: Document) -> None:
 
 
 async def checked_fields(call: Call, request: dict[str, Any]) -> Document:
-    """The stored fields that a request to make or edit a model sets; 400 if it refers to something unknown."""
+    """The stored fields that a request to make or edit a model sets.
+
+    Raises Refusal(NO_PROJECT), Refusal(NO_TASK) or Refusal(NO_MODEL) if its project, task or parent does not exist.
+    """
     fields: Document = escape_keys({name: request[name] for name in FIELDS if name in request})
     if "metadata" in request:
         fields["metadata"] = metadata_of(request["metadata"])

@@ -29,9 +29,10 @@ _FIELDS = ("description", "tags", "system_tags", "default_output_destination")
 
 @endpoint("projects.create", "1.0")
 async def create(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    """400/801 if the name is in use; but a name that is kept otherwise than it is written answers the project there is.
+    """Raises Refusal(NAME_IN_USE) if the name is in use, and is written as it is kept.
 
-    The SDK looks for the name as it is written, and makes the project if it finds none. So it makes it again and again.
+    A name that is kept otherwise answers the project there is. The SDK looks for the name as it is written, and makes
+    the project if it finds none. So it makes it again and again.
     """
     fields = {name: request[name] for name in _FIELDS if name in request}
     make = create_project if request["name"] == cleaned_name(request["name"]) else find_or_create
@@ -98,7 +99,10 @@ async def _disassociate(call: Call, inside: Filter) -> int:
 
 
 async def _rename(call: Call, project: Document, name: str) -> Document:
-    """Change the last part of a project's name; 400/408 if another part changes, which would move it."""
+    """Change the last part of a project's name.
+
+    Raises Refusal(PROJECT_NAME_WOULD_MOVE) if another part changes, which would move it.
+    """
     name = checked_name(name)
     if name.rpartition("/")[0] != project["name"].rpartition("/")[0]:
         raise Refusal(Why.PROJECT_NAME_WOULD_MOVE, f"Use projects.move to move a project: project={project['id']}")
@@ -109,7 +113,7 @@ async def _rename(call: Call, project: Document, name: str) -> Document:
 
 
 async def _check_empty(call: Call, project: Document, ids: Sequence[str]) -> None:
-    """400/413, 406, 402 or 405 if there are pipelines, datasets, tasks or models that are not archived."""
+    """Raises Refusal(PROJECT_HAS_…) if there are pipelines, datasets, tasks or models that are not archived."""
     contents = await contents_of(call, ids)
     for why, kind, found in (
         (Why.PROJECT_HAS_PIPELINES, "pipelines", contents.pipelines),

@@ -74,7 +74,7 @@ async def put_at(call: Call, project: Document, name: str) -> int:
 async def relocate(call: Call, project: Document, update: Update) -> int:
     """Update a project's place, and then those of all projects below it; returns how many changed.
 
-    400/801 if the name is in use.
+    Raises Refusal(NAME_IN_USE) if the name is in use.
     """
     moved = await _place(call, {"id": project["id"]}, update)
     # Each project is placed by its parent's present place, so that a call which was cut off can be repeated.
@@ -107,7 +107,7 @@ def _inside(location: str, project: Document) -> str:
 
 
 async def _check_depth(call: Call, project: Document, depth: int) -> None:
-    """400/409 if projects below this one would be too deep when it is at `depth` (1 is the top)."""
+    """Raises Refusal(PROJECT_TOO_DEEP) if those below this one would be too deep with it at `depth` (1 is the top)."""
     below = await documents(call).find(PROJECTS, {"path": project["id"]}, projection=["path"])
     deepest = depth + max((len(child["path"]) - len(project["path"]) for child in below), default=0)
     if deepest > MAX_DEPTH:

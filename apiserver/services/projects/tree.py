@@ -21,7 +21,11 @@ PROJECTS = "projects"
 
 
 def checked_name(name: str, *, field: str = "name") -> str:
-    """`name` as it is kept. 400/407: nothing but slashes, 400/12: empty or too long, 400/409: too many parts."""
+    """`name` as it is kept.
+
+    Raises Refusal(PROJECT_NAME_INVALID) if it is nothing but slashes, Refusal(INVALID) if it is empty or too long, and
+    Refusal(PROJECT_TOO_DEEP) if it has too many parts.
+    """
     cleaned = cleaned_name(name)
     if not cleaned and "/" in name:
         raise Refusal(
@@ -35,7 +39,10 @@ def checked_name(name: str, *, field: str = "name") -> str:
 
 
 async def get_project(call: Call, project_id: str) -> Document:
-    """The document of a project that the caller may change; 400/401 if there is none, 403/21 if it is public."""
+    """The document of a project that the caller may change.
+
+    Raises Refusal(NO_PROJECT) if there is none, Refusal(FORBIDDEN) if it is public.
+    """
     project = await documents(call).find_one(PROJECTS, {"id": project_id})
     if project is None:
         raise await denied(call, PROJECTS, project_id)
@@ -43,7 +50,10 @@ async def get_project(call: Call, project_id: str) -> Document:
 
 
 async def find_by_name(call: Call, name: str) -> Document | None:
-    """The project of this full name that the caller may change, or None. 400/414 if only a public one has the name."""
+    """The project of this full name that the caller may change, or None.
+
+    Raises Refusal(PROJECT_NAME_PUBLIC) if only a public project has the name.
+    """
     if (project := await documents(call).find_one(PROJECTS, {"name": name})) is not None:
         return project
     # This also finds a project of the caller's company that another call has just made.
@@ -57,7 +67,7 @@ async def find_by_name(call: Call, name: str) -> Document | None:
 
 
 async def create_project(call: Call, name: str, fields: dict[str, Any]) -> Document:
-    """Make a project, and its parents if they do not exist; 400/801 if the name is in use."""
+    """Make a project, and its parents if they do not exist. Raises Refusal(NAME_IN_USE) if the name is in use."""
     name = checked_name(name)
     if await find_by_name(call, name) is not None:
         raise name_in_use(name)
@@ -114,7 +124,10 @@ async def place_of(call: Call, name: str) -> Document:
 
 
 async def with_descendants(call: Call, project_ids: Any) -> list[str]:
-    """The given ids, and those of all projects below them that the caller may read; 400/12 if they are not ids."""
+    """The given ids, and those of all projects below them that the caller may read.
+
+    Raises Refusal(INVALID) if they are not ids.
+    """
     if not isinstance(project_ids, list) or not all(id is None or isinstance(id, str) for id in project_ids):
         raise validation_error("expected ids of projects", field="project")
     ids: list[str] = project_ids
@@ -132,7 +145,7 @@ async def with_subprojects(call: Call, request: dict[str, Any]) -> dict[str, Any
 
 
 async def changeable(call: Call, project: Document) -> list[str]:
-    """The ids of a project and of all projects below it; 403/21 if some of those below are public."""
+    """The ids of a project and of all projects below it. Raises Refusal(FORBIDDEN) if some below are public."""
     below: Filter = {"path": project["id"]}
     await require_private(call, PROJECTS, below)
     return [project["id"], *await documents(call).distinct(PROJECTS, "id", below)]

@@ -37,7 +37,7 @@ _DIGEST_BYTES = 9
 
 
 def check_address(address: str) -> None:
-    """400 unless the address is that of a page: `/projects/…`, and not `//host` or `https://…`.
+    """Raises Refusal(INVALID) unless the address is that of a page: `/projects/…`, not `//host` or `https://…`.
 
     Nor may it lead on: a short address could lead to itself without end.
     """
@@ -98,7 +98,7 @@ async def save(
 
 
 async def find(documents: CompanyDocuments, caller: Identity, id: str) -> Document:
-    """The view; 404 if there is none, or it is another user's own."""
+    """The view. Raises Refusal(NO_VIEW) if there is none, or it is another user's own."""
     found = await documents.find_one(VIEWS, {"id": id})
     if found is None or not (found["shared"] or found["user"] == caller.user):
         raise no_view(id)
@@ -117,7 +117,7 @@ async def of_project(documents: CompanyDocuments, caller: Identity, project: str
 
 
 async def delete(documents: CompanyDocuments, caller: Identity, id: str) -> None:
-    """Delete a view; 403 if it is another user's, unless the caller is an admin."""
+    """Delete a view. Raises Refusal(FORBIDDEN) if it is another user's, unless the caller is an admin."""
     found = await find(documents, caller, id)
     if found["user"] != caller.user and caller.role != ADMIN:
         raise Refusal(Why.FORBIDDEN, "Only its maker and admins may delete a view")
@@ -125,7 +125,7 @@ async def delete(documents: CompanyDocuments, caller: Identity, id: str) -> None
 
 
 def no_view(id: str) -> Refusal:
-    """404: there is no such view, or it is not the caller's."""
+    """The error for a view that does not exist, or is another user's own."""
     return Refusal(Why.NO_VIEW, f"There is no view '{id[:100]}'. Its maker may have deleted it")
 
 

@@ -34,7 +34,7 @@ def new_queue(name: str, *, user: str | None, **fields: Any) -> Document:
 
 
 async def get_queue(call: Call, queue_id: str) -> Document:
-    """The queue's document, or 400/701."""
+    """The queue's document. Raises Refusal(NO_QUEUE) if there is none."""
     queue = await documents(call).find_one(QUEUES, {"id": queue_id})
     if queue is None:
         raise invalid_id("queue", queue_id)
@@ -42,7 +42,7 @@ async def get_queue(call: Call, queue_id: str) -> Document:
 
 
 async def default_queue(call: Call) -> Document:
-    """The queue for tasks that are enqueued without naming one, or 400/707."""
+    """The queue for tasks that are enqueued without naming one. Raises Refusal(NO_DEFAULT_QUEUE) if there is none."""
     queue = await documents(call).find_one(QUEUES, {"system_tags": "default"}, sort=[("created", 1)])
     if queue is None:
         raise Refusal(Why.NO_DEFAULT_QUEUE, "There is no default queue")
@@ -50,7 +50,7 @@ async def default_queue(call: Call) -> Document:
 
 
 async def create_queue(call: Call, name: str, **fields: Any) -> Document:
-    """Make a queue of the caller; 400/704 if the name is in use."""
+    """Make a queue of the caller. Raises Refusal(QUEUE_NAME_IN_USE) if the name is in use."""
     queue = new_queue(checked_name(name), user=call.identity.user, **fields)
     try:
         await documents(call).insert(QUEUES, queue)
@@ -60,7 +60,10 @@ async def create_queue(call: Call, name: str, **fields: Any) -> Document:
 
 
 async def change_queue(call: Call, queue_id: str, update: Update) -> None:
-    """Update a queue; 400/701 if there is no such queue, 400/704 if its new name is in use."""
+    """Update a queue.
+
+    Raises Refusal(NO_QUEUE) if there is none, Refusal(QUEUE_NAME_IN_USE) if its new name is in use.
+    """
     try:
         updated = await documents(call).update(QUEUES, {"id": queue_id}, update.setting({"last_update": utc_now()}))
     except DuplicateDocument:
@@ -70,7 +73,7 @@ async def change_queue(call: Call, queue_id: str, update: Update) -> None:
 
 
 def checked_name(name: str) -> str:
-    """`name`; 400/12 if it is blank."""
+    """`name`. Raises Refusal(INVALID) if it is blank."""
     if not name.strip():
         raise validation_error("must not be blank", field="name")
     return name

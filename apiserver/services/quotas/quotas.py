@@ -1,9 +1,9 @@
 """Checks what clients send against the quotas of the settings, and counts it.
 
-A batch that is over a rate, or over bytes, is refused as a whole with 429 and Retry-After: the SDK and the collector of
-OpenTelemetry keep it, wait and send it again. (507 would say more, but the SDK sends such a batch again and again
+A batch that is over a rate, or over bytes, is refused as a whole as OVERLOADED: the SDK and the collector of
+OpenTelemetry keep it, wait and send it again. (NO_ROOM would say more, but the SDK sends such a batch again and again
 without any pause.) Series beyond a quota are refused one by one, like events that are wrong: to wait would hold back
-the points of all series that are known. Uploads of files over bytes get 507, as with a full disk.
+the points of all series that are known. Uploads of files over bytes are refused as NO_ROOM, as with a full disk.
 
 Each server process counts rates on its own.
 """
@@ -109,7 +109,10 @@ class Quotas:
         return sender.count_if_far(events, bytes, self._clock())
 
     async def admit(self, events: Ingest, documents: Mapping[Owner, Document | None]) -> None:
-        """Refuse what is over a quota: 429 for the batch, or some of its series; and count what is left."""
+        """Refuse the series that are over a quota, and count what is left.
+
+        Raises Refusal(OVERLOADED) if the whole batch is over a quota.
+        """
         sizes = _sizes(events.batch)
         senders = {owner: self.accounts.sender(owner, documents[owner] or {}) for owner in sizes}
         if unnamed := [one for sender in senders.values() for one in sender.accounts if one.name is None]:
@@ -130,7 +133,7 @@ class Quotas:
                 self._notices.near(owner, [share for share in shares if share.is_near])
 
     async def admit_file(self, sender: Identity, name: str, bytes: int) -> Upload:
-        """507 if a file of this size is over a quota; its bytes count as they come.
+        """Count the bytes of a file as they come. Raises Refusal(NO_ROOM) if it has so many that it is over a quota.
 
         While they come, bytes for somebody else's task count for the company only: an upload that never ends would hold
         up the events of all that the other user runs. The complete file counts for all.
@@ -170,7 +173,7 @@ class Quotas:
         return accounts, made.get("user")
 
     def _check_bytes(self, owner: Owner, accounts: Sequence[Account]) -> None:
-        """Raise 429 if one of the owner's accounts has used up its bytes."""
+        """Raises Refusal(OVERLOADED) if one of the owner's accounts has used up its bytes."""
         for account in accounts:
             bound = account.quota.bytes
             if bound and account.bytes >= bound:
@@ -180,7 +183,7 @@ class Quotas:
                 raise overloaded(share.exceeded(), _AGAIN)
 
     def _take(self, sent: Mapping[Owner, tuple[Sequence[Account], int]]) -> None:
-        """Take the events of a batch from all buckets, or raise 429 and take nothing.
+        """Take the events of a batch from all buckets, or raise Refusal(OVERLOADED) and take nothing.
 
         `sent` has the accounts of each owner in the batch, and the number of its events.
         """

@@ -37,7 +37,7 @@ class Upload(Taken):
         self._bytes = 0
 
     def check(self, bytes: int) -> None:
-        """507 if there is no room for so many bytes."""
+        """Raises Refusal(NO_ROOM) if there is no room for so many bytes."""
         for account in self._accounts:
             bound, others = account.quota.bytes, account.bytes
             if account in self._growing:
@@ -50,12 +50,12 @@ class Upload(Taken):
                 raise Refusal(Why.NO_ROOM, f"The file was not stored: Over quota: {reason}")
 
     def take(self, bytes: int) -> None:
-        """Count more bytes that came. 507 if there is no room for them."""
+        """Count more bytes that came. Raises Refusal(NO_ROOM) if there is no room for them."""
         self.check(bytes)
         self._come(bytes)
 
     def complete(self) -> None:
-        """Count the file for all. 507 if others have taken the room while it came."""
+        """Count the file for all. Raises Refusal(NO_ROOM) if others have taken the room while it came."""
         self.check(0)
         for account in self._accounts:
             if account not in self._growing:

@@ -23,7 +23,7 @@ _HOME = ".reports"
 
 
 async def get_report(call: Call, report_id: str) -> Document:
-    """The `{id, project}` of a report, or 400/101."""
+    """The `{id, project}` of a report. Raises Refusal(NO_TASK) if there is none."""
     report = await documents(call).find_one(TASKS, {"id": report_id, "type": REPORT}, projection=["project"])
     if report is None:
         raise invalid_id("task", report_id)
@@ -33,7 +33,7 @@ async def get_report(call: Call, report_id: str) -> Document:
 async def home_for(call: Call, request: dict[str, Any]) -> Document:
     """The home below the project that `project` (an id) or `project_name` of a request names, else the one at the top.
 
-    The home, and a project with an unknown name, are made. 400/401 for an unknown id.
+    The home, and a project with an unknown name, are made. Raises Refusal(NO_PROJECT) for an unknown id.
     """
     if project := request.get("project"):
         name = (await get_project(call, project))["name"]

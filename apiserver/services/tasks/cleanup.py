@@ -144,7 +144,10 @@ async def _hold(call: Call, task: Document, unchanged: Filter) -> bool:
 
 
 async def _hold_on(call: Call, task: Document) -> None:
-    """Hold a task longer that is being emptied; 503 if the time has passed and another call has changed its status."""
+    """Hold a task longer that is being emptied.
+
+    Raises Refusal(UNAVAILABLE) if the time has passed and another call has changed its status.
+    """
     if not await _hold(call, task, {"id": task["id"], BEING_RESET: task[BEING_RESET]}):
         raise unavailable(f"task {task['id']} was changed while it was reset or deleted", retry_after=1)
 
@@ -186,7 +189,7 @@ async def _check_deletable(call: Call, task: Document) -> None:
 
 
 async def _check_unpublished(call: Call, task: Document) -> None:
-    """400/123 if the task has published children or models."""
+    """Raises Refusal(TASK_NEEDED) if the task has published children or models."""
     task_id, made = task["id"], [item["model"] for item in models_of(task, "output")]
     if children := await documents(call).count(TASKS, {"parent": task_id, "status": "published"}):
         raise _not_deletable(task_id, f"published children={children}")
@@ -202,8 +205,8 @@ def _not_deletable(task_id: str, reason: str) -> Refusal:
 async def _clean(call: Call, task: Document, request: dict[str, Any]) -> dict[str, Any]:
     """Delete a task's events, files and draft models as the request says; returns the answer's fields about that.
 
-    503 before anything is deleted if the task is not held any more, as its events may be of a run that has started
-    since, or if one of these models was published.
+    Raises Refusal(UNAVAILABLE) before anything is deleted if the task is not held any more, as its events may be of a
+    run that has started since, or if one of these models was published.
     """
     owner = Owner(call.identity.company, task["id"])
     models = await _removable_models(call, task) if request["delete_output_models"] else []

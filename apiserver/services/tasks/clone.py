@@ -98,7 +98,7 @@ def _input_models(original: Document, request: dict[str, Any], overrides: Docume
 
 
 async def _check(call: Call, task: Document, request: dict[str, Any], *, own_models: bool) -> None:
-    """400 if the clone refers to something that does not exist.
+    """Raises Refusal(NO_…) if the clone refers to something that does not exist.
 
     Input models that the request gives are always checked, everything else if it has `validate_references`.
     """

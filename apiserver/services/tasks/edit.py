@@ -176,7 +176,7 @@ async def destination(call: Call, request: dict[str, Any]) -> Document | None:
 
 
 async def checked_fields(call: Call, request: dict[str, Any]) -> Document:
-    """The stored fields that a request to make or edit a task sets; 400 if a project or parent does not exist."""
+    """The stored fields that a request to make or edit a task sets, if its project and its parent exist."""
     fields: Document = escape_keys({name: request[name] for name in _FIELDS if name in request})
     if "output_dest" in request:
         fields["output"] = {"destination": request["output_dest"]}
@@ -198,7 +198,10 @@ def _name_items(fields: Document) -> None:
 
 
 async def check_references(call: Call, fields: Document) -> None:
-    """400 unless the project and the parent in `fields` exist. Empty ones are removed from `fields`."""
+    """Remove an empty project and parent from `fields`.
+
+    Raises Refusal(NO_PROJECT) or Refusal(NO_TASK) if the project or the parent does not exist.
+    """
     project, parent = fields.get("project"), fields.get("parent")
     if project == "" or project is None:
         fields.pop("project", None)

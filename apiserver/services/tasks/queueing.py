@@ -95,7 +95,7 @@ async def release_in_turn(call: Call, *task_ids: str) -> int:
 async def wanted_queue(call: Call, request: dict[str, Any]) -> str:
     """The id of the queue that `queue` or `queue_name` of a request name, else of the default queue.
 
-    A queue with an unknown `queue_name` is made; an unknown `queue` is 400/701.
+    A queue with an unknown `queue_name` is made. Raises Refusal(NO_QUEUE) if there is no queue with the id `queue`.
     """
     queue_id, name = request.get("queue"), request.get("queue_name")
     if queue_id and name:
@@ -137,7 +137,7 @@ def _is_there(queue: str, task_id: str) -> Refusal:
 
 
 def _queue_of(task: Document) -> str:
-    """The queue that a queued task has in `execution.queue`; 400/12 if it is not queued."""
+    """The queue that a queued task has in `execution.queue`. Raises Refusal(INVALID) if it is not queued."""
     queue = task.get("execution", {}).get("queue")
     if task["status"] != "queued" or not queue:
         raise validation_error(

@@ -25,7 +25,7 @@ _PAUSE = 0.02
 
 @asynccontextmanager
 async def in_turn(call: Call, *task_ids: str, though_reset: bool = False) -> AsyncIterator[None]:
-    """Keep other calls from queueing the tasks meanwhile. 503 if another call does not end soon.
+    """Keep other calls from queueing the tasks meanwhile. Raises Refusal(UNAVAILABLE) if another does not end soon.
 
     With `though_reset`, it is also the turn of tasks that another call resets or deletes.
     """

@@ -54,10 +54,11 @@ async def change_status(
 ) -> Document:
     """Set a task's status; the same update sets `values`, lowers fields to `earliest`, and unsets the fields `unset`.
 
-    `request` may have `force`, `status_reason` and `status_message`. Answers `{updated, fields}`; 400/110 if the new
-    status may not follow the present one, and 503 while the task is reset by another call than that which has set
-    BEING_RESET to `reset`. A task whose present status is none of `only_from` stays as it is, with the answer
-    `UNCHANGED`.
+    `request` may have `force`, `status_reason` and `status_message`. Answers `{updated, fields}`. A task whose present
+    status is none of `only_from` stays as it is, with the answer `UNCHANGED`.
+
+    Raises Refusal(TASK_STATUS) if the new status may not follow the present one, and Refusal(UNAVAILABLE) while the
+    task is reset by another call than that which has set BEING_RESET to `reset`.
     """
     for _ in range(ATTEMPTS):
         task = await get_task(call, task_id, _FIELDS)
@@ -81,7 +82,7 @@ async def change_status(
 
 
 def check_not_being_reset(task: Document) -> None:
-    """503 if the task is being reset or deleted."""
+    """Raises Refusal(UNAVAILABLE) if the task is being reset or deleted."""
     if RESETTING.holds(task):
         raise unavailable(f"task {task['id']} is being reset or deleted", retry_after=1)
 
@@ -92,7 +93,7 @@ def as_it_is(task: Document) -> Document:
 
 
 def check_transition(task: Document, status: str, *, force: bool, may_stay: bool = True) -> None:
-    """400/110 unless `status` may follow the task's status, or (with `may_stay`) is the same."""
+    """Raises Refusal(TASK_STATUS) unless `status` may follow the task's status, or (with `may_stay`) is the same."""
     current = task["status"]
     if not force and status not in NEXT[current] and not (may_stay and status == current):
         raise Refusal(

@@ -89,7 +89,7 @@ def answered(task: Document) -> Document:
 async def get_task(call: Call, task_id: str, fields: Sequence[str] | None = None) -> Document:
     """The document of a task that the caller may change, or `fields` of it.
 
-    400/101 if there is none, 403/21 if it is public.
+    Raises Refusal(NO_TASK) if there is none, Refusal(FORBIDDEN) if it is public.
     """
     task = await documents(call).find_one(TASKS, {"id": task_id}, projection=fields)
     if task is None:
@@ -129,7 +129,7 @@ def editable(force: bool) -> tuple[str, ...]:
 async def change_task(call: Call, task_id: str, update: Update, *, statuses: Collection[str] | None = None) -> Document:
     """Apply `update` if the task is in one of `statuses`; returns the further fields that were set (`changed_now`).
 
-    400/101 for an unknown task, 400/110 for a wrong status.
+    Raises Refusal(NO_TASK) if there is none, Refusal(TASK_STATUS) if it has another status.
     """
     stamps = changed_now(call)
     wanted: Document = {"id": task_id}

@@ -28,12 +28,12 @@ PROXY = "proxy"
 
 
 async def user_of(documents: DocumentStore, settings: Settings, claims: Claims) -> Identity:
-    """The user of a person whom the provider signed in. 403 if they may not come in."""
+    """The user of a person whom the provider signed in. Raises Refusal(FORBIDDEN) if they may not come in."""
     return await _user_at(documents, settings, _place_of(settings, claims), settings.oidc_issuer, claims)
 
 
 async def user_of_proxy(documents: DocumentStore, settings: Settings, name: str) -> Identity:
-    """The user of a person whom a trusted proxy names. 403 if they may not come in."""
+    """The user of a person whom a trusted proxy names. Raises Refusal(FORBIDDEN) if they may not come in."""
     return await _user_at(documents, settings, EVERYBODY, PROXY, {"sub": name, "preferred_username": name})
 
 
@@ -81,7 +81,10 @@ async def unlink_user(documents: DocumentStore, company: str, user: str) -> int:
 
 
 def _place_of(settings: Settings, claims: Claims) -> GroupRole:
-    """The role and company that a person's groups give: those of the first group in the settings. 403 without any."""
+    """The role and company that a person's groups give: those of the first group in the settings.
+
+    Raises Refusal(FORBIDDEN) if they may not come in.
+    """
     if settings.oidc_email_domains:
         _check_email(settings.oidc_email_domains, claims)
     if not settings.oidc_groups:

@@ -115,8 +115,8 @@ class Provider:
     async def signed_in(self, begun: Begun, code: str) -> SignedIn:
         """Who signed in, by the code that the provider gave the browser.
 
-        ProviderFailed, or BadIdToken, also if the provider refuses the code. 429 if too many codes are exchanged
-        at once.
+        Raises ProviderFailed, or BadIdToken, also if the provider refuses the code; and Refusal(OVERLOADED) if too many
+        codes are exchanged at once.
         """
         if self._waiting >= self.bounds.waiting:
             raise overloaded("Too many people sign in at once")

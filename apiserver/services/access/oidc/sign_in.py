@@ -57,9 +57,9 @@ def provider_modes(settings: Settings) -> dict[str, Any]:
 
 
 async def begin(call: Call, next: str) -> str:
-    """Where the page sends the browser; the answer sets the cookie that `finish` wants. 503 if the provider fails.
+    """Where the page sends the browser; the answer sets the cookie that `finish` wants.
 
-    403/21 unless a page of this server asks.
+    Raises Refusal(FORBIDDEN) unless a page of this server asks, Refusal(UNAVAILABLE) if the provider fails.
     """
     origin, provider = _origin(call), _provider(call)
     new = begun.begin(call.backend.settings.token_secret, origin, next)
@@ -72,8 +72,9 @@ async def begin(call: Call, next: str) -> str:
 async def finish(call: Call, request: dict[str, Any]) -> tuple[Identity, str, str]:
     """Who signed in, their ID token, and the path to go to; by what the provider gave the browser.
 
-    401 if it proves nothing, 403 if they may not come in, 429 after too many failures, 503 if the provider fails. It
-    works once, in the browser in which it was begun.
+    It works once, in the browser in which it was begun. Raises Refusal(WRONG_CREDENTIALS) if it proves nothing,
+    Refusal(FORBIDDEN) if they may not come in, Refusal(OVERLOADED) after too many failures, and Refusal(UNAVAILABLE) if
+    the provider fails.
     """
     origin, provider = _origin(call), _provider(call)
     settings, documents, attempts = call.backend.settings, call.backend.documents, call.backend.attempts
@@ -167,7 +168,7 @@ def _provider(call: Call) -> Provider:
 
 
 def _origin(call: Call) -> str:
-    """The origin of the page that asks, which must be of this server. 403/21."""
+    """The origin of the page that asks. Raises Refusal(FORBIDDEN) unless it is of this server."""
     call.backend.auth.origins.check(call.method, call.headers, changes=True)
     origin = call.headers.get("origin")
     if origin is None:
