@@ -12,7 +12,7 @@ import { remember, remembered } from "../state/session";
 import { Card } from "./Card";
 import type { Drawn } from "./drawer";
 import css from "./Charts.module.css";
-import { Controls, type AxisOption } from "./Controls";
+import { Controls, type AxisOption, type Size } from "./Controls";
 import { exportsOf } from "./export";
 import type { Line } from "./line";
 import { pageOf } from "./page";
@@ -36,7 +36,6 @@ export interface ChartsProps {
   readonly children?: ComponentChildren;
 }
 
-export type Size = "small" | "medium" | "large";
 const HEIGHTS: Readonly<Record<Size, number>> = { small: 150, medium: 210, large: 340 };
 
 /** What charts do by themselves, for the list of keys. */

@@ -4,7 +4,6 @@ import type { ComponentChildren, JSX } from "preact";
 
 import { nameExpressionOf } from "../parts/expressions";
 import { useTyped } from "../parts/typed";
-import type { Size } from "./Charts";
 import css from "./Controls.module.css";
 import { SMOOTHINGS, smoothingOf, textOfSmoothing } from "./smoothing";
 import type { AxisChoice, View } from "./view";
@@ -19,6 +18,9 @@ export const AXES: readonly AxisOption[] = [
   { label: "Time since start", axis: "relative" },
   { label: "Time", axis: "timestamp" },
 ];
+
+/** How large charts are. */
+export type Size = "small" | "medium" | "large";
 
 interface Props {
   readonly view: View;

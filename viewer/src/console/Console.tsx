@@ -14,7 +14,7 @@ import { Rows, type RowsHandle } from "../scroll/Rows";
 import { adjust, query } from "../state/address";
 import { remember, remembered } from "../state/session";
 import { linesAt, linesFrom, MOST_SHOWN, numberOf } from "./ask";
-import { ConsoleBar } from "./ConsoleBar";
+import { ConsoleBar, type Columns } from "./ConsoleBar";
 import css from "./Console.module.css";
 import { Detail, Whole } from "./Detail";
 import { Finder, NOTHING } from "./finding";
@@ -36,13 +36,6 @@ const NARROW = 700;
 const MOST_COPIED = 10_000;
 /** About so many characters are copied at most. */
 const MOST_CHARACTERS = 20_000_000;
-
-export interface Columns {
-  readonly numbers: boolean;
-  readonly times: boolean;
-  readonly folded: boolean;
-  readonly wrapped: boolean;
-}
 
 export function Console({ task, scalars }: { task: string; scalars: Place }): JSX.Element {
   const [version, setVersion] = useState(0);

@@ -12,10 +12,17 @@ import { useTyped } from "../parts/typed";
 import { adjust } from "../state/address";
 import { downloadOf, workersOf, type Wanted } from "./ask";
 import css from "./Console.module.css";
-import type { Columns } from "./Console";
 import type { Log } from "./log";
 import type { Search } from "./search";
 import { LEVELS, type ConsoleView } from "./view";
+
+/** What is shown of each line. */
+export interface Columns {
+  readonly numbers: boolean;
+  readonly times: boolean;
+  readonly folded: boolean;
+  readonly wrapped: boolean;
+}
 
 interface Props {
   readonly task: string;

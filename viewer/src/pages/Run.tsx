@@ -28,17 +28,7 @@ import { Actions } from "./run/Actions";
 import css from "./Run.module.css";
 import { ScalarsTab } from "./run/ScalarsTab";
 import { SystemTab } from "./run/SystemTab";
-import { FIELDS, type Task } from "./run/task";
-
-/** Change fields of the run. They show at once, and go back if the server refuses; answers whether it took them. */
-export type Edit = (fields: Partial<Pick<Task, "name" | "comment">>) => Promise<boolean>;
-
-/** What each tab gets. `changed` asks for the run anew, such as after an edit elsewhere. */
-export interface TabProps {
-  readonly task: Task;
-  readonly changed: () => void;
-  readonly edit: Edit;
-}
+import { FIELDS, type TabProps, type Task } from "./run/task";
 
 const CONTENT: Readonly<Record<Tab, (props: TabProps) => JSX.Element>> = {
   overview: OverviewTab,

@@ -4,7 +4,7 @@ import type { JSX } from "preact";
 
 import { ALL } from "../../routes";
 import { Console } from "../../console/Console";
-import type { TabProps } from "../Run";
+import type { TabProps } from "./task";
 
 export function ConsoleTab({ task }: TabProps): JSX.Element {
   return (

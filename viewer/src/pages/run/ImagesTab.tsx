@@ -12,13 +12,13 @@ import { Empty, Failed, Waiting } from "../../parts/Notice";
 import { Picture } from "../../parts/Picture";
 import { counted } from "../../parts/times";
 import { adjust, query } from "../../state/address";
-import type { TabProps } from "../Run";
 import { choose, chosenIn, iterationOf } from "./chosen";
 import { atIteration, iterationsOf, nearest, seriesOf, type Shown } from "./images";
 import { named } from "./PlotsTab";
 import { SampleBar } from "./SampleBar";
 import css from "./Samples.module.css";
 import { imagesOf, metricsOf, useSamples, type Metric } from "./samples";
+import type { TabProps } from "./task";
 
 export function ImagesTab({ task }: TabProps): JSX.Element {
   const version = useSamples(task.id, "training_debug_image");

@@ -8,7 +8,6 @@ import { Comment } from "../../parts/Comment";
 import { Failed, Waiting } from "../../parts/Notice";
 import { paced } from "../../parts/paced";
 import { mayEdit } from "../../state/session";
-import type { TabProps } from "../Run";
 import { Configuration } from "./overview/Configuration";
 import { details } from "./overview/details";
 import { Facts } from "./overview/Facts";
@@ -17,6 +16,7 @@ import { Artifacts, Models } from "./overview/Outputs";
 import css from "./overview/Overview.module.css";
 import { Parameters } from "./overview/Parameters";
 import { Script } from "./overview/Script";
+import type { TabProps } from "./task";
 
 /** Milliseconds between two questions for everything about a run that reports: it may have megabytes of texts. */
 const PAUSE = 10_000;

@@ -12,11 +12,11 @@ import { useOnce } from "../../parts/once";
 import { PlotCard } from "../../parts/PlotCard";
 import { attempt } from "../../parts/Toast";
 import { adjust, place, query } from "../../state/address";
-import type { TabProps } from "../Run";
 import { choose, chosenIn, iterationOf } from "./chosen";
 import { SampleBar } from "./SampleBar";
 import css from "./Samples.module.css";
 import { metricsOf, newestPlots, plotsAt, plotsBeside, useSamples, type Metric, type PlotEvent, type PlotsAt } from "./samples";
+import type { TabProps } from "./task";
 
 export function PlotsTab({ task }: TabProps): JSX.Element {
   const version = useSamples(task.id, "plot");

@@ -12,9 +12,9 @@ import { finder } from "../../chart/view";
 import { useAsked } from "../../parts/asked";
 import type { MenuItem } from "../../parts/Menu";
 import { Empty, Failed, Waiting } from "../../parts/Notice";
-import type { TabProps } from "../Run";
 import { isOfMachine, useMetrics, type Metrics } from "./metrics";
 import { SingleValues, type SingleValue } from "./SingleValues";
+import type { TabProps } from "./task";
 import { useView } from "./useView";
 
 export function ScalarsTab({ task }: TabProps): JSX.Element {

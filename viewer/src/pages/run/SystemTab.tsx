@@ -9,8 +9,8 @@ import { ofRun } from "../../chart/source";
 import { systemCharts } from "../../chart/sections";
 import { finder } from "../../chart/view";
 import { Empty, Failed, Waiting } from "../../parts/Notice";
-import type { TabProps } from "../Run";
 import { isOfMachine, useMetrics } from "./metrics";
+import type { TabProps } from "./task";
 import { useView } from "./useView";
 
 export function SystemTab({ task }: TabProps): JSX.Element {
