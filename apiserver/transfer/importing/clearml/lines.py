@@ -5,7 +5,7 @@ with as many equal lines of one time as the source has. For example, at one time
 
     source: a a b    target: a    missing: a b
 
-Lines that differ only in extra fields count as equal. An empty level counts as none: older versions stored it so.
+Lines that differ only in extra fields count as equal.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from apiserver.transfer.copying.retrying import Say, patiently
 #: Lines of a page.
 PAGE = 10_000
 
-_Line = tuple[int, str, str, str, int | None, str, str]
+_Line = tuple[int, str | None, str, str, int | None, str, str]
 
 
 class LinesThere:
@@ -57,7 +57,7 @@ class LinesThere:
             page = await patiently(self._say, self._target.log_lines, self._series, PageQuery(self._page, self._after))
             self._ended = not may_go_on(page, self._page)
             self._unmatched.update(
-                (one.position.timestamp, one.level or "", one.worker, one.message, one.iter, one.metric, one.variant)
+                (one.position.timestamp, one.level, one.worker, one.message, one.iter, one.metric, one.variant)
                 for one in page
             )
             if page:
@@ -67,7 +67,7 @@ class LinesThere:
 def _rows(columns: LogColumns) -> Iterator[_Line]:
     return zip(
         columns.timestamps.tolist(),
-        [level or "" for level in columns.levels],
+        columns.levels,
         columns.workers,
         columns.messages,
         columns.iters,

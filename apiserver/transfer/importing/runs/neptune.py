@@ -300,9 +300,8 @@ class _Before(NamedTuple):
 
 
 def _before(position: str | None) -> _Before:
-    """What a position says; older ones are only the sizes, and came of imports that kept no decimal steps."""
-    found = json.loads(position) if position else []
-    return _Before(found, _digest([])) if isinstance(found, list) else _Before(found["sizes"], found["decimal"])
+    """What a position says; nothing was read before the first one."""
+    return _Before(**json.loads(position)) if position else _Before([], "")
 
 
 def _digest(names: list[str]) -> str:
