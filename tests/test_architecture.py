@@ -26,6 +26,32 @@ def test_nothing_imports_upward() -> None:
     assert list(rooms.upward()) == []
 
 
+#: Rooms that a room does not know, though they lie below it.
+STRANGERS = {
+    "services": {"http"},
+    "transfer": {"http", "rpc"},
+    "live": {"http", "rpc"},
+    "reading": {"http", "rpc"},
+    "stores": {"http", "rpc"},
+    "files": {"http", "events"},
+    "pages": {"http", "events"},
+}
+
+
+@pytest.mark.test
+def test_rooms_do_not_know_what_is_not_theirs() -> None:
+    known = {room: rooms.arrows()[room] & strangers for room, strangers in STRANGERS.items()}
+    assert {room: strangers for room, strangers in known.items() if strangers} == {}
+
+
+@pytest.mark.test
+@pytest.mark.parametrize("kind", ["documents", "events", "files"])
+def test_stores_of_one_kind_do_not_know_the_others(kind: str) -> None:
+    others = tuple(f"apiserver.stores.{other}" for other in ("documents", "events", "files") if other != kind)
+    modules = [module for module in rooms.modules() if module.startswith(f"apiserver.stores.{kind}")]
+    assert {name for module in modules for name in rooms.imports_of(module) if name.startswith(others)} == set()
+
+
 @pytest.mark.test
 def test_no_modules_import_each_other() -> None:
     assert list(rooms.circles()) == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from pathlib import Path
 from types import SimpleNamespace
@@ -42,6 +43,12 @@ def test_folders_and_modules_have_a_tier(path: str, tier: str) -> None:
 @pytest.mark.parametrize("path", sorted(tiers.FOLDERS))
 def test_all_that_have_a_tier_are_there(path: str) -> None:
     assert (ROOT / path).exists()
+
+
+def test_all_that_the_makefile_names_are_there() -> None:
+    paths = set(re.findall(r"tests/\S+\.py", (ROOT.parent / "Makefile").read_text("utf-8")))
+    assert len(paths) > 10
+    assert {path for path in paths if not (ROOT.parent / path).exists()} == set()
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import NoReturn
 
+from apiserver.common.extras import installed_by
+
 log = logging.getLogger(__name__)
 
 #: Each of these gives a new secret to each connection, and notices changed data.
@@ -61,7 +63,10 @@ class Certificate:
         return [_state(path) for path in self._files]
 
     def _tell(self, what: str) -> None:
-        log.info(what, extra={} if self.ends is None else {"certificate_ends": self.ends.isoformat()})
+        if self.ends is None:
+            log.warning("%s, and does not know when the certificate ends: %s", what, installed_by("oidc"))
+            return
+        log.info(what, extra={"certificate_ends": self.ends.isoformat()})
         if self.end_seconds <= self._clock():
             log.warning("the certificate has expired: clients that check it do not connect")
 
@@ -88,7 +93,6 @@ def _load(certificate: Path, key: Path) -> tuple[ssl.SSLContext, datetime | None
     context.set_ciphers(_CIPHERS)
     context.set_alpn_protocols(["http/1.1"])
     try:
-        ends = _end_of(found[0])
         context.load_cert_chain(certificate, key, password=_refuse_password)
     except ssl.SSLError as error:
         if error.reason == "KEY_VALUES_MISMATCH":
@@ -97,7 +101,7 @@ def _load(certificate: Path, key: Path) -> tuple[ssl.SSLContext, datetime | None
         raise CertificateError(f"tls_cert and tls_key: {files} ({error.reason or error})") from None
     except (OSError, ValueError) as error:
         raise CertificateError(f"tls_cert: {certificate}: {error}") from None
-    return context, ends
+    return context, _end_of(found[0])
 
 
 def _read(setting: str, path: Path) -> str:
@@ -112,9 +116,12 @@ def _refuse_password() -> NoReturn:
 
 
 def _end_of(pem: str) -> datetime | None:
-    """When a certificate ends; None without the package `cryptography`, which the extra `oidc` installs."""
+    """When a certificate ends; None if `cryptography` is not installed, or does not read what OpenSSL has taken."""
     try:
         from cryptography import x509
     except ModuleNotFoundError:
         return None
-    return x509.load_pem_x509_certificate(pem.encode("latin-1")).not_valid_after_utc
+    try:
+        return x509.load_pem_x509_certificate(pem.encode("latin-1")).not_valid_after_utc
+    except (ValueError, x509.InvalidVersion):
+        return None

@@ -16,7 +16,7 @@ import pytest
 
 from apiserver.cli import main
 from apiserver.common import passwords
-from apiserver.operating.backup import storage
+from apiserver.operating.backup import destinations
 from apiserver.server import advice
 from apiserver.settings.settings import setting_fields
 from tests.harness import Served, served, wait_until
@@ -135,7 +135,7 @@ def test_a_destination_of_backups_that_cannot_be_used_is_said_at_the_start(
     data: str,
 ) -> None:
     monkeypatch.setenv("APISERVER_BACKUP_TO", to.format(data=data))
-    monkeypatch.setattr(storage, "find_spec", lambda name: None)
+    monkeypatch.setattr(destinations, "find_spec", lambda name: None)
     assert main([command, "--data", data]) == 2
     assert sentence in capsys.readouterr().err
 

@@ -55,14 +55,16 @@ def test_without_a_commit_none_is_said(tmp_path: Path) -> None:
 def test_an_archive_says_of_which_commit_it_is(clone: Path) -> None:
     """That is what a release is made of."""
     root = Path(__file__).parents[2]
-    (clone / "apiserver").mkdir()
+    (clone / "apiserver/common").mkdir(parents=True)
     for name in (".gitattributes", "apiserver/common/commit.py"):
         shutil.copy(root / name, clone / name)
     git(clone, "add", "--all")
     git(clone, "commit", "--quiet", "--message", "the code")
     subprocess.run("git archive HEAD | tar x -C ..", shell=True, cwd=clone, check=True)
     ask = "import commit; print(commit.commit())"
-    said = subprocess.run([sys.executable, "-c", ask], cwd=clone.parent / "apiserver", capture_output=True, text=True)
+    said = subprocess.run(
+        [sys.executable, "-c", ask], cwd=clone.parent / "apiserver/common", capture_output=True, text=True
+    )
     assert said.stdout.strip() == git(clone, "rev-parse", "HEAD")
 
 

@@ -10,8 +10,10 @@ import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
+from cryptography import x509
 
 from apiserver.http.certificate import Certificate, CertificateError
 from tests.certificates import Pair, new_pair
@@ -37,12 +39,23 @@ def test_its_end_is_known(tmp_path: Path, kind: str, days: int) -> None:
 
 @pytest.mark.test
 def test_without_the_package_that_reads_it_the_server_speaks_tls_all_the_same(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setitem(sys.modules, "cryptography", None)
     alone = read(new_pair(tmp_path))
     assert alone.ends is None
     assert math.isnan(alone.end_seconds)
+    assert "does not know when the certificate ends" in caplog.text
+    assert "make oidc" in caplog.text
+
+
+@pytest.mark.test
+def test_one_that_only_openssl_reads_is_used_all_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(pem: bytes) -> NoReturn:
+        raise x509.InvalidVersion("4 is not a valid X509 version", 4)
+
+    monkeypatch.setattr(x509, "load_pem_x509_certificate", refuse)
+    assert read(new_pair(tmp_path)).ends is None
 
 
 @pytest.mark.test
@@ -75,7 +88,7 @@ def _nonsense(path: Path) -> None:
         ("a.key", Path.unlink, r"tls_key: cannot read .*a\.key: No such file"),
         ("a.pem", lambda path: path.write_text(""), r"tls_cert: there is no certificate in .*a\.pem"),
         ("a.pem", _broken, r"tls_cert: there is no certificate in .*a\.pem"),
-        ("a.pem", _nonsense, r"tls_cert: .*a\.pem"),
+        ("a.pem", _nonsense, r"tls_cert and tls_key: .*a\.pem"),
         ("a.key", _broken, r"are not a certificate and its key in PEM"),
         ("a.key", _encrypted, r"tls_key: the key is encrypted"),
         ("a.key", lambda path: os.replace(path.with_name("b.key"), path), r"a\.key is not the key of the cert"),

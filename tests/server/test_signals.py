@@ -21,7 +21,7 @@ from tests.harness import ADMIN_KEY, ADMIN_SECRET, PATIENCE, free_ports, wait_un
 HOLDING = """
 import sys, time
 from pathlib import Path
-from apiserver import logs, serve
+from apiserver.server import logs, serve
 from apiserver.settings.settings import Settings
 
 inside = serve._config

@@ -114,7 +114,7 @@ def test_the_same_documents_are_known(one: Settings, other: Settings, same: bool
 @pytest.mark.test
 def test_the_default_imports_no_client() -> None:
     script = (
-        "import sys; from apiserver import app, serve; from apiserver.settings.settings import Settings\n"
+        "import sys; from apiserver.server import app, serve; from apiserver.settings.settings import Settings\n"
         "from apiserver.stores.engines import document_engine, event_engine\n"
         "from apiserver.stores.data_folder import DataFolder; from pathlib import Path\n"
         "[engine(Settings()).store(DataFolder(Path('x'))) for engine in (event_engine, document_engine)]\n"
