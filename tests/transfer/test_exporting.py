@@ -447,6 +447,7 @@ def test_a_hostile_export(
     about = {
         "server": "s",
         "files_url": "http://x",
+        "format": 1,
         "id": "a",
         "name": "one",
         "status": "completed",
