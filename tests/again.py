@@ -81,12 +81,12 @@ def _run(result: Result, environment: Mapping[str, str], runs: Sequence[Sequence
 
 
 def _failed(said: Sequence[str]) -> list[str]:
-    """The lines that name failed tests, the longest of each."""
-    longest: dict[str, str] = {}
-    for line in sorted(said, key=len):
+    """A line for each failed test: that with the cause, as `FAILED test (call): cause`, else the longest."""
+    best: dict[str, str] = {}
+    for line in sorted(said, key=lambda line: (" (" in line, len(line))):
         if line.startswith(("FAILED ", "ERROR ")):
-            longest[line.split()[1].rstrip(",")] = line
-    return sorted(longest.values())
+            best[line.split()[1].rstrip(",")] = line
+    return sorted(best.values())
 
 
 def _started(arguments: Sequence[str], environment: Mapping[str, str], log: Path) -> subprocess.Popen[bytes]:

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from tests.harness import served
+from tests.robustness.history import linear
 from tests.robustness.history.__main__ import record
 from tests.robustness.history.events import wrong_events, wrong_newest
 from tests.robustness.history.operations import History, Operation, Outcome
@@ -131,6 +132,16 @@ def test_events_that_are_wrong(name: str) -> None:
 
 def test_a_strict_server_has_to_see_what_another_acknowledged() -> None:
     assert len(events(write(1, 0, 1), read({}, 2, 3, server="two"), strict=("two",))) == 1
+
+
+def test_a_search_that_takes_too_long_says_nothing() -> None:
+    calls = [call("stop", began, began + 3) for began in range(4)]
+
+    def never(done: int, operation: Operation) -> list[int]:
+        return [done + 1] if done < 3 else []
+
+    assert not linear.fits(calls, 0, never)
+    assert linear.fits(calls, 0, never, steps=2)
 
 
 @pytest.mark.parametrize(("value", "fits"), [(0, False), (1, True), (2, True), (3, False)])

@@ -18,21 +18,26 @@ from typing import TypeVar
 
 from tests.robustness.history.operations import Operation, Outcome
 
+#: Steps after which a search gives up, some ten seconds: of many calls whose outcome is not known, each may be done or
+#: not, which doubles the search.
+_STEPS = 200_000
+
 State = TypeVar("State", bound=Hashable)
 #: The states that may follow a state by a call with this answer: none if the answer does not fit.
 Model = Callable[[State, Operation], Iterable[State]]
 
 
-def fits(operations: Sequence[Operation], first: State, model: Model[State]) -> bool:
+def fits(operations: Sequence[Operation], first: State, model: Model[State], steps: int = _STEPS) -> bool:
     """Whether there is an order of the operations, from the state `first`, in which all answers fit the model.
 
-    An operation whose outcome is not known may be anywhere after it began, or nowhere.
+    An operation whose outcome is not known may be anywhere after it began, or nowhere. A search of more than `steps`
+    ends without a result: the operations are taken to fit.
     """
     order = sorted(operations, key=lambda one: one.began)
     needed = sum(1 << n for n, one in enumerate(order) if one.outcome is not Outcome.UNKNOWN)
     tried: set[tuple[int, State]] = set()
     left: list[tuple[int, State]] = [(0, first)]
-    while left:
+    while left and len(tried) < steps:
         done, state = left.pop()
         if done & needed == needed:
             return True
@@ -41,7 +46,7 @@ def fits(operations: Sequence[Operation], first: State, model: Model[State]) -> 
         tried.add((done, state))
         for n in _next(order, done):
             left.extend((done | 1 << n, after) for after in model(state, order[n]))
-    return False
+    return bool(left)
 
 
 def _next(order: Sequence[Operation], done: int) -> list[int]:
