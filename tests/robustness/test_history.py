@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import os
 import random
+from itertools import combinations, permutations
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from tests.robustness.history.tasks import (
     STATUS,
     THERE,
     USED,
+    status_model,
     wrong_entries,
     wrong_models,
     wrong_statuses,
@@ -134,14 +136,44 @@ def test_a_strict_server_has_to_see_what_another_acknowledged() -> None:
     assert len(events(write(1, 0, 1), read({}, 2, 3, server="two"), strict=("two",))) == 1
 
 
-def test_a_search_that_takes_too_long_says_nothing() -> None:
-    calls = [call("stop", began, began + 3) for began in range(4)]
+def test_a_search_ends_and_what_it_did_not_find_does_not_fit() -> None:
+    calls = [call("read", began, began + 3, answer=3 - began) for began in range(4)]
 
-    def never(done: int, operation: Operation) -> list[int]:
-        return [done + 1] if done < 3 else []
+    def counts_down(state: int, operation: Operation) -> list[int]:
+        return [state - 1] if operation.answer == state else []
 
-    assert not linear.fits(calls, 0, never)
-    assert linear.fits(calls, 0, never, steps=2)
+    assert linear.fits(calls, 3, counts_down)
+    assert not linear.fits(calls, 3, counts_down, steps=3)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_search_finds_what_a_search_of_all_orders_finds(seed: int) -> None:
+    dice = random.Random(seed)
+    calls = [_random_call(dice) for _ in range(7)]
+    assert linear.fits(calls, "created", status_model) == _any_order_fits(calls)
+
+
+def _random_call(dice: random.Random) -> Operation:
+    kind = dice.choice(["started", "stopped", "publish", "reset", "read", "read"])
+    outcome = dice.choice([DONE, DONE, UNKNOWN]) if kind != "read" else DONE
+    answer = dice.choice(["in_progress", "stopped", "created"]) if kind == "read" else None
+    began = dice.uniform(0, 5)
+    return call(kind, began, began + dice.uniform(1, 5), outcome, answer)
+
+
+def _any_order_fits(calls: list[Operation]) -> bool:
+    """By trying every order of the calls with an answer, with every choice of the others."""
+    unknown = [one for one in calls if one.outcome is UNKNOWN]
+    for count in range(len(unknown) + 1):
+        for done in combinations(unknown, count):
+            for order in permutations([*(one for one in calls if one.outcome is not UNKNOWN), *done]):
+                in_time = all(one.began <= later.ended for n, later in enumerate(order) for one in order[:n])
+                states = {"created"} if in_time else set()
+                for one in order:
+                    states = {after for state in states for after in status_model(state, one)}
+                if states:
+                    return True
+    return False
 
 
 @pytest.mark.parametrize(("value", "fits"), [(0, False), (1, True), (2, True), (3, False)])
