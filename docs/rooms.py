@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from functools import cache
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 PACKAGE = Path(__file__).parents[1] / "apiserver"
@@ -86,18 +87,14 @@ def upward() -> Iterator[str]:
                 yield f"{module} imports {imported}"
 
 
-def circles() -> Iterator[tuple[str, ...]]:
-    """Modules that import each other, directly or by others: what is left when those without imports are taken away.
-
-    For example, of a → b, b → a, c → a and b → d, first d goes, and c, which nobody imports; a and b are left.
-    """
-    left = {module: set(imports_of(module)) for module in modules()}
-    while ends := {module for module, imported in left.items() if not imported}:
-        left = {module: imported - ends for module, imported in left.items() if module not in ends}
-    while starts := left.keys() - set().union(*left.values(), set()):
-        left = {module: imported for module, imported in left.items() if module not in starts}
-    if left:
-        yield tuple(sorted(left))
+def circle() -> Sequence[str]:
+    """Modules of which each is imported by the next, and the first is the last, too; none if there is no circle."""
+    try:
+        TopologicalSorter({module: imports_of(module) for module in modules()}).prepare()
+    except CycleError as error:
+        along: Sequence[str] = error.args[1]
+        return along
+    return ()
 
 
 def picture() -> str:

@@ -40,8 +40,8 @@ STRANGERS = {
 
 @pytest.mark.test
 def test_rooms_do_not_know_what_is_not_theirs() -> None:
-    known = {room: rooms.arrows()[room] & strangers for room, strangers in STRANGERS.items()}
-    assert {room: strangers for room, strangers in known.items() if strangers} == {}
+    imported = {room: rooms.arrows()[room] & strangers for room, strangers in STRANGERS.items()}
+    assert {room: strangers for room, strangers in imported.items() if strangers} == {}
 
 
 @pytest.mark.test
@@ -54,7 +54,7 @@ def test_stores_of_one_kind_do_not_know_the_others(kind: str) -> None:
 
 @pytest.mark.test
 def test_no_modules_import_each_other() -> None:
-    assert list(rooms.circles()) == []
+    assert list(rooms.circle()) == []
 
 
 @pytest.mark.test

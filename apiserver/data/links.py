@@ -44,7 +44,7 @@ class DataLinks:
                 raise jwt.InvalidTokenError
             claims = jwt.decode(token, self._secret, algorithms=[_ALGORITHM], audience=_AUDIENCE, options=required)
         except jwt.ExpiredSignatureError:
-            raise bad_token("the link has ended", expired=True) from None
+            raise bad_token("the link has ended", has_expired=True) from None
         except (jwt.InvalidTokenError, ValueError, RecursionError):
             raise bad_token("this server did not make the link") from None
         key = claims.get("key")

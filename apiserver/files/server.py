@@ -29,7 +29,7 @@ from apiserver.rpc.envelope import Meta
 from apiserver.rpc.errors import ApiError, bad_request, method_not_allowed
 from apiserver.rpc.origins import SAFE_METHODS
 from apiserver.rpc.reply import Reply, must_close, refusal
-from apiserver.rpc.statuses import answer_to
+from apiserver.rpc.statuses import answer_to, known_error
 from apiserver.stores.documents.base import DocumentStoreBusy
 from apiserver.stores.files.disk import FileStore, FileStoreError, FileStoreFull, FileTooLarge
 from apiserver.stores.files.names import InvalidName, NotUtf8
@@ -220,11 +220,9 @@ class _Sender:
 
 
 def _as_api_error(error: ApiError | Refusal | InvalidName | FileStoreError | DocumentStoreBusy) -> ApiError:
+    if (known := known_error(error, {})) is not None:
+        return known
     match error:
-        case ApiError():
-            return error
-        case Refusal():
-            return answer_to(error)
         case InvalidName():
             return bad_request(f"Invalid file name: {error}")
         case FileTooLarge():

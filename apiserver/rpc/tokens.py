@@ -10,7 +10,7 @@ from typing import Any
 
 import jwt
 
-from apiserver.common.errors import EXPIRED, Refusal, Why
+from apiserver.common.errors import Refusal, Why, expired
 from apiserver.rpc.call import Identity
 from apiserver.rpc.versions import NEWEST, SERVER_VERSION
 
@@ -57,7 +57,10 @@ class Tokens:
         return jwt.encode(claims, self._secret, algorithm=_ALGORITHM)
 
     def read(self, token: str) -> Identity:
-        """The identity that a token names; 401/30 if this server did not issue the token, or it has expired."""
+        """The identity that a token names.
+
+        Raises Refusal(BAD_TOKEN) if this server did not issue the token, or it has expired.
+        """
         identity, expires = self._verified(token)
         if expires <= self._clock():
             raise _expired_token()
@@ -77,13 +80,14 @@ class Tokens:
         return _identity(claims), int(claims["exp"])
 
 
-def bad_token(reason: str, *, expired: bool = False) -> Refusal:
-    """401/30: this server did not issue the token, or it has ended."""
-    return Refusal(Why.BAD_TOKEN, f"Invalid token ({reason})", data={EXPIRED: True} if expired else None)
+def bad_token(reason: str, *, has_expired: bool = False) -> Refusal:
+    """This server did not issue the token, or it has ended."""
+    make = expired if has_expired else Refusal
+    return make(Why.BAD_TOKEN, f"Invalid token ({reason})")
 
 
 def _expired_token() -> Refusal:
-    return bad_token("it has expired", expired=True)
+    return bad_token("it has expired", has_expired=True)
 
 
 def _identity(claims: dict[str, Any]) -> Identity:

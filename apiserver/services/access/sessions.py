@@ -51,7 +51,7 @@ async def log_in(call: Call, identity: Identity, asked: int | None) -> tuple[str
     else:
         seconds = min(seconds, identity.logged_in + _renewable_seconds(settings, identity) - now)
         if seconds <= 0:
-            raise bad_token("its login was too long ago to be renewed", expired=True)
+            raise bad_token("its login was too long ago to be renewed", has_expired=True)
         ends_before = {"id": identity.session, "expires": Less(from_now(seconds))}
         await call.backend.documents.update(SESSIONS, ends_before, Update(set={"expires": from_now(seconds)}))
     return call.backend.auth.issue(identity, seconds), seconds
