@@ -1,7 +1,7 @@
 """Why calls are refused. Nothing here knows HTTP: `rpc/statuses.py` says which status and subcode each reason has.
 
-It lies at the bottom, as the services and `rpc` below them refuse for some of the same reasons: a table that `app.py`
-handed down could not tell `rpc` the reasons of its own. ClearML's clients know some of the words.
+This module lies below `services/` and `rpc/`, because both refuse calls, some of them for the same reasons. ClearML's
+clients look for words of some messages.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _MOST_NAMED = 20
 
 
 class Why(Enum):
-    """The reasons."""
+    """The reasons for which calls are refused."""
 
     INVALID = auto()
     INVALID_VALUE = auto()

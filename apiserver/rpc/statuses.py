@@ -1,4 +1,4 @@
-"""The status and the subcode of each reason to refuse a call, as ClearML's clients know them, and so the answer."""
+"""The status and the subcode of each reason to refuse a call, as ClearML's clients know them; answers have both."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def answer_to(refusal: Refusal) -> ApiError:
 
 
 def known_error(error: Exception, errors: Errors) -> ApiError | None:
-    """The answer to an exception, by its class or the nearest base class in `errors`; None if there is none."""
+    """The answer to an exception: `errors` knows its class, or the nearest base class. None if it knows neither."""
     match error:
         case ApiError():
             return error

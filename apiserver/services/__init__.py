@@ -1,1 +1,4 @@
-"""One thin module a ClearML service: a validated request in, calls of stores and readings, a plain dict out."""
+"""The services of ClearML's API, a module or folder each.
+
+A handler gets a validated request, calls stores and `reading/`, and returns a plain dict.
+"""

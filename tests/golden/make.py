@@ -1,4 +1,6 @@
-"""Makes a golden folder by a release: `python -m tests.golden.make NAME [--tree TREE]`.
+"""Makes a golden folder: all that a release keeps, which later releases have to open.
+
+    python -m tests.golden.make NAME [--tree TREE]
 
 TREE is the folder of the release's sources, such as `git archive COMMIT | tar x -C TREE` makes it; without it, this
 code makes the folder. It becomes `tests/golden/NAME.tar.xz`, with

@@ -97,7 +97,7 @@ class Attempts:
         return known is not None and hmac.compare_digest(known, self._digest(secret))
 
     async def check(self, compare: Callable[[], bool]) -> bool:
-        """Run `compare` in a thread when it is its turn. Raises Refusal(OVERLOADED) if too many are waiting already."""
+        """Wait for a turn, then run `compare` in a thread. Raises Refusal(OVERLOADED) if too many are waiting."""
         if self._waiting >= _WAITING:
             raise overloaded("Too many logins at once")
         self._waiting += 1

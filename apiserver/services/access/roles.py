@@ -51,7 +51,7 @@ FOR_LOGIN_PAGE = frozenset({"auth.create_user", "users.get_all"})
 def check(caller: Identity, endpoint: str, *, reads: bool) -> None:
     """Raises Refusal(NOT_GRANTED) if the caller's role or access key does not allow the endpoint.
 
-    `reads`: the endpoint changes nothing.
+    `reads`: whether the endpoint only reads.
     """
     if not _allows(caller.role, endpoint, reads):
         raise not_granted(f"the role {caller.role} does not allow {endpoint}")

@@ -29,7 +29,7 @@ _FIELDS = ("description", "tags", "system_tags", "default_output_destination")
 
 @endpoint("projects.create", "1.0")
 async def create(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    """Raises Refusal(NAME_IN_USE) if the name is in use, and is written as it is kept.
+    """Raises Refusal(NAME_IN_USE) if a project has this name, written as it is stored.
 
     A name that is kept otherwise answers the project there is. The SDK looks for the name as it is written, and makes
     the project if it finds none. So it makes it again and again.

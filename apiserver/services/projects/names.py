@@ -7,5 +7,5 @@ MAX_NAME = 1024
 
 
 def cleaned_name(name: str) -> str:
-    """The name as it is kept: `team/x` of `/team//x /`; "" if there is nothing between its slashes."""
+    """The name in the form that is stored: `team/x` for `/team//x /`; "" if there is nothing between its slashes."""
     return "/".join(part for part in map(str.strip, name.split("/")) if part)

@@ -21,7 +21,7 @@ PROJECTS = "projects"
 
 
 def checked_name(name: str, *, field: str = "name") -> str:
-    """`name` as it is kept.
+    """The name of a project in the form that is stored: `team/x` for `/team//x /`.
 
     Raises Refusal(PROJECT_NAME_INVALID) if it is nothing but slashes, Refusal(INVALID) if it is empty or too long, and
     Refusal(PROJECT_TOO_DEEP) if it has too many parts.

@@ -92,8 +92,8 @@ class _Index(NamedTuple):
 
 def _indices(prefix: str, companies: Iterable[str]) -> dict[str, _Index]:
     """All indices of the companies' events by their names."""
-    found = [_Index(type, company) for company in companies for type in EventType]
-    return {one.name(prefix): one for one in found}
+    indices = [_Index(type, company) for company in companies for type in EventType]
+    return {index.name(prefix): index for index in indices}
 
 
 class Deletions:

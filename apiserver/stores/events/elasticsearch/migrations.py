@@ -86,8 +86,8 @@ class ElasticsearchSchema:
             await self._client.cluster.health(index=self._index, wait_for_status="yellow", timeout="20s")
             await self._client.indices.refresh(index=self._index)
             answer = await self._client.search(index=self._index, size=10_000, allow_partial_search_results=False)
-        found = [hit["_source"] for hit in answer["hits"]["hits"]]
-        return {one["number"]: one["release"] for one in found}
+        steps = [hit["_source"] for hit in answer["hits"]["hits"]]
+        return {step["number"]: step["release"] for step in steps}
 
     async def apply(self, steps: Sequence[Step]) -> None:
         """Send requests for templates first, from which indices may be made meanwhile, then the others of each step."""

@@ -275,11 +275,11 @@ class ElasticsearchEventStore(ScalarReads, LogReads):
         for index in await cluster.indices(patterns):
             by_company.setdefault(names.company_of(prefix, index), []).append(index)
         for company, indices in by_company.items():
-            found = set[str]()
+            keys = set[str]()
             for index in indices:
                 async for bucket in cluster.composite(index, {"match_all": {}}, ["owner"], routing=None):
-                    found.add(bucket["key"]["owner"])
-            for key in found:
+                    keys.add(bucket["key"]["owner"])
+            for key in keys:
                 yield names.owner_of(company, key)
 
     async def series(self, owner: Owner, types: Sequence[EventType] | None = None) -> list[SeriesName]:

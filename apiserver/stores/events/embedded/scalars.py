@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 
 import numpy as np
 
@@ -39,12 +40,11 @@ def stats_of(series: Sequence[Series]) -> StatsArray:
 
 
 def scalar_stats(
-    owners: Sequence[Owner], found: Sequence[Sequence[Series]], *, spread: bool
+    owners: Sequence[Owner], series: Sequence[Sequence[Series]], *, spread: bool
 ) -> list[list[ScalarStats]]:
     """The stats of each owner's series, in their order; with `spread`, all of them."""
-    series = [one for some in found for one in some]
-    names = [[one.name for one in some] for some in found]
-    return stats.models_of_each(owners, names, stats_of(series), spread=spread)
+    names = [[one.name for one in of_owner] for of_owner in series]
+    return stats.models_of_each(owners, names, stats_of([*chain.from_iterable(series)]), spread=spread)
 
 
 # --- points ----------------------------------------------------------------------------------------
