@@ -111,7 +111,7 @@ longer: $(OF_CHECK)
 	EVENTS_HOSTILE=long REQUIRE_ENGINES=1 $(BIN)/python -m pytest tests/hostile
 	for seed in $$(shuf -i 1-4294967295 -n $(SEEDS)); do \
 		run="$(BIN)/python -m pytest --hypothesis-seed=$$seed"; echo "seed $$seed"; \
-		EVENTS_EXAMPLES=$(EXAMPLES) $$run tests/reading tests/http tests/transfer/copying tests/data tests/events tests/files \
+		EVENTS_EXAMPLES=$(EXAMPLES) $$run tests/reading tests/http tests/transfer/copying tests/data tests/events tests/fileserver \
 			tests/hostile/test_cost.py tests/transfer/importing tests/operating/metrics tests/otlp tests/rpc tests/services/history \
 			tests/services/quotas tests/common/test_json_structure.py tests/common/test_protobuf_wire.py \
 			tests/stores/documents tests/stores/events/embedded/test_brute_force.py \

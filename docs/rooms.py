@@ -27,7 +27,7 @@ FLOORS = (
     ("transfer", "otlp", "vendors"),
     ("services",),
     ("live",),
-    ("files", "reading"),
+    ("fileserver", "reading"),
     ("pages", "tables", "stores"),
     ("rpc", "http", "events", "settings"),
     ("common",),

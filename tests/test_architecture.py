@@ -33,7 +33,7 @@ STRANGERS = {
     "live": {"http", "rpc"},
     "reading": {"http", "rpc"},
     "stores": {"http", "rpc"},
-    "files": {"http", "events"},
+    "fileserver": {"http", "events"},
     "pages": {"http", "events"},
 }
 

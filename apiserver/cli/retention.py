@@ -60,7 +60,7 @@ async def _run(settings: Settings, *, dry: bool, as_json: bool) -> list[str]:
     """Open the stores, and delete, or say what would be deleted; returns what could not be."""
     from apiserver.common.sizes import counted
     from apiserver.common.times import now_ms
-    from apiserver.files.deletions import FileDeletions
+    from apiserver.fileserver.deletions import FileDeletions
     from apiserver.operating.retention.checks import check_archive, unknown_projects
     from apiserver.operating.retention.deleting import Amounts, delete
     from apiserver.operating.retention.run import Run

@@ -29,7 +29,7 @@ from starlette.types import Receive, Scope, Send
 from apiserver.common.errors import overloaded
 from apiserver.data.calls import DataCall
 from apiserver.data.versions import Version
-from apiserver.files.downloads import send_file
+from apiserver.fileserver.downloads import send_file
 from apiserver.stores.data_folder import forget_processes
 from apiserver.stores.files.disk import StoredFile
 from apiserver.stores.files.shares import Shares

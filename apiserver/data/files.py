@@ -15,7 +15,7 @@ from fastapi.responses import RedirectResponse
 
 from apiserver.data.calls import TheCall
 from apiserver.data.routes import router
-from apiserver.files.addresses import names_of
+from apiserver.fileserver.addresses import names_of
 from apiserver.rpc.errors import ApiError
 
 routes = router()

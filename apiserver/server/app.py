@@ -18,9 +18,9 @@ from apiserver.common.seldom import Seldom
 from apiserver.data import addresses
 from apiserver.data.exports import Exports
 from apiserver.data.links import DataLinks
-from apiserver.files.deletions import FileDeletions
-from apiserver.files.links import FileLinks
-from apiserver.files.server import FileServer
+from apiserver.fileserver.deletions import FileDeletions
+from apiserver.fileserver.links import FileLinks
+from apiserver.fileserver.server import FileServer
 from apiserver.http import descriptors
 from apiserver.live.hub import Hub
 from apiserver.operating.audit.log import AuditLog

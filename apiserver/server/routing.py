@@ -13,7 +13,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from apiserver.common.counters import Counters
 from apiserver.data import live
-from apiserver.files.server import FileServer
+from apiserver.fileserver.server import FileServer
 from apiserver.operating.audit.requests import RequestAudit
 from apiserver.operating.metrics.server import Metrics
 from apiserver.pages.addresses import FIRST_STEPS, first_step, is_browser

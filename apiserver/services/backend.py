@@ -9,8 +9,8 @@ from typing import Any, TypeAlias
 from apiserver.common.counters import Counters
 from apiserver.common.seldom import Seldom
 from apiserver.events.model import Owner
-from apiserver.files.deletions import FileDeletions
-from apiserver.files.links import FileLinks
+from apiserver.fileserver.deletions import FileDeletions
+from apiserver.fileserver.links import FileLinks
 from apiserver.live.hub import Hub
 from apiserver.reading.scroll import Scrolls
 from apiserver.rpc.auth import Authenticator

@@ -7,7 +7,7 @@ import pytest
 from apiserver.common.errors import Refusal
 from apiserver.events.odd import normalize
 from apiserver.events.rejects import Reject
-from apiserver.files.ranges import requested_range
+from apiserver.fileserver.ranges import requested_range
 from apiserver.services.lists.queries import QuerySpec, build_filter
 from apiserver.stores.documents.dialect.sorts import parse_sort
 

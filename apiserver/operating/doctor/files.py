@@ -17,7 +17,7 @@ from typing import Any
 import orjson
 
 from apiserver.events.model import Owner
-from apiserver.files.addresses import LOCAL, UNSENT, names_of, paths_of
+from apiserver.fileserver.addresses import LOCAL, UNSENT, names_of, paths_of
 from apiserver.operating.doctor.kept import Kept
 from apiserver.stores.documents.inspection import DocumentInspection
 from apiserver.stores.events.inspection import EventInspection

@@ -14,7 +14,7 @@ from contextlib import aclosing
 from pathlib import Path
 
 from apiserver.common.times import iso_millis, now_ms
-from apiserver.files.deletions import FileDeletions
+from apiserver.fileserver.deletions import FileDeletions
 from apiserver.operating.audit.entries import Entry
 from apiserver.operating.retention import turns
 from apiserver.operating.retention.archive import Archive

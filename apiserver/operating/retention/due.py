@@ -20,7 +20,7 @@ from apiserver.events.changes import Cursor
 from apiserver.events.file_urls import urls_in
 from apiserver.events.model import EventType, LogPosition, MetricSelection, Owner, Sample, SamplePosition, selection_of
 from apiserver.events.queries import EVERYWHERE, PageQuery, Range, SeriesQuery
-from apiserver.files.addresses import files_of
+from apiserver.fileserver.addresses import files_of
 from apiserver.operating.retention import tables
 from apiserver.operating.retention.bounds import RetentionBounds
 from apiserver.operating.retention.tables import Part

@@ -18,7 +18,7 @@ from pathlib import Path
 from apiserver.common.times import epoch_millis, utc_now
 from apiserver.events.changes import ChangesQuery, Cursor
 from apiserver.events.model import EventType, Owner
-from apiserver.files.deletions import FileDeletions
+from apiserver.fileserver.deletions import FileDeletions
 from apiserver.operating.retention import due
 from apiserver.operating.retention.archive import Archive
 from apiserver.operating.retention.bounds import RetentionBounds

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from apiserver.common.gauges import Gauges
 from apiserver.common.repeating import Repeating
 from apiserver.common.times import epoch_millis
-from apiserver.files.deletions import FileDeletions
+from apiserver.fileserver.deletions import FileDeletions
 from apiserver.operating.audit.entries import Entry
 from apiserver.operating.retention import turns
 from apiserver.operating.retention.bounds import RetentionBounds

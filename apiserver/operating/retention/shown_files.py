@@ -19,8 +19,8 @@ from uuid import uuid4
 
 from apiserver.events.changes import ChangesQuery
 from apiserver.events.model import EventType, Owner
-from apiserver.files.addresses import files_of, task_of
-from apiserver.files.deletions import FileDeletions
+from apiserver.fileserver.addresses import files_of, task_of
+from apiserver.fileserver.deletions import FileDeletions
 from apiserver.operating.retention import due
 from apiserver.operating.retention.bounds import RetentionBounds
 from apiserver.stores.documents.base import DocumentStore

@@ -13,7 +13,7 @@ from urllib.parse import unquote, urlsplit
 from apiserver.events.file_urls import urls_in
 from apiserver.events.model import EventType, Owner, SamplePosition
 from apiserver.events.queries import PageQuery, SeriesQuery
-from apiserver.files.addresses import UNSENT, paths_of, task_of
+from apiserver.fileserver.addresses import UNSENT, paths_of, task_of
 from apiserver.rpc.reply import is_sdk
 from apiserver.services.backend import Call
 from apiserver.services.projects.files import may_use_file

@@ -8,7 +8,7 @@ from typing import Any
 
 from apiserver.common.errors import Refusal, Why
 from apiserver.events.model import Owner
-from apiserver.files.addresses import is_in_object_store
+from apiserver.fileserver.addresses import is_in_object_store
 from apiserver.services.backend import Call, documents
 from apiserver.services.documents.unneeded_files import delete_files, event_urls
 from apiserver.services.lists.queries import all_of

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from apiserver.files.addresses import task_of
+from apiserver.fileserver.addresses import task_of
 from apiserver.rpc.call import Identity
 from apiserver.services.backend import Backend
 

@@ -24,7 +24,7 @@ from apiserver.common.repeating import Repeating
 from apiserver.common.seldom import Seldom
 from apiserver.events.ingest import Ingest
 from apiserver.events.model import HISTORY, EventBatch, LogColumns, Owner, Sample, SeriesName
-from apiserver.files.addresses import task_of
+from apiserver.fileserver.addresses import task_of
 from apiserver.rpc.call import Identity
 from apiserver.services.events.last_metrics import LastMetrics
 from apiserver.services.quotas.accounts import Account, Accounts, Sender, Share

@@ -6,7 +6,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 
-from apiserver.files.addresses import task_of
+from apiserver.fileserver.addresses import task_of
 from apiserver.stores.files.listing import files_of
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from apiserver.common.errors import Refusal, Why
-from apiserver.files.room import Taken
+from apiserver.fileserver.room import Taken
 from apiserver.services.quotas.accounts import Account
 from apiserver.services.quotas.amounts import Amounts
 from apiserver.stores.files.disk import Former

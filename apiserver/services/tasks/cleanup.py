@@ -8,7 +8,7 @@ from typing import Any
 
 from apiserver.common.errors import Refusal, Why, unavailable
 from apiserver.events.model import Owner
-from apiserver.files.addresses import is_in_object_store
+from apiserver.fileserver.addresses import is_in_object_store
 from apiserver.services.backend import Call, documents, endpoint
 from apiserver.services.documents.many import do_each, for_each, for_one
 from apiserver.services.documents.stamps import changed_now

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, cast
 
 from apiserver.events.model import EventType, Owner
-from apiserver.files.addresses import LOCAL
-from apiserver.files.deletions import FileDeletions
+from apiserver.fileserver.addresses import LOCAL
+from apiserver.fileserver.deletions import FileDeletions
 from apiserver.operating.retention.archive import Archive
 from apiserver.operating.retention.bounds import RetentionBounds
 from apiserver.operating.retention.run import Gone, Run

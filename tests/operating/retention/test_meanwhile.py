@@ -13,7 +13,7 @@ from arro3.io import read_parquet
 
 from apiserver.events.model import EventType, Owner
 from apiserver.events.queries import SeriesQuery
-from apiserver.files.deletions import FileDeletions
+from apiserver.fileserver.deletions import FileDeletions
 from apiserver.operating.backup.folder import Folder
 from apiserver.operating.backup.making import make
 from apiserver.operating.backup.restoring import restore, verify

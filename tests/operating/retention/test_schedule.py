@@ -16,7 +16,7 @@ import pytest
 from apiserver.cli import main
 from apiserver.common.times import from_now
 from apiserver.events.model import EventType, Owner
-from apiserver.files.deletions import FileDeletions
+from apiserver.fileserver.deletions import FileDeletions
 from apiserver.operating.retention import schedule
 from apiserver.operating.retention.run import RetentionError
 from apiserver.operating.retention.schedule import ScheduledRetention

@@ -14,7 +14,7 @@ from typing import Any, cast
 import pytest
 
 from apiserver.cli import main
-from apiserver.files.deletions import FileDeletions
+from apiserver.fileserver.deletions import FileDeletions
 from apiserver.operating.retention import due
 from apiserver.operating.retention.bounds import RetentionBounds
 from apiserver.operating.retention.shown_files import ShownFiles

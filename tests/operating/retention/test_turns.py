@@ -9,7 +9,7 @@ import pytest
 
 from apiserver.common.times import from_now
 from apiserver.events.model import EventType
-from apiserver.files.deletions import FileDeletions
+from apiserver.fileserver.deletions import FileDeletions
 from apiserver.operating.retention import turns
 from apiserver.operating.retention.bounds import RetentionBounds
 from apiserver.operating.retention.deleting import delete

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from apiserver.files.addresses import host_of, is_in_object_store, names_of
+from apiserver.fileserver.addresses import host_of, is_in_object_store, names_of
 
 HOSTS = {"files.example", "::1"}
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from apiserver.files.deletions import FileDeletions
+from apiserver.fileserver.deletions import FileDeletions
 from apiserver.stores.documents.base import DocumentStore, DocumentStoreError
 from apiserver.stores.files.disk import FileStore, FileStoreError, Former
 from tests.contract.document_stores import store as documents

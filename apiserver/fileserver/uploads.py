@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import MultipartParser, parse_options_header
 
-from apiserver.files.room import Taken
+from apiserver.fileserver.room import Taken
 from apiserver.rpc.body import Body
 from apiserver.rpc.errors import bad_request
 from apiserver.stores.files.disk import FileStore, Upload

@@ -9,9 +9,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from apiserver.files.deletions import FileDeletions
-from apiserver.files.links import FileLinks
-from apiserver.files.server import FileServer
+from apiserver.fileserver.deletions import FileDeletions
+from apiserver.fileserver.links import FileLinks
+from apiserver.fileserver.server import FileServer
 from apiserver.rpc.auth import Authenticator
 from apiserver.rpc.call import Identity
 from apiserver.stores.documents.sqlite.store import SqliteDocumentStore

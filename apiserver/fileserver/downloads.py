@@ -7,8 +7,8 @@ from email.utils import formatdate
 
 from starlette.types import Send
 
-from apiserver.files.content import FILE_HEADERS, content_disposition, content_type
-from apiserver.files.ranges import NotSatisfiable, Range, requested_range
+from apiserver.fileserver.content import FILE_HEADERS, content_disposition, content_type
+from apiserver.fileserver.ranges import NotSatisfiable, Range, requested_range
 from apiserver.stores.files.disk import StoredFile
 
 RawHeaders = list[tuple[bytes, bytes]]

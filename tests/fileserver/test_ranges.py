@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apiserver.files.ranges import NotSatisfiable, requested_range
+from apiserver.fileserver.ranges import NotSatisfiable, requested_range
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,9 @@ import httpx
 import pytest
 
 from apiserver.common.errors import Refusal, Why
-from apiserver.files.links import HOUR, FileLinks
+from apiserver.fileserver.links import HOUR, FileLinks
 from apiserver.rpc.call import Identity
-from tests.files.conftest import Files
+from tests.fileserver.conftest import Files
 
 URL = "http://files/project/picture.png"
 NAME = "/project/picture.png"

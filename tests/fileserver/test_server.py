@@ -16,13 +16,13 @@ import pytest
 from python_multipart.multipart import MultipartParser
 from starlette.types import Message, Scope
 
-from apiserver.files import uploads
-from apiserver.files.server import FileServer
+from apiserver.fileserver import uploads
+from apiserver.fileserver.server import FileServer
 from apiserver.rpc.body import Limits
 from apiserver.rpc.call import Identity
 from apiserver.stores.documents.base import DocumentStoreBusy
 from apiserver.stores.files.disk import FileStore
-from tests.files.conftest import MAX_BYTES, Files
+from tests.fileserver.conftest import MAX_BYTES, Files
 
 pytestmark = pytest.mark.anyio
 

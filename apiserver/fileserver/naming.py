@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from apiserver.files.addresses import files_of, paths_of, spellings, task_of
+from apiserver.fileserver.addresses import files_of, paths_of, spellings, task_of
 from apiserver.stores.documents.base import DocumentStore
 from apiserver.stores.documents.query import In
 

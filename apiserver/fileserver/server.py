@@ -15,12 +15,12 @@ import orjson
 from starlette.types import Message, Receive, Scope, Send
 
 from apiserver.common.errors import Refusal, not_granted, unavailable
-from apiserver.files.addresses import file_name
-from apiserver.files.deletions import FileDeletions
-from apiserver.files.downloads import send_file
-from apiserver.files.links import FileLinks
-from apiserver.files.room import Room, Taken
-from apiserver.files.uploads import store_body, store_form
+from apiserver.fileserver.addresses import file_name
+from apiserver.fileserver.deletions import FileDeletions
+from apiserver.fileserver.downloads import send_file
+from apiserver.fileserver.links import FileLinks
+from apiserver.fileserver.room import Room, Taken
+from apiserver.fileserver.uploads import store_body, store_form
 from apiserver.rpc.auth import Authenticator, note_caller
 from apiserver.rpc.body import Body, Limits
 from apiserver.rpc.call import Identity, Rules

@@ -12,7 +12,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 import jwt
 
-from apiserver.files.addresses import names_of
+from apiserver.fileserver.addresses import names_of
 
 #: Seconds. A link that is made between 10:00 and 11:00 expires at 12:00. So it stays the same for up to an hour, and
 #: browsers find the picture in their cache.

@@ -21,8 +21,8 @@ from urllib.parse import urlsplit
 
 from apiserver.common.repeating import Repeating
 from apiserver.common.times import from_now, utc_now
-from apiserver.files.addresses import LOCAL, host_of, names_of
-from apiserver.files.naming import is_named
+from apiserver.fileserver.addresses import LOCAL, host_of, names_of
+from apiserver.fileserver.naming import is_named
 from apiserver.stores.documents.base import DocumentStore, DocumentStoreError, DuplicateDocument
 from apiserver.stores.documents.paging import pages_by_id
 from apiserver.stores.documents.query import AtMost, Document, In, Less, Update

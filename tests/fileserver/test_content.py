@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from apiserver.files.content import content_disposition, content_type
+from apiserver.fileserver.content import content_disposition, content_type
 
 
 @pytest.mark.parametrize(
