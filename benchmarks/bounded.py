@@ -28,8 +28,7 @@ from uvicorn.server import ServerState
 from apiserver.common.counters import Counters
 from apiserver.http.protocol import Protocol
 from apiserver.http.slots import Slots
-from apiserver.server.app import create_app
-from apiserver.server.routing import App
+from apiserver.server.app import App, create_app
 from apiserver.settings.settings import Settings
 from apiserver.settings.values import QUOTAS_OF, Quota
 from benchmarks.bodies import scalar_lines

@@ -26,9 +26,8 @@ from uuid import uuid4
 
 import httpx
 
-from apiserver.server.app import create_app
+from apiserver.server.app import App, create_app
 from apiserver.server.bounds import Bounds
-from apiserver.server.routing import App
 from apiserver.services.access import defaults
 from apiserver.services.access.credentials import create_user
 from apiserver.services.access.roles import ADMIN

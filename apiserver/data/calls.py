@@ -8,6 +8,7 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
+from apiserver.data.parts import DataParts
 from apiserver.rpc.admission import Reading
 from apiserver.rpc.call import Identity
 from apiserver.rpc.disconnects import while_connected
@@ -20,7 +21,7 @@ from apiserver.services.backend import Backend, Call
 class DataCall:
     """An authenticated request."""
 
-    backend: Backend
+    parts: DataParts
     caller: Identity
     request: Request
     headers: dict[str, str]
@@ -30,6 +31,11 @@ class DataCall:
     reading: Reading
     link: str | None = None
     """What the link covers that the request came with, such as `tasks/<id>`."""
+
+    @property
+    def backend(self) -> Backend:
+        """What handlers may use."""
+        return self.parts.backend
 
     @property
     def reader(self) -> Identity:

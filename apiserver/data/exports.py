@@ -1,4 +1,4 @@
-"""Answers as files: Parquet, and whatever a reader asks for in parts or asks for the size of.
+"""Files that answers are kept in: Parquet, and whatever a reader asks for in parts or asks for the size of.
 
 A reader such as DuckDB or polars asks for the size, then for the end of the file, then for the columns that it needs.
 All of these must be parts of the same file, while the table may grow. So a file is made on disk, and kept for some
@@ -18,18 +18,11 @@ import shutil
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from hashlib import blake2b
 from pathlib import Path
-from typing import cast
-from urllib.parse import parse_qsl
-
-from fastapi import Response
-from starlette.types import Receive, Scope, Send
+from typing import Protocol
 
 from apiserver.common.errors import overloaded
-from apiserver.data.calls import DataCall
-from apiserver.data.versions import Version
-from apiserver.fileserver.downloads import send_file
+from apiserver.rpc.reads_at_once import WhileConnected
 from apiserver.stores.data_folder import forget_processes
 from apiserver.stores.files.disk import StoredFile
 from apiserver.stores.files.shares import Shares
@@ -71,6 +64,16 @@ Write = Callable[[Path], Awaitable[None]]
 """Makes a file."""
 
 
+class Version(Protocol):
+    """The versions of the table that a file is made of."""
+
+    async def now(self) -> str:
+        """The version of a table that is read after this returns."""
+
+    async def is_still(self, tag: str, *, only_grown: bool = False) -> bool:
+        """Whether nothing has changed since a table of this version was read; `only_grown`: or rows were added."""
+
+
 class Exports:
     """The files of one process, in a folder of its own inside `folder`. They belong to one event loop."""
 
@@ -94,34 +97,36 @@ class Exports:
         self._kept.clear()
         shutil.rmtree(self._folder, ignore_errors=True)
 
-    async def file(self, call: DataCall, name: str, write: Write, version: Version | None) -> StoredFile:
-        """The file `name` for this query, which `write` can make.
+    async def file(
+        self, key: bytes, write: Write, version: Version | None, connected: WhileConnected, *, is_part: bool
+    ) -> StoredFile:
+        """The file of this key, which `write` can make while the client is connected.
 
+        `version`: the table's versions, if they can be told apart. `is_part`: the reader asks for a part of the file.
         429 if too many are made, 503 if the disk is too full.
         """
-        key = _key(call, name)
         kept = self._kept.pop(key) if key in self._kept else _Kept()
         self._kept[key] = kept
         kept.users += 1
         try:
             async with kept.lock:
-                if not await self._serves(call, kept, version):
-                    await self._make(call, write, kept, version)
+                if not await self._serves(kept, version, is_part):
+                    await self._make(kept, write, version, connected)
                 kept.asked = time.monotonic()
                 return self._open(kept)
         finally:
             kept.users -= 1
             await self.forget()
 
-    async def _serves(self, call: DataCall, kept: _Kept, version: Version | None) -> bool:
+    async def _serves(self, kept: _Kept, version: Version | None, is_part: bool) -> bool:
         """Whether the kept file answers the request."""
         if kept.size < 0 or time.monotonic() - kept.made > self._bounds.made_seconds:
             return False
         if version is None or kept.version is None:
-            return "range" in call.headers
-        return await version.is_still(kept.version, only_grown="range" in call.headers)
+            return is_part
+        return await version.is_still(kept.version, only_grown=is_part)
 
-    async def _make(self, call: DataCall, write: Write, kept: _Kept, version: Version | None) -> None:
+    async def _make(self, kept: _Kept, write: Write, version: Version | None, connected: WhileConnected) -> None:
         try:
             async with asyncio.timeout(self._bounds.patience_seconds):
                 await self._making.acquire()
@@ -131,7 +136,7 @@ class Exports:
         try:
             tag = None if version is None else await version.now()
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            async with call.while_connected():
+            async with connected():
                 await write(path)
             size = path.stat().st_size
         except BaseException:
@@ -165,32 +170,3 @@ def _delete(kept: _Kept) -> None:
     if kept.size >= 0:
         kept.path.unlink(missing_ok=True)
         kept.size = -1
-
-
-def _key(call: DataCall, name: str) -> bytes:
-    """What a file is for: the company (or a project), what the address means, its parameters without a link's token."""
-    query = parse_qsl(call.request.scope.get("query_string", b"").decode("latin-1"), keep_blank_values=True)
-    said = [call.caller.company, call.caller.grant.project, name, *(pair for pair in query if pair[0] != "token")]
-    return blake2b(repr(said).encode(), digest_size=16).digest()
-
-
-class _FileResponse(Response):
-    """Answers with a file, or a part of it. The file is closed at the end."""
-
-    def __init__(self, file: StoredFile, name: str, call: DataCall) -> None:
-        super().__init__()
-        self._file = file
-        self._name = name
-        self._call = call
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        try:
-            await send_file(self._file, self._name, self._call.headers, send, body=scope["method"] != "HEAD")
-        finally:
-            self._file.close()
-
-
-async def answer(call: DataCall, name: str, write: Write, version: Version | None) -> Response:
-    """The file that `write` makes, under this name. `version`: the table's versions, if they can be told apart."""
-    exports = cast(Exports, call.request.app.state.exports)
-    return _FileResponse(await exports.file(call, name, write, version), name, call)

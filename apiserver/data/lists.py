@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Annotated, Any
 
@@ -272,10 +272,9 @@ def _where(call: DataCall, where: str | None) -> dict[str, Any]:
     for name in given:
         if not _is_filter(name):
             raise bad_parameter("where", f"there is no filter '{name[:100]}': use {', '.join(_FILTERS)}")
-    validate: Callable[[dict[str, Any]], dict[str, Any]] = call.request.app.state.validate_tasks
     conditions = given.pop("conditions", None)
     try:
-        return {**validate(given), "conditions": conditions}
+        return {**call.parts.validate_tasks(given), "conditions": conditions}
     except Refusal as error:
         raise bad_parameter("where", error.reason) from None
 

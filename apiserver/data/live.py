@@ -158,7 +158,7 @@ async def _answer(call: DataCall, asked: Subscription, since: str | None, wait: 
 
 
 def _reader(call: DataCall, asked: Subscription) -> Reader:
-    state, company, caller_documents = call.request.app.state, call.caller.company, call.backend.visible_to
+    parts, company = call.parts, call.caller.company
     token = call.request.query_params.get("token")
     proxy_header = call.backend.settings.proxy_user_header.lower()
     kept = _credentials(call.headers, proxy_header) if token is None else {}
@@ -166,12 +166,12 @@ def _reader(call: DataCall, asked: Subscription) -> Reader:
     async def may_go_on() -> bool:
         """Whether the credentials of the request are valid still, for all that it asks for."""
         try:
-            caller, _ = await caller_of(state, kept, token)
+            caller, _ = await caller_of(parts, kept, token)
             check(caller, ENDPOINT, reads=True)
         except (ApiError, Refusal):
             return False
         if caller.grant.project is not None:
-            seen = caller_documents(caller)
+            seen = parts.backend.visible_to(caller)
             for kind, ids in ((TASKS, asked.tasks), (PROJECTS, asked.projects)):
                 if ids and await seen.count(kind, {"id": In(list(ids))}) < len(ids):
                     return False

@@ -9,21 +9,19 @@ import inspect
 import logging
 import random
 from collections.abc import Callable, Coroutine, Mapping
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 import orjson
 from fastapi import APIRouter, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
-from starlette.datastructures import State
 from starlette.exceptions import HTTPException
 from starlette.types import Message
 
 from apiserver.data.calls import DataCall, bad_parameter
-from apiserver.data.links import DataLinks
+from apiserver.data.parts import DataParts
 from apiserver.data.sending import DataResponse
-from apiserver.rpc.admission import Admission
-from apiserver.rpc.auth import TOKEN_COOKIE, Authenticator, cookie, note_caller
+from apiserver.rpc.auth import TOKEN_COOKIE, cookie, note_caller
 from apiserver.rpc.body import Body, Limits
 from apiserver.rpc.call import Identity
 from apiserver.rpc.disconnects import ClientDisconnected
@@ -32,7 +30,6 @@ from apiserver.rpc.origins import SAFE_METHODS
 from apiserver.rpc.reply import SAFE_HEADERS
 from apiserver.rpc.statuses import error_for
 from apiserver.services.access.roles import check
-from apiserver.services.backend import Backend
 from apiserver.services.store_errors import STORE_ERRORS
 from apiserver.tables.formats import TABLES, Format
 
@@ -83,8 +80,8 @@ class DataRoute(APIRoute):
         has_body = self.body_field is not None
 
         async def handle(request: Request) -> Response:
-            state = request.app.state
-            reading = cast(Admission, state.admission).reading()
+            parts = DataParts.of(request.app)
+            reading = parts.admission.reading()
             id = f"{random.getrandbits(128):032x}"
             handed_over = False
             try:
@@ -94,10 +91,10 @@ class DataRoute(APIRoute):
                 headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in request.scope["headers"]}
                 client = request.client.host if request.client else ""
                 token = request.query_params.get("token")
-                caller, link = await caller_of(state, headers, token, method=request.method, client=client)
+                caller, link = await caller_of(parts, headers, token, method=request.method, client=client)
                 note_caller(request.scope, caller)
                 check(caller, ENDPOINT, reads=request.method in SAFE_METHODS)
-                call = DataCall(state.backend, caller, request, headers, id, reading, link)
+                call = DataCall(parts, caller, request, headers, id, reading, link)
                 request.state.call = call
                 asked = await _with_body(request, headers) if has_body else request
                 response = await reading.run(lambda: answer(asked), call.reader, call.while_connected)
@@ -173,20 +170,15 @@ def _check_parameters(request: Request, known: frozenset[str]) -> None:
 
 
 async def caller_of(
-    state: State, headers: Mapping[str, str], token: str | None, *, method: str = "GET", client: str = ""
+    parts: DataParts, headers: Mapping[str, str], token: str | None, *, method: str = "GET", client: str = ""
 ) -> tuple[Identity, str | None]:
     """Who calls, and what the link covers whose `token` they use, if they use one. Raises ApiError or Refusal."""
-    backend: Backend = state.backend
-    links: DataLinks = state.data_links
-    auth: Authenticator = backend.auth
-    reads = method in SAFE_METHODS
+    auth = parts.backend.auth
     if token is not None:
-        maker, covers = links.read(token)
-        caller = await auth.today(maker)
-    else:
-        covers = None
-        caller = await auth.authenticate(headers, method=method, changes=not reads, client=client)
-    return caller, covers
+        maker, covers = parts.links.read(token)
+        return await auth.today(maker), covers
+    changes = method not in SAFE_METHODS
+    return await auth.authenticate(headers, method=method, changes=changes, client=client), None
 
 
 def _refusal(error: Exception, request: Request, id: str) -> Response:

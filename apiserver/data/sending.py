@@ -19,7 +19,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from apiserver import __version__
-from apiserver.data import exports
+from apiserver.data import file_answers
 from apiserver.data.calls import DataCall
 from apiserver.data.versions import Version
 from apiserver.events.model import Owner
@@ -88,7 +88,7 @@ async def answer(
             else:
                 await to_files.write_pieces(path, pieces(format, stamped(), options))
 
-        return await exports.answer(call, f"{name}.{format.ending}", write, version)
+        return await file_answers.answer(call, f"{name}.{format.ending}", write, version)
     if version is not None:
         headers["etag"] = await version.now()
         if modified is not None:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from typing import Annotated, Any, cast
+from typing import Annotated, Any
 from urllib.parse import quote, urlsplit
 
 from fastapi import Body
 from pydantic import BaseModel, Field
 
 from apiserver.data.calls import TheCall, bad_parameter
-from apiserver.data.links import LONGEST, DataLinks
+from apiserver.data.links import LONGEST
 from apiserver.data.places import ALL, find_owner, find_project
 from apiserver.data.routes import router
 from apiserver.rpc.errors import ApiError
@@ -42,7 +42,7 @@ async def make(call: TheCall, wanted: Annotated[LinkRequest, Body()]) -> Any:
     except ValueError:  # such as http://[
         raise bad_parameter("address", _EXPECTED) from None
     covers, address = await _covered(call, parts.path)
-    token = cast(DataLinks, call.request.app.state.data_links).token(call.caller, covers, wanted.seconds)
+    token = call.parts.links.token(call.caller, covers, wanted.seconds)
     query = "&".join(filter(None, (parts.query, f"token={token}")))
     link = f"{address}?{query}"
     server = str(call.request.base_url).rstrip("/")

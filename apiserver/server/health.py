@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Mapping
 
 from starlette.responses import JSONResponse
 from starlette.types import Receive, Scope, Send
 
 from apiserver import __version__
 from apiserver.rpc.reply import SAFE_HEADERS
+from apiserver.server.upkeep import Reporter
 from apiserver.services.backend import Backend
 from apiserver.stores.files.disk import FileStore
 
@@ -33,12 +34,12 @@ class Health:
         self,
         backend: Backend,
         files: FileStore,
-        reports: Mapping[str, Callable[[], object]],
+        reporters: Mapping[str, Reporter],
     ) -> None:
-        """`reports`: what else the body has, by its fields."""
+        """`reporters`: who says what else is in the body, by its fields."""
         self._backend = backend
         self._files = files
-        self._reports = reports
+        self._reporters = reporters
         self._asking: asyncio.Task[dict[str, str]] | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -51,7 +52,7 @@ class Health:
             "version": __version__,
             "stores": stores,
         }
-        body |= {name: report() for name, report in self._reports.items()}
+        body |= {name: reporter.report() for name, reporter in self._reporters.items()}
         response = JSONResponse(body, 200 if well else 503)
         response.raw_headers += SAFE_HEADERS
         await response(scope, receive, send)

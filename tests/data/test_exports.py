@@ -6,15 +6,13 @@ import asyncio
 import io
 import os
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import arro3.io
 import pytest
 
 from apiserver.common.errors import Refusal, Why
-from apiserver.data.calls import DataCall
 from apiserver.data.exports import ExportBounds, Exports
-from apiserver.rpc.call import FULL
 from apiserver.stores.events.base import EventStoreBusy
 from tests.data.conftest import ON_EACH, Data, scalar
 from tests.data.test_scalars import columns
@@ -69,6 +67,11 @@ async def test_sizes_of_other_formats(data: Data) -> None:
     assert part.content == whole.content[7:21]
 
 
+def connected() -> asyncio.Timeout:
+    """The client does not leave."""
+    return asyncio.timeout(None)
+
+
 class Kept:
     """Exports in a folder, and requests for files whose content is a text."""
 
@@ -84,7 +87,7 @@ class Kept:
                 raise content
             await asyncio.to_thread(path.write_text, content)
 
-        file = await self.exports.file(call(part=part), name, write, None)
+        file = await self.exports.file(name.encode(), write, None, connected, is_part=part)
         try:
             return (await file.read(0, 100)).decode()
         finally:
@@ -93,23 +96,6 @@ class Kept:
     @property
     def files(self) -> int:
         return sum(len(names) for _, _, names in os.walk(self.folder))
-
-
-def call(*, part: bool = False) -> DataCall:
-    class Anything:
-        company = "c"
-        grant = FULL
-        scope: dict[str, Any] = {}  # noqa: RUF012
-        caller: Any
-        request: Any
-        headers = {"range": "bytes=0-"} if part else {}
-
-        def while_connected(self) -> Any:
-            return asyncio.timeout(None)
-
-    found = Anything()
-    found.caller = found.request = found
-    return cast(DataCall, found)
 
 
 async def test_failures_and_clients_that_leave_cost_no_turn(tmp_path: Path) -> None:

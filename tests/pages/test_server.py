@@ -15,7 +15,7 @@ from starlette.types import Message
 
 from apiserver.pages import server as viewer_server
 from apiserver.pages.addresses import FIRST_STEPS, first_step
-from apiserver.server.app import ROUTES
+from apiserver.server.endpoints import ROUTES
 from tests.harness import Api, running_api
 
 pytestmark = pytest.mark.anyio

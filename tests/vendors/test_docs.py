@@ -7,7 +7,7 @@ from types import ModuleType
 
 import pytest
 
-from apiserver.server.app import VENDORS
+from apiserver.server.endpoints import VENDORS
 from apiserver.vendors import baseten, modelarts, pai
 from apiserver.vendors.monitoring.quantities import Kind, Quantity
 from apiserver.vendors.pai import MetricType

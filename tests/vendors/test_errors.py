@@ -15,7 +15,7 @@ from fastapi.routing import APIRoute
 from starlette.routing import BaseRoute
 
 from apiserver.rpc.call import Identity
-from apiserver.server.app import VENDORS as ROUTERS
+from apiserver.server.endpoints import VENDORS as ROUTERS
 from apiserver.services.access.credentials import create_user
 from apiserver.stores.documents.base import DocumentStoreBusy
 from apiserver.stores.events.base import EventStoreBusy

@@ -19,7 +19,7 @@ from apiserver import __version__
 from apiserver.common.commit import commit
 from apiserver.common.counters import BOUNDS, Snapshot
 from apiserver.common.errors import Refusal
-from apiserver.common.gauges import Gauge
+from apiserver.common.gauges import Gauges
 from apiserver.operating.metrics.exposition import OPENMETRICS, PLAIN, Family, is_openmetrics, text
 from apiserver.operating.metrics.sharing import SharedCounters
 from apiserver.rpc.auth import note_caller
@@ -42,7 +42,7 @@ _ENDPOINT = "server.get_stats"
 class Metrics:
     """The ASGI app. Callers need the `metrics_token` of the settings, or are admins of the server's own company."""
 
-    def __init__(self, backend: Backend, folder: DataFolder, counters: SharedCounters) -> None:
+    def __init__(self, backend: Backend, folder: DataFolder, counters: SharedCounters, gauges: Gauges) -> None:
         self._backend = backend
         self._folder = folder
         self._counters = counters
@@ -51,7 +51,7 @@ class Metrics:
         self._looking = asyncio.Lock()
         self._started = time.time()
         self._commit = commit()
-        self.gauges: dict[str, tuple[str, Gauge]] = {}
+        self.gauges = {**gauges}
         """By name, what further numbers mean, and how to get them."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
