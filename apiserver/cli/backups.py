@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -73,12 +74,21 @@ def _place(settings: Settings, options: argparse.Namespace) -> Storage:
 
 
 def _backup(settings: Settings, options: argparse.Namespace) -> None:
-    from apiserver.operating.backup import checking, manifest, rereading
-    from apiserver.operating.backup.making import make
-    from apiserver.operating.backup.progress import GENTLY, Progress
-    from apiserver.operating.backup.storage import TELLS, BackupError
-    from apiserver.stores.data_folder import DataFolder, DataFolderError
+    _refuse_contradictions(options)
+    with _failing(tell=options.tell):
+        place = _place(settings, options)
+        if options.list:
+            _list(place)
+        elif options.gently:
+            _check_gently(settings, place)
+        elif options.check:
+            _check(place)
+        else:
+            _make(settings, options, place)
 
+
+def _refuse_contradictions(options: argparse.Namespace) -> None:
+    """SettingsError for flags that do not go together."""
     if options.keep is not None and options.keep < 1:
         raise SettingsError("--keep: at least one backup has to be kept")
     if options.keep is not None and (options.list or options.check):
@@ -87,43 +97,72 @@ def _backup(settings: Settings, options: argparse.Namespace) -> None:
         )
     if options.gently and not options.check:
         raise SettingsError("--gently: it goes only with --check")
+
+
+@contextmanager
+def _failing(*, tell: bool = False) -> Iterator[None]:
+    """Errors of the block become CommandErrors. `tell`: also say in a line of its own what anybody may know of them."""
+    from apiserver.operating.backup.storage import TELLS, BackupError
+    from apiserver.stores.data_folder import DataFolderError
+
     try:
-        place = _place(settings, options)
-        data = DataFolder(settings.data)
-        if options.list:
-            _list(place)
-        elif options.gently:
-            os.nice(19)
-            state = rereading.read_on(place, data, settings.backup_check_every or _WEEK, Progress(share=GENTLY))
-            say(f"{counted(state.pieces, 'pieces')} were read")
-            _fail_for([*state.wrong, checking.REMEMBERED_ADVICE] if state.wrong else [])
-            if not manifest.names(place):
-                raise BackupError(f"there is no backup at {place.address}")
-            say("all backups are well")
-        elif options.check:
-            wrong = checking.check(place, Progress())
-            _fail_for([*map(str, wrong), *checking.advice(wrong)])
-            say("all backups are well")
-        else:
-            if EMBEDDED in (settings.events, settings.documents):
-                data.require()
-            if not options.fast:
-                os.nice(19)
-            progress = Progress(share=1.0 if options.fast else GENTLY)
-            work = options.work or (Path(settings.backup_work) if settings.backup_work else None)
-            made = make(settings, place, progress, work=work)
-            say(_line(made))
-            say(f"{shown_bytes(made.manifest.copied)} were copied")
-            if options.keep is not None:
-                backups, pieces = checking.forget(place, options.keep)
-                say(f"deleted: {counted(backups, 'older backups')}, {counted(pieces, 'pieces')}")
-            rereading.look_again(place, data, progress)
+        yield
     except DataFolderError as error:
         raise CommandError(str(error)) from error
     except BackupError as error:
-        if options.tell:
+        if tell:
             say_progress(f"{TELLS}{error.told}")
         raise CommandError(shown(str(error))) from error
+
+
+def _make(settings: Settings, options: argparse.Namespace, place: Storage) -> None:
+    """Make a backup, delete old ones, and read some of what is at the destination again."""
+    from apiserver.operating.backup import forgetting, rereading
+    from apiserver.operating.backup.making import make
+    from apiserver.operating.backup.progress import GENTLY, Progress
+    from apiserver.stores.data_folder import DataFolder
+
+    folder = DataFolder(settings.data)
+    if EMBEDDED in (settings.events, settings.documents):
+        folder.require()
+    if not options.fast:
+        os.nice(19)
+    progress = Progress(share=1.0 if options.fast else GENTLY)
+    work = options.work or (Path(settings.backup_work) if settings.backup_work else None)
+    backup = make(settings, place, progress, work=work)
+    say(_line(backup))
+    say(f"{shown_bytes(backup.manifest.copied)} were copied")
+    if options.keep is not None:
+        backups, pieces = forgetting.forget(place, options.keep)
+        say(f"deleted: {counted(backups, 'older backups')}, {counted(pieces, 'pieces')}")
+    rereading.look_again(place, folder, progress)
+
+
+def _check(place: Storage) -> None:
+    """Read all that is at the destination."""
+    from apiserver.operating.backup import checking
+    from apiserver.operating.backup.progress import Progress
+
+    wrong = checking.check(place, Progress())
+    _fail_for([*map(str, wrong), *checking.advice(wrong)])
+    say("all backups are well")
+
+
+def _check_gently(settings: Settings, place: Storage) -> None:
+    """Read on, slowly, where the last such check ended."""
+    from apiserver.operating.backup import checking, manifest, rereading
+    from apiserver.operating.backup.progress import GENTLY, Progress
+    from apiserver.operating.backup.storage import BackupError
+    from apiserver.stores.data_folder import DataFolder
+
+    os.nice(19)
+    every = settings.backup_check_every or _WEEK
+    state = rereading.read_on(place, DataFolder(settings.data), every, Progress(share=GENTLY))
+    say(f"{counted(state.pieces, 'pieces')} were read")
+    _fail_for([*state.wrong, checking.REMEMBERED_ADVICE] if state.wrong else [])
+    if not manifest.names(place):
+        raise BackupError(f"there is no backup at {place.address}")
+    say("all backups are well")
 
 
 def _list(place: Storage) -> None:
@@ -132,30 +171,29 @@ def _list(place: Storage) -> None:
 
     refused = []
     is_empty = True
-    for found in checking.all_of(place):
+    for backup in checking.all_of(place):
         is_empty = False
-        if isinstance(found, str):
-            refused.append(shown(found))
+        if isinstance(backup, str):
+            refused.append(shown(backup))
         else:
-            say(_line(found) + (", signed" if found.is_signed else ""))
+            say(_line(backup) + (", signed" if backup.is_signed else ""))
     if is_empty:
         say(f"there is no backup at {shown(place.address)}")
     if refused:
         raise CommandError("\n".join(["not used:", *refused]))
 
 
-def _line(found: Named) -> str:
+def _line(backup: Named) -> str:
     """A backup for people, in a line. Whoever made the manifest chose the names in it."""
-    counts = ", ".join(counted(count, name) for name, count in found.manifest.counts.items())
-    return f"{found.id}  {shown_bytes(found.manifest.size)}: {shown(counts)}"
+    counts = ", ".join(counted(count, name) for name, count in backup.manifest.counts.items())
+    return f"{backup.id}  {shown_bytes(backup.manifest.size)}: {shown(counts)}"
 
 
 def _restore(settings: Settings, options: argparse.Namespace) -> None:
     from apiserver.operating.backup import manifest, restoring
     from apiserver.operating.backup.progress import Progress
-    from apiserver.operating.backup.storage import BackupError
 
-    try:
+    with _failing():
         place = _place(settings, options)
         chosen = manifest.choose(place, options.at)
         restoring.restore(place, chosen.manifest, settings.data, Progress())
@@ -163,11 +201,9 @@ def _restore(settings: Settings, options: argparse.Namespace) -> None:
         if options.verify:
             _fail_for(restoring.verify(settings, chosen.manifest, settings.data, Progress()))
             say("all of it was read, and is what the backup says")
-    except BackupError as error:
-        raise CommandError(shown(str(error))) from error
 
 
 def _fail_for(problems: Iterable[str]) -> None:
     """CommandError if there are problems."""
-    if found := list(problems):
-        raise CommandError("\n".join(["not all is well:", *map(shown, found)]))
+    if lines := [shown(problem) for problem in problems]:
+        raise CommandError("\n".join(["not all is well:", *lines]))

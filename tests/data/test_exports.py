@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import io
 import os
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -67,9 +69,10 @@ async def test_sizes_of_other_formats(data: Data) -> None:
     assert part.content == whole.content[7:21]
 
 
-def connected() -> asyncio.Timeout:
+@contextlib.asynccontextmanager
+async def connected() -> AsyncIterator[None]:
     """The client does not leave."""
-    return asyncio.timeout(None)
+    yield
 
 
 class Kept:

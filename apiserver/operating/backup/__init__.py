@@ -18,7 +18,7 @@ A piece holds up to 16 MB of *blocks*, one after another, and says where each be
 | `manifest.py` | manifests, their names, and what is refused in one |
 | `moment.py` | the one moment of events, documents and files |
 | `making.py` | makes a backup |
-| `checking.py` | lists backups, checks them, and deletes old ones |
+| `checking.py`, `forgetting.py` | lists and checks backups; deletes old ones |
 | `restoring.py` | makes a data folder of a backup, and reads all of it |
 | `rereading.py` | reads what is at the destination again, a little at a time, and remembers what was damaged |
 | `scheduled.py`, `schedule.py`, `check_schedule.py` | backups and checks that a server makes by itself |

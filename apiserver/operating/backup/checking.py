@@ -1,13 +1,15 @@
-"""Lists backups, checks them without restoring them, and deletes old ones."""
+"""Lists backups, and checks them without restoring them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from apiserver.common.sizes import counted
+from apiserver.events.model import Int64Array
 from apiserver.operating.backup import manifest as manifests
 from apiserver.operating.backup import pieces
-from apiserver.operating.backup.manifest import Named
+from apiserver.operating.backup.manifest import Extent, Named
 from apiserver.operating.backup.pieces import DamagedPiece
 from apiserver.operating.backup.progress import Progress
 from apiserver.operating.backup.storage import BackupError, Missing, Storage
@@ -37,95 +39,93 @@ def all_of(storage: Storage) -> Iterator[Named | str]:
             yield str(error)
 
 
+class _Pieces(NamedTuple):
+    """The pieces at a destination, each read once."""
+
+    starts: dict[str, Int64Array]
+    """Of each piece that is well, where its blocks begin, and where the last one ends; by its SHA-256."""
+    damaged: dict[str, BackupError]
+    """What is wrong with each of the others."""
+
+
 def check(storage: Storage, progress: Progress) -> list[BackupError]:
     """Read every manifest and every piece; what is wrong with each. BackupError if there is no backup."""
-    wrong: list[BackupError] = []
-    backups = []
-    for found in all_of(storage):
-        if isinstance(found, str):
-            wrong.append(BackupError(found))
-        else:
-            backups.append(found)
-    if not backups and not wrong:
+    entries = list(all_of(storage))
+    if not entries:
         raise BackupError(f"there is no backup at {storage.address}")
-    if not storage.key and (signed := sum(backup.is_signed for backup in backups)):
-        progress.say(
-            f"signed: {signed:,} of {counted(len(backups), 'backups')}; without the key, no signature is compared"
-        )
+    backups = [backup for backup in entries if not isinstance(backup, str)]
+    wrong = [BackupError(problem) for problem in entries if isinstance(problem, str)]
+    if not storage.key:
+        _say_signed(backups, progress)
     sizes, strays = pieces.listed(storage)
     wrong += [BackupError(f"{name} is not the name of a piece") for name in strays]
+    read = _read_pieces(storage, sizes, progress)
+    wrong += read.damaged.values()
+    for backup in _left(storage, backups):
+        wrong += _wrong_pieces(backup, read)
+        wrong += _wrong_files(backup, read)
+    return wrong
+
+
+def _say_signed(backups: Sequence[Named], progress: Progress) -> None:
+    if signed := sum(backup.is_signed for backup in backups):
+        said = f"signed: {signed:,} of {counted(len(backups), 'backups')}; without the key, no signature is compared"
+        progress.say(said)
+
+
+def _read_pieces(storage: Storage, sizes: Mapping[str, int], progress: Progress) -> _Pieces:
+    """Read all pieces. A piece that was deleted since it was listed is in neither table."""
+    read = _Pieces({}, {})
     progress.step("pieces", sum(sizes.values()))
-    tables = {}
-    missing: set[str] = set()
     for sha256, size in sizes.items():
         try:
-            tables[sha256] = pieces.read(storage, sha256).starts
-        except Missing:  # it was deleted since
-            missing.add(sha256)
+            read.starts[sha256] = pieces.read(storage, sha256).starts
+        except Missing:
+            pass
         except BackupError as error:
-            wrong.append(error)
+            read.damaged[sha256] = error
         progress.advance(size)
     progress.end()
-    there = {*manifests.names_left(storage)} if backups else set()  # some may be deleted since, with their pieces
-    for backup in backups:
-        if backup.name not in there:
-            continue
-        for piece in backup.manifest.pieces:
-            if piece.sha256 not in sizes or piece.sha256 in missing:
-                wrong.append(MissingPiece(f"the piece {piece.sha256} is missing, which {backup.id} needs"))
-            elif piece.sha256 not in tables:
-                wrong.append(BackupError(f"the backup {backup.id} is damaged with the piece {piece.sha256}"))
-        for file in backup.manifest.files:
-            for extent in file.extents:
-                starts = tables.get(backup.manifest.pieces[extent.piece].sha256)
-                end = extent.first + extent.count
-                if starts is not None and not (
-                    end < len(starts) and starts[end] - starts[extent.first] == extent.bytes
-                ):
-                    wrong.append(BackupError(f"{file.path} of {backup.id} refers to blocks that a piece does not have"))
-                    break
-    return wrong
+    return read
+
+
+def _left(storage: Storage, backups: Sequence[Named]) -> list[Named]:
+    """The backups that were not deleted, with their pieces, since their manifests were read."""
+    names = {*manifests.names_left(storage)} if backups else set()
+    return [backup for backup in backups if backup.name in names]
+
+
+def _wrong_pieces(backup: Named, read: _Pieces) -> Iterator[BackupError]:
+    """The pieces that a backup needs, and that are damaged or not there."""
+    for piece in backup.manifest.pieces:
+        if piece.sha256 in read.damaged:
+            yield BackupError(f"the backup {backup.id} is damaged with the piece {piece.sha256}")
+        elif piece.sha256 not in read.starts:
+            yield MissingPiece(f"the piece {piece.sha256} is missing, which {backup.id} needs")
+
+
+def _wrong_files(backup: Named, read: _Pieces) -> Iterator[BackupError]:
+    """The files of a backup that refer to blocks which a piece that is well does not have."""
+    for file in backup.manifest.files:
+        for extent in file.extents:
+            starts = read.starts.get(backup.manifest.pieces[extent.piece].sha256)
+            if starts is not None and not _has(starts, extent):
+                yield BackupError(f"{file.path} of {backup.id} refers to blocks that a piece does not have")
+                break
+
+
+def _has(starts: Int64Array, extent: Extent) -> bool:
+    """Whether a piece whose blocks start so has the blocks of an extent, and in them as many bytes."""
+    end = extent.first + extent.count
+    return end < len(starts) and bool(starts[end] - starts[extent.first] == extent.bytes)
 
 
 def advice(wrong: Sequence[BackupError]) -> list[str]:
     """What to do about pieces that are wrong, in a sentence; none if no piece is."""
-    if any(isinstance(one, DamagedPiece) for one in wrong):
+    if any(isinstance(error, DamagedPiece) for error in wrong):
         first = "delete damaged pieces, and make a backup"
-    elif any(isinstance(one, MissingPiece) for one in wrong):
+    elif any(isinstance(error, MissingPiece) for error in wrong):
         first = "make a backup"
     else:
         return []
     return [f"{first}: {_THEN}"]
-
-
-def forget(storage: Storage, keep: int, now: float | None = None) -> tuple[int, int]:
-    """Delete all but the newest `keep` backups, and pieces that none of these needs; how many backups and pieces.
-
-    Backups of a moment that is ahead of `now` stay, and are not counted: the clock was set back, and the backup that
-    was made just now is older by its name.
-
-    Nothing is deleted while a manifest that stays cannot be read: nobody knows which pieces it needs. With a key,
-    nothing is deleted either while a manifest that would go is refused: somebody may have put it there.
-    """
-    with storage.owned():
-        names, strays = manifests.listed(storage)
-        if strays:
-            raise BackupError(
-                f"nothing is deleted while there are {len(strays)} names like {strays[0]} among manifests"
-            )
-        counted = len(names) - len(manifests.ahead(names, now))
-        old = names[: max(counted - keep, 0)]
-        needed: set[str] = set()
-        try:
-            for name in names[len(old) :]:
-                needed.update(piece.sha256 for piece in manifests.read(storage, name).manifest.pieces)
-            for name in old if storage.key else ():
-                manifests.check(storage, name)
-        except BackupError as error:
-            raise BackupError(f"nothing is deleted: {error}") from error
-        for name in old:
-            storage.delete(name)
-        unneeded = [sha256 for sha256 in pieces.listed(storage)[0] if sha256 not in needed]
-        for sha256 in unneeded:
-            storage.delete(pieces.name_of(sha256))
-        return len(old), len(unneeded)

@@ -11,8 +11,9 @@ import pytest
 
 from apiserver import cli
 from apiserver.operating.backup import manifest, pieces
-from apiserver.operating.backup.checking import all_of, check, forget
+from apiserver.operating.backup.checking import all_of, check
 from apiserver.operating.backup.folder import Folder
+from apiserver.operating.backup.forgetting import forget
 from apiserver.operating.backup.storage import BackupError, Storage
 from tests.operating.backup.conftest import backed_up, quiet
 

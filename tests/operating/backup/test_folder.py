@@ -9,8 +9,9 @@ import pytest
 
 from apiserver import cli
 from apiserver.operating.backup import manifest, pieces
-from apiserver.operating.backup.checking import check, forget
+from apiserver.operating.backup.checking import check
 from apiserver.operating.backup.folder import Folder
+from apiserver.operating.backup.forgetting import forget
 from apiserver.operating.backup.manifest import Manifest
 from apiserver.operating.backup.storage import BackupError
 from tests.operating.backup.conftest import backed_up, quiet

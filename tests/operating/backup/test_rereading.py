@@ -15,8 +15,9 @@ from apiserver import cli
 from apiserver.operating.backup import command, manifest, pieces
 from apiserver.operating.backup.bounds import BackupBounds
 from apiserver.operating.backup.check_schedule import ScheduledChecks
-from apiserver.operating.backup.checking import REMEMBERED_ADVICE, check, forget
+from apiserver.operating.backup.checking import REMEMBERED_ADVICE, check
 from apiserver.operating.backup.folder import Folder
+from apiserver.operating.backup.forgetting import forget
 from apiserver.operating.backup.progress import Progress
 from apiserver.operating.backup.rereading import State, look_again, read_on, read_state
 from apiserver.operating.backup.schedule import ScheduledBackups

@@ -11,8 +11,9 @@ import httpx
 import pytest
 
 from apiserver.operating.backup import manifest
-from apiserver.operating.backup.checking import check, forget
+from apiserver.operating.backup.checking import check
 from apiserver.operating.backup.destinations import storage
+from apiserver.operating.backup.forgetting import forget
 from apiserver.operating.backup.making import make
 from apiserver.operating.backup.rereading import read_on
 from apiserver.operating.backup.restoring import restore, verify

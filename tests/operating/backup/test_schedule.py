@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from apiserver.operating.backup import manifest
-from apiserver.operating.backup.checking import check, forget
+from apiserver.operating.backup.checking import check
 from apiserver.operating.backup.folder import Folder
+from apiserver.operating.backup.forgetting import forget
 from apiserver.operating.backup.schedule import ScheduledBackups
 from apiserver.operating.backup.storage import BackupError
 from apiserver.settings.settings import Settings

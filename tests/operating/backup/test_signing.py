@@ -17,8 +17,9 @@ from apiserver import cli
 from apiserver.common import memory
 from apiserver.common.times import iso_millis
 from apiserver.operating.backup import manifest, pieces
-from apiserver.operating.backup.checking import check, forget
+from apiserver.operating.backup.checking import check
 from apiserver.operating.backup.folder import Folder
+from apiserver.operating.backup.forgetting import forget
 from apiserver.operating.backup.making import make
 from apiserver.operating.backup.manifest import Manifest, Named
 from apiserver.operating.backup.restoring import restore
