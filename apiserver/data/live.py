@@ -19,8 +19,9 @@ from apiserver.common.errors import Refusal, overloaded, unavailable
 from apiserver.data.calls import DataCall, TheCall, bad_parameter, not_found
 from apiserver.data.places import find_owner, find_project
 from apiserver.data.routes import ENDPOINT, caller_of, router
-from apiserver.live.follower import Closed, NothingToFollow, TooManyTasks
+from apiserver.live.follower import NothingToFollow, TooManyTasks
 from apiserver.live.hub import Hub, Reader, TooManyStreams
+from apiserver.live.reach import Closed
 from apiserver.live.telling import Chunk
 from apiserver.live.watchers import Subscription, Watcher
 from apiserver.reading.scroll import InvalidScroll

@@ -15,7 +15,8 @@ from typing import NamedTuple
 
 from apiserver.live.bounds import LiveBounds
 from apiserver.live.cursors import place_of, text_of
-from apiserver.live.follower import Closed, Follower
+from apiserver.live.follower import Follower
+from apiserver.live.reach import Closed
 from apiserver.live.telling import Chunk, end
 from apiserver.live.watchers import Subscription, Waiting, Watcher
 from apiserver.reading.scroll import Scrolls

@@ -12,8 +12,9 @@ from apiserver.events.model import EventType, Owner
 from apiserver.live import hub
 from apiserver.live.bounds import LiveBounds
 from apiserver.live.cursors import place_of, text_of
-from apiserver.live.follower import Closed, NothingToFollow, TooManyTasks
+from apiserver.live.follower import NothingToFollow, TooManyTasks
 from apiserver.live.hub import Hub, Reader, TooManyStreams
+from apiserver.live.reach import Closed
 from apiserver.live.telling import ALIVE
 from apiserver.reading.scroll import InvalidScroll, Scrolls
 from apiserver.server.bounds import Bounds
