@@ -35,7 +35,7 @@ async function buildPages() {
   await rm(DIST, { recursive: true, force: true });
   const pages = await bundled({ main: "src/main.tsx" }, "esm");
   // Documents without an origin cannot load modules.
-  const frames = await bundled({ guest: "src/frame/guest.ts", paper: "src/frame/paper.ts" }, "iife");
+  const frames = await bundled({ guest: "src/frame/guest.ts", paper: "src/frame/paperGuest.ts" }, "iife");
   const made = [...pages.made, ...frames.made];
   await fillIn("index.html", {
     MAIN_JS: named("main", "js", made),

@@ -7,8 +7,8 @@ import { Component, render, type ComponentChildren, type JSX } from "preact";
 
 import { signedIn } from "./api/client";
 import { whenBack } from "./api/live";
-import { Page } from "./pages/Page";
-import { Failed } from "./parts/Notice";
+import { Page } from "./app/Page";
+import { Failed } from "./ui/Notice";
 import { go, here, place, query } from "./state/address";
 import { findUser } from "./state/session";
 import { goOn } from "./state/signing";

@@ -4,9 +4,9 @@ import { useSignalEffect } from "@preact/signals";
 import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 
-import { Menu, type MenuItem } from "../parts/Menu";
-import { wordsOf } from "../parts/Notice";
-import { counted } from "../parts/times";
+import { Menu, type MenuItem } from "../ui/Menu";
+import { wordsOf } from "../api/errors";
+import { counted } from "../lib/times";
 import { dark } from "../state/session";
 import css from "./Card.module.css";
 import { Cause } from "./Cause";

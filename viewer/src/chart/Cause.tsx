@@ -3,10 +3,10 @@
 import type { JSX } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 
-import { useAsked } from "../parts/asked";
-import { Link } from "../parts/Link";
-import { wordsOf } from "../parts/Notice";
-import { counted, short } from "../parts/times";
+import { useAsked } from "../hooks/asked";
+import { Link } from "../ui/Link";
+import { wordsOf } from "../api/errors";
+import { counted, short } from "../lib/times";
 import { ALL } from "../routes";
 import css from "./Cause.module.css";
 import type { Picked } from "./drawer";

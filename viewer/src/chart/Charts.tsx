@@ -3,11 +3,11 @@
 import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 
-import { nameExpressionOf } from "../parts/expressions";
-import { useKeys } from "../parts/keys";
-import type { MenuItem } from "../parts/Menu";
-import { Empty } from "../parts/Notice";
-import { counted } from "../parts/times";
+import { nameExpressionOf } from "../lib/expressions";
+import { useKeys } from "../hooks/keys";
+import type { MenuItem } from "../ui/Menu";
+import { Empty } from "../ui/Notice";
+import { counted } from "../lib/times";
 import { remember, remembered } from "../state/session";
 import { Card } from "./Card";
 import type { Drawn } from "./drawer";

@@ -3,7 +3,7 @@
 import type { ReadonlySignal } from "@preact/signals";
 import type { JSX } from "preact";
 
-import { counted, short } from "../parts/times";
+import { counted, short } from "../lib/times";
 import { dark } from "../state/session";
 import { hasBand, nearest } from "./align";
 import type { Line } from "./line";

@@ -3,7 +3,7 @@
 import type { Curve } from "../api/columns";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 
-import { useAsked } from "../parts/asked";
+import { useAsked } from "../hooks/asked";
 import { against, extentOfX, pointsOf, spliced, sumWithin, type Points, type Range } from "./align";
 import type { Line } from "./line";
 import type { Loader, OneAsk } from "./loader";

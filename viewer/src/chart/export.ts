@@ -1,8 +1,8 @@
 /** A chart as a picture, and its points as a file. */
 
 import { get } from "../api/client";
-import type { MenuItem } from "../parts/Menu";
-import { attempt, say } from "../parts/Toast";
+import type { MenuItem } from "../ui/Menu";
+import { attempt, say } from "../state/toasts";
 import { here } from "../state/address";
 import { dark } from "../state/session";
 import type { Drawn } from "./drawer";

@@ -1,6 +1,6 @@
 /** Numbers beside axes and in tables, as text. Pure. */
 
-import { counted, duration, short } from "../parts/times";
+import { counted, duration, short } from "../lib/times";
 
 /** What x is: iterations, milliseconds since a start, a time (milliseconds since 1970), or any number. */
 export type AxisKind = "iter" | "relative" | "timestamp" | "value";

@@ -1,6 +1,6 @@
 /** How the charts of a page are shown, as the query of the address says it. Pure. */
 
-import { LONGEST_NAME, nameExpressionOf } from "../parts/expressions";
+import { LONGEST_NAME, nameExpressionOf } from "../lib/expressions";
 import type { Range } from "./align";
 import type { Axis } from "./source";
 

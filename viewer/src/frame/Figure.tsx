@@ -3,7 +3,7 @@
 import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 
-import { blobOf } from "../parts/files";
+import { blobOf } from "../api/files";
 import { useHoles } from "./Board";
 import css from "./Figure.module.css";
 import type { Progress } from "./host";

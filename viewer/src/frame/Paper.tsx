@@ -3,9 +3,9 @@
 import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 
-import { useAsked } from "../parts/asked";
-import { blobOf } from "../parts/files";
-import { Empty, Failed, Waiting } from "../parts/Notice";
+import { useAsked } from "../hooks/asked";
+import { blobOf } from "../api/files";
+import { Empty, Failed, Waiting } from "../ui/Notice";
 import css from "./Paper.module.css";
 
 /** Larger reports would stop the page while they are sent to their frame. */

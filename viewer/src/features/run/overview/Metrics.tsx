@@ -1,0 +1,106 @@
+/** The last, least and greatest value of each curve. While the run goes on, they follow it. */
+
+import type { JSX } from "preact";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+
+import { api } from "../../../api/client";
+import { useAsked } from "../../../hooks/asked";
+import { paced } from "../../../hooks/paced";
+import { SearchField } from "../../../ui/SearchField";
+import { Section } from "../../../ui/Section";
+import { counted, short } from "../../../lib/times";
+import type { Task } from "../task";
+import { metricsOf, type Details, type Metric } from "./details";
+import css from "./Overview.module.css";
+
+const MOST = 100;
+/** The table is asked for anew at most so often, in ms. */
+const PAUSE = 2000;
+/** The iteration of values that were reported without one. */
+const SINGLE = -(2 ** 31);
+
+export function Metrics({ task, found }: { task: Task; found: Details["last_metrics"] }): JSX.Element | null {
+  const [search, setSearch] = useState("");
+  const [all, setAll] = useState(false);
+  const metrics = metricsOf(useNewest(task) ?? found);
+  if (!metrics.length) return null;
+  const matching = metrics.filter((one) => `${one.metric}/${one.variant}`.toLowerCase().includes(search.toLowerCase()));
+  const shown = matching.slice(0, all ? 5000 : MOST);
+  return (
+    <Section
+      title="Last metrics"
+      count={metrics.length}
+      tools={<SearchField label="Search metrics" value={search} onInput={setSearch} />}
+    >
+      <div class={css["scroll"]}>
+        <table class={css["numbers"]}>
+          <thead>
+            <tr>
+              <th scope="col">Metric</th>
+              <th scope="col">Last</th>
+              <th scope="col">Least</th>
+              <th scope="col">Greatest</th>
+            </tr>
+          </thead>
+          <tbody>
+            {shown.map((one) => (
+              <Row key={`${one.metric}\n${one.variant}`} metric={one} />
+            ))}
+          </tbody>
+        </table>
+      </div>
+      {matching.length > shown.length && !all && (
+        <button type="button" class={css["small"]} onClick={() => setAll(true)}>
+          Show all {counted(matching.length)}
+        </button>
+      )}
+    </Section>
+  );
+}
+
+function Row({ metric: one }: { metric: Metric }): JSX.Element {
+  return (
+    <tr>
+      <th scope="row">
+        {one.metric}
+        <span class={css["soft"]}> / {one.variant}</span>
+      </th>
+      <td>{number(one.value)}</td>
+      <Extreme value={one.min_value} iteration={one.min_value_iteration} />
+      <Extreme value={one.max_value} iteration={one.max_value_iteration} />
+    </tr>
+  );
+}
+
+function Extreme({ value, iteration }: { value: number | undefined; iteration: number | undefined }): JSX.Element {
+  const where = iteration === undefined || iteration === SINGLE ? undefined : `at iteration ${counted(iteration)}`;
+  return <td title={where}>{number(value)}</td>;
+}
+
+function number(value: number | undefined): string {
+  return typeof value === "number" ? short(value) : "";
+}
+
+/** The metrics as they are now, once the run has reported again; null before. */
+function useNewest(task: Task): Details["last_metrics"] | null {
+  const [wanted, setWanted] = useState(false);
+  const asked = useAsked(wanted ? task.id : null, async (signal) => {
+    const fields = { id: [task.id], only_fields: ["last_metrics"], search_hidden: true };
+    const { tasks } = await api<{ tasks: Details[] }>("tasks.get_all_ex", fields, signal);
+    return tasks[0]?.last_metrics ?? {};
+  });
+  const first = useRef(task.last_update);
+  const changed = useMemo(
+    () =>
+      paced(() => {
+        setWanted(true);
+        asked.refresh();
+      }, PAUSE),
+    [],
+  );
+  useEffect(() => {
+    if (task.last_update !== first.current) changed();
+  }, [task.last_update]);
+  useEffect(() => changed.stop, []);
+  return asked.value;
+}
