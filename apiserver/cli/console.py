@@ -109,12 +109,12 @@ class _Console:
         """Print all lines, or the last ones."""
         if tail is None:
             return self._take(self._reader.lines())
-        known = list(self._reader.lines(tail=MOST_TAIL))
-        first, cut = _first_of_last(known, tail)
-        self._printed.update(known[:first])
-        self._take(known, cut)
-        if len(known) == MOST_TAIL:  # earlier lines of the same time are not known
-            self._since = max(self._since or 0, _time(known[0]) + 1)
+        lines = list(self._reader.lines(tail=MOST_TAIL))
+        first, cut = _first_of_last(lines, tail)
+        self._printed.update(lines[:first])
+        self._take(lines, cut)
+        if len(lines) == MOST_TAIL:  # earlier lines of the same time are not known
+            self._since = max(self._since or 0, _time(lines[0]) + 1)
 
     def go_on(self) -> None:
         """Print lines that came."""

@@ -295,17 +295,17 @@ async def some_at_a_time(
     When it raises AnswerTooLarge, it gets half as many from then on. AnswerTooLarge if a single item is too large.
     """
     place = 0
-    while some := items[place : place + most]:
+    while part := items[place : place + most]:
         try:
-            found = await read(some)
+            answer = await read(part)
         except AnswerTooLarge:
-            if len(some) == 1:
+            if len(part) == 1:
                 raise
-            most = len(some) // 2
+            most = len(part) // 2
             continue
-        place += len(some)
-        yield found
-        del found
+        place += len(part)
+        yield answer
+        del answer
 
 
 async def held_page(read: Callable[[], Awaitable[T]], size: Callable[[T], int], *, first: bool) -> T:

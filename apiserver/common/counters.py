@@ -39,7 +39,7 @@ class Counters:
             self._count_requests()
 
     def _count_requests(self) -> None:
-        """Count the requests that wait for it: together, which takes half as long as one by one."""
+        """Count the waiting requests. Many together take half as long as each by itself."""
         waiting, self._waiting = self._waiting, []
         for endpoint, status, seconds in waiting:
             self._requests[endpoint, status] += 1
@@ -79,13 +79,13 @@ def together(snapshots: Iterable[Snapshot]) -> Snapshot:
     requests: Counter[tuple[str, int]] = Counter()
     durations: dict[str, list[float]] = {}
     counts: Counter[str] = Counter()
-    for one in snapshots:
-        for endpoint, status, count in one["requests"]:
+    for snapshot in snapshots:
+        for endpoint, status, count in snapshot["requests"]:
             requests[endpoint, status] += count
-        for endpoint, seconds in one["durations"].items():
-            known = durations.get(endpoint)
-            durations[endpoint] = seconds if known is None else [a + b for a, b in zip(known, seconds, strict=True)]
-        counts.update(one["counts"])
+        for endpoint, seconds in snapshot["durations"].items():
+            sums = durations.get(endpoint)
+            durations[endpoint] = seconds if sums is None else [a + b for a, b in zip(sums, seconds, strict=True)]
+        counts.update(snapshot["counts"])
     return {
         "requests": [[endpoint, status, count] for (endpoint, status), count in requests.items()],
         "durations": durations,

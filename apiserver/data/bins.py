@@ -16,14 +16,14 @@ def ranges_of(texts: Iterable[str], count: int) -> dict[str, str]:
     numbers = sorted((number, text) for text in texts if (number := _number(text)) is not None)
     ranges: dict[int, list[tuple[float, str]]] = {}
     before = 0
-    for _, same in groupby(numbers, key=lambda one: one[0]):
-        some = list(same)
-        middle = before + len(some) / 2
-        ranges.setdefault(int(middle / len(numbers) * count), []).extend(some)
-        before += len(some)
+    for _, same in groupby(numbers, key=lambda pair: pair[0]):
+        equal = list(same)
+        middle = before + len(equal) / 2
+        ranges.setdefault(int(middle / len(numbers) * count), []).extend(equal)
+        before += len(equal)
     short = _names(ranges.values(), 4)
     names = short if len(set(short)) == len(short) else _names(ranges.values(), 17)
-    return {text: name for name, some in zip(names, ranges.values(), strict=True) for _, text in some}
+    return {text: name for name, equal in zip(names, ranges.values(), strict=True) for _, text in equal}
 
 
 def _number(text: str) -> float | None:

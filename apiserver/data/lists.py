@@ -121,20 +121,20 @@ async def tasks(
     csv: PlainCsv = None,
 ) -> Response:
     """The tasks of a project, with any field, parameter and metric as a column. The project `*` means all projects."""
-    found = await find_project(call, project)
+    place = await find_project(call, project)
     names = split_names("columns", columns or "", _MOST_COLUMNS) or USUAL
     fields = [field_of(name) for name in dict.fromkeys(names)]
     order = sort_fields(split_names("sort", sort or "-created", _MOST_SORTED))
-    wanted = await wanted_tasks(call, found["id"], where, recursive=recursive)
+    condition = await wanted_tasks(call, place["id"], where, recursive=recursive)
     documents = call.backend.visible_to(call.caller)
-    ids = await _ids(documents, wanted, sort=order, skip=offset, limit=limit)
+    ids = await _ids(documents, condition, sort=order, skip=offset, limit=limit)
 
     def make() -> Table:
-        return Table([field.column for field in fields], _task_rows(call, ids, fields), {"project": found["id"]})
+        return Table([field.column for field in fields], _task_rows(call, ids, fields), {"project": place["id"]})
 
-    response = await answer(call, f"{found['id']}-tasks", make, options=Options(csv == "plain"))
+    response = await answer(call, f"{place['id']}-tasks", make, options=Options(csv == "plain"))
     if limit is not None:
-        total = offset + len(ids) if 0 < len(ids) < limit else await documents.count(TASKS, wanted)
+        total = offset + len(ids) if 0 < len(ids) < limit else await documents.count(TASKS, condition)
         response.raw_headers.append((b"x-total-count", str(total).encode()))
     return response
 
@@ -154,14 +154,14 @@ async def groups(
     are answered. A column with a value of more than 1,000 characters is refused.
     """
     field = field_of(by, "by")
-    found = await find_project(call, project)
-    wanted = await wanted_tasks(call, found["id"], where, recursive=recursive)
+    place = await find_project(call, project)
+    condition = await wanted_tasks(call, place["id"], where, recursive=recursive)
 
     def make() -> Table:
         columns = Column("value", Kind.JSON), Column("tasks", Kind.INT)
-        return Table(columns, _group_rows(call, wanted, field), {"project": found["id"]})
+        return Table(columns, _group_rows(call, condition, field), {"project": place["id"]})
 
-    return await answer(call, f"{found['id']}-groups", make, options=Options(csv == "plain"))
+    return await answer(call, f"{place['id']}-groups", make, options=Options(csv == "plain"))
 
 
 async def _group_rows(call: DataCall, wanted: Filter, field: Field) -> AsyncGenerator[Batch, None]:
@@ -178,12 +178,12 @@ async def _group_rows(call: DataCall, wanted: Filter, field: Field) -> AsyncGene
         yield Batch(len(groups), [list(values), list(tasks)])
 
 
-def _parts(wanted: Filter, field: Field) -> Iterator[tuple[str, Filter]]:
+def _parts(condition: Filter, field: Field) -> Iterator[tuple[str, Filter]]:
     """The paths of a column, each with the tasks for which it counts: the last one also for those without a number."""
     numbers: list[Filter] = [{path: AtLeast(-math.inf)} for path in field.paths]
     for place, (path, number) in enumerate(zip(field.paths, numbers, strict=True)):
         earlier, is_last = numbers[:place], place == len(numbers) - 1
-        yield path, AllOf([wanted, *([NoneOf(earlier)] if earlier else []), *([] if is_last else [number])])
+        yield path, AllOf([condition, *([NoneOf(earlier)] if earlier else []), *([] if is_last else [number])])
 
 
 def _largest(counts: Mapping[Any, int]) -> list[tuple[bytes, int]]:
@@ -250,11 +250,11 @@ async def wanted_tasks(call: DataCall, project: str, where: str | None, *, recur
 
 
 async def _ids(
-    documents: VisibleDocuments, wanted: Filter, *, sort: Sort, skip: int = 0, limit: int | None = None
+    documents: VisibleDocuments, condition: Filter, *, sort: Sort, skip: int = 0, limit: int | None = None
 ) -> list[str]:
-    found = await documents.find(TASKS, wanted, projection=["id"], sort=sort, skip=skip, limit=limit)
-    answers.hold(_ID_BYTES * len(found))
-    return [one["id"] for one in found]
+    tasks = await documents.find(TASKS, condition, projection=["id"], sort=sort, skip=skip, limit=limit)
+    answers.hold(_ID_BYTES * len(tasks))
+    return [task["id"] for task in tasks]
 
 
 def _where(call: DataCall, where: str | None) -> dict[str, Any]:
@@ -289,20 +289,20 @@ async def _task_rows(call: DataCall, ids: list[str], fields: Sequence[Field]) ->
     paths = [*dict.fromkeys(["id", *(path for field in fields for path in field.needed)])]
     place, size = 0, call.backend.bounds.listed
     while place < len(ids):
-        some = ids[place : place + size]
-        read = partial(documents.find, TASKS, {"id": In(some)}, projection=_outermost(paths), counted=answers.counter())
+        part = ids[place : place + size]
+        read = partial(documents.find, TASKS, {"id": In(part)}, projection=_outermost(paths), counted=answers.counter())
         try:
-            found = await answers.held_page(read, lambda _: 0, first=place == 0)  # reading has counted them already
+            tasks = await answers.held_page(read, lambda _: 0, first=place == 0)  # reading has counted them already
         except answers.AnswerTooLarge:
             if size == 1:
                 raise
             size //= 2
             continue
-        place += len(some)
-        by_id = {one["id"]: one for one in found}
-        rows = [by_id[id] for id in some if id in by_id]
-        del found, by_id
-        yield Batch(len(rows), [[field.value(one) for one in rows] for field in fields])
+        place += len(part)
+        by_id = {task["id"]: task for task in tasks}
+        rows = [by_id[id] for id in part if id in by_id]
+        del tasks, by_id
+        yield Batch(len(rows), [[field.value(task) for task in rows] for field in fields])
 
 
 def _outermost(paths: Sequence[str]) -> list[str]:

@@ -130,13 +130,13 @@ async def _ids(call: DataCall, tasks: Sequence[str]) -> frozenset[str]:
     one_by_one = {task for task in tasks if "/" in task or call.link is not None}
     if len(one_by_one) > _MOST_PATHS:
         raise bad_parameter("task", f"at most {_MOST_PATHS} may be paths: name others by id")
-    found = {(await find_owner(call, address)).id for address in one_by_one}
-    found.update(set(tasks) - one_by_one)
+    ids = {(await find_owner(call, address)).id for address in one_by_one}
+    ids.update(set(tasks) - one_by_one)
     if call.caller.grant.project is not None:
-        found = set(await call.backend.visible_to(call.caller).distinct(TASKS, "id", {"id": In(list(found))}))
-        if tasks and not found:
+        ids = set(await call.backend.visible_to(call.caller).distinct(TASKS, "id", {"id": In(list(ids))}))
+        if tasks and not ids:
             raise not_found("task", tasks[0])
-    return frozenset(found)
+    return frozenset(ids)
 
 
 async def _answer(call: DataCall, asked: Subscription, since: str | None, wait: float | None) -> Response:

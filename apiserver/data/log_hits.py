@@ -43,7 +43,7 @@ def _responses(description: str) -> dict[int | str, dict[str, Any]]:
 async def hits(
     call: TheCall,
     task: str,
-    wanted: Wanted,
+    filter: Wanted,
     after: After = None,
 ) -> Response:
     """Searches in the log for about half a second: `{"lines": [17, 905], "end": 240000, "last": "…", "ended": false}`.
@@ -55,7 +55,7 @@ async def hits(
     series = SeriesQuery(owner, EventType.LOG)
     async with call.while_connected():
         bounds, position = call.backend.bounds, _position("after", after)
-        found = await log_search.hits(call.backend.events, series, wanted, position, bounds.hits, bounds.search)
+        found = await log_search.hits(call.backend.events, series, filter, position, bounds.hits, bounds.search)
     last = found.last and position_text(found.last)
     return _json({"lines": found.numbers, "end": found.end, "last": last, "ended": found.ended})
 
@@ -73,11 +73,11 @@ async def line(call: TheCall, task: str, time: Time = None, position: Position =
     It is `total` if there is no line at that time or later. Of a line that was deleted, it is the number of the next.
     """
     owner = await find_owner(call, task)
-    wanted = _position("position", position)
-    if (time is None) == (wanted is None):
+    at = _position("position", position)
+    if (time is None) == (at is None):
         raise bad_parameter("time", "give either 'time' or 'position'")
     store = call.backend.events
-    number = await store.log_number(owner, wanted or LogPosition(time_of("time", time or ""), -1))
+    number = await store.log_number(owner, at or LogPosition(time_of("time", time or ""), -1))
     return _json({"line": number, "total": await store.log_count(SeriesQuery(owner, EventType.LOG))})
 
 

@@ -117,7 +117,7 @@ Wanted = Annotated[LineFilter, Depends(filter_of)]
 async def of_task(
     call: TheCall,
     task: str,
-    wanted: Wanted,
+    filter: Wanted,
     start: From = None,
     stop: To = None,
     tail: Tail = None,
@@ -136,7 +136,7 @@ async def of_task(
     options = Options(csv == "plain")
     format = chosen(call.request.path_params.get("ending"), call.headers.get("accept", ""), FORMATS)
     if offset is not None or limit is not None or numbers:
-        if wanted != LineFilter() or (start, stop, tail) != (None,) * 3:
+        if filter != LineFilter() or (start, stop, tail) != (None,) * 3:
             raise bad_parameter(
                 "offset", "lines are numbered in the whole log: no filters, no 'from', 'to' or 'tail' here"
             )
@@ -151,9 +151,9 @@ async def of_task(
 
     def make() -> Table:
         if tail is None:
-            return Table(_COLUMNS, _all(call, owner, wanted, times), {"task": owner.id})
+            return Table(_COLUMNS, _all(call, owner, filter, times), {"task": owner.id})
         of_text = format is Format.TEXT
-        return Table(_COLUMNS, _last(call, owner, wanted, times, tail, of_text=of_text), {"task": owner.id})
+        return Table(_COLUMNS, _last(call, owner, filter, times, tail, of_text=of_text), {"task": owner.id})
 
     return await answer(call, f"{owner.id}-log", make, owners=[owner], possible=FORMATS, options=options)
 
@@ -169,11 +169,11 @@ async def _window(
         lines, total = await store.log_numbered(owner, numbers)
         answers.hold(bytes_of_all(lines))
         totals.append(total)
-        found, columns = _batch([line._replace(message=line.message[:longest]) for line in lines])
+        count, columns = _batch([line._replace(message=line.message[:longest]) for line in lines])
         if not of_text:
             positions, lengths = [position_text(line.position) for line in lines], [len(line.message) for line in lines]
-            columns = [list(numbers[:found]), positions, *columns, lengths]
-        yield Batch(found, columns)
+            columns = [list(numbers[:count]), positions, *columns, lengths]
+        yield Batch(count, columns)
 
     def make() -> Table:
         return Table(_COLUMNS if of_text else _NUMBERED, rows(), {"task": owner.id})
@@ -189,7 +189,7 @@ def position_text(position: LogPosition) -> str:
     return f"{position.timestamp}.{position.sequence}"
 
 
-async def _all(call: DataCall, owner: Owner, wanted: LineFilter, times: Range) -> AsyncGenerator[Batch, None]:
+async def _all(call: DataCall, owner: Owner, filter: LineFilter, times: Range) -> AsyncGenerator[Batch, None]:
     """The lines that are stored when the answer begins, by time."""
     store, series = call.backend.events, SeriesQuery(owner, EventType.LOG)
     newest = await store.log_lines(series, PageQuery(1, descending=True))
@@ -203,9 +203,9 @@ async def _all(call: DataCall, owner: Owner, wanted: LineFilter, times: Range) -
         if not page:
             return
         after = page[-1].position
-        inside = [one for one in page if one.position <= end and one.position.timestamp <= times.greatest]
+        inside = [line for line in page if line.position <= end and line.position.timestamp <= times.greatest]
         ended = len(inside) < len(page)
-        matching = await off_loop(len(inside), partial(wanted.of, inside))
+        matching = await off_loop(len(inside), partial(filter.of, inside))
         del page, inside
         yield _batch(matching)
         del matching
@@ -214,37 +214,37 @@ async def _all(call: DataCall, owner: Owner, wanted: LineFilter, times: Range) -
 
 
 async def _last(
-    call: DataCall, owner: Owner, wanted: LineFilter, times: Range, limit: int, *, of_text: bool
+    call: DataCall, owner: Owner, filter: LineFilter, times: Range, limit: int, *, of_text: bool
 ) -> AsyncGenerator[Batch, None]:
     """The last messages that match, as far as an answer may be large; with `of_text`, the last lines of their text."""
     store, series = call.backend.events, SeriesQuery(owner, EventType.LOG)
     after: LogPosition | None = beyond(times.greatest + 1, earlier=True) if times.greatest < 2**63 - 1 else None
-    found: list[LogLine] = []
-    while len(found) < limit:
+    matches: list[LogLine] = []
+    while len(matches) < limit:
         page = await store.log_lines(series, PageQuery(call.backend.bounds.log_lines, after, descending=True))
         if not page:
             break
         after = page[-1].position
-        inside = [one for one in page if one.position.timestamp >= times.least]
-        matching = await off_loop(len(inside), partial(wanted.of, inside))
+        inside = [line for line in page if line.position.timestamp >= times.least]
+        matching = await off_loop(len(inside), partial(filter.of, inside))
         answers.hold(bytes_of_all(matching))
-        found += matching
+        matches += matching
         if len(inside) < len(page):
             break
-    last = found[:limit][::-1]
+    last = matches[:limit][::-1]
     yield _batch(_last_lines(last, limit) if of_text else last)
 
 
 def _last_lines(messages: list[LogLine], limit: int) -> list[LogLine]:
     """The messages that have the last lines of the text of all of them; of the first one perhaps only some lines."""
-    found: list[LogLine] = []
-    for one in reversed(messages):
+    kept: list[LogLine] = []
+    for message in reversed(messages):
         if limit <= 0:
             break
-        lines = one.message.removesuffix("\n").split("\n")
-        found.append(one._replace(message="\n".join(lines[-limit:])))
+        lines = message.message.removesuffix("\n").split("\n")
+        kept.append(message._replace(message="\n".join(lines[-limit:])))
         limit -= len(lines)
-    return found[::-1]
+    return kept[::-1]
 
 
 def _batch(lines: list[LogLine]) -> Batch:

@@ -38,12 +38,12 @@ async def find_task(call: DataCall, address: str, fields: Sequence[str]) -> Docu
 async def find_owner(call: DataCall, address: str) -> Owner:
     """The owner of the events of the task; 404 if there is none that the caller may read."""
     documents = call.backend.visible_to(call.caller)
-    known = await call.backend.document_cache.find_one(documents, TASKS, address, _FIELDS)
-    if known is None and "/" in address:
-        known = await _by_name(documents, address)
-    if known is None or not (_covers(call, "tasks", known["id"]) or _covers(call, "projects", known.get("project"))):
+    task = await call.backend.document_cache.find_one(documents, TASKS, address, _FIELDS)
+    if task is None and "/" in address:
+        task = await _by_name(documents, address)
+    if task is None or not (_covers(call, "tasks", task["id"]) or _covers(call, "projects", task.get("project"))):
         raise not_found("task", address)
-    return Owner(known["company"], known["id"])
+    return Owner(task["company"], task["id"])
 
 
 async def _by_name(documents: VisibleDocuments, address: str) -> Document | None:
@@ -65,12 +65,12 @@ async def find_project(call: DataCall, address: str) -> Document:
     if address == ALL and call.link is None:
         return {"id": ALL, "name": ALL}
     documents = call.backend.visible_to(call.caller)
-    found = await documents.find(PROJECTS, {"id": address}, projection=["id", "name"]) or await documents.find(
+    projects = await documents.find(PROJECTS, {"id": address}, projection=["id", "name"]) or await documents.find(
         PROJECTS, {"name": cleaned_name(address)}, projection=["id", "name"], limit=1
     )
-    if not found or not _covers(call, "projects", found[0]["id"]):
+    if not projects or not _covers(call, "projects", projects[0]["id"]):
         raise not_found("project", address)
-    return found[0]
+    return projects[0]
 
 
 def _covers(call: DataCall, kind: str, id: str | None) -> bool:

@@ -156,16 +156,16 @@ async def _series(call: DataCall, owners: Sequence[Owner], asked: Asked) -> list
         metrics, variants = set(asked.metrics), set(asked.variants)
         _check(len(owners), len(metrics) * len(variants))
         return sorted(product(metrics, variants))
-    found, means = set[tuple[str, str]](), matching(asked.metrics, asked.variants)
+    names, means = set[tuple[str, str]](), matching(asked.metrics, asked.variants)
 
     async def add_those_of(owner: Owner) -> None:
-        known = await call.backend.events.series(owner, [EventType.SCALAR])
-        found.update(name for one in known if means(name := (one.metric, one.variant)))
-        _check(len(owners), len(found))
+        of_owner = await call.backend.events.series(owner, [EventType.SCALAR])
+        names.update(name for series in of_owner if means(name := (series.metric, series.variant)))
+        _check(len(owners), len(names))
 
     for start in range(0, len(owners), OWNERS_AT_ONCE):
         await together(*map(add_those_of, owners[start : start + OWNERS_AT_ONCE]))
-    return sorted(found)
+    return sorted(names)
 
 
 def _check(tasks: int, series: int) -> None:

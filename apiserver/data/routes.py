@@ -76,7 +76,7 @@ class DataRoute(APIRoute):
     def get_route_handler(self) -> Handler:
         answer = super().get_route_handler()
         asking = (self.dependant, *self.dependant.dependencies)
-        known = _COMMON | {parameter.alias for one in asking for parameter in one.query_params}
+        parameters = _COMMON | {parameter.alias for dependant in asking for parameter in dependant.query_params}
         has_body = self.body_field is not None
 
         async def handle(request: Request) -> Response:
@@ -87,7 +87,7 @@ class DataRoute(APIRoute):
             try:
                 _check_address(request)
                 if self.checks_parameters:
-                    _check_parameters(request, known)
+                    _check_parameters(request, parameters)
                 headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in request.scope["headers"]}
                 client = request.client.host if request.client else ""
                 token = request.query_params.get("token")
@@ -184,25 +184,25 @@ async def caller_of(
 def _refusal(error: Exception, request: Request, id: str) -> Response:
     match error:
         case RequestValidationError():
-            known: ApiError | None = _of_invalid(error)
+            answer: ApiError | None = _of_invalid(error)
         case HTTPException():
-            known = ApiError(error.status_code, 0, str(error.detail))
+            answer = ApiError(error.status_code, 0, str(error.detail))
         case _:
-            known = error_for(error, STORE_ERRORS)
-    if known is None:
+            answer = error_for(error, STORE_ERRORS)
+    if answer is None:
         logger.error("%s failed", request.url.path, exc_info=error, extra={"request": id})
-        known = ApiError(500, 0, f"Internal server error (request {id})")
-    parameter = known.data.get("parameter") or known.data.get("field")
-    said = {"code": known.code, "message": known.reason, "request": id}
+        answer = ApiError(500, 0, f"Internal server error (request {id})")
+    parameter = answer.data.get("parameter") or answer.data.get("field")
+    said = {"code": answer.code, "message": answer.reason, "request": id}
     if parameter:
         said["parameter"] = parameter
-    response = Response(orjson.dumps({"error": said}), known.code, media_type="application/json")
-    if known.code == 401 and not _is_by_script(request):
+    response = Response(orjson.dumps({"error": said}), answer.code, media_type="application/json")
+    if answer.code == 401 and not _is_by_script(request):
         response.headers["www-authenticate"] = 'Basic realm="access key and secret"'
-    if known.retry_after is not None:
-        response.headers["retry-after"] = str(known.retry_after)
-    if known.allow is not None:
-        response.headers["allow"] = known.allow
+    if answer.retry_after is not None:
+        response.headers["retry-after"] = str(answer.retry_after)
+    if answer.allow is not None:
+        response.headers["allow"] = answer.allow
     response.raw_headers += SAFE_HEADERS
     return response
 

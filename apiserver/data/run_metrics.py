@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing
 from typing import Annotated
 
@@ -46,40 +46,55 @@ async def of_runs(
     """
     tasks = await _running(call, project)
     names = await _project_names(call, tasks)
+    stats = await _stats(call, tasks, metrics, variants)
+    openmetrics = is_openmetrics(call.headers.get("accept", ""))
+
+    def content() -> bytes:
+        return text(_families(tasks, names, stats, matching(metrics, variants)), openmetrics=openmetrics)
+
+    body = await off_loop(sum(map(len, stats)), content)
+    return Response(body, headers={"content-type": OPENMETRICS if openmetrics else PLAIN})
+
+
+async def _stats(
+    call: DataCall, tasks: Sequence[Document], metrics: Sequence[str], variants: Sequence[str]
+) -> list[list[ScalarStats]]:
+    """The statistics of each task's curves, which may be more than are asked for. 400 if there are too many."""
     selection = simple_selection(metrics, variants) or ()
-    queries = [SeriesQuery(Owner(one["company"], one["id"]), EventType.SCALAR, selection) for one in tasks]
-    found: list[list[ScalarStats]] = []
+    queries = [SeriesQuery(Owner(task["company"], task["id"]), EventType.SCALAR, selection) for task in tasks]
+    stats: list[list[ScalarStats]] = []
     curves = 0
-    async with aclosing(
-        answers.some_at_a_time(queries, _RUNS_AT_ONCE, call.backend.events.scalar_stats_of_each)
-    ) as parts:
-        async for some in parts:
-            size = sum(map(len, some))
+    read = call.backend.events.scalar_stats_of_each
+    async with aclosing(answers.some_at_a_time(queries, _RUNS_AT_ONCE, read)) as parts:
+        async for part in parts:
+            size = sum(map(len, part))
             curves += size
             if curves > _MOST_CURVES:
                 message = f"there are more than {_MOST_CURVES} curves: name a project, metrics or variants"
                 raise bad_parameter("metric", message)
             answers.hold(_BYTES * size)
-            found += some
-    openmetrics = is_openmetrics(call.headers.get("accept", ""))
+            stats += part
+    return stats
 
-    def content() -> bytes:
-        means = matching(metrics, variants)
-        value = Family("apiserver_run_value", "gauge", "The newest value of a curve of a task that is running.")
-        iter = Family("apiserver_run_iteration", "gauge", "The iteration of that value.")
-        time = Family("apiserver_run_last_report_seconds", "gauge", "When it was reported, in seconds since 1970.")
-        for task, stats in zip(tasks, found, strict=True):
-            run = {"project": names.get(task.get("project"), ""), "task": task["id"], "name": str(task.get("name"))}
-            for one in stats:
-                if means((one.metric, one.variant)):
-                    labels = {**run, "metric": one.metric, "variant": one.variant}
-                    value.add(one.last_value, **labels)
-                    iter.add(one.last_iter, **labels)
-                    time.add(one.max_timestamp / 1000, **labels)
-        return text([value, iter, time], openmetrics=openmetrics)
 
-    made = await off_loop(curves, content)
-    return Response(made, headers={"content-type": OPENMETRICS if openmetrics else PLAIN})
+def _families(
+    tasks: Sequence[Document],
+    names: Mapping[str | None, str],
+    stats: Sequence[Sequence[ScalarStats]],
+    is_asked: Callable[[tuple[str, str]], bool],
+) -> list[Family]:
+    value = Family("apiserver_run_value", "gauge", "The newest value of a curve of a task that is running.")
+    iter = Family("apiserver_run_iteration", "gauge", "The iteration of that value.")
+    time = Family("apiserver_run_last_report_seconds", "gauge", "When it was reported, in seconds since 1970.")
+    for task, of_task in zip(tasks, stats, strict=True):
+        run = {"project": names.get(task.get("project"), ""), "task": task["id"], "name": str(task.get("name"))}
+        for series in of_task:
+            if is_asked((series.metric, series.variant)):
+                labels = {**run, "metric": series.metric, "variant": series.variant}
+                value.add(series.last_value, **labels)
+                iter.add(series.last_iter, **labels)
+                time.add(series.max_timestamp / 1000, **labels)
+    return [value, iter, time]
 
 
 async def _running(call: DataCall, project: str | None) -> list[Document]:
@@ -90,13 +105,13 @@ async def _running(call: DataCall, project: str | None) -> list[Document]:
     elif call.link is not None:
         raise ApiError(403, 0, "The link is for one task or project: name the project")
     documents = call.backend.visible_to(call.caller)
-    ids = [one["id"] for one in await documents.find(TASKS, running, projection=["id"], limit=_MOST_RUNS + 1)]
+    ids = [task["id"] for task in await documents.find(TASKS, running, projection=["id"], limit=_MOST_RUNS + 1)]
     if len(ids) > _MOST_RUNS:
         raise bad_parameter("project", f"more than {_MOST_RUNS} tasks are running: name a project")
     return await documents.find_kept(TASKS, ids, ("id", "name", "project"))
 
 
 async def _project_names(call: DataCall, tasks: Sequence[Document]) -> dict[str | None, str]:
-    ids = {one["project"] for one in tasks if one.get("project")}
+    ids = {document["project"] for document in tasks if document.get("project")}
     documents = call.backend.visible_to(call.caller)
-    return {one["id"]: one["name"] for one in await documents.find(PROJECTS, {"id": In(list(ids))})}
+    return {document["id"]: document["name"] for document in await documents.find(PROJECTS, {"id": In(list(ids))})}

@@ -140,11 +140,11 @@ async def _asked(
 
 def _named(columns: str | None) -> Sequence[Aggregate]:
     """The columns of buckets that a parameter names; 400 if there is no such column."""
-    wanted = [name.strip() for name in (columns or "").split(",") if name.strip()]
-    for name in wanted:
+    names = [name.strip() for name in (columns or "").split(",") if name.strip()]
+    for name in names:
         if name not in _POSSIBLE:
             raise bad_parameter("columns", f"there is no '{name[:50]}': use {', '.join(_POSSIBLE)}")
-    return [one for one in _POSSIBLE if one in wanted]
+    return [aggregate for aggregate in _POSSIBLE if aggregate in names]
 
 
 async def _options(bits: Bits = Width.SINGLE, csv: PlainCsv = None) -> Options:
@@ -242,20 +242,21 @@ async def _buckets_of(
     ]
     with answers.reading():
         found = await call.backend.events.scalar_buckets_of_each(queries, query)
-    return [(one.owner.id, buckets) for one, some in zip(queries, found, strict=True) for buckets in some]
+    return [(query.owner.id, buckets) for query, series in zip(queries, found, strict=True) for buckets in series]
 
 
-def _bytes_of(found: Sequence[tuple[str, Buckets]]) -> int:
-    return _BUCKET_BYTES * sum([len(one.x) for _, one in found])
+def _bytes_of(series: Sequence[tuple[str, Buckets]]) -> int:
+    return _BUCKET_BYTES * sum([len(buckets.x) for _, buckets in series])
 
 
 def _batch(series: Sequence[tuple[str, Buckets]], aggregates: Sequence[Aggregate], with_task: bool) -> Batch:
-    numbers = np.repeat(np.arange(len(series), dtype=np.int32), [len(one.x) for _, one in series])
-    names = [[one.metric for _, one in series], [one.variant for _, one in series]]
+    numbers = np.repeat(np.arange(len(series), dtype=np.int32), [len(buckets.x) for _, buckets in series])
+    names = [[buckets.metric for _, buckets in series], [buckets.variant for _, buckets in series]]
     if with_task:
         names = [[task for task, _ in series], *names]
-    columns: list[Any] = [*(Repeated(numbers, each) for each in names), np.concatenate([one.x for _, one in series])]
+    x = np.concatenate([buckets.x for _, buckets in series])
+    columns: list[Any] = [*(Repeated(numbers, column) for column in names), x]
     for aggregate in aggregates:
-        values = np.concatenate([one.values[aggregate] for _, one in series])
+        values = np.concatenate([buckets.values[aggregate] for _, buckets in series])
         columns.append(values.astype(np.int64) if _kind(aggregate) is Kind.INT else values)
     return Batch(len(numbers), columns)

@@ -30,7 +30,7 @@ class LinkRequest(BaseModel, extra="forbid"):
 
 
 @routes.post("/links", operation_id="data.links.make", responses={200: {"description": "The link"}})
-async def make(call: TheCall, wanted: Annotated[LinkRequest, Body()]) -> Any:
+async def make(call: TheCall, link_request: Annotated[LinkRequest, Body()]) -> Any:
     """Make a link that opens all data of the task or project in `address`, and nothing else, without a login.
 
     It ends after `seconds`, or when its maker may not read the task any more.
@@ -38,15 +38,15 @@ async def make(call: TheCall, wanted: Annotated[LinkRequest, Body()]) -> Any:
     if call.link is not None:
         raise ApiError(403, 0, "A link cannot make links")
     try:
-        parts = urlsplit(wanted.address)
+        parts = urlsplit(link_request.address)
     except ValueError:  # such as http://[
         raise bad_parameter("address", _EXPECTED) from None
     covers, address = await _covered(call, parts.path)
-    token = call.parts.links.token(call.caller, covers, wanted.seconds)
+    token = call.parts.links.token(call.caller, covers, link_request.seconds)
     query = "&".join(filter(None, (parts.query, f"token={token}")))
     link = f"{address}?{query}"
     server = str(call.request.base_url).rstrip("/")
-    return {"url": server + link, "address": link, "token": token, "expires": int(time.time()) + wanted.seconds}
+    return {"url": server + link, "address": link, "token": token, "expires": int(time.time()) + link_request.seconds}
 
 
 async def _covered(call: TheCall, path: str) -> tuple[str, str]:

@@ -38,18 +38,18 @@ async def configuration(call: TheCall, task: str, csv: PlainCsv = None) -> Respo
 @table(routes, "/tasks/{task:path}/artifacts")
 async def artifacts(call: TheCall, task: str, csv: PlainCsv = None) -> Response:
     """The artifacts of a task, and the models that it read and wrote, with where they lie."""
-    found = await find_task(call, task, ("execution.artifacts", "models"))
-    models = found.get("models") or {}
+    document = await find_task(call, task, ("execution.artifacts", "models"))
+    models = document.get("models") or {}
     used = [(kind, one) for kind in ("input", "output") for one in models.get(kind) or ()]
     documents = await call.backend.visible_to(call.caller).find_kept(
         "models", [one["model"] for _, one in used], ("id", "name", "uri", "framework")
     )
     by_id = {one["id"]: one for one in documents}
     rows = [
-        *map(_artifact, (found.get("execution") or {}).get("artifacts") or ()),
+        *map(_artifact, (document.get("execution") or {}).get("artifacts") or ()),
         *(_model(kind, one, by_id.get(one["model"], {})) for kind, one in used),
     ]
-    return await _answer(call, found["id"], "artifacts", _ARTIFACTS, rows, csv)
+    return await _answer(call, document["id"], "artifacts", _ARTIFACTS, rows, csv)
 
 
 async def _answer(
@@ -73,14 +73,12 @@ def _configuration(task: dict[str, Any]) -> Iterator[tuple[Any, ...]]:
         yield "runtime", None, name, _text(value), None, None
 
 
-def _artifact(one: dict[str, Any]) -> tuple[Any, ...]:
-    size, timestamp = one.get("content_size"), one.get("timestamp")
-    preview = (one.get("type_data") or {}).get("preview")
-    return (
-        *(one.get("mode") or "output", one.get("key"), one.get("type"), one.get("uri"), size, one.get("hash")),
-        # Artifacts have it in seconds.
-        *(timestamp * 1000 if isinstance(timestamp, int) and abs(timestamp) < 2**53 else None, None, preview),
-    )
+def _artifact(artifact: dict[str, Any]) -> tuple[Any, ...]:
+    seconds = artifact.get("timestamp")
+    time = seconds * 1000 if isinstance(seconds, int) and abs(seconds) < 2**53 else None
+    key, type, uri, size, hash = map(artifact.get, ("key", "type", "uri", "content_size", "hash"))
+    preview = (artifact.get("type_data") or {}).get("preview")
+    return artifact.get("mode") or "output", key, type, uri, size, hash, time, None, preview
 
 
 def _model(kind: str, used: dict[str, Any], model: dict[str, Any]) -> tuple[Any, ...]:

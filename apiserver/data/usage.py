@@ -29,7 +29,7 @@ _ROWS_AT_ONCE = 5000
 
 
 class By(StrEnum):
-    """What there is a row of."""
+    """What a row of the table is about."""
 
     TASK = "task"
     PROJECT = "project"
@@ -87,8 +87,8 @@ async def usage(
     call.refuse_link()
     if call.caller.grant.project is not None:
         raise not_granted("an access key that is limited to a project does not tell what the company keeps")
-    for name, given in (("of", of), ("limit", limit)):
-        if given is not None and by is not By.QUOTA:
+    for name, value in (("of", of), ("limit", limit)):
+        if value is not None and by is not By.QUOTA:
             raise bad_parameter(name, "it goes only with by=quota")
     if project:
         id = (await find_project(call, project))["id"]
@@ -99,10 +99,10 @@ async def usage(
         def make() -> Table:
             return Table(_QUOTA, _batches(map(_row_of, listed)))
     else:
-        found = await call.backend.usages.of(call.caller.company)
+        kept = await call.backend.usages.of(call.caller.company)
 
         def make() -> Table:
-            return Table(_COLUMNS[by], _batches(_rows(found, by, project)))
+            return Table(_COLUMNS[by], _batches(_rows(kept, by, project)))
 
     return await answer(call, f"usage-by-{by}", make, options=Options(csv == "plain"))
 
@@ -116,8 +116,8 @@ async def _shares(call: DataCall, of: str | None, project: str | None) -> list[S
     if of is not None:
         shares = [share for share in shares if share.account.subject.of == of]
     if project is not None:
-        found = (await call.backend.usages.of(call.caller.company)).of_project(project)
-        ids = {project, *(owner.id for owner in found.kept.usage.owners)}
+        of_project = (await call.backend.usages.of(call.caller.company)).of_project(project)
+        ids = {project, *(owner.id for owner in of_project.kept.usage.owners)}
         shares = [share for share in shares if share.account.subject.id in ids]
     return shares
 
@@ -129,23 +129,23 @@ def _row_of(share: Share) -> Sequence[Any]:
 
 
 async def _batches(rows: Iterator[Sequence[Any]]) -> AsyncGenerator[Batch, None]:
-    while some := await asyncio.to_thread(lambda: list(islice(rows, _ROWS_AT_ONCE))):
-        yield Batch(len(some), [list(column) for column in zip(*some, strict=True)])
+    while part := await asyncio.to_thread(lambda: list(islice(rows, _ROWS_AT_ONCE))):
+        yield Batch(len(part), [list(column) for column in zip(*part, strict=True)])
 
 
-def _rows(found: CompanyUsage, by: By, wanted: str | None) -> Iterator[Sequence[Any]]:
+def _rows(company: CompanyUsage, by: By, project: str | None) -> Iterator[Sequence[Any]]:
     """A row for each type of event that an owner, project or all have, and then one for the files of each."""
-    if wanted is not None:
-        found = found.of_project(wanted)
-    usage, files = {By.TASK: lambda: found.kept, By.PROJECT: found.by_project, By.TYPE: found.in_all}[by]()
+    if project is not None:
+        company = company.of_project(project)
+    usage, files = {By.TASK: lambda: company.kept, By.PROJECT: company.by_project, By.TYPE: company.in_all}[by]()
 
     def about(n: int) -> Sequence[Any]:
         if by is By.TYPE:
             return ()
         if by is By.PROJECT:
-            return found.projects[n]
+            return company.projects[n]
         owner = usage.owners[n]
-        return (*found.projects[found.project_of[n]], owner.kind if owner.id else "", owner.id, found.names[n])
+        return (*company.projects[company.project_of[n]], owner.kind if owner.id else "", owner.id, company.names[n])
 
     place = {owner: n for n, owner in enumerate(usage.owners)}
     for owner, type, series, events, bytes in usage.rows():

@@ -27,19 +27,19 @@ class View(BaseModel, extra="forbid"):
 
 
 @routes.post("/views", operation_id="data.views.save", responses={200: {"description": "The view"}})
-async def save(call: TheCall, wanted: Annotated[View, Body()]) -> Any:
+async def save(call: TheCall, view: Annotated[View, Body()]) -> Any:
     """Keep an address of a page. The `short` address leads there, for everybody in the company.
 
     With a `name` and a `project`, it is saved as a named view.
     """
     documents = _documents(call)
-    if wanted.name is None:
-        return _shown(await views.keep(documents, call.caller, wanted.address, call.backend.bounds))
-    if wanted.project is None:
+    if view.name is None:
+        return _shown(await views.keep(documents, call.caller, view.address, call.backend.bounds))
+    if view.project is None:
         raise bad_parameter("project", "a named view belongs to a project")
-    place = {"name": wanted.name, "project": (await find_project(call, wanted.project))["id"]}
+    place = {"name": view.name, "project": (await find_project(call, view.project))["id"]}
     return _shown(
-        await views.save(documents, call.caller, wanted.address, call.backend.bounds, **place, shared=wanted.shared)
+        await views.save(documents, call.caller, view.address, call.backend.bounds, **place, shared=view.shared)
     )
 
 

@@ -82,13 +82,13 @@ class Grouping:
             if not gathered.keys:
                 return
         *sources, metrics, variants, workers, labels = gathered.columns
-        known = self._sources
+        owner_of_source = self._sources
         owners: dict[Owner, int] = {}
         if source is not None:
-            owners[known[source]] = 0
+            owners[owner_of_source[source]] = 0
             owner = [0] * len(metrics)
         else:
-            owner = [owners.setdefault(known[source], len(owners)) for source in zip(*sources, strict=True)]
+            owner = [owners.setdefault(owner_of_source[source], len(owners)) for source in zip(*sources, strict=True)]
         self.batch.scalars = Scalars(
             owner=owner,
             owners=list(owners),

@@ -27,17 +27,17 @@ def facts(text: str, *, skip_validation: bool) -> JsonObject:
     A text that begins with "{" counts as a figure. It is parsed only if it may show images, and not if it holds too
     many values. A figure is never invalid: what Python writes as JSON is none if it has NaN.
     """
-    found: JsonObject = {"plot_len": len(text)}
+    plot: JsonObject = {"plot_len": len(text)}
     is_figure = skip_validation or text.lstrip().startswith("{")
     if is_figure and not _HAS_SOURCE.search(text):
-        return found
+        return plot
     if len(text) > MOST_VALUES and has_more_values(text.encode("utf-8", "replace"), MOST_VALUES):
-        return found
+        return plot
     try:
         sources = _source_urls(orjson.loads(without_nan(text)))
     except orjson.JSONDecodeError:
-        return found if is_figure else {**found, "valid_plot": False}
-    return {**found, "source_urls": sources} if sources else found
+        return plot if is_figure else {**plot, "valid_plot": False}
+    return {**plot, "source_urls": sources} if sources else plot
 
 
 def without_nan(text: str) -> str:

@@ -11,9 +11,9 @@ from apiserver.events.model import Sample
 
 def urls_in(samples: Sequence[Sample]) -> set[str]:
     """The URLs of images, and of the images in plots."""
-    found: set[str] = set()
+    urls: set[str] = set()
     for sample in samples:
         if b"url" in sample.document:
             event = orjson.loads(sample.document)
-            found.update(url for url in event.get("source_urls") or [event.get("url")] if url)
-    return found
+            urls.update(url for url in event.get("source_urls") or [event.get("url")] if url)
+    return urls

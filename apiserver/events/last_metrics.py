@@ -42,11 +42,11 @@ class Touched:
         series, samples = sorted(self.series), sorted(self.samples)
         parts = []
         for start in range(0, max(len(series), len(samples)), most):
-            some = series[start : start + most]
+            names = series[start : start + most]
             parts.append(
                 Touched(
-                    set(some),
-                    {name: self.labels[name] for name in some if name in self.labels},
+                    set(names),
+                    {name: self.labels[name] for name in names if name in self.labels},
                     self.last_iteration,
                     {key: self.samples[key] for key in samples[start : start + most]},
                     self.resets,

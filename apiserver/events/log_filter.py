@@ -35,29 +35,29 @@ class LineFilter:
     def places(self, lines: list[LogLine]) -> list[int]:
         """Where the matching lines are among these."""
         levels, workers = self.levels, self.workers
-        found = [
+        numbers = [
             n
             for n, line in enumerate(lines)
             if (not levels or line.level in levels) and (not workers or line.worker in workers)
         ]
-        return self.by_message(found, [lines[n].message for n in found])
+        return self.by_message(numbers, [lines[n].message for n in numbers])
 
     def by_message(self, places: list[int], messages: Sequence[str]) -> list[int]:
         """Those places whose messages match."""
         matches, among, without = self.message, self.among, self.without
         if matches is None and without is None:
             return places
-        found: list[int] = []
+        matching: list[int] = []
         together = self.together
         for start in range(0, len(places), together):
-            some = messages[start : start + together]
-            if matches is None or among is None or among("\n".join(some)):
-                found += [
+            part = messages[start : start + together]
+            if matches is None or among is None or among("\n".join(part)):
+                matching += [
                     place
-                    for place, message in zip(places[start:], some, strict=False)
+                    for place, message in zip(places[start:], part, strict=False)
                     if (matches is None or matches(message)) and not (without is not None and without(message))
                 ]
-        return found
+        return matching
 
 
 class LogHits(NamedTuple):

@@ -80,18 +80,18 @@ class _Finder:
         self.rows, self.middles = rows, len(plan.middles)
         self._together, length = plan.together, rows + plan.later
         self._inputs = np.zeros((plan.together, length))
-        known: dict[int, Float64Array] = dict(enumerate(self._inputs))
+        columns: dict[int, Float64Array] = dict(enumerate(self._inputs))
         memory: dict[int, Float64Array] = {}
         free: list[Float64Array] = []
         self._calls = []
-        for function, (one, rows_of_one), (other, rows_of_other), number, done in plan.steps:
-            left = known[one] if rows_of_one is None else known[one][rows_of_one]
-            right = known[other] if rows_of_other is None else known[other][rows_of_other]
+        for function, (left_number, left_rows), (right_number, right_rows), number, done in plan.steps:
+            left = columns[left_number] if left_rows is None else columns[left_number][left_rows]
+            right = columns[right_number] if right_rows is None else columns[right_number][right_rows]
             memory[number] = free.pop() if free else np.empty(length)
-            known[number] = memory[number][: len(left)]
-            self._calls.append((function, left, right, known[number]))
+            columns[number] = memory[number][: len(left)]
+            self._calls.append((function, left, right, columns[number]))
             free += [memory[old] for old in done if old in memory]
-        self._found = [[known[number][later:] for number, later in columns] for columns in plan.middles]
+        self._middle_columns = [[columns[number][later:] for number, later in middle] for middle in plan.middles]
 
     def find(self, values: Float64Array, found: Float64Array) -> None:
         """Fill `found`: a table for the lower middle of each window and, with an even width, one for the upper one.
@@ -103,7 +103,7 @@ class _Finder:
         self._inputs[:rest, whole : whole + 1] = values[whole * self._together :][:rest, np.newaxis]
         for function, left, right, out in self._calls:
             function(left, right, out=out)
-        for table, columns in zip(found, self._found, strict=True):
+        for table, columns in zip(found, self._middle_columns, strict=True):
             np.stack([column[: len(table)] for column in columns], axis=1, out=table)
 
 
@@ -198,25 +198,25 @@ class _Network:
         half = len(places) // 2
         return self.merged(self.sorted(places[:half]), self.sorted(places[half:]))
 
-    def merged(self, one: list[_Column], other: list[_Column]) -> list[_Column]:
+    def merged(self, left: list[_Column], right: list[_Column]) -> list[_Column]:
         """Two sorted lists of columns as one."""
-        if not one or not other:
-            return one + other
-        if len(one) == len(other) == 1:
-            return self._ordered(one[0], other[0])
-        first, *evens = self.merged(one[::2], other[::2])
-        odds = self.merged(one[1::2], other[1::2])
+        if not left or not right:
+            return left + right
+        if len(left) == len(right) == 1:
+            return self._ordered(left[0], right[0])
+        first, *evens = self.merged(left[::2], right[::2])
+        odds = self.merged(left[1::2], right[1::2])
         both = min(len(evens), len(odds))
         pairs = [column for pair in zip(odds, evens, strict=False) for column in self._ordered(*pair)]
         return [first, *pairs, *evens[both:], *odds[both:]]
 
-    def narrowed(self, one: list[_Column], other: list[_Column]) -> list[_Column]:
-        """The middle of two sorted lists: as many columns as `one` has more than `other`."""
-        half = len(other)
-        if len(one) != 2 * half:
-            return _middle(self.merged(one, other), len(one) - half)
-        least = [self._ordered(*pair)[0] for pair in zip(one[half:], other[::-1], strict=True)]
-        return self._straightened([self._ordered(*pair)[1] for pair in zip(one[:half], least, strict=True)])
+    def narrowed(self, left: list[_Column], right: list[_Column]) -> list[_Column]:
+        """The middle of two sorted lists: as many columns as `left` has more than `right`."""
+        half = len(right)
+        if len(left) != 2 * half:
+            return _middle(self.merged(left, right), len(left) - half)
+        least = [self._ordered(*pair)[0] for pair in zip(left[half:], right[::-1], strict=True)]
+        return self._straightened([self._ordered(*pair)[1] for pair in zip(left[:half], least, strict=True)])
 
     def _straightened(self, columns: list[_Column]) -> list[_Column]:
         """A list that rises and then falls, or any rotation of such a one, in order. Its length is a power of 2."""
@@ -239,18 +239,18 @@ class _Network:
         """The steps that lead to these columns; others were of no use."""
         fewer = [0] * self._together
         """How many rows each column has less than the table of values."""
-        for _, one, other in self._steps:
-            fewer.append(max(fewer[one.number] + one.later, fewer[other.number] + other.later))
-        needed, found = set(results), []
-        for number, (function, one, other) in reversed(list(enumerate(self._steps, self._together))):
+        for _, left, right in self._steps:
+            fewer.append(max(fewer[left.number] + left.later, fewer[right.number] + right.later))
+        needed, steps = set(results), []
+        for number, (function, left, right) in reversed(list(enumerate(self._steps, self._together))):
             if number in needed:
                 taken, other_taken = (
-                    (column.number, _rows(column, fewer[number] - fewer[column.number])) for column in (one, other)
+                    (column.number, _rows(column, fewer[number] - fewer[column.number])) for column in (left, right)
                 )
-                done = [old for old in {one.number, other.number} if old not in needed]
-                found.append(_Step(function, taken, other_taken, number, done))
-                needed |= {one.number, other.number}
-        return found[::-1]
+                done = [old for old in {left.number, right.number} if old not in needed]
+                steps.append(_Step(function, taken, other_taken, number, done))
+                needed |= {left.number, right.number}
+        return steps[::-1]
 
 
 def _rows(column: _Column, fewer: int) -> slice | None:

@@ -218,13 +218,13 @@ _CONVERSIONS: dict[Any, Callable[[str, Any], Any]] = {
 
 def _fields_of(sent: type[SentEvent]) -> dict[str, Callable[[str, Any], Any]]:
     """The fields of an event that clients may spell in other ways, each with its conversion."""
-    found = {}
+    conversions = {}
     for field in structs.fields(sent):
         types = (field.type, *get_args(field.type))  # those of `str | None` are this, str and None
         convert = next((_CONVERSIONS[type] for type in types if type in _CONVERSIONS), None)
         if convert is not None:
-            found[field.name] = convert
-    return found
+            conversions[field.name] = convert
+    return conversions
 
 
 #: By event type, its fields.

@@ -171,11 +171,11 @@ class FileDeletions:
 
     async def _note_done(self, deletions: Collection[Document]) -> None:
         now = utc_now()
-        done = [{"id": one["id"], "company": one["company"], "deleted": now} for one in deletions]
+        done = [{"id": deletion["id"], "company": deletion["company"], "deleted": now} for deletion in deletions]
         await self._put(_DONE, done, Update(set={"deleted": now}))
         # An entry with a later `before` than it had was added again meanwhile, and stays.
-        for before, some in groupby(sorted(deletions, key=_before), _before):
-            ids = [one["id"] for one in some]
+        for before, same_before in groupby(sorted(deletions, key=_before), _before):
+            ids = [deletion["id"] for deletion in same_before]
             await self._documents.delete(_WAITING, {"id": In(ids), "before": AtMost(before)})
 
     async def _put(self, collection: str, entries: list[Document], again: Update) -> None:

@@ -28,11 +28,11 @@ async def send_file(file: StoredFile, name: str, headers: Mapping[str, str], sen
     if _not_modified(headers, etag, modified):
         return await _send_empty(send, 304, common)
     try:
-        wanted = requested_range(headers.get("range"), file.size) if _range_holds(headers, etag, modified) else None
+        asked = requested_range(headers.get("range"), file.size) if _range_holds(headers, etag, modified) else None
     except NotSatisfiable:
         return await _send_empty(send, 416, [*common, (b"content-range", f"bytes */{file.size}".encode())])
-    status, part = (200, Range(0, file.size)) if wanted is None else (206, wanted)
-    if wanted is not None:
+    status, part = (200, Range(0, file.size)) if asked is None else (206, asked)
+    if asked is not None:
         common.append((b"content-range", f"bytes {part.start}-{part.stop - 1}/{file.size}".encode()))
     kind = content_type(name)
     common += [

@@ -84,8 +84,8 @@ def _load(certificate: Path, key: Path) -> tuple[ssl.SSLContext, datetime | None
     """A context with both, and when the certificate ends, if that can be read. Raises CertificateError."""
     text = _read("tls_cert", certificate)
     _read("tls_key", key)
-    found = _PEM.search(text)
-    if found is None:
+    certificates = _PEM.search(text)
+    if certificates is None:
         raise CertificateError(f"tls_cert: there is no certificate in {certificate}")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
@@ -101,7 +101,7 @@ def _load(certificate: Path, key: Path) -> tuple[ssl.SSLContext, datetime | None
         raise CertificateError(f"tls_cert and tls_key: {files} ({error.reason or error})") from None
     except (OSError, ValueError) as error:
         raise CertificateError(f"tls_cert: {certificate}: {error}") from None
-    return context, _end_of(found[0])
+    return context, _end_of(certificates[0])
 
 
 def _read(setting: str, path: Path) -> str:

@@ -23,13 +23,13 @@ def raise_limit() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
-def connection_limit(wanted: int) -> int:
+def connection_limit(limit: int) -> int:
     """How many connections to take: `wanted`, or 10,000 if that is 0, but no more than open files allow.
 
     For example, with 1024 open files it is (1024 - 128) / 2.125 = 421.
     """
-    wanted = wanted or _DEFAULT
+    limit = limit or _DEFAULT
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY:
-        return wanted
-    return min(wanted, max(int((soft - _OTHER_FILES) / _FILES_PER_CONNECTION), _LEAST))
+        return limit
+    return min(limit, max(int((soft - _OTHER_FILES) / _FILES_PER_CONNECTION), _LEAST))

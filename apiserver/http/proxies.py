@@ -40,15 +40,15 @@ class Proxies:
 
         The search ends at an entry that is no address: then the address after it is the best known.
         """
-        found = proxy
+        address = proxy
         for entry in reversed(b",".join(forwarded).decode("latin-1").split(",")):
             parsed = parse_address(_without_port(entry.strip()))
             if parsed is None:
                 break
-            found = str(parsed)
-            if not self.trusts(found):
+            address = str(parsed)
+            if not self.trusts(address):
                 break
-        return found
+        return address
 
 
 def _without_port(entry: str) -> str:

@@ -77,13 +77,13 @@ def _attributes(of: _Object) -> Attributes:
 
 
 def _pairs(of: _Object, name: str) -> Attributes:
-    found: Attributes = {}
+    attributes: Attributes = {}
     for pair in _objects(of, name):
         key = pair.get("key") or ""
         if not isinstance(key, str):
             raise _wrong("key", "text")
-        found[key] = _value(_object(pair, "value"))
-    return found
+        attributes[key] = _value(_object(pair, "value"))
+    return attributes
 
 
 def _value(value: _Object) -> Any:
@@ -93,34 +93,34 @@ def _value(value: _Object) -> Any:
     if value.get("doubleValue") is not None:
         return _float(value, "doubleValue")
     if value.get("arrayValue") is not None:
-        return [_value(one) for one in _objects(_object(value, "arrayValue"), "values")]
+        return [_value(item) for item in _objects(_object(value, "arrayValue"), "values")]
     if value.get("kvlistValue") is not None:
         return _pairs(_object(value, "kvlistValue"), "values")
     for name, kind in (("stringValue", str), ("boolValue", bool), ("bytesValue", str)):
-        found = value.get(name)
-        if found is not None:
-            if not isinstance(found, kind):
+        text = value.get(name)
+        if text is not None:
+            if not isinstance(text, kind):
                 raise _wrong(name, "text" if kind is str else "true or false")
-            return found
+            return text
     return None
 
 
 def _object(of: _Object, name: str) -> _Object:
-    found = of.get(name)
-    if found is None:
+    value = of.get(name)
+    if value is None:
         return {}
-    if not isinstance(found, dict):
+    if not isinstance(value, dict):
         raise _wrong(name, "an object")
-    return found
+    return value
 
 
 def _objects(of: _Object, name: str) -> list[_Object]:
-    found = of.get(name)
-    if found is None:
+    values = of.get(name)
+    if values is None:
         return []
-    if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
+    if not isinstance(values, list) or not all(isinstance(value, dict) for value in values):
         raise _wrong(name, "a list of objects")
-    return found
+    return values
 
 
 def _integer(of: _Object, name: str, *, least: int = -(2**63), most: int = 2**63 - 1) -> int | None:

@@ -172,11 +172,11 @@ class _Reading:
                 case "float":
                     (value,) = struct.unpack_from("<d", self._data, field.start)
                 case "list":
-                    value = [self._value(one, levels - 1) for one in self._messages(1, field.start, field.stop)]
+                    value = [self._value(message, levels - 1) for message in self._messages(1, field.start, field.stop)]
                 case "pairs":
                     value = {}
-                    for one in self._messages(1, field.start, field.stop):
-                        self._add_pair(value, one, levels - 1)
+                    for message in self._messages(1, field.start, field.stop):
+                        self._add_pair(value, message, levels - 1)
                 case "bytes":
                     value = self._data[field.start : field.stop]
         return value

@@ -143,13 +143,13 @@ class Series:
         for name, _ in point.figures:
             variant = ", ".join(filter(None, (name, described))) or "value"
             keys.append((task, metric, variant, host, stepped))
-        known = self._columns
-        if len(known) + sum(key not in known for key in keys) > MAX_SERIES:
+        series = self._columns
+        if len(series) + sum(key not in series for key in keys) > MAX_SERIES:
             raise _refused(_MANY_SERIES)
         for key, (name, value) in zip(keys, point.figures, strict=True):
-            columns = known.get(key)
+            columns = series.get(key)
             if columns is None:
-                columns = known[key] = _Columns()
+                columns = series[key] = _Columns()
                 if name and name != COUNT:
                     self._further.add(key[:3])
             if step is not None:

@@ -142,15 +142,15 @@ def _answered(form: _Form, status: int, content: bytes) -> Reply:
 
 
 def _refusal(error: Exception, form: _Form, id: str) -> Reply:
-    known = error_for(error, STORE_ERRORS)
-    if known is None:
+    refused = error_for(error, STORE_ERRORS)
+    if refused is None:
         logger.error("%s failed", PATH, exc_info=error, extra={"request": id})
-        known = ApiError(500, 0, f"Internal server error (request {id})")
-    reply = _answered(form, known.code, form.refused(known.message))
-    if known.allow is not None:
-        reply.headers.append(("allow", known.allow))
-    if known.code == 401:
+        refused = ApiError(500, 0, f"Internal server error (request {id})")
+    reply = _answered(form, refused.code, form.refused(refused.message))
+    if refused.allow is not None:
+        reply.headers.append(("allow", refused.allow))
+    if refused.code == 401:
         reply.headers.append(("www-authenticate", 'Basic realm="access key and secret"'))
-    if known.retry_after is not None:
-        reply.headers.append(("retry-after", str(known.retry_after)))
+    if refused.retry_after is not None:
+        reply.headers.append(("retry-after", str(refused.retry_after)))
     return reply

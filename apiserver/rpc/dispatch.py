@@ -217,12 +217,12 @@ class Dispatcher:
         if asked is None:
             requested, name = split_path(path)
             meta.endpoint, meta.requested_version = name, str(requested)
-            found = newest_at_most(self._routes.get(name, ()), requested)
-            if found is None:
+            newest = newest_at_most(self._routes.get(name, ()), requested)
+            if newest is None:
                 raise not_found(name, requested)
             if len(self._paths) >= self._most_paths:
                 self._paths.clear()
-            asked = self._paths[path] = _Asked(name, str(requested), found, str(found.since))
+            asked = self._paths[path] = _Asked(name, str(requested), newest, str(newest.since))
         meta.endpoint, meta.requested_version, route, meta.actual_version = asked
         return route
 

@@ -16,7 +16,7 @@ from apiserver.rpc.errors import ApiError
 
 @dataclass(slots=True)
 class Heard:
-    """What a call asked, for those who are told of it."""
+    """What a call asked, as the audit log hears of it."""
 
     request: dict[str, Any]
     tried: str = ""

@@ -340,11 +340,11 @@ def _lists_and_maps(values: Iterable[Any]) -> list[Any]:
 
 
 def _one_of(allowed: list[Any], *, other_kind: bool) -> Check:
-    wanted = ", ".join(_shown(value) for value in allowed)
+    choices = ", ".join(_shown(value) for value in allowed)
 
     def check(value: Any) -> Any:
         if not any(value == choice and type(value) is type(choice) for choice in allowed):
-            raise Invalid(f"expected one of {wanted}, got {_shown(value)}", other_kind=other_kind)
+            raise Invalid(f"expected one of {choices}, got {_shown(value)}", other_kind=other_kind)
         return value
 
     return check

@@ -21,21 +21,21 @@ _ONLY_WITH = {
 def idle(settings: Settings) -> list[str]:
     """The settings that were changed and do nothing, and rules of retention that never count, in a sentence each."""
     usual = Settings()
-    found = [
+    sentences = [
         f"{name} does nothing without {needed}"
         for needed, names in _ONLY_WITH.items()
         for name in names
         if not getattr(settings, needed) and getattr(settings, name) != getattr(usual, name)
     ]
     if settings.consistency != usual.consistency and settings.events == EMBEDDED:
-        found.append("consistency does nothing with the embedded store of events")
+        sentences.append("consistency does nothing with the embedded store of events")
     if settings.migrate_at_start and settings.events == settings.documents == EMBEDDED:
-        found.append("migrate_at_start does nothing with the embedded stores")
+        sentences.append("migrate_at_start does nothing with the embedded stores")
     if settings.audit_bytes != usual.audit_bytes and settings.audit != "file":
-        found.append(f"audit_bytes does nothing with audit = {settings.audit}")
+        sentences.append(f"audit_bytes does nothing with audit = {settings.audit}")
     if settings.retention and not settings.retention_every:
-        found.append("retention: without retention_every, only the command `apiserver retention` deletes")
-    return [*found, *retention_rules.shadowed(settings.retention)]
+        sentences.append("retention: without retention_every, only the command `apiserver retention` deletes")
+    return [*sentences, *retention_rules.shadowed(settings.retention)]
 
 
 def require_usable(settings: Settings) -> None:

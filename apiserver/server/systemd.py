@@ -27,16 +27,16 @@ def passed_sockets() -> dict[int, socket.socket]:
     os.environ.pop("LISTEN_FDNAMES", None)
     if process != str(os.getpid()):
         return {}
-    found: dict[int, socket.socket] = {}
+    listeners: dict[int, socket.socket] = {}
     for number in range(_FIRST, _FIRST + int(count)):
         os.set_inheritable(number, False)
         listener = socket.socket(fileno=number)
         listener.setblocking(False)  # as `serve.take_port` says
         port = listener.getsockname()[1]
-        if port in found:
+        if port in listeners:
             raise ValueError(f"two sockets of port {port} were passed")
-        found[port] = listener
-    return found
+        listeners[port] = listener
+    return listeners
 
 
 @asynccontextmanager

@@ -90,12 +90,14 @@ def rule_for(rules: Sequence[RetentionRule], project: str | None, type: str) -> 
 
 def shadowed(rules: Sequence[RetentionRule]) -> list[str]:
     """The rules that never count because an earlier one surely fits all that they fit, in a sentence each."""
-    found = []
+    sentences = []
     for number, rule in enumerate(rules, 1):
         fits_all = (place for place, earlier in enumerate(rules[: number - 1], 1) if _fits_all_of(earlier, rule))
         if place := next(fits_all, None):
-            found.append(f"retention: rule {number} never counts: rule {place} comes first, and fits all that it fits")
-    return found
+            sentences.append(
+                f"retention: rule {number} never counts: rule {place} comes first, and fits all that it fits"
+            )
+    return sentences
 
 
 def _fits_all_of(rule: RetentionRule, other: RetentionRule) -> bool:
@@ -148,7 +150,7 @@ def rules_of(items: Sequence[object]) -> tuple[RetentionRule, ...]:
 def _rule(item: object) -> RetentionRule:
     if not isinstance(item, dict):
         raise ValueError('it is no table, such as {types = ["logs"], keep = "90 d"}')
-    names = [known.name for known in fields(RetentionRule)]
+    names = [field.name for field in fields(RetentionRule)]
     if unknown := item.keys() - set(names):
         raise ValueError(f"a rule has no field {min(unknown)}, only {', '.join(names)}")
     types, project, keep, then = item.get("types"), item.get("project", ""), item.get("keep"), item.get("then", "")
@@ -157,13 +159,13 @@ def _rule(item: object) -> RetentionRule:
     if unknown_types := [type for type in types if type not in TYPES]:
         raise ValueError(f"types: {repr(unknown_types[0])[:60]} is none of {', '.join(TYPES)}")
     _check_project(project)
-    rule = RetentionRule(tuple(types), *(one if isinstance(one, str) else "" for one in (keep, project, then)))
+    rule = RetentionRule(tuple(types), *(text if isinstance(text, str) else "" for text in (keep, project, then)))
     if rule.keep != FOR_EVER and rule.days is None and rule.iterations is None:
-        known = f"'90 d', '12 w', '1 y', '100 iterations', '{FOR_EVER}'"
+        possible = f"'90 d', '12 w', '1 y', '100 iterations', '{FOR_EVER}'"
         if keep is None:
-            raise ValueError(f"keep: it is missing; give, for example, one of {known}")
+            raise ValueError(f"keep: it is missing; give, for example, one of {possible}")
         least = "; the least is '1 d' or '1 iteration'" if _NOTHING.fullmatch(rule.keep) else ""
-        raise ValueError(f"keep: {repr(keep)[:60]} is none of {known}{least}")
+        raise ValueError(f"keep: {repr(keep)[:60]} is none of {possible}{least}")
     if rule.iterations is not None and (others := [type for type in types if type not in BY_ITERATION]):
         raise ValueError(f"keep: {others[0]} cannot be kept by iterations, only {', '.join(BY_ITERATION)} can")
     if then != "":

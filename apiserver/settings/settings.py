@@ -249,7 +249,7 @@ class Settings:
     )
     retention_every: int = _setting(
         0,
-        "hours from one time that the server deletes what `retention` does not keep to the next; 0: only the command "
+        "hours between two deletions of what `retention` does not keep; 0: only the command "
         "`apiserver retention` deletes it",
         min=0,
         max=8760,

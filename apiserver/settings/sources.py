@@ -49,12 +49,12 @@ def load(
 
 def unknown_variables(environ: Mapping[str, str]) -> list[str]:
     """The variables that are named like settings and are none, in a sentence each: others may set them, too."""
-    found = []
+    sentences = []
     for variable in sorted(environ.keys() - _variables().values()):
         if variable.startswith(ENVIRONMENT_PREFIX):
             near = _nearest(variable.removeprefix(ENVIRONMENT_PREFIX).lower())
-            found.append(f"{variable}: {_no_such_setting(near and _variables()[near])}")
-    return found
+            sentences.append(f"{variable}: {_no_such_setting(near and _variables()[near])}")
+    return sentences
 
 
 def _variables() -> dict[str, str]:

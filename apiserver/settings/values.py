@@ -208,13 +208,13 @@ def _size(value: object) -> int:
     """A number of bytes, or a size such as "500 GB" (10⁹ bytes each) or "1.5 GiB" (2³⁰). Text needs a unit."""
     if not isinstance(value, str):
         return _whole_number(value)
-    found = _SIZE.fullmatch(value.strip())
-    unit = _UNITS.get(found[2].lower()) if found is not None else None
-    if found is not None and not found[2]:
+    match = _SIZE.fullmatch(value.strip())
+    unit = _UNITS.get(match[2].lower()) if match is not None else None
+    if match is not None and not match[2]:
         raise ValueError(f"{value!r} has no unit: give a size such as '{value} GB', or a number, which is of bytes")
-    if found is None or unit is None:
+    if match is None or unit is None:
         raise ValueError(f"{value!r} is neither a whole number nor a size such as '500 GB'")
-    return int(Decimal(found[1]) * unit)
+    return int(Decimal(match[1]) * unit)
 
 
 def _rules(value: object) -> tuple[RetentionRule, ...]:

@@ -78,11 +78,11 @@ TheJob = Annotated[Job, Depends(_job_of)]
 
 
 @router.post(_PATH, name="get_training_job_metrics", response_model=GetTrainingJobMetricsResponseV1)
-async def get_training_job_metrics(call: TheCall, job: TheJob, wanted: GetTrainingJobMetricsRequestV1) -> Response:
-    start, stop = wanted.start_epoch_millis, wanted.end_epoch_millis
+async def get_training_job_metrics(call: TheCall, job: TheJob, asked: GetTrainingJobMetricsRequestV1) -> Response:
+    start, stop = asked.start_epoch_millis, asked.end_epoch_millis
     if start is not None and stop is not None and start > stop:
         raise Refused(Problem.INVALID, "it must not be after end_epoch_millis", parameter="start_epoch_millis")
-    step, all_points = wanted.step_seconds and wanted.step_seconds * 1000, call.backend.bounds.baseten_points
+    step, all_points = asked.step_seconds and asked.step_seconds * 1000, call.backend.bounds.baseten_points
     nodes = await read(call.backend.events, job, start, stop, step, all_points=all_points)
     return await call.answer(lambda: _answer(job, nodes))
 

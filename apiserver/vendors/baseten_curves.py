@@ -106,11 +106,12 @@ async def read(
         reason = f"the {len(spans)} curves would have {longer.steps} steps each, and {all_points} together at most"
         raise Refused(Problem.INVALID, reason, parameter="step_seconds")
     if step is None and max(_share(span, period) for span in spans) <= _UNEVEN * most:
-        found = await curves_of(store, job.owner, job.nodes, _QUANTITIES, period)
-        if all(len(curve.steps) <= most for curves in found for of in curves.values() for curve in of.values()):
-            return [NodeCurves(curves, job.machine, period) for curves in found]
-    found = await curves_of(store, job.owner, job.nodes, _QUANTITIES, longer)
-    return [NodeCurves(curves, job.machine, longer) for curves in found]
+        curves_of_nodes = await curves_of(store, job.owner, job.nodes, _QUANTITIES, period)
+        each = (curve for curves in curves_of_nodes for devices in curves.values() for curve in devices.values())
+        if all(len(curve.steps) <= most for curve in each):
+            return [NodeCurves(curves, job.machine, period) for curves in curves_of_nodes]
+    curves_of_nodes = await curves_of(store, job.owner, job.nodes, _QUANTITIES, longer)
+    return [NodeCurves(curves, job.machine, longer) for curves in curves_of_nodes]
 
 
 def _period(spans: Sequence[WorkerSpan], start: int | None, stop: int | None) -> Grid | None:

@@ -126,11 +126,11 @@ def _loggers(logs: Mapping[str, LogSize]) -> list[Node]:
     return [Node(worker or f"worker-{n}", n, {worker}, log.first, log.first) for n, (worker, log) in enumerate(ordered)]
 
 
-async def _find_project(documents: VisibleDocuments, wanted: str) -> Document:
-    found = await documents.find("projects", AnyOf([{"id": In(_ids(wanted))}, {"name": wanted}]))
-    if not found:
-        raise Refused(Problem.NO_PROJECT, f"there is no project {wanted}")
-    return next((project for project in found if project["id"] == wanted), found[0])
+async def _find_project(documents: VisibleDocuments, id_or_name: str) -> Document:
+    projects = await documents.find("projects", AnyOf([{"id": In(_ids(id_or_name))}, {"name": id_or_name}]))
+    if not projects:
+        raise Refused(Problem.NO_PROJECT, f"there is no project {id_or_name}")
+    return next((project for project in projects if project["id"] == id_or_name), projects[0])
 
 
 def _ids(id: str) -> list[str]:

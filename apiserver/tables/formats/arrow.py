@@ -48,17 +48,17 @@ def record_batch(of: Schema, columns: Sequence[Column], batch: Batch) -> RecordB
 
 
 def _array(kind: Kind, values: Values) -> Array:
-    wanted = _TYPES[kind]
+    type = _TYPES[kind]
     if isinstance(values, Repeated):
         names = Array(list(values.names), DataType.utf8())
         return names.take(Array.from_numpy(values.codes))
     if isinstance(values, np.ndarray):
-        return Array.from_numpy(np.ascontiguousarray(values)).cast(wanted)
+        return Array.from_numpy(np.ascontiguousarray(values)).cast(type)
     if kind is Kind.JSON:
         values = [None if value is None else value.decode() for value in values]
     if kind in (Kind.TIME, Kind.DATE):
-        return Array(values, DataType.int64()).cast(wanted)
-    return Array(values, wanted)
+        return Array(values, DataType.int64()).cast(type)
+    return Array(values, type)
 
 
 class IpcStream:

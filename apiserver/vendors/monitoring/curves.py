@@ -44,12 +44,12 @@ async def curves_of(
 
 
 def _curves(node: Node, quantities: Collection[Quantity], read: dict[tuple[str, str, str], WorkerMeans]) -> Curves:
-    found: Curves = {}
+    curves: Curves = {}
     for (quantity, device), spans in sorted(node.series.items(), key=lambda one: one[0][1]):
         parts = [read[span[:3]] for span in spans if span[:3] in read] if quantity in quantities else []
         if parts:
-            found.setdefault(quantity, {})[device] = _of_points(parts)
-    return found
+            curves.setdefault(quantity, {})[device] = _of_points(parts)
+    return curves
 
 
 def _of_points(parts: Sequence[WorkerMeans]) -> Curve:

@@ -63,15 +63,15 @@ def nodes(spans: Iterable[WorkerSpan]) -> list[Node]:
     # The keys are either all ranks or all names.
     ordered = sorted(
         by_key.items(),
-        key=lambda one: (one[0] if isinstance(one[0], int) else 0, min(span.first for _, span in one[1]), one[0]),
+        key=lambda node: (node[0] if isinstance(node[0], int) else 0, min(span.first for _, span in node[1]), node[0]),
     )
-    found = [_node(key if isinstance(key, int) else n, of_node) for n, (key, of_node) in enumerate(ordered)]
-    names = Counter(node.name for node in found)
-    for node in found:
+    nodes = [_node(key if isinstance(key, int) else n, of_node) for n, (key, of_node) in enumerate(ordered)]
+    names = Counter(node.name for node in nodes)
+    for node in nodes:
         if names[node.name] > 1:
             node.name = f"{node.name}:rank{node.number}"
         node.name = node.name or f"worker-{node.number}"
-    return found
+    return nodes
 
 
 def _said_once(about: Sequence[tuple[Resource, WorkerSpan]]) -> list[tuple[Resource, WorkerSpan]]:
@@ -98,15 +98,17 @@ def _ranks(about: Iterable[tuple[Resource, WorkerSpan]]) -> dict[str, int]:
 
     A worker that reports the same with a rank above 0 and without one is left out: two nodes have its name.
     """
-    said: dict[str, set[Resource]] = {}
+    resources_of: dict[str, set[Resource]] = {}
     for resource, span in about:
-        said.setdefault(span.worker, set()).add(resource)
-    found = {}
-    for worker, resources in said.items():
+        resources_of.setdefault(span.worker, set()).add(resource)
+    rank_of = {}
+    for worker, resources in resources_of.items():
         ranks = {resource.rank for resource in resources if resource.rank is not None}
-        if len(ranks) == 1 and not any(one.rank and one._replace(rank=None) in resources for one in resources):
-            found[worker] = ranks.pop()
-    return found
+        if len(ranks) == 1 and not any(
+            resource.rank and resource._replace(rank=None) in resources for resource in resources
+        ):
+            rank_of[worker] = ranks.pop()
+    return rank_of
 
 
 def _node(number: int, reported: Sequence[tuple[Resource, WorkerSpan]]) -> Node:
