@@ -51,8 +51,19 @@ test("the address of a place leads back to it", () => {
 });
 
 test("a page belongs to a part of the navigation, or to none", () => {
-  const parts = { "/": "projects", "/projects/p/tasks/t": "projects", "/compare": "projects", "/projects/p/models": "models" };
-  for (const [address, part] of Object.entries({ ...parts, "/settings/usage": "settings", "/settings/audit": "settings", "/reports/r": "reports", "/search": null })) {
+  const parts = {
+    "/": "projects",
+    "/projects/p/tasks/t": "projects",
+    "/compare": "projects",
+    "/projects/p/models": "models",
+  };
+  for (const [address, part] of Object.entries({
+    ...parts,
+    "/settings/usage": "settings",
+    "/settings/audit": "settings",
+    "/reports/r": "reports",
+    "/search": null,
+  })) {
     assert.equal(partOf(placeOf(address)), part, address);
   }
 });

@@ -96,7 +96,10 @@ export async function post<T>(path: string, body: unknown): Promise<T> {
 /** The status with which an address is answered, without asking again; 0 if there is no answer for so many seconds. */
 export async function statusOf(address: string, seconds = 10): Promise<number> {
   try {
-    const response = await fetched(address, { headers: { accept: "application/json" }, signal: AbortSignal.timeout(seconds * 1000) });
+    const response = await fetched(address, {
+      headers: { accept: "application/json" },
+      signal: AbortSignal.timeout(seconds * 1000),
+    });
     void response.body?.cancel();
     return response.status;
   } catch {

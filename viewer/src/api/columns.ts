@@ -20,7 +20,14 @@ export interface Curve {
 interface Head {
   columns: string[];
   bytes: 4 | 8;
-  series: { task?: string; group?: string; metric: string; variant: string; rows: number; x: [number, number] | null }[];
+  series: {
+    task?: string;
+    group?: string;
+    metric: string;
+    variant: string;
+    rows: number;
+    x: [number, number] | null;
+  }[];
 }
 
 /** The curves of an answer. They are views of `content`, which is not copied, but for even x and where blocks meet. */

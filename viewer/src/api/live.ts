@@ -174,7 +174,8 @@ async function ended(): Promise<void> {
   if (stream) return; // something else is followed by now
   if (status === 404) {
     connection.value = "off";
-    for (const task of new URLSearchParams(asked.slice(asked.indexOf("?"))).getAll("task")) tell({ event: "gone", task });
+    for (const task of new URLSearchParams(asked.slice(asked.indexOf("?"))).getAll("task"))
+      tell({ event: "gone", task });
   } else if (status === 400 && cursor !== null) {
     cursor = null; // it is none of this server: it may have other data now
     tell({ event: "reset", task: null });
@@ -211,7 +212,8 @@ async function doubt(): Promise<void> {
   if (isAway) return;
   if ((await statusOf("/livez")) !== 200) return lose();
   setTimeout(() => {
-    if (document.hidden) isAway = true; // it is told when the page is seen
+    if (document.hidden)
+      isAway = true; // it is told when the page is seen
     else tellBack(false);
   }, pauseAfterDoubts(doubts++));
 }

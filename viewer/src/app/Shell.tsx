@@ -62,12 +62,7 @@ export function Shell({ children }: { children: ComponentChildren }): JSX.Elemen
           ))}
         </nav>
         <div class={css["space"]} />
-        <button
-          type="button"
-          class={css["search"]}
-          aria-label="Search (key: /)"
-          onClick={() => setSearching(true)}
-        >
+        <button type="button" class={css["search"]} aria-label="Search (key: /)" onClick={() => setSearching(true)}>
           <span>Search</span> <kbd>/</kbd>
         </button>
         <Connection />
@@ -114,8 +109,8 @@ function Lost(): JSX.Element | null {
   if (!lost || !long) return null;
   return (
     <p class={css["lost"]} role="alert">
-      The server does not answer. You see the last that came, and the page tries again by itself. Is the server running, and the
-      network up?
+      The server does not answer. You see the last that came, and the page tries again by itself. Is the server running,
+      and the network up?
     </p>
   );
 }
@@ -137,7 +132,12 @@ function UserMenu({ showHelp }: { showHelp: () => void }): JSX.Element {
     { label: "Sign out", run: () => void attempt(signOut) },
   ];
   return (
-    <Menu items={items} class={css["user"] ?? ""} current={"aria-current" in markOf(SETTINGS)} label={`${user.value?.name ?? ""} menu`.trim()}>
+    <Menu
+      items={items}
+      class={css["user"] ?? ""}
+      current={"aria-current" in markOf(SETTINGS)}
+      label={`${user.value?.name ?? ""} menu`.trim()}
+    >
       <span class={css["name"]}>{user.value?.name}</span> <span aria-hidden="true">▾</span>
     </Menu>
   );

@@ -40,13 +40,27 @@ const BESIDE = 18;
 export function Card(props: CardProps): JSX.Element {
   const [element, width] = useOnScreen<HTMLElement>();
   return (
-    <article ref={element} class={css["card"]} style={{ height: `${props.height + AROUND}px` }} aria-label={props.spec.title}>
+    <article
+      ref={element}
+      class={css["card"]}
+      style={{ height: `${props.height + AROUND}px` }}
+      aria-label={props.spec.title}
+    >
       {width !== null && <Content {...props} width={Math.round(width - BESIDE)} />}
     </article>
   );
 }
 
-function Content({ spec, view, page, width, height, onView, items, children }: CardProps & { width: number }): JSX.Element {
+function Content({
+  spec,
+  view,
+  page,
+  width,
+  height,
+  onView,
+  items,
+  children,
+}: CardProps & { width: number }): JSX.Element {
   const drawn = useRef<Drawn | null>(null);
   const [hidden, setHidden] = useState<ReadonlySet<string>>(new Set());
   const [picked, setPicked] = useState<Picked | null>(null);

@@ -23,9 +23,13 @@ interface Props {
 export function Cause({ picked, task, axis, close }: Props): JSX.Element {
   const { line, at, end, left, top } = picked;
   const element = useRef<HTMLDivElement>(null);
-  const asked = useAsked(`${task}/${line.key}/${at}/${end}/${line.points.x[at]}`, (signal) => locate(task, line, at, end, axis, signal), {
-    fresh: true,
-  });
+  const asked = useAsked(
+    `${task}/${line.key}/${at}/${end}/${line.points.x[at]}`,
+    (signal) => locate(task, line, at, end, axis, signal),
+    {
+      fresh: true,
+    },
+  );
   useEffect(() => {
     const { style } = element.current!;
     style.left = `${Math.max(8, Math.min(left + 8, innerWidth - 260))}px`;

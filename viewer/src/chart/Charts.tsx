@@ -102,7 +102,9 @@ export function Charts(props: ChartsProps): JSX.Element {
 
 function nothingFor(find: string): string {
   if (!find) return "There are no scalars yet";
-  return nameExpressionOf(find) ? `No name matches ${find}` : `${find} is not a valid expression (or one that takes long), and no name contains it`;
+  return nameExpressionOf(find)
+    ? `No name matches ${find}`
+    : `${find} is not a valid expression (or one that takes long), and no name contains it`;
 }
 
 /** Charts of a section that are there at first: each takes a little even while it is not on the screen. */
@@ -187,7 +189,11 @@ function itemsOf(
       ? [{ label: "Pin", run: () => onView({ pins: [...view.pins, spec.id] }, false) }]
       : [
           { label: "Unpin", run: () => onView({ pins: view.pins.filter((id) => id !== spec.id) }, false) },
-          { label: "Move forward", why: at === 0 ? "it is the first" : null, run: () => onView({ pins: moved(at - 1) }, false) },
+          {
+            label: "Move forward",
+            why: at === 0 ? "it is the first" : null,
+            run: () => onView({ pins: moved(at - 1) }, false),
+          },
           {
             label: "Move back",
             why: at === view.pins.length - 1 ? "it is the last" : null,

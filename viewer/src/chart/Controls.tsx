@@ -94,7 +94,13 @@ function Find({ find, onFind }: { find: string; onFind: (find: string) => void }
   );
 }
 
-function Smooth({ smooth, onSmooth }: { smooth: string; onSmooth: (smooth: string, push: boolean) => void }): JSX.Element {
+function Smooth({
+  smooth,
+  onSmooth,
+}: {
+  smooth: string;
+  onSmooth: (smooth: string, push: boolean) => void;
+}): JSX.Element {
   const { typed, type } = useTyped(smooth, (moved) => onSmooth(moved, false));
   const { kind, amount } = smoothingOf(typed);
   const { slider } = kind;
@@ -132,7 +138,15 @@ function Smooth({ smooth, onSmooth }: { smooth: string; onSmooth: (smooth: strin
   );
 }
 
-function Toggle({ on, set, children }: { on: boolean; set: (on: boolean) => void; children: ComponentChildren }): JSX.Element {
+function Toggle({
+  on,
+  set,
+  children,
+}: {
+  on: boolean;
+  set: (on: boolean) => void;
+  children: ComponentChildren;
+}): JSX.Element {
   return (
     <button type="button" class={css["toggle"]} aria-pressed={on} onClick={() => set(!on)}>
       {children}

@@ -44,7 +44,9 @@ export function Readout({ hover, kind }: { hover: ReadonlySignal<Hover | null>; 
   const shown = rows.slice(0, MOST_ROWS);
   const shade = dark.value ? 1 : 0;
   const onTheRight = now.left > now.width / 2;
-  const beside = onTheRight ? { right: `${now.width - now.left + 14}px` } : { left: `${now.offsetLeft + now.left + 14}px` };
+  const beside = onTheRight
+    ? { right: `${now.width - now.left + 14}px` }
+    : { left: `${now.offsetLeft + now.left + 14}px` };
   const side = now.width > NARROW ? beside : onTheRight ? { left: "0" } : { right: "0" };
   return (
     <>
@@ -59,7 +61,11 @@ export function Readout({ hover, kind }: { hover: ReadonlySignal<Hover | null>; 
           }}
         />
       ))}
-      <div class={css["readout"]} style={{ ...side, top: `${Math.min(now.height - 30, Math.max(0, now.top - 20))}px` }} role="status">
+      <div
+        class={css["readout"]}
+        style={{ ...side, top: `${Math.min(now.height - 30, Math.max(0, now.top - 20))}px` }}
+        role="status"
+      >
         <div class={css["place"]}>{placeInWords(first.line.points.x[first.at]!, kind)}</div>
         <table>
           <tbody>

@@ -49,7 +49,12 @@ function draw(canvas: HTMLCanvasElement, { x, y }: Points, width: number, height
 }
 
 /** Where the points lie in a picture of so many pixels, with a margin of 2. Points that are not finite are left out. */
-export function pixelsOf(x: ArrayLike<number>, y: ArrayLike<number>, width: number, height: number): [number, number][] {
+export function pixelsOf(
+  x: ArrayLike<number>,
+  y: ArrayLike<number>,
+  width: number,
+  height: number,
+): [number, number][] {
   let [left, right, low, high] = [Infinity, -Infinity, Infinity, -Infinity];
   const kept: [number, number][] = [];
   for (let n = 0; n < x.length; n++) {

@@ -169,7 +169,8 @@ export function extentWithoutOutliers(all: Iterable<Points>, range: Range, log: 
   const values: number[] = [];
   for (const { x, mean } of all) {
     const [first, last] = within(x, range);
-    for (let at = first; at < last; at++) if (Number.isFinite(mean[at]) && (!log || mean[at]! > 0)) values.push(mean[at]!);
+    for (let at = first; at < last; at++)
+      if (Number.isFinite(mean[at]) && (!log || mean[at]! > 0)) values.push(mean[at]!);
   }
   if (!values.length) return null;
   values.sort((one, other) => one - other);

@@ -190,7 +190,12 @@ function askedRange([from, to]: Range, { axis, by, curves }: Answer): Range | nu
 }
 
 function countOf(lines: readonly Line[], range: Range | null): Count | null {
-  const seen = range ?? extentOfX(lines.map(({ points }) => points), false);
+  const seen =
+    range ??
+    extentOfX(
+      lines.map(({ points }) => points),
+      false,
+    );
   const sum = { points: 0, wrong: 0 };
   for (const line of lines) {
     const { x, count, wrong } = line.faint ?? line.points;

@@ -112,7 +112,13 @@ function drawMarkers(context: CanvasRenderingContext2D, line: Line, frame: Frame
 }
 
 /** A line of one and a half pixels; a dense one is made of two thin ones, half a pixel above each other, or of one. */
-function strokeLine(context: CanvasRenderingContext2D, path: Path2D, dense: boolean, thin: boolean, pixels: number): void {
+function strokeLine(
+  context: CanvasRenderingContext2D,
+  path: Path2D,
+  dense: boolean,
+  thin: boolean,
+  pixels: number,
+): void {
   context.lineWidth = (dense ? 1 : 1.5) * pixels;
   context.stroke(path);
   if (!dense || thin) return;

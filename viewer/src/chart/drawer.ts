@@ -98,10 +98,17 @@ export class Drawer implements Drawn {
       setCursor: [() => this.pointed()],
     };
     let begin: (() => void) | undefined;
-    this.plot = new uPlot(options, [[0, 1], [null, null]], (made, init) => {
-      place.append(made.root);
-      begin = init as () => void;
-    });
+    this.plot = new uPlot(
+      options,
+      [
+        [0, 1],
+        [null, null],
+      ],
+      (made, init) => {
+        place.append(made.root);
+        begin = init as () => void;
+      },
+    );
     this.update(begin);
     this.listen();
   }
@@ -187,7 +194,8 @@ export class Drawer implements Drawn {
     on("click", () => this.dragged || this.pick());
     on("pointerdown", (event) => event.pointerType === "touch" && this.pointers.set(event.pointerId, event));
     on("pointermove", (event) => this.pinch(event));
-    for (const name of ["pointerup", "pointercancel"] as const) on(name, (event) => this.pointers.delete(event.pointerId));
+    for (const name of ["pointerup", "pointercancel"] as const)
+      on(name, (event) => this.pointers.delete(event.pointerId));
 
     const observer = new ResizeObserver(([entry]) => {
       this.width = Math.round(entry!.contentRect.width);
@@ -334,7 +342,10 @@ export class Drawer implements Drawn {
       for (let at = Math.max(0, some.first); at < some.last; at++) {
         const aside = this.plot.valToPos(x[at]!, "x") - hover.left;
         for (const end of ["mean", "min", "max"] as const) {
-          const away = Math.hypot(aside, this.plot.valToPos((line.faint ?? line.points)[end][at] ?? NaN, "y") - hover.top);
+          const away = Math.hypot(
+            aside,
+            this.plot.valToPos((line.faint ?? line.points)[end][at] ?? NaN, "y") - hover.top,
+          );
           if (!(away < distance)) continue;
           distance = away;
           best = { line, at, end, left: left + hover.left, top: top + hover.top };
@@ -416,7 +427,13 @@ export class Drawer implements Drawn {
   }
 
   private whole(): Range {
-    return wide(extentOfX(this.shown().lines.map((line) => line.points), this.axes.logX) ?? [0, 1], this.axes.logX);
+    return wide(
+      extentOfX(
+        this.shown().lines.map((line) => line.points),
+        this.axes.logX,
+      ) ?? [0, 1],
+      this.axes.logX,
+    );
   }
 }
 

@@ -23,8 +23,14 @@ export function exportsOf(
   return [
     { label: "Picture (PNG)", why, run: () => drawn && savePng(drawn, name) },
     { label: "Picture (SVG)", why, run: () => drawn && saveSvg(drawn, lines, spec, name) },
-    { label: "All points (CSV)", run: () => open(source.file(spec.metric, spec.variants, "csv"), "_blank", "noopener") },
-    { label: "All points (Parquet)", run: () => void saveAnswer(source.file(spec.metric, spec.variants, "parquet"), `${name}.parquet`) },
+    {
+      label: "All points (CSV)",
+      run: () => open(source.file(spec.metric, spec.variants, "csv"), "_blank", "noopener"),
+    },
+    {
+      label: "All points (Parquet)",
+      run: () => void saveAnswer(source.file(spec.metric, spec.variants, "parquet"), `${name}.parquet`),
+    },
     { label: "Copy address", run: () => void copyAddress({ ...view, full: spec.id }) },
   ];
 }
@@ -78,7 +84,8 @@ async function copyAddress(view: View): Promise<void> {
   for (const [parameter, value] of Object.entries(parametersOf(view))) {
     address.searchParams.delete(parameter);
     if (Array.isArray(value)) for (const one of value) address.searchParams.append(parameter, String(one));
-    else if (value !== null && value !== "" && value !== false) address.searchParams.set(parameter, value === true ? "1" : String(value));
+    else if (value !== null && value !== "" && value !== false)
+      address.searchParams.set(parameter, value === true ? "1" : String(value));
   }
   try {
     await navigator.clipboard.writeText(address.href);

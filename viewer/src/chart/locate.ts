@@ -20,7 +20,14 @@ const MANY = 20_000;
 const FINER = 2000;
 
 /** The point at a place of a line. Null if it is not there any more. Throws ServerError. */
-export async function locate(task: string, line: Line, place: number, end: End, axis: Axis, signal: AbortSignal): Promise<Located | null> {
+export async function locate(
+  task: string,
+  line: Line,
+  place: number,
+  end: End,
+  axis: Axis,
+  signal: AbortSignal,
+): Promise<Located | null> {
   const points = line.faint ?? line.points;
   const at = line.faint ? nearest(points.x, line.points.x[place]!) : place;
   const by = points.origin ?? points.x;

@@ -74,9 +74,14 @@ function ofKind({ kind, logX }: Axes): uPlot.Axis {
 }
 
 /** Steps between numbers, as large as numbers get: uPlot's own end at 5e31. */
-const STEPS = Array.from({ length: 340 }, (_, number) => [1, 2, 2.5, 5].map((digit) => Number(`${digit}e${number - 32}`))).flat();
+const STEPS = Array.from({ length: 340 }, (_, number) =>
+  [1, 2, 2.5, 5].map((digit) => Number(`${digit}e${number - 32}`)),
+).flat();
 
-const LINEAR: uPlot.Axis = { incrs: STEPS, values: (_, splits, __, ___, step) => splits.map((value) => tick(value, step)) };
+const LINEAR: uPlot.Axis = {
+  incrs: STEPS,
+  values: (_, splits, __, ___, step) => splits.map((value) => tick(value, step)),
+};
 
 const LOG: uPlot.Axis = {
   incrs: STEPS,

@@ -128,7 +128,13 @@ export function drawEnvelope(pen: Pen, points: Points, plane: Plane, pixels: num
 type Summary = (numbers: Numbers, first: number, end: number, place: (value: number) => number) => number;
 
 /** Draw around a band with `size` neighbouring buckets put together. */
-function drawTogether(pen: Pen, points: Points, plane: Plane, size: number, [high, low]: readonly [Summary, Summary]): void {
+function drawTogether(
+  pen: Pen,
+  points: Points,
+  plane: Plane,
+  size: number,
+  [high, low]: readonly [Summary, Summary],
+): void {
   if (!hasBand(points)) return;
   if (size <= 1) {
     drawBand(pen, points, plane);
@@ -226,7 +232,8 @@ export function holes(points: Points, plane: Plane): readonly number[] {
   const found: number[] = [];
   for (let at = first; at <= last; at++) {
     const x = toX(points.x[at]!);
-    if (isWithin(x, plane.x) && (points.wrong ? points.wrong[at]! > 0 : !Number.isFinite(points.mean[at]!))) found.push(x);
+    if (isWithin(x, plane.x) && (points.wrong ? points.wrong[at]! > 0 : !Number.isFinite(points.mean[at]!)))
+      found.push(x);
   }
   return found;
 }

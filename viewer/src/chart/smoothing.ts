@@ -18,8 +18,10 @@ export interface Smoothing {
 const WEIGHT: Slider = {
   steps: 108,
   usual: 0.6,
-  ofStep: (step) => Number((step <= 90 ? step / 100 : step <= 99 ? 0.9 + (step - 90) / 100 : 0.99 + (step - 99) / 1000).toFixed(3)),
-  toStep: (weight) => Math.round(weight <= 0.9 ? weight * 100 : weight <= 0.99 ? 90 + (weight - 0.9) * 100 : 99 + (weight - 0.99) * 1000),
+  ofStep: (step) =>
+    Number((step <= 90 ? step / 100 : step <= 99 ? 0.9 + (step - 90) / 100 : 0.99 + (step - 99) / 1000).toFixed(3)),
+  toStep: (weight) =>
+    Math.round(weight <= 0.9 ? weight * 100 : weight <= 0.99 ? 90 + (weight - 0.9) * 100 : 99 + (weight - 0.99) * 1000),
 };
 
 /** Odd windows: 3, 5, 9, 15, 25, … each about 1.5 times as long as the one before, up to 1001. */

@@ -82,8 +82,10 @@ export function ofRuns(project: string, runs: readonly NamedRun[]): ChartSource 
   const colours = looks(task);
   return {
     tasks: task,
-    curves: async (ask, signal) => curvesOf(await bytes(`${path}.bin`, { ...queryOf(ask), task, recursive: 1 }, signal)),
-    file: (metric, variants, ending) => dataAddress(`${path}.${ending}`, { metric, variant: variants, task, recursive: 1 }),
+    curves: async (ask, signal) =>
+      curvesOf(await bytes(`${path}.bin`, { ...queryOf(ask), task, recursive: 1 }, signal)),
+    file: (metric, variants, ending) =>
+      dataAddress(`${path}.${ending}`, { metric, variant: variants, task, recursive: 1 }),
     looks: (curves) => {
       const several = new Set(curves.map(({ variant }) => variant)).size > 1;
       return curves.map(({ task: id = "", variant }) => ({
@@ -115,7 +117,9 @@ export function ofGroups(
     tasks: runs,
     curves: async (ask, signal) => {
       const { columns: _, ...query } = queryOf(ask);
-      return curvesOf(await bytes(`${path}.bin`, { ...query, ...common }, signal)).map((curve) => spreadOf(curve, spread));
+      return curvesOf(await bytes(`${path}.bin`, { ...query, ...common }, signal)).map((curve) =>
+        spreadOf(curve, spread),
+      );
     },
     file: (metric, variants, ending) => dataAddress(`${path}.${ending}`, { metric, variant: variants, ...common }),
     looks: (curves) => {

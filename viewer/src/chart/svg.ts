@@ -42,8 +42,10 @@ export function svgOf(lines: readonly Line[], plane: Plane, style: Style): strin
     `<path d="M${x1} ${y1}L${x2} ${y2}" stroke="${escaped(style.grid)}"/>`;
   const label = (at: number, under: number, anchor: string, text: string): string =>
     `<text x="${at}" y="${under}" text-anchor="${anchor}" fill="${escaped(style.text)}">${escaped(text)}</text>`;
-  for (const [value, text] of splits.x) parts.push(mark(toX(value), top, toX(value), bottom), label(toX(value), bottom + 15, "middle", text));
-  for (const [value, text] of splits.y) parts.push(mark(left, toY(value), right, toY(value)), label(left - 6, toY(value) + 4, "end", text));
+  for (const [value, text] of splits.x)
+    parts.push(mark(toX(value), top, toX(value), bottom), label(toX(value), bottom + 15, "middle", text));
+  for (const [value, text] of splits.y)
+    parts.push(mark(left, toY(value), right, toY(value)), label(left - 6, toY(value) + 4, "end", text));
   parts.push(`<g clip-path="url(#area)" fill="none" stroke-linejoin="round">`);
   for (const line of lines) parts.push(...behind(line, inside, style.dark));
   for (const line of lines) parts.push(inFront(line, inside, style.dark));
@@ -51,7 +53,10 @@ export function svgOf(lines: readonly Line[], plane: Plane, style: Style): strin
   for (const line of lines) parts.push(...dotsOf(line, inside, style.dark));
   lines.forEach(({ name, colour }, number) => {
     const under = bottom + 34 + ROW * number;
-    parts.push(`<path d="M${left} ${under - 4}h14" stroke="${colour[style.dark ? 1 : 0]}" stroke-width="2"/>`, label(left + 20, under, "start", name));
+    parts.push(
+      `<path d="M${left} ${under - 4}h14" stroke="${colour[style.dark ? 1 : 0]}" stroke-width="2"/>`,
+      label(left + 20, under, "start", name),
+    );
   });
   return `${parts.join("\n")}\n</svg>\n`;
 }
@@ -65,7 +70,8 @@ function behind({ colour: colours, points, faint, outer }: Line, plane: Plane, d
   if (faint) drawLine(line, faint, plane);
   const found: string[] = [];
   if (String(outline)) found.push(`<path d="${outline}" stroke="${colour}" stroke-opacity="0.3"/>`);
-  if (String(band)) found.push(`<path d="${band}" fill="${colour}" fill-opacity="0.16" stroke="${colour}" stroke-opacity="0.5"/>`);
+  if (String(band))
+    found.push(`<path d="${band}" fill="${colour}" fill-opacity="0.16" stroke="${colour}" stroke-opacity="0.5"/>`);
   if (String(line)) found.push(`<path d="${line}" stroke="${colour}" stroke-opacity="0.35"/>`);
   return found;
 }
@@ -78,7 +84,9 @@ function inFront({ colour, points, dashed }: Line, plane: Plane, dark: boolean):
 
 function dotsOf({ colour, points }: Line, plane: Plane, dark: boolean): string[] {
   const fill = colour[dark ? 1 : 0];
-  return dots(points, plane, 1).map(([x, y]) => `<circle cx="${x.toFixed(2)}" cy="${y.toFixed(2)}" r="${DOT}" fill="${fill}"/>`);
+  return dots(points, plane, 1).map(
+    ([x, y]) => `<circle cx="${x.toFixed(2)}" cy="${y.toFixed(2)}" r="${DOT}" fill="${fill}"/>`,
+  );
 }
 
 /** XML has no characters below U+0020 but tabs and line ends. */

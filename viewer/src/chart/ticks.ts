@@ -73,7 +73,11 @@ export function clock(milliseconds: number, step: number): string {
   const total = Math.abs(milliseconds);
   if (step < 1000) return `${sign}${fixed(total / 1000, step / 1000)} s`;
   const seconds = Math.round(total / 1000);
-  const [days, hours, minutes] = [Math.floor(seconds / 86400), Math.floor(seconds / 3600) % 24, Math.floor(seconds / 60) % 60];
+  const [days, hours, minutes] = [
+    Math.floor(seconds / 86400),
+    Math.floor(seconds / 3600) % 24,
+    Math.floor(seconds / 60) % 60,
+  ];
   const two = (part: number): string => String(part).padStart(2, "0");
   const rest = step >= 60_000 ? "" : `:${two(seconds % 60)}`;
   if (days && step >= 86_400_000) return `${sign}${days} d`;

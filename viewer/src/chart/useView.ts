@@ -9,7 +9,10 @@ import { adjust, query } from "../state/address";
 import { remember, remembered } from "../state/session";
 
 /** `pins`: under which name pins are remembered. `usual`: the axis if the address names none. */
-export function useView(pins: string, usual: Axis = "iter"): readonly [View, (change: Partial<View>, push: boolean) => void] {
+export function useView(
+  pins: string,
+  usual: Axis = "iter",
+): readonly [View, (change: Partial<View>, push: boolean) => void] {
   const text = useComputed(() => query.value.toString());
   const view = useMemo(() => viewOf(new URLSearchParams(text.value), usual), [text.value]);
   useEffect(() => {

@@ -54,7 +54,8 @@ export function parametersOf(view: Partial<View>, usual: Axis = "iter"): Paramet
   const result: Record<string, Parameters[string]> = {};
   if (view.axis !== undefined) result["axis"] = view.axis === usual && !view.at ? "" : textOfAxis(view.axis);
   if (view.smooth !== undefined) result["smooth"] = view.smooth;
-  if (view.logX !== undefined && view.logY !== undefined) result["log"] = `${view.logX ? "x" : ""}${view.logY ? "y" : ""}`;
+  if (view.logX !== undefined && view.logY !== undefined)
+    result["log"] = `${view.logX ? "x" : ""}${view.logY ? "y" : ""}`;
   if (view.trimmed !== undefined) result["trim"] = view.trimmed;
   if (view.range !== undefined) result["x"] = view.range && view.range.map(shortest).join("..");
   if (view.find !== undefined) result["find"] = view.find;

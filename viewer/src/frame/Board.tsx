@@ -35,12 +35,18 @@ class Holes {
     this.frame = this.element = null;
   }
 
-  draw(element: HTMLElement, text: string, images: ReadonlyMap<string, Blob>, told: (progress: Progress) => void): number {
+  draw(
+    element: HTMLElement,
+    text: string,
+    images: ReadonlyMap<string, Blob>,
+    told: (progress: Progress) => void,
+  ): number {
     const id = ++this.last;
     const box = this.boxOf(element);
     this.holes.set(id, { element, box });
     // What changes above a hole moves it, and changes the size of something that contains both.
-    for (let one: Element | null = element; one && one !== this.element; one = one.parentElement) this.resized.observe(one);
+    for (let one: Element | null = element; one && one !== this.element; one = one.parentElement)
+      this.resized.observe(one);
     this.frame?.draw(id, text, images, box, (progress) => {
       this.measureSoon(); // drawing takes long, and the page may have moved meanwhile
       told(progress);

@@ -49,7 +49,13 @@ export class FigureFrame {
   }
 
   /** Draw a figure, given as JSON, or draw it anew. `told` is called when that has got further. */
-  draw(id: number, text: string, images: ReadonlyMap<string, Blob>, box: Box, told: (progress: Progress) => void): void {
+  draw(
+    id: number,
+    text: string,
+    images: ReadonlyMap<string, Blob>,
+    box: Box,
+    told: (progress: Progress) => void,
+  ): void {
     this.figures.set(id, { text, images, told, box });
     this.queue = [...this.queue.filter((one) => one !== id), id];
     told({ state: "waiting" });

@@ -55,7 +55,12 @@ export function plotOf(text: string): Plot {
   if (tables) return { kind: "table", title: titleOf(figure.layout), tables };
   const images = imagesOf(figure.layout);
   if (!figure.data.length && images.length) return { kind: "pictures", title: titleOf(figure.layout), sources: images };
-  return { kind: "figure", text, height: heightOf(figure.layout), images: images.filter((one) => !/^data:/i.test(one)) };
+  return {
+    kind: "figure",
+    text,
+    height: heightOf(figure.layout),
+    images: images.filter((one) => !/^data:/i.test(one)),
+  };
 }
 
 /** The figure that a text has as JSON; null if it has none. */
@@ -98,7 +103,8 @@ function fontOf(part: Fields): Fields {
 /** A table whose columns are plain arrays, which Plotly needs there. Other traces may have typed ones. */
 function readable(trace: Fields): Fields {
   if (trace["type"] !== "table") return trace;
-  const part = (name: string): object => (isFields(trace[name]) ? { [name]: { ...trace[name], values: columnsOf(trace[name]) } } : {});
+  const part = (name: string): object =>
+    isFields(trace[name]) ? { [name]: { ...trace[name], values: columnsOf(trace[name]) } } : {};
   return { ...trace, ...part("header"), ...part("cells") };
 }
 
@@ -115,7 +121,9 @@ export function parsedFigure(text: string): unknown {
     if (!/NaN|Infinity/.test(text)) return undefined;
     try {
       // An unfinished text is matched, too, so that no character is looked at twice.
-      return JSON.parse(text.replace(/"(?:[^"\\]|\\.)*(?:"|\\?$)|-?\b(?:NaN|Infinity)\b/gs, (one) => (one[0] === '"' ? one : "null")));
+      return JSON.parse(
+        text.replace(/"(?:[^"\\]|\\.)*(?:"|\\?$)|-?\b(?:NaN|Infinity)\b/gs, (one) => (one[0] === '"' ? one : "null")),
+      );
     } catch {
       return undefined;
     }
@@ -160,8 +168,17 @@ function isUsual(ofTemplate: Fields): boolean {
 
 function usual(colours: Colours): Fields {
   const axis = { gridcolor: colours.line, linecolor: colours.line, zerolinecolor: colours.line, automargin: true };
-  const space = { gridcolor: colours.line, linecolor: colours.line, zerolinecolor: colours.line, showbackground: false };
-  const round = { bgcolor: colours.page, angularaxis: { gridcolor: colours.line }, radialaxis: { gridcolor: colours.line } };
+  const space = {
+    gridcolor: colours.line,
+    linecolor: colours.line,
+    zerolinecolor: colours.line,
+    showbackground: false,
+  };
+  const round = {
+    bgcolor: colours.page,
+    angularaxis: { gridcolor: colours.line },
+    radialaxis: { gridcolor: colours.line },
+  };
   return {
     paper_bgcolor: colours.page,
     plot_bgcolor: colours.page,
@@ -227,7 +244,9 @@ function valuesOf(part: unknown): readonly unknown[] {
 }
 
 function isNumber(value: unknown): boolean {
-  return typeof value === "number" || value === null || (typeof value === "string" && value.trim() !== "" && !isNaN(+value));
+  return (
+    typeof value === "number" || value === null || (typeof value === "string" && value.trim() !== "" && !isNaN(+value))
+  );
 }
 
 function cell(value: unknown): string {

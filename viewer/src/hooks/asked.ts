@@ -59,7 +59,12 @@ export function useAsked<T>(
       (value) => answered() && setState({ key, value, error: null, waiting: false }),
       (error: unknown) =>
         answered() &&
-        setState((before) => ({ key, value: before.key === key ? before.value : null, error: asError(error), waiting: false })),
+        setState((before) => ({
+          key,
+          value: before.key === key ? before.value : null,
+          error: asError(error),
+          waiting: false,
+        })),
     );
     return () => stop.abort();
   }, [key, turn]);

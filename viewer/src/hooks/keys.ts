@@ -48,12 +48,18 @@ export function meaningOf(all: readonly Group[], before: string, key: string, di
     const binding = group.bindings.find((one) => one.keys.includes(wanted));
     if (binding) return { binding, key: wanted };
   }
-  const begins = reached.some((group) => group.bindings.some((one) => one.keys.some((keys) => keys.startsWith(`${wanted} `))));
+  const begins = reached.some((group) =>
+    group.bindings.some((one) => one.keys.some((keys) => keys.startsWith(`${wanted} `))),
+  );
   return begins ? "begins" : null;
 }
 
 /** Register keys while the component is shown. `title` heads them in the help dialog. */
-export function useKeys(title: string, bindings: readonly Binding[], { inDialog = false }: { inDialog?: boolean } = {}): void {
+export function useKeys(
+  title: string,
+  bindings: readonly Binding[],
+  { inDialog = false }: { inDialog?: boolean } = {},
+): void {
   const latest = useRef(bindings);
   latest.current = bindings;
   // Not `useEffect`, which runs after the component is seen: keys that are pressed at once would be lost.

@@ -36,7 +36,9 @@ function onTheWeb(uri: string, ownHost: string): FilePlace {
   if (!URL.canParse(uri)) return { kind: "away", why: "Its address is not valid." };
   const { hostname, host, href } = new URL(uri);
   const address = `/data/file?${new URLSearchParams({ url: uri })}`;
-  return hostname === ownHost || LOCAL.has(hostname) ? { kind: "here", address } : { kind: "web", address, url: href, host };
+  return hostname === ownHost || LOCAL.has(hostname)
+    ? { kind: "here", address }
+    : { kind: "web", address, url: href, host };
 }
 
 /** 48211004 → "48.2 MB". */

@@ -34,7 +34,9 @@ export interface LineExpression {
 /** The expression for names, in any case; null if it is none, or may take too long. */
 export function nameExpressionOf(text: string): RegExp | null {
   const parts = partsOf(text);
-  return parts && parts.repeated <= OF_NAMES.repeated && parts.optional <= OF_NAMES.optional ? compiled(text, "i") : null;
+  return parts && parts.repeated <= OF_NAMES.repeated && parts.optional <= OF_NAMES.optional
+    ? compiled(text, "i")
+    : null;
 }
 
 /** The expression for lines; null if it is none, or may take too long. */

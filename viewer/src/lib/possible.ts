@@ -56,7 +56,9 @@ export function whyNot(action: ActionName, run: State): string | null {
     case "restore":
       return isArchived(run) ? null : "It is not archived";
     case "delete":
-      return status === "created" || isArchived(run) ? null : "Only drafts and archived runs are deleted: archive it first";
+      return status === "created" || isArchived(run)
+        ? null
+        : "Only drafts and archived runs are deleted: archive it first";
   }
 }
 
@@ -70,7 +72,10 @@ const NEEDS: Readonly<Partial<Record<ActionName, string>>> = {
 };
 
 /** The runs for which an action is possible now, and the others. */
-export function split<T extends State>(action: ActionName, runs: readonly T[]): { can: readonly T[]; others: readonly T[] } {
+export function split<T extends State>(
+  action: ActionName,
+  runs: readonly T[],
+): { can: readonly T[]; others: readonly T[] } {
   return {
     can: runs.filter((run) => whyNot(action, run) === null),
     others: runs.filter((run) => whyNot(action, run) !== null),
@@ -82,7 +87,9 @@ export function leftOut(action: ActionName, others: readonly State[]): string {
   if (!others.length) return "";
   const counts = new Map<string, number>();
   for (const { status } of others) counts.set(status, (counts.get(status) ?? 0) + 1);
-  const statuses = [...counts].toSorted((a, b) => b[1] - a[1]).map(([status, count]) => `${counted(count)} ${statusText(status)}`);
+  const statuses = [...counts]
+    .toSorted((a, b) => b[1] - a[1])
+    .map(([status, count]) => `${counted(count)} ${statusText(status)}`);
   return `Left out: ${runsText(others.length)} (${statuses.join(", ")}). ${NEEDS[action] ?? ""}`;
 }
 

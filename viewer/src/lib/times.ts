@@ -47,7 +47,11 @@ export function duration(milliseconds: number): string {
 export function short(value: number): string {
   if (!Number.isFinite(value)) return Number.isNaN(value) ? "NaN" : value > 0 ? "∞" : "−∞";
   const size = Math.abs(value);
-  if (value !== 0 && (size < 1e-4 || size >= 1e7)) return value.toExponential(3).replace("e+", "e").replace(/\.?0+e/, "e");
+  if (value !== 0 && (size < 1e-4 || size >= 1e7))
+    return value
+      .toExponential(3)
+      .replace("e+", "e")
+      .replace(/\.?0+e/, "e");
   return String(Number(value.toPrecision(6)));
 }
 

@@ -142,7 +142,12 @@ function Stage({ view, onView, url, name }: StageProps): JSX.Element {
     if (!before) return;
     const other = [...held.current.values()].find(({ pointerId }) => pointerId !== event.pointerId);
     held.current.set(event.pointerId, event);
-    if (!other) return onView((now) => ({ ...now, x: now.x + event.clientX - before.clientX, y: now.y + event.clientY - before.clientY }));
+    if (!other)
+      return onView((now) => ({
+        ...now,
+        x: now.x + event.clientX - before.clientX,
+        y: now.y + event.clientY - before.clientY,
+      }));
     const { x, y } = fromMiddle(stage.current!, event);
     onView((now) => zoomed(now, distance(event, other) / Math.max(distance(before, other), 1), x, y));
   }

@@ -38,7 +38,11 @@ export function PlotCard({ title, name, iter, text, note }: Props): JSX.Element 
         {note && <span class={css["iter"]}>{note}</span>}
         <span class={css["space"]} />
         {picture && (
-          <button type="button" title="Save as a picture" onClick={() => void picture().then((png) => save(png, `${name}.png`))}>
+          <button
+            type="button"
+            title="Save as a picture"
+            onClick={() => void picture().then((png) => save(png, `${name}.png`))}
+          >
             PNG
           </button>
         )}

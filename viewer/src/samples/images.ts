@@ -36,7 +36,9 @@ export function seriesOf(rows: readonly ImageRow[], variants: readonly string[])
 
 /** The iterations that any of the series has, ascending. */
 export function iterationsOf(series: readonly Series[]): number[] {
-  return [...new Set(series.flatMap(({ images }) => images.map(({ iter }) => iter)))].toSorted((one, other) => one - other);
+  return [...new Set(series.flatMap(({ images }) => images.map(({ iter }) => iter)))].toSorted(
+    (one, other) => one - other,
+  );
 }
 
 /** The last iteration up to `wanted`, else the first one; the newest for null. null if there are none. */

@@ -111,7 +111,8 @@ export class Pages<T> {
       this.#asked.delete(number);
       this.#kept.delete(number);
       this.#kept.set(number, { rows: [...rows], fresh: true });
-      for (const old of [...this.#kept.keys()].slice(0, Math.max(0, this.#kept.size - this.#most))) this.#kept.delete(old);
+      for (const old of [...this.#kept.keys()].slice(0, Math.max(0, this.#kept.size - this.#most)))
+        this.#kept.delete(old);
       this.#changed();
     } catch (error) {
       if (asked.signal.aborted) return;

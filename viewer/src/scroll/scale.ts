@@ -77,7 +77,8 @@ function mapped(value: number, ends: number, from: number, to: number): number {
 export function moved(scale: Scale, before: Where, scrolled: number): Where {
   const by = scrolled - before.scrolled;
   const atAnEnd = scrolled <= 0 || scrolled >= lastScrolled(scale);
-  if (scale.whole === scale.height || atAnEnd || Math.abs(by) >= LARGE_MOVE) return { scrolled, top: topOf(scale, scrolled) };
+  if (scale.whole === scale.height || atAnEnd || Math.abs(by) >= LARGE_MOVE)
+    return { scrolled, top: topOf(scale, scrolled) };
   return { scrolled, top: Math.min(Math.max(before.top + by, 0), lastTop(scale)) };
 }
 

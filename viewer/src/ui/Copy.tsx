@@ -14,7 +14,15 @@ export function Copy({ text, what }: { text: string; what: string }): JSX.Elemen
       aria-label={`Copy the ${what}`}
       onClick={() => void copy(text, `Copied the ${what}`)}
     >
-      <svg viewBox="0 0 16 16" width="12" height="12" aria-hidden="true" fill="none" stroke="currentColor" stroke-width="1.5">
+      <svg
+        viewBox="0 0 16 16"
+        width="12"
+        height="12"
+        aria-hidden="true"
+        fill="none"
+        stroke="currentColor"
+        stroke-width="1.5"
+      >
         <rect x="5.5" y="5.5" width="8" height="8" rx="1.5" />
         <path d="M10.5 5.5v-2a1 1 0 0 0-1-1h-6a1 1 0 0 0-1 1v6a1 1 0 0 0 1 1h2" />
       </svg>

@@ -30,9 +30,11 @@ export function Dialog({ title, onClose, wide = false, children }: Props): JSX.E
     dialog.showModal();
     if (!dialog.querySelector("[autofocus]")) dialog.querySelector<HTMLElement>(`${FIELD}, ${MAIN_BUTTON}`)?.focus();
     // Later, as nothing but the dialog takes the focus until it has gone from the page.
-    return () => queueMicrotask(() => {
-      if (before instanceof HTMLElement && document.activeElement === document.body) before.focus({ preventScroll: true });
-    });
+    return () =>
+      queueMicrotask(() => {
+        if (before instanceof HTMLElement && document.activeElement === document.body)
+          before.focus({ preventScroll: true });
+      });
   }, []);
   return (
     <dialog

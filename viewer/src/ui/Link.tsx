@@ -23,7 +23,11 @@ export function Link({ to, with: parameters, ...rest }: Props): JSX.Element {
 }
 
 /** A link to a page whose address is known, such as one that somebody wrote into a text. */
-export function AddressLink({ address, children, ...rest }: Rest & { address: string; children: ComponentChildren }): JSX.Element {
+export function AddressLink({
+  address,
+  children,
+  ...rest
+}: Rest & { address: string; children: ComponentChildren }): JSX.Element {
   return (
     <a
       {...rest}

@@ -43,7 +43,11 @@ export function LongText({ text, what, fileName, search = "", kindOf }: Props): 
         ))}
       </pre>
       {search ? (
-        matches > lines.length && <p>{counted(matches)} lines match; the first {counted(MOST)} are shown.</p>
+        matches > lines.length && (
+          <p>
+            {counted(matches)} lines match; the first {counted(MOST)} are shown.
+          </p>
+        )
       ) : count > FOLDED ? (
         <p>
           {open && count > MOST && `The first ${counted(MOST)} of ${counted(count)} lines. Save it to see the rest. `}

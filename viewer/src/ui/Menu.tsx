@@ -83,7 +83,11 @@ export function Menu({ children, label, items, class: className, current }: Prop
   function onKeyDown(event: KeyboardEvent): void {
     const all = entries();
     const at = all.indexOf(document.activeElement as HTMLElement);
-    const next = nextEntry(event.key, at, all.map((entry) => entry.textContent ?? ""));
+    const next = nextEntry(
+      event.key,
+      at,
+      all.map((entry) => entry.textContent ?? ""),
+    );
     if (event.key === "Tab") list.current?.hidePopover();
     if (next === null) return;
     event.preventDefault();

@@ -15,10 +15,21 @@ export interface TabLink {
   readonly with?: Parameters;
 }
 
-export function Tabs({ tabs, chosen, label }: { tabs: readonly TabLink[]; chosen: string; label: string }): JSX.Element {
+export function Tabs({
+  tabs,
+  chosen,
+  label,
+}: {
+  tabs: readonly TabLink[];
+  chosen: string;
+  label: string;
+}): JSX.Element {
   const list = useRef<HTMLDivElement>(null);
   // On a phone, not all tabs fit.
-  useLayoutEffect(() => list.current?.querySelector('[aria-selected="true"]')?.scrollIntoView({ block: "nearest" }), [chosen]);
+  useLayoutEffect(
+    () => list.current?.querySelector('[aria-selected="true"]')?.scrollIntoView({ block: "nearest" }),
+    [chosen],
+  );
   function onKeyDown(event: KeyboardEvent): void {
     const step = event.key === "ArrowRight" ? 1 : event.key === "ArrowLeft" ? -1 : 0;
     const at = tabs.findIndex((tab) => tab.name === chosen);

@@ -21,7 +21,8 @@ interface Props {
 /** Change the tags of a task or a model. */
 export async function changeTags(service: "tasks" | "models", id: string, by: TagChange): Promise<void> {
   const { updated } = await api<{ updated: number }>(`${service}.update_tags`, { ids: [id], ...by });
-  if (!updated) throw new ServerError(404, "The tags were not changed: what has them was deleted, or you may not change it");
+  if (!updated)
+    throw new ServerError(404, "The tags were not changed: what has them was deleted, or you may not change it");
 }
 
 export function Tags({ tags, change }: Props): JSX.Element {
@@ -39,7 +40,12 @@ export function Tags({ tags, change }: Props): JSX.Element {
             <button
               type="button"
               aria-label={`Remove the tag ${tag}`}
-              onClick={() => void change(tags.filter((one) => one !== tag), { remove_tags: [tag] })}
+              onClick={() =>
+                void change(
+                  tags.filter((one) => one !== tag),
+                  { remove_tags: [tag] },
+                )
+              }
             >
               ×
             </button>

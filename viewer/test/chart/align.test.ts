@@ -15,7 +15,12 @@ import {
   type Points,
 } from "../../src/chart/align";
 
-function points(x: number[], mean: number[], band: [number[], number[]] | null = null, count: number[] | null = null): Points {
+function points(
+  x: number[],
+  mean: number[],
+  band: [number[], number[]] | null = null,
+  count: number[] | null = null,
+): Points {
   const line = Float64Array.from(mean);
   return {
     x: Float64Array.from(x),
@@ -29,16 +34,38 @@ function points(x: number[], mean: number[], band: [number[], number[]] | null =
 
 test("places are found by x", () => {
   const x = Float64Array.of(0, 10, 20);
-  assert.deepEqual([-1, 0, 1, 20, 21].map((value) => firstFrom(x, value)), [0, 0, 1, 2, 3]);
-  assert.deepEqual([-5, 4, 6, 100].map((value) => nearest(x, value)), [0, 0, 1, 2]);
+  assert.deepEqual(
+    [-1, 0, 1, 20, 21].map((value) => firstFrom(x, value)),
+    [0, 0, 1, 2, 3],
+  );
+  assert.deepEqual(
+    [-5, 4, 6, 100].map((value) => nearest(x, value)),
+    [0, 0, 1, 2],
+  );
   assert.equal(nearest(new Float64Array(), 1), -1);
   assert.deepEqual(shown(x, [11, 12]), [1, 2]);
   assert.deepEqual(shown(x, [-9, 99]), [0, 2]);
 });
 
 test("finer buckets take the place of the coarse ones of their range", () => {
-  const whole = points([0, 100, 200, 300], [1, 2, 3, 4], [[0, 0, 0, 0], [9, 9, 9, 9]], [100, 100, 100, 100]);
-  const part = points([100, 150], [5, 6], [[5, 5], [6, 6]], [50, 50]);
+  const whole = points(
+    [0, 100, 200, 300],
+    [1, 2, 3, 4],
+    [
+      [0, 0, 0, 0],
+      [9, 9, 9, 9],
+    ],
+    [100, 100, 100, 100],
+  );
+  const part = points(
+    [100, 150],
+    [5, 6],
+    [
+      [5, 5],
+      [6, 6],
+    ],
+    [50, 50],
+  );
   const both = spliced(whole, part, [100, 199]);
   assert.deepEqual([...both.x], [0, 100, 150, 200, 300]);
   assert.deepEqual([...both.mean], [1, 5, 6, 3, 4]);
@@ -63,7 +90,14 @@ test("a curve against another one has its values as x, in their order", () => {
 });
 
 test("extremes are those of the band, and of the positive values on a log scale", () => {
-  const one = points([0, 1, 2], [0.1, 0.1, NaN], [[-1, 0.05, NaN], [9, 0.2, NaN]]);
+  const one = points(
+    [0, 1, 2],
+    [0.1, 0.1, NaN],
+    [
+      [-1, 0.05, NaN],
+      [9, 0.2, NaN],
+    ],
+  );
   assert.deepEqual(extentOfX([one], false), [0, 2]);
   assert.deepEqual(extentOfX([one], true), [1, 2]);
   assert.deepEqual(extentOfY([one], [0, 2], false), [-1, 9]);
@@ -89,7 +123,11 @@ test("points are counted within a range", () => {
 
 test("the room around a range ends where numbers do", () => {
   assert.deepEqual(roomy([0, 100], false), [-5, 105]);
-  for (const range of [[1e-300, 1.7e308], [-1.7e308, 1.7e308], [1.7e308, 1.7e308]] as const) {
+  for (const range of [
+    [1e-300, 1.7e308],
+    [-1.7e308, 1.7e308],
+    [1.7e308, 1.7e308],
+  ] as const) {
     for (const log of range[0] > 0 ? [false, true] : [false]) {
       const [low, high] = roomy(range, log);
       assert.ok(low < high && Number.isFinite(high - low), `${low} to ${high}`);

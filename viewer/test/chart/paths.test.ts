@@ -2,7 +2,17 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import type { Points } from "../../src/chart/align";
-import { dots, drawArea, drawBand, drawEnvelope, drawLine, holes, placing, SvgPath, type Plane } from "../../src/chart/paths";
+import {
+  dots,
+  drawArea,
+  drawBand,
+  drawEnvelope,
+  drawLine,
+  holes,
+  placing,
+  SvgPath,
+  type Plane,
+} from "../../src/chart/paths";
 
 const PLANE: Plane = {
   x: { min: 0, max: 10, start: 0, size: 100, log: false },
@@ -57,7 +67,8 @@ test("the band of a line without one is nothing, and gaps divide it", () => {
 });
 
 test("the area of many buckets has few corners, and a gap where there is nothing", () => {
-  const many = (value: number): number[] => Array.from({ length: 1200 }, (_, at) => (at >= 500 && at < 700 ? NaN : value));
+  const many = (value: number): number[] =>
+    Array.from({ length: 1200 }, (_, at) => (at >= 500 && at < 700 ? NaN : value));
   const pen = new SvgPath();
   const all = { ...PLANE, x: { ...PLANE.x, max: 1200 } };
   drawArea(pen, points(many(5), many(4), many(6)), all);
@@ -73,11 +84,23 @@ test("the envelope of many buckets has few corners, and every spike, up and down
   const x = { min: 0, max: 399, start: 0, size: 100, log: false };
   const y = { min: -10, max: 10, start: 100, size: -100, log: false };
   const pen = new SvgPath();
-  drawEnvelope(pen, points(greatest!.map(() => 0), least, greatest), { x, y }, 2);
+  drawEnvelope(
+    pen,
+    points(
+      greatest!.map(() => 0),
+      least,
+      greatest,
+    ),
+    { x, y },
+    2,
+  );
   const corners = pen.toString().slice(1).split("L");
   assert.equal(corners.length, 2 * Math.ceil(400 / 7));
   const heights = corners.map((corner) => Number(corner.split(" ")[1]));
-  assert.deepEqual([...new Set(heights)].sort((one, other) => one - other), [5, 45, 55, 95]);
+  assert.deepEqual(
+    [...new Set(heights)].sort((one, other) => one - other),
+    [5, 45, 55, 95],
+  );
   const [left] = corners[heights.indexOf(5)]!.split(" ");
   assert.ok(Math.abs(Number(left) - (123 / 399) * 100) < 2);
 });
@@ -99,7 +122,11 @@ test("points that lie far apart get dots, and those without a neighbour", () => 
 
 test("points on the edges of the plane get dots and crosses, those outside of it none", () => {
   const middle = { x: { ...PLANE.x, min: 1, max: 3 }, y: { ...PLANE.y, min: 1, max: 3 } };
-  assert.deepEqual(dots(points([0, 1, 3, 2, 0]), middle, 1), [[0, 100], [50, 0], [100, 50]]);
+  assert.deepEqual(dots(points([0, 1, 3, 2, 0]), middle, 1), [
+    [0, 100],
+    [50, 0],
+    [100, 50],
+  ]);
   assert.deepEqual(dots(points([2, 0.5, 3.5, 2, 2]), middle, 1), [[100, 50]]);
   assert.deepEqual(holes(points([NaN, NaN, 1, NaN, NaN]), middle), [0, 100]);
 });

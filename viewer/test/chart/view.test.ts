@@ -47,15 +47,24 @@ test("an expression that is none is looked for as it is", () => {
 
 test("a metric's chart has all variants if its name is looked for, else those that are", () => {
   const metrics = { loss: ["train", "val"], lr: ["group 10", "group 2"] };
-  assert.deepEqual(chartsOf(metrics, finder("loss")).map(({ variants }) => variants), [null]);
-  assert.deepEqual(chartsOf(metrics, finder("/val")).map(({ variants }) => variants), [["val"]]);
+  assert.deepEqual(
+    chartsOf(metrics, finder("loss")).map(({ variants }) => variants),
+    [null],
+  );
+  assert.deepEqual(
+    chartsOf(metrics, finder("/val")).map(({ variants }) => variants),
+    [["val"]],
+  );
   const [, capped] = chartsOf(metrics, finder(""), new Map([["lr", 1]]));
   assert.deepEqual([capped!.variants, capped!.of], [["group 2"], 2]);
 });
 
 test("pinned charts come first in their order, those without a prefix last", () => {
   const metrics = Object.fromEntries(["lr", "val/loss", "train/loss", "train/acc"].map((name) => [name, ["x"]]));
-  const sections = sectionsOf(chartsOf(metrics, () => true), ["val/loss", "gone", "lr"]);
+  const sections = sectionsOf(
+    chartsOf(metrics, () => true),
+    ["val/loss", "gone", "lr"],
+  );
   const names = sections.map(({ title, charts }) => [title, charts.map(({ id }) => id)]);
   assert.deepEqual(names, [
     ["Pinned", ["val/loss", "lr"]],
@@ -84,7 +93,10 @@ test("questions that differ in nothing but the metric are one request, up to a l
     ask: { metric, points, variants: null, axis: "iter", smooth: "", range: null, columns: ["mean"] },
   });
   const groups = grouped([ask("a"), ask("b"), ask("c", 200), ask("x".repeat(5000)), ask("d")]);
-  assert.deepEqual(groups.map((group) => group.length), [2, 1, 1, 1]);
+  assert.deepEqual(
+    groups.map((group) => group.length),
+    [2, 1, 1, 1],
+  );
 });
 
 test("each step of a slider has an amount, and comes back", () => {
@@ -118,7 +130,10 @@ test("no axis has numbers without end", () => {
         const greatest = Math.min(least * wide, Number.MAX_VALUE);
         if (!(greatest > least)) continue;
         const splits = logSplits(least, greatest, 5);
-        assert.ok(splits.length <= 12 && splits.every((split) => split >= least && split <= greatest), `${least} ${splits.join(" ")}`);
+        assert.ok(
+          splits.length <= 12 && splits.every((split) => split >= least && split <= greatest),
+          `${least} ${splits.join(" ")}`,
+        );
       }
     }
   }

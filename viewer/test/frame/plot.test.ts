@@ -8,8 +8,15 @@ import { choose, chosenIn, iterationOf } from "../../src/features/run/chosen";
 const DARK = { dark: true, page: "#111", text: "#eee", soft: "#999", line: "#333" };
 
 test("a table becomes text, and columns of numbers are known", () => {
-  const cells = { values: [["cat", "<b>dog</b>"], [0.5, null]] };
-  const plot = plotOf(JSON.stringify({ data: [{ type: "table", header: { values: [["class"], ["recall"]] }, cells }] }));
+  const cells = {
+    values: [
+      ["cat", "<b>dog</b>"],
+      [0.5, null],
+    ],
+  };
+  const plot = plotOf(
+    JSON.stringify({ data: [{ type: "table", header: { values: [["class"], ["recall"]] }, cells }] }),
+  );
   assert.equal(plot.kind, "table");
   const [table] = plot.kind === "table" ? plot.tables : [];
   assert.deepEqual(table, {
@@ -41,9 +48,17 @@ test("tables have the numbers of typed arrays: of all columns, of one, and of th
     ["3", "-2.25"],
   ];
   const numbers = [true, true];
-  assert.deepEqual(tableOf(typed("f8", new Float64Array([1, 2, 3, 0.5, 1.5, -2.25]), "2, 3")), { heads: ["a", "b"], rows, numbers });
+  assert.deepEqual(tableOf(typed("f8", new Float64Array([1, 2, 3, 0.5, 1.5, -2.25]), "2, 3")), {
+    heads: ["a", "b"],
+    rows,
+    numbers,
+  });
   const columns = [[1, 2, 3], typed("f8", new Float64Array([0.5, 1.5, -2.25]))];
-  assert.deepEqual(tableOf(columns, { values: typed("i2", new Int16Array([7, -8]), 2) }), { heads: ["7", "-8"], rows, numbers });
+  assert.deepEqual(tableOf(columns, { values: typed("i2", new Int16Array([7, -8]), 2) }), {
+    heads: ["7", "-8"],
+    rows,
+    numbers,
+  });
 });
 
 test("typed arrays of each kind are read, and NaN is an empty cell", () => {
@@ -61,14 +76,28 @@ test("typed arrays of each kind are read, and NaN is an empty cell", () => {
 test("typed arrays that are none cost only themselves", () => {
   const empty = { heads: [], rows: [], numbers: [] };
   const six = new Float64Array(6);
-  for (const values of [typed("f8", six, "2, 4"), typed("f8", six, "1, 2, 3"), typed("f8", six, "-2, -3"), typed("f8", six, "a")]) {
+  for (const values of [
+    typed("f8", six, "2, 4"),
+    typed("f8", six, "1, 2, 3"),
+    typed("f8", six, "-2, -3"),
+    typed("f8", six, "a"),
+  ]) {
     assert.deepEqual(tableOf(values), empty);
   }
-  for (const values of [typed("toString", six), typed("f8", new Uint8Array(7)), { dtype: "f8", bdata: "%" }, { bdata: null }]) {
+  for (const values of [
+    typed("toString", six),
+    typed("f8", new Uint8Array(7)),
+    { dtype: "f8", bdata: "%" },
+    { bdata: null },
+  ]) {
     assert.deepEqual(tableOf(values), empty);
   }
   assert.deepEqual(tableOf(typed("f8", new Float64Array(), "1000000000, 0")), empty);
-  assert.deepEqual(tableOf(typed("f8", new Float64Array(), "2, 0")), { heads: ["a", "b"], rows: [], numbers: [false, false] });
+  assert.deepEqual(tableOf(typed("f8", new Float64Array(), "2, 0")), {
+    heads: ["a", "b"],
+    rows: [],
+    numbers: [false, false],
+  });
 });
 
 test("a table beside other traces has plain columns, as Plotly needs them; other traces stay as they are", () => {
@@ -128,7 +157,13 @@ test("the small bundle draws what it can, and the full one the rest", () => {
   const of = (type?: string): string => bundleOf({ data: [{ type }], layout: {}, frames: [] });
   assert.deepEqual([of(), of("heatmap"), of("scatter3d"), of("toString")], ["few", "few", "all", "all"]);
   const map = (type: string): boolean => isMap({ data: [{ type }], layout: {}, frames: [] });
-  assert.deepEqual(["choroplethmapbox", "scattermap", "scattergeo", "heatmap", "treemap"].map(map), [true, true, true, false, false]);
+  assert.deepEqual(["choroplethmapbox", "scattermap", "scattergeo", "heatmap", "treemap"].map(map), [
+    true,
+    true,
+    true,
+    false,
+    false,
+  ]);
 });
 
 test("figures take the colours of the page, unless they have their own", () => {
@@ -142,12 +177,18 @@ test("figures take the colours of the page, unless they have their own", () => {
   assert.deepEqual(ground({ template: usual }), ["#111", "#eee"]);
   assert.deepEqual(ground({ paper_bgcolor: "#fff" }), ["#fff", "#2a3f5f"]);
   assert.deepEqual(ground({ paper_bgcolor: "rgba(0, 0, 0, 0)" }), ["rgba(0, 0, 0, 0)", "#eee"]);
-  assert.deepEqual(ground({ template: { layout: { paper_bgcolor: "black", font: { color: "lime" } } } }), ["black", "lime"]);
+  assert.deepEqual(ground({ template: { layout: { paper_bgcolor: "black", font: { color: "lime" } } } }), [
+    "black",
+    "lime",
+  ]);
   assert.equal(themed({ width: 9e9, height: 9e9 }, DARK)["width"], undefined);
 });
 
 test("a layout cannot change what all objects have", () => {
-  themed(JSON.parse('{"template": {"layout": {"__proto__": {"hacked": 1}, "constructor": {"prototype": {"hacked": 1}}}}}'), DARK);
+  themed(
+    JSON.parse('{"template": {"layout": {"__proto__": {"hacked": 1}, "constructor": {"prototype": {"hacked": 1}}}}}'),
+    DARK,
+  );
   assert.equal(({} as Record<string, unknown>)["hacked"], undefined);
 });
 
@@ -160,7 +201,11 @@ test("only messages of the protocol are heard", () => {
   assert.deepEqual(fromGuest({ kind: "ready", more: 1 }), { kind: "ready" });
   assert.deepEqual(fromGuest({ kind: "escape", id: 3 }), { kind: "escape" });
   assert.deepEqual(fromGuest({ kind: "drawn", id: 3 }), { kind: "drawn", id: 3 });
-  assert.deepEqual(fromGuest({ kind: "failed", id: 3, reason: "x".repeat(999) }), { kind: "failed", id: 3, reason: "x".repeat(300) });
+  assert.deepEqual(fromGuest({ kind: "failed", id: 3, reason: "x".repeat(999) }), {
+    kind: "failed",
+    id: 3,
+    reason: "x".repeat(300),
+  });
   assert.deepEqual(fromGuest({ kind: "failed", id: 3, reason: {} }), { kind: "failed", id: 3, reason: "" });
   assert.deepEqual(fromGuest({ kind: "png", id: 3, bytes }), { kind: "png", id: 3, bytes });
   const odd = [null, 1, "ready", [], {}, { kind: "drawn" }, { kind: "drawn", id: "3" }, { kind: "draw", id: 3 }];

@@ -28,7 +28,8 @@ export class Clock {
       }
     }
     return {
-      setTimeout: (run: (...given: unknown[]) => void, pause = 0, ...given: unknown[]) => this.#add(() => run(...given), pause, null),
+      setTimeout: (run: (...given: unknown[]) => void, pause = 0, ...given: unknown[]) =>
+        this.#add(() => run(...given), pause, null),
       setInterval: (run: () => void, pause = 0) => this.#add(run, pause, Math.max(pause, 1)),
       clearTimeout: end,
       clearInterval: end,

@@ -26,7 +26,9 @@ export function logOf(all: LogLine[]): FakeServer {
   server.on({
     "data/tasks/t/log.json": ({ query }) => {
       const first = Number(query.get("offset") ?? 0);
-      const numbers = query.has("line") ? query.getAll("line").map(Number) : range(first, first + Number(query.get("limit") ?? 100));
+      const numbers = query.has("line")
+        ? query.getAll("line").map(Number)
+        : range(first, first + Number(query.get("limit") ?? 100));
       const some = numbers.filter((n) => n < all.length).map((n) => shown(n, Number(query.get("longest") ?? 2000)));
       return Response.json(some, { headers: { "x-total-count": String(all.length) } });
     },

@@ -30,7 +30,12 @@ let parameters: string[] = [];
 
 export class Page {
   readonly clock = new Clock();
-  readonly window = new Window({ url: `${ORIGIN}/`, width: WIDTH, height: HEIGHT, settings: { disableIframePageLoading: true } });
+  readonly window = new Window({
+    url: `${ORIGIN}/`,
+    width: WIDTH,
+    height: HEIGHT,
+    settings: { disableIframePageLoading: true },
+  });
   /** Where the document was left for, by scripts or links: "reload" if it was to be loaded anew. */
   readonly left: string[] = [];
   readonly faults: string[] = [];
@@ -43,7 +48,8 @@ export class Page {
     stored: Readonly<Record<string, unknown>> = {},
   ) {
     this.#history = [address];
-    for (const [name, value] of Object.entries(stored)) this.window.localStorage.setItem(`viewer.${name}`, JSON.stringify(value));
+    for (const [name, value] of Object.entries(stored))
+      this.window.localStorage.setItem(`viewer.${name}`, JSON.stringify(value));
     layOut(this.window, (run) => this.clock.later(run));
     this.document.body.innerHTML = '<div id="page"></div>';
     this.window.addEventListener("error", (event) => this.faults.push(String((event as unknown as ErrorEvent).error)));
@@ -188,7 +194,9 @@ export class Page {
   #globals(): Record<string, unknown> {
     const { window } = this;
     const given = window as unknown as Record<string, unknown>;
-    const classes = Object.getOwnPropertyNames(window).filter((name) => /^[A-Z][A-Za-z]+$/.test(name) && !(name in globalThis));
+    const classes = Object.getOwnPropertyNames(window).filter(
+      (name) => /^[A-Z][A-Za-z]+$/.test(name) && !(name in globalThis),
+    );
     const own = ["Event", "EventTarget", "CustomEvent", "MessageEvent", "DOMException", "Blob", "File"];
     const found = [...classes, ...own, ...NAMES].map((name) => [name, given[name]]);
     const page = this;
@@ -237,12 +245,19 @@ export class Page {
       addEventListener: window.addEventListener.bind(window),
       removeEventListener: window.removeEventListener.bind(window),
       dispatchEvent: window.dispatchEvent.bind(window),
-      navigator: { clipboard: { writeText: async (text: string) => void this.copied.push(text) }, language: "en", userAgent: "test" },
+      navigator: {
+        clipboard: { writeText: async (text: string) => void this.copied.push(text) },
+        language: "en",
+        userAgent: "test",
+      },
       console: { ...console, error: (...said: unknown[]) => this.faults.push(said.map(String).join(" ")) },
     };
-    globals["window"] = globals["self"] = globals["globalThis"] = new Proxy(globals, {
-      get: (all, name) => (name in all ? all[name as string] : Reflect.get(window, name)),
-    });
+    globals["window"] =
+      globals["self"] =
+      globals["globalThis"] =
+        new Proxy(globals, {
+          get: (all, name) => (name in all ? all[name as string] : Reflect.get(window, name)),
+        });
     return globals;
   }
 
@@ -303,7 +318,11 @@ export class Part {
   /** Wait until there is one. */
   async element(): Promise<HTMLElement> {
     const all = await this.until(() => (this.all().length ? this.all() : null), "there is one");
-    assert.equal(all.length, 1, `${all.length} elements are ${this.role} ${this.name ?? ""}: ${all.map(nameOf).join(" | ")}`);
+    assert.equal(
+      all.length,
+      1,
+      `${all.length} elements are ${this.role} ${this.name ?? ""}: ${all.map(nameOf).join(" | ")}`,
+    );
     return all[0]!;
   }
 
@@ -375,7 +394,10 @@ function layOut(window: Window, later: (run: () => void) => void): void {
       toggle.call(this, false);
     },
   });
-  const pen = new Proxy({}, { get: (_, name) => (name === "measureText" ? (text: string) => ({ width: 7 * text.length }) : () => undefined) });
+  const pen = new Proxy(
+    {},
+    { get: (_, name) => (name === "measureText" ? (text: string) => ({ width: 7 * text.length }) : () => undefined) },
+  );
   Object.assign(window.HTMLCanvasElement.prototype, { getContext: () => pen });
   Object.assign(window.HTMLDialogElement.prototype, {
     showModal(this: HTMLDialogElement) {

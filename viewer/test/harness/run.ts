@@ -18,12 +18,22 @@ export const PARENT = { parent: { id: "parent", name: "the parent", project: "p"
 
 /** Parameters of the section Args. */
 export function parameters(values: Readonly<Record<string, string>>): Record<string, any> {
-  return { Args: Object.fromEntries(Object.entries(values).map(([name, value]) => [name, { section: "Args", name, value }])) };
+  return {
+    Args: Object.fromEntries(Object.entries(values).map(([name, value]) => [name, { section: "Args", name, value }])),
+  };
 }
 
 /** A server with the run `t` in the project `p`, a draft if nothing else is said, and one that may be its parent. */
 export function serverOf(fields: Partial<Run> = {}): { server: FakeServer; run: Run } {
-  const run: Run = { id: "t", name: "mine", type: "training", status: "created", project: { id: "p", name: "P" }, tags: [], ...fields };
+  const run: Run = {
+    id: "t",
+    name: "mine",
+    type: "training",
+    status: "created",
+    project: { id: "p", name: "P" },
+    tags: [],
+    ...fields,
+  };
   const edited = ({ body }: { body: Record<string, any> }): object => {
     const { task: _, ...rest } = body;
     Object.assign(run, rest);

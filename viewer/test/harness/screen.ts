@@ -33,9 +33,15 @@ export function nameOf(element: Element): string {
   const label = element.getAttribute("aria-label");
   if (label !== null) return label;
   const by = element.getAttribute("aria-labelledby");
-  if (by) return by.split(" ").map((id) => textOf(element.ownerDocument.getElementById(id))).join(" ");
+  if (by)
+    return by
+      .split(" ")
+      .map((id) => textOf(element.ownerDocument.getElementById(id)))
+      .join(" ");
   if (element.matches("input, select, textarea")) {
-    const around = element.closest("label") ?? (element.id ? element.ownerDocument.querySelector(`label[for="${element.id}"]`) : null);
+    const around =
+      element.closest("label") ??
+      (element.id ? element.ownerDocument.querySelector(`label[for="${element.id}"]`) : null);
     if (around) return textOf(around, element);
     return element.getAttribute("placeholder") ?? element.getAttribute("title") ?? "";
   }
@@ -57,7 +63,9 @@ export function textOf(element: Element | null, without: Element | null = null):
 
 /** The elements of a role below another one: those of exactly this name, or else those that have it in theirs. */
 export function allOf(root: ParentNode, role: string, name?: string): HTMLElement[] {
-  const all = [...root.querySelectorAll<HTMLElement>(ROLES[role] ?? `[role=${role}]`)].filter((one) => !one.closest("[hidden]"));
+  const all = [...root.querySelectorAll<HTMLElement>(ROLES[role] ?? `[role=${role}]`)].filter(
+    (one) => !one.closest("[hidden]"),
+  );
   if (name === undefined) return all;
   const exact = all.filter((one) => nameOf(one) === name);
   return exact.length ? exact : all.filter((one) => nameOf(one).toLowerCase().includes(name.toLowerCase()));
@@ -74,7 +82,8 @@ export function click(element: HTMLElement, options: { detail?: number; shiftKey
   else before?.blur();
   element.dispatchEvent(new PointerEvent("pointerup", how));
   // A press that redraws the page may have put another element in the place.
-  if (element.isConnected && !(element as HTMLButtonElement).disabled) element.dispatchEvent(new MouseEvent("click", how));
+  if (element.isConnected && !(element as HTMLButtonElement).disabled)
+    element.dispatchEvent(new MouseEvent("click", how));
 }
 
 /** Give a field another text, as typing does. */
@@ -97,7 +106,8 @@ export function press(document: Document, key: string, more: KeyboardEventInit =
     if (key === "Escape") document.querySelector<HTMLElement>("[popover][data-open]")?.hidePopover();
     else if (key === "Enter" && at.matches("button, a[href]")) at.click();
     else if (key === "Enter" && at.matches("input")) submit(at.closest("form"));
-    else if (key.length === 1 && isText && !more.ctrlKey) fill(at as HTMLInputElement, (at as HTMLInputElement).value + key);
+    else if (key.length === 1 && isText && !more.ctrlKey)
+      fill(at as HTMLInputElement, (at as HTMLInputElement).value + key);
   }
   at.dispatchEvent(new window.KeyboardEvent("keyup", { key, bubbles: true, cancelable: true, ...more }));
 }

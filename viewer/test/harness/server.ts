@@ -91,7 +91,9 @@ export class FakeServer {
 
   constructor(answers: Record<string, Answer> = {}) {
     this.on({
-      "users.get_current_user": () => ({ user: { id: "me", name: "Me", role: "admin", company: { id: "c", name: "C" } } }),
+      "users.get_current_user": () => ({
+        user: { id: "me", name: "Me", role: "admin", company: { id: "c", name: "C" } },
+      }),
       livez: () => ({}),
       ...answers,
     });
@@ -122,7 +124,8 @@ export class FakeServer {
   /** Tell the pages that follow: `tell("status", { task: "t" })`. */
   tell(event: string, data: object): void {
     const lastEventId = String(++this.#told);
-    for (const stream of this.#open()) stream.dispatchEvent(new MessageEvent(event, { data: JSON.stringify(data), lastEventId }));
+    for (const stream of this.#open())
+      stream.dispatchEvent(new MessageEvent(event, { data: JSON.stringify(data), lastEventId }));
   }
 
   /** The server is killed: streams break, and no question is answered until it starts again. */
@@ -152,7 +155,10 @@ export class FakeServer {
         });
       }
     }
-    return { fetch: (address: string, options?: RequestInit) => this.#fetch(address, options), EventSource: PageStream };
+    return {
+      fetch: (address: string, options?: RequestInit) => this.#fetch(address, options),
+      EventSource: PageStream,
+    };
   }
 
   #open(): Stream[] {

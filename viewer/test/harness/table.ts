@@ -20,10 +20,12 @@ export function rows(...given: (string | (Partial<Row> & { id: string }))[]): Ro
 export function tableOf(all: Row[]): FakeServer {
   const one = (id: string): Row | undefined => all.find((row) => row.id === id);
   /** Change the runs of a request. */
-  const each = (change: (row: Row) => void) => ({ body }: Question): object => {
-    for (const id of body["ids"]) change(one(id)!);
-    return { failed: [], succeeded: body["ids"] };
-  };
+  const each =
+    (change: (row: Row) => void) =>
+    ({ body }: Question): object => {
+      for (const id of body["ids"]) change(one(id)!);
+      return { failed: [], succeeded: body["ids"] };
+    };
   return new FakeServer({
     "projects.get_by_id": () => ({ project: { id: "p", name: "P" } }),
     "projects.get_hyper_parameters": () => ({ parameters: [{ section: "Args", name: "lr" }] }),
@@ -59,7 +61,9 @@ function matching(all: readonly Row[], query: URLSearchParams): Row[] {
 
 function holds(row: Row, [column, test, ...values]: Condition): boolean {
   const value: unknown = row[column] ?? null;
-  const is = values.some((one) => (Array.isArray(value) ? value.includes(one) || (one === null && !value.length) : value === one));
+  const is = values.some((one) =>
+    Array.isArray(value) ? value.includes(one) || (one === null && !value.length) : value === one,
+  );
   if (test === "is") return is;
   if (test === "is not") return !is;
   return Number(value) < Number(values[0]);
@@ -68,7 +72,9 @@ function holds(row: Row, [column, test, ...values]: Condition): boolean {
 function sorted(all: readonly Row[], query: URLSearchParams): Row[] {
   const sort = query.get("sort") ?? "name";
   const [column, sign] = sort.startsWith("-") ? [sort.slice(1), -1] : [sort, 1];
-  return all.toSorted((a, b) => sign * String(a[column] ?? "").localeCompare(String(b[column] ?? ""), "en", { numeric: true }));
+  return all.toSorted(
+    (a, b) => sign * String(a[column] ?? "").localeCompare(String(b[column] ?? ""), "en", { numeric: true }),
+  );
 }
 
 function page(all: readonly Row[], query: URLSearchParams): Response {

@@ -7,7 +7,11 @@ function binding(does: string, ...keys: string[]): Binding {
   return { keys, does, run: () => undefined };
 }
 
-const PAGE: Group = { title: "All pages", inDialog: false, bindings: [binding("projects", "g p"), binding("help", "?")] };
+const PAGE: Group = {
+  title: "All pages",
+  inDialog: false,
+  bindings: [binding("projects", "g p"), binding("help", "?")],
+};
 const TABLE: Group = { title: "Table", inDialog: false, bindings: [binding("next", "j"), binding("own help", "?")] };
 const PICTURE: Group = { title: "Picture", inDialog: true, bindings: [binding("next picture", "ArrowRight", "l")] };
 const ALL = [PAGE, TABLE, PICTURE];

@@ -7,7 +7,11 @@ const page = { hidden: false };
 Object.assign(globalThis, { document: page });
 
 /** A clock that stands still, and a paced function that counts its calls. */
-function counting(context: TestContext): { changed: ReturnType<typeof paced>; count: () => number; wait: (ms: number) => void } {
+function counting(context: TestContext): {
+  changed: ReturnType<typeof paced>;
+  count: () => number;
+  wait: (ms: number) => void;
+} {
   context.mock.timers.enable({ apis: ["setTimeout", "Date"], now: 1_000_000 });
   page.hidden = false;
   let calls = 0;

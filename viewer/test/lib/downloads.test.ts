@@ -24,7 +24,15 @@ for (const [uri, place] of CASES) {
 }
 
 test("what a browser can't reach is said in words", () => {
-  const words = ["s3://bucket/a", "gs://b/a", "file:///tmp/a", "/tmp/a", "odd://x", "javascript://%0aalert(1)", "http://"].map((uri) => {
+  const words = [
+    "s3://bucket/a",
+    "gs://b/a",
+    "file:///tmp/a",
+    "/tmp/a",
+    "odd://x",
+    "javascript://%0aalert(1)",
+    "http://",
+  ].map((uri) => {
     const place = filePlace(uri, "h");
     return place.kind === "away" ? place.why : place.kind;
   });

@@ -15,7 +15,10 @@ test("the first lines, and how many there are", () => {
 
 test("a search shows the lines that match, in any case", () => {
   const { lines, matches } = linesOf("Lr: 1\nbatch: 2\nlr_end: 3\nLR", "lr", 2);
-  assert.deepEqual(lines.map((line) => line.number), [1, 3]);
+  assert.deepEqual(
+    lines.map((line) => line.number),
+    [1, 3],
+  );
   assert.equal(matches, 3);
 });
 

@@ -29,11 +29,20 @@ test("only drafts are edited", () => {
 });
 
 test("of many runs, an action takes those for which it is possible and says why it leaves out the others", () => {
-  const run = (status: string, ...system_tags: string[]): { status: string; system_tags: string[] } => ({ status, system_tags });
+  const run = (status: string, ...system_tags: string[]): { status: string; system_tags: string[] } => ({
+    status,
+    system_tags,
+  });
   const runs = [run("created"), run("published"), run("in_progress"), run("published", "archived"), run("in_progress")];
   const { can, others } = split("delete", runs);
   assert.deepEqual(can, [runs[0], runs[3]]);
-  assert.match(leftOut("delete", others), /^Left out: 3 runs \(2 running, 1 published\)\. Only drafts and archived runs/);
-  assert.match(leftOut("abort", [run("created")]), /^Left out: 1 run \(1 draft\)\. Only runs that are running or queued/);
+  assert.match(
+    leftOut("delete", others),
+    /^Left out: 3 runs \(2 running, 1 published\)\. Only drafts and archived runs/,
+  );
+  assert.match(
+    leftOut("abort", [run("created")]),
+    /^Left out: 1 run \(1 draft\)\. Only runs that are running or queued/,
+  );
   assert.equal(leftOut("abort", []), "");
 });

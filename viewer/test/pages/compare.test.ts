@@ -17,9 +17,27 @@ interface Compared {
 
 /** A run with a loss and the load of a machine. */
 function run(id: string, loss: number, more: object = {}): Compared {
-  const metric = (name: string, variant: string, value: number): object => ({ metric: name, variant, value, min_value: value, max_value: value });
-  const last_metrics = { a: { b: metric("loss", "train", loss) }, c: { d: metric(":monitor:gpu", "gpu_0", 10 * loss) } };
-  return { id, name: id, type: "training", status: "completed", project: { id: "p", name: "P" }, tags: [], last_metrics, ...more };
+  const metric = (name: string, variant: string, value: number): object => ({
+    metric: name,
+    variant,
+    value,
+    min_value: value,
+    max_value: value,
+  });
+  const last_metrics = {
+    a: { b: metric("loss", "train", loss) },
+    c: { d: metric(":monitor:gpu", "gpu_0", 10 * loss) },
+  };
+  return {
+    id,
+    name: id,
+    type: "training",
+    status: "completed",
+    project: { id: "p", name: "P" },
+    tags: [],
+    last_metrics,
+    ...more,
+  };
 }
 
 function compare(t: TestContext, all: Compared[], query: Record<string, string>): Page {
@@ -35,8 +53,11 @@ function compare(t: TestContext, all: Compared[], query: Record<string, string>)
 
 /** The runs of the table whose value is marked as the best. */
 const best = (page: Page): string[] =>
-  [...page.document.querySelectorAll("tbody tr")].filter((row) => [...row.querySelectorAll("[data-best]")].some((one) => textOf(one).includes("Best:"))).map((row) => textOf(row.querySelector("th")));
-const names = (page: Page): string[] => [...page.document.querySelectorAll("tbody th[scope=row]")].map((one) => textOf(one));
+  [...page.document.querySelectorAll("tbody tr")]
+    .filter((row) => [...row.querySelectorAll("[data-best]")].some((one) => textOf(one).includes("Best:")))
+    .map((row) => textOf(row.querySelector("th")));
+const names = (page: Page): string[] =>
+  [...page.document.querySelectorAll("tbody th[scope=row]")].map((one) => textOf(one));
 
 test("what is best is turned round", async (t) => {
   const page = compare(t, [run("good", 0.1), run("bad", 2)], { tab: "table", number: "min", sort: "min:loss/train" });
@@ -58,14 +79,24 @@ test("what has no known direction has no best", async (t) => {
 
 test("texts are compared line by line", async (t) => {
   const text = (value: string): object => ({ configuration: { model: { name: "model", value } } });
-  const page = compare(t, [run("one", 1, text("depth: 50\nwidth: 64\n")), run("two", 1, text("depth: 52\nwidth: 64\n"))], { tab: "differences" });
+  const page = compare(
+    t,
+    [run("one", 1, text("depth: 50\nwidth: 64\n")), run("two", 1, text("depth: 52\nwidth: 64\n"))],
+    { tab: "differences" },
+  );
   const row = await page.until(() => page.document.querySelector('[data-row="Configuration/model"]'));
   const button = [...row.querySelectorAll("button")].find((one) => one.textContent?.includes("Compare lines"))!;
   button.click();
   const lines = (): Element[] => [...page.document.querySelectorAll("[aria-label*='line by line'] tbody tr")];
   await page.until(() => lines().length === 2);
-  assert.deepEqual(lines().map((one) => one.getAttribute("data-kind")), ["changed", "same"]);
-  assert.deepEqual([...lines()[0]!.querySelectorAll("mark")].map((one) => one.textContent), ["0", "2"]);
+  assert.deepEqual(
+    lines().map((one) => one.getAttribute("data-kind")),
+    ["changed", "same"],
+  );
+  assert.deepEqual(
+    [...lines()[0]!.querySelectorAll("mark")].map((one) => one.textContent),
+    ["0", "2"],
+  );
   await page.click("button", "Close");
   await page.until(() => lines().length === 0);
 });
@@ -100,7 +131,9 @@ test("without runs the page says what to do", async (t) => {
 test("names of users are text in comparisons", async (t) => {
   const name = "<img src=x onerror=alert(1)>";
   for (const tab of ["table", "differences"]) {
-    const page = compare(t, [run("bad", 1, { name, hyperparams: parameters({ [name]: name }) }), run("good", 2)], { tab });
+    const page = compare(t, [run("bad", 1, { name, hyperparams: parameters({ [name]: name }) }), run("good", 2)], {
+      tab,
+    });
     await page.until(() => page.all("link", name).length > 0);
     assert.equal(page.document.querySelectorAll("img").length, 0);
   }

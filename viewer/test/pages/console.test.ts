@@ -28,29 +28,51 @@ async function has(page: Page, row: () => HTMLElement | null, text: string): Pro
 }
 
 /** Choose a line, or press the button in a row. */
-async function press(page: Page, row: () => HTMLElement | null, button: string | null = null, options: { shiftKey?: boolean } = {}): Promise<void> {
+async function press(
+  page: Page,
+  row: () => HTMLElement | null,
+  button: string | null = null,
+  options: { shiftKey?: boolean } = {},
+): Promise<void> {
   const find = (): HTMLElement | null | undefined =>
-    button === null ? row() : [...(row()?.querySelectorAll("button") ?? [])].find((one) => one.textContent?.includes(button) || one.title.includes(button));
+    button === null
+      ? row()
+      : [...(row()?.querySelectorAll("button") ?? [])].find(
+          (one) => one.textContent?.includes(button) || one.title.includes(button),
+        );
   click(await page.until(find, `there is ${button ?? "the line"}`), options);
   await page.drawn();
 }
 
 test("a time leads to its line, and a line to the curves", async (t) => {
-  const page = console(t, lines(Array.from({ length: 500 }, (_, n) => `step ${n} done`)), `?time=${START + 10 * 123 - 3}`);
+  const page = console(
+    t,
+    lines(Array.from({ length: 500 }, (_, n) => `step ${n} done`)),
+    `?time=${START + 10 * 123 - 3}`,
+  );
   await page.until(() => line(page, 124)?.dataset["chosen"] === "");
   const detail = page.in("region", "Line 124");
   await detail.has("step 123 done");
-  assert.equal((await detail.in("link", "On the curves").element()).getAttribute("href"), `${RUN}/scalars?at=${START + 1230}`);
+  assert.equal(
+    (await detail.in("link", "On the curves").element()).getAttribute("href"),
+    `${RUN}/scalars?at=${START + 1230}`,
+  );
 });
 
 test("a line with breaks shows all its rows", async (t) => {
   const bar = " 50%|██ | 5/10 [00:01<00:01, 5it/s]";
-  const page = console(t, lines(["\nTraceback:\n  \x1b[31mfile\n  red\x1b[0m\nValueError\n", "alone", bar], { level: "error" }));
+  const page = console(
+    t,
+    lines(["\nTraceback:\n  \x1b[31mfile\n  red\x1b[0m\nValueError\n", "alone", bar], { level: "error" }),
+  );
   await has(page, () => line(page, 1), "Traceback:");
   assert.equal(part(page, 1, 2)!.querySelector("bdi > span")!.textContent, "file");
   assert.equal(part(page, 1, 3)!.querySelector("bdi > span")!.textContent, "  red");
   assert.match(textOf(part(page, 1, 4)), /ValueError/);
-  assert.deepEqual([part(page, 1, 4), line(page, 2), line(page, 3)].map((row) => row?.dataset["level"]), ["error", "error", undefined]);
+  assert.deepEqual(
+    [part(page, 1, 4), line(page, 2), line(page, 3)].map((row) => row?.dataset["level"]),
+    ["error", "error", undefined],
+  );
   await press(page, () => part(page, 1, 4));
   const whole = await page.until(() => page.document.querySelector("[aria-label='The whole message']"));
   assert.match(whole.textContent!, /ValueError/);
@@ -75,7 +97,10 @@ test("a line of many rows is unfolded and folded", async (t) => {
 });
 
 test("progress bars are folded", async (t) => {
-  const bars = Array.from({ length: 101 }, (_, n) => `train: ${n}%|${"█".repeat(n / 10)}| ${n}/100 [00:01<00:09, 9.9it/s]`);
+  const bars = Array.from(
+    { length: 101 },
+    (_, n) => `train: ${n}%|${"█".repeat(n / 10)}| ${n}/100 [00:01<00:09, 9.9it/s]`,
+  );
   const page = console(t, lines(["begin", ...bars, "  0%|  | 0/9\r 50%|█ | 5/9\r100%|██| 9/9", "end"]));
   await page.until(() => page.document.querySelectorAll("[data-line]").length === 4);
   await has(page, () => line(page, 102), "100/100");
@@ -86,10 +111,23 @@ test("progress bars are folded", async (t) => {
 });
 
 test("levels and workers are filtered on the server", async (t) => {
-  const all = Array.from({ length: 30 }, (_, n) => lines([`line ${n}`], { level: ["info", "warning", "error"][n % 3]!, worker: "ab"[n % 2]! })[0]!);
+  const all = Array.from(
+    { length: 30 },
+    (_, n) => lines([`line ${n}`], { level: ["info", "warning", "error"][n % 3]!, worker: "ab"[n % 2]! })[0]!,
+  );
   const page = console(t, all);
-  await page.in("combobox", "Levels").until(() => page.in("combobox", "Levels").in("option").texts().some((text) => text.startsWith("Errors")));
-  const errors = page.in("combobox", "Levels").in("option").all().find((one) => textOf(one).startsWith("Errors")) as HTMLOptionElement;
+  await page.in("combobox", "Levels").until(() =>
+    page
+      .in("combobox", "Levels")
+      .in("option")
+      .texts()
+      .some((text) => text.startsWith("Errors")),
+  );
+  const errors = page
+    .in("combobox", "Levels")
+    .in("option")
+    .all()
+    .find((one) => textOf(one).startsWith("Errors")) as HTMLOptionElement;
   await page.fill("combobox", "Levels", errors.value);
   await page.sees("10 of 30 lines");
   await page.fill("combobox", "Workers", "b");

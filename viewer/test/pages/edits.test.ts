@@ -92,7 +92,10 @@ test("a new tag is sent once and not by Escape", async (t) => {
   const { server, run } = serverOf({ status: "completed" });
   const page = open(t, OVERVIEW, server);
   const held = server.hold("tasks.update_tags");
-  for (const [tag, key] of [["forgotten", "Escape"], ["refused", "Enter"]] as const) {
+  for (const [tag, key] of [
+    ["forgotten", "Escape"],
+    ["refused", "Enter"],
+  ] as const) {
     await page.click("button", "+ tag");
     await page.fill("combobox", "New tag", tag);
     await page.press(key);
@@ -122,7 +125,10 @@ test("tags that others add meanwhile stay", async (t) => {
   await page.in("group", "Tags").has("theirs");
 });
 
-for (const [key, sent] of [["Enter", [["name"], ["comment"]]], ["Escape", [["comment"]]]] as const) {
+for (const [key, sent] of [
+  ["Enter", [["name"], ["comment"]]],
+  ["Escape", [["comment"]]],
+] as const) {
   test(`a key ends the change of a name once: ${key}`, async (t) => {
     const { server, run } = serverOf();
     const page = open(t, OVERVIEW, server);
@@ -164,7 +170,10 @@ test("a clone gets no blank name", async (t) => {
   await name.fill(" cloned ");
   await name.press("Enter");
   await page.get("heading", "cloned");
-  assert.deepEqual(server.bodies("tasks.clone").map((body) => body["new_task_name"]), ["cloned"]);
+  assert.deepEqual(
+    server.bodies("tasks.clone").map((body) => body["new_task_name"]),
+    ["cloned"],
+  );
 });
 
 test("parameters of a draft are changed, removed and added", async (t) => {
@@ -176,14 +185,21 @@ test("parameters of a draft are changed, removed and added", async (t) => {
   await region.in("button", "Remove old").click();
   await region.in("button", "Add a parameter").click();
   await page.until(() => region.in("textbox", "Name").all().length > 0);
-  const names = region.in("textbox", "Name").all().filter((one) => (one as HTMLInputElement).value === "");
+  const names = region
+    .in("textbox", "Name")
+    .all()
+    .filter((one) => (one as HTMLInputElement).value === "");
   names.at(-1)!.focus();
   await page.type("clip");
   await region.in("textbox", "Value of clip").fill("1");
   await region.in("button", "Save").click();
   await page.until(() => region.in("rowheader").texts().join() === "clip,lr,seed");
   const stored = Object.values(run["hyperparams"]["Args"] as Record<string, { name: string; value: string }>);
-  assert.deepEqual(Object.fromEntries(stored.map(({ name, value }) => [name, value])), { lr: "0.2", seed: "7", clip: "1" });
+  assert.deepEqual(Object.fromEntries(stored.map(({ name, value }) => [name, value])), {
+    lr: "0.2",
+    seed: "7",
+    clip: "1",
+  });
 });
 
 test("parameters of a run that has begun are locked", async (t) => {
@@ -273,7 +289,9 @@ test("a run is archived, restored and deleted", async (t) => {
 test("a guest sees everything and is offered no change", async (t) => {
   const { server } = serverOf({ hyperparams: parameters({ lr: "1" }), comment: "Look at this." });
   server.on({
-    "users.get_current_user": () => ({ user: { id: "g", name: "Guest", role: "guest", company: { id: "c", name: "C" } } }),
+    "users.get_current_user": () => ({
+      user: { id: "g", name: "Guest", role: "guest", company: { id: "c", name: "C" } },
+    }),
   });
   const page = open(t, OVERVIEW, server);
   await page.in("region", "Comment").has("Look at this.");
@@ -298,7 +316,9 @@ test("each field that opens has the focus", async (t) => {
   await page.get("button", "+ tag");
   for (let n = 0; n < 2; n++) {
     await page.press("/");
-    assert.ok(page.in("combobox", "Search projects").hasFocus() || page.focus?.getAttribute("aria-label")?.startsWith("Search"));
+    assert.ok(
+      page.in("combobox", "Search projects").hasFocus() || page.focus?.getAttribute("aria-label")?.startsWith("Search"),
+    );
     await page.press("Escape");
   }
 });

@@ -17,7 +17,8 @@ function run(t: TestContext): Page {
   return open(t, `${RUN}/overview`, server);
 }
 
-const chosen = (page: Page): string | undefined => page.all("tab").find((one) => one.getAttribute("aria-selected") === "true")?.textContent ?? undefined;
+const chosen = (page: Page): string | undefined =>
+  page.all("tab").find((one) => one.getAttribute("aria-selected") === "true")?.textContent ?? undefined;
 
 test("keys go to tabs and pages", async (t) => {
   const page = run(t);

@@ -19,7 +19,10 @@ test("a file in an object store is explained", async (t) => {
   const artifact = { key: "index", type: "custom", mode: "output", uri: "s3://data/index.parquet" };
   const page = open(t, OVERVIEW, serverOf({ execution: { artifacts: [artifact] } }).server);
   await page.in("region", "Artifacts").has("s3://data/index.parquet");
-  assert.match(page.document.querySelector("[title^='It lies in Amazon S3']")!.textContent!, /s3:\/\/data\/index.parquet/);
+  assert.match(
+    page.document.querySelector("[title^='It lies in Amazon S3']")!.textContent!,
+    /s3:\/\/data\/index.parquet/,
+  );
 });
 
 test("a diff of megabytes is folded and bounded", async (t) => {
@@ -35,7 +38,9 @@ test("a diff of megabytes is folded and bounded", async (t) => {
 });
 
 test("the metrics follow a run", async (t) => {
-  const metrics = (value: number): object => ({ a: { b: { metric: "loss", variant: "train", value, min_value: value, max_value: value } } });
+  const metrics = (value: number): object => ({
+    a: { b: { metric: "loss", variant: "train", value, min_value: value, max_value: value } },
+  });
   const { server, run } = serverOf({ status: "in_progress", last_metrics: metrics(0.75) });
   const page = open(t, OVERVIEW, server);
   const region = page.in("region", "Last metrics");
@@ -48,7 +53,14 @@ test("the metrics follow a run", async (t) => {
 
 test("parent and children lead to each other", async (t) => {
   const { server } = serverOf(PARENT);
-  server.on({ "tasks.get_all": ({ body }) => ({ tasks: body["parent"] === "parent" || body["parent"]?.[0] === "parent" ? [{ id: "t", name: "mine", status: "created", project: "p" }] : [] }) });
+  server.on({
+    "tasks.get_all": ({ body }) => ({
+      tasks:
+        body["parent"] === "parent" || body["parent"]?.[0] === "parent"
+          ? [{ id: "t", name: "mine", status: "created", project: "p" }]
+          : [],
+    }),
+  });
   const page = open(t, OVERVIEW, server);
   await page.click("link", "the parent");
   await page.get("heading", "the parent");

@@ -10,11 +10,13 @@ import { FakeServer, Refusal, type Question } from "../harness/server";
 /** A server with things of each kind, which have their names' words. */
 function things(runs: readonly string[]): FakeServer {
   const { server } = serverOf();
-  const found = (all: readonly string[]) => ({ body }: Question): { id: string; name: string; status: string; project: { id: string; name: string } }[] =>
-    all
-      .filter((name) => name.includes(body["search_text"] ?? ""))
-      .slice(0, body["page_size"])
-      .map((name) => ({ id: name, name, status: "created", project: { id: "p", name: "P" } }));
+  const found =
+    (all: readonly string[]) =>
+    ({ body }: Question): { id: string; name: string; status: string; project: { id: string; name: string } }[] =>
+      all
+        .filter((name) => name.includes(body["search_text"] ?? ""))
+        .slice(0, body["page_size"])
+        .map((name) => ({ id: name, name, status: "created", project: { id: "p", name: "P" } }));
   server.on({
     "tasks.get_all_ex": (question) => ({ tasks: question.body["system_tags"] ? [] : found(runs)(question) }),
     "models.get_all_ex": (question) => ({ models: found(["resnet weights"])(question) }),
@@ -76,7 +78,18 @@ test("an older answer never replaces a newer one", async (t) => {
   assert.match(runs.text(), /broken/);
 });
 
-const line = (n: number): object => ({ n, time: "2026-11-24T15:02:11.484Z", action: "tasks.edit", code: 200, times: 1, user: "u", name: "Ada", key: null, address: "a", what: null });
+const line = (n: number): object => ({
+  n,
+  time: "2026-11-24T15:02:11.484Z",
+  action: "tasks.edit",
+  code: 200,
+  times: 1,
+  user: "u",
+  name: "Ada",
+  key: null,
+  address: "a",
+  what: null,
+});
 
 /** A server whose audit log has so many lines. */
 function audited(count: number): FakeServer {
@@ -126,7 +139,9 @@ test("a time that is none is said by the audit log", async (t) => {
 
 test("who is no admin is not led to the audit log, and is refused it", async (t) => {
   const server = new FakeServer({
-    "users.get_current_user": () => ({ user: { id: "u", name: "plain", role: "user", company: { id: "c", name: "C" } } }),
+    "users.get_current_user": () => ({
+      user: { id: "u", name: "plain", role: "user", company: { id: "c", name: "C" } },
+    }),
     "auth.get_credentials": () => ({ credentials: [] }),
     "users.get_sessions": () => ({ sessions: [] }),
     "data/audit.json": () => {

@@ -15,8 +15,18 @@ interface Key {
 }
 
 /** The settings of an administrator with the key ADMIN and two other logins. */
-function settings(t: TestContext, keys: Key[] = [{ access_key: "ADMIN" }]): { page: Page; server: FakeServer; keys: Key[] } {
-  const login = (id: string, current = false) => ({ id, last_used: "2026-01-15T11:00:00Z", address: id, agent: "a", worker: "", current });
+function settings(
+  t: TestContext,
+  keys: Key[] = [{ access_key: "ADMIN" }],
+): { page: Page; server: FakeServer; keys: Key[] } {
+  const login = (id: string, current = false) => ({
+    id,
+    last_used: "2026-01-15T11:00:00Z",
+    address: id,
+    agent: "a",
+    worker: "",
+    current,
+  });
   let logins = [login("here", true), login("there"), login("far")];
   const server = new FakeServer({
     "auth.get_credentials": () => ({ credentials: structuredClone(keys) }),
@@ -43,7 +53,9 @@ test("a key is made with a scope and an end", async (t) => {
   await page.click("button", "Make a key");
   await page.in("dialog").has("only now");
   await page.press("Escape");
-  assert.deepEqual(server.bodies("auth.create_credentials"), [{ label: "nightly", scopes: ["read"], expiration_sec: 30 * 86_400 }]);
+  assert.deepEqual(server.bodies("auth.create_credentials"), [
+    { label: "nightly", scopes: ["read"], expiration_sec: 30 * 86_400 },
+  ]);
   await page.in("row").with("KEY1").has("read");
   await page.in("row").with("ADMIN").has("everything");
 });

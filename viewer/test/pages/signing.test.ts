@@ -10,7 +10,11 @@ import { FakeServer, Refusal, type Question } from "../harness/server";
 const GUEST = { enabled: true, username: "guest", password: "guest" };
 
 /** The sign-in page of a server with passwords and guests, on which `login` answers. */
-function visitor(t: TestContext, login: (question: Question) => unknown, address = "/sign-in"): { page: Page; server: FakeServer } {
+function visitor(
+  t: TestContext,
+  login: (question: Question) => unknown,
+  address = "/sign-in",
+): { page: Page; server: FakeServer } {
   const server = new FakeServer({
     "users.get_current_user": () => {
       throw new Refusal(401, "nobody");

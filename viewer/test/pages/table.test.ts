@@ -10,14 +10,20 @@ import { rows, tableOf, type Row } from "../harness/table";
 
 const FEW = ["one", "two", "three"];
 
-function table(t: TestContext, all: Row[] = rows(...FEW), query = "?sort=name"): { page: Page; server: FakeServer; all: Row[] } {
+function table(
+  t: TestContext,
+  all: Row[] = rows(...FEW),
+  query = "?sort=name",
+): { page: Page; server: FakeServer; all: Row[] } {
   const server = tableOf(all);
   return { page: open(t, `/projects/p${query}`, server), server, all };
 }
 
 /** The names of the runs that are seen, in order. */
 function names(page: Page): string[] {
-  return page.all("gridcell").flatMap((cell) => [...cell.querySelectorAll("a[href*='/tasks/']")].map((link) => link.textContent ?? ""));
+  return page
+    .all("gridcell")
+    .flatMap((cell) => [...cell.querySelectorAll("a[href*='/tasks/']")].map((link) => link.textContent ?? ""));
 }
 
 async function shows(page: Page, ...wanted: string[]): Promise<void> {
@@ -32,7 +38,11 @@ const chosenBar = (page: Page): Part => page.in("toolbar", "What to do with the 
 const toolbar = (page: Page): string => chosenBar(page).text();
 
 test("a click sorts and the address says it", async (t) => {
-  const { page } = table(t, rows({ id: "a", status: "queued" }, { id: "b", status: "created" }), "?cols=name,status&sort=name");
+  const { page } = table(
+    t,
+    rows({ id: "a", status: "queued" }, { id: "b", status: "created" }),
+    "?cols=name,status&sort=name",
+  );
   await shows(page, "a", "b");
   const head = page.in("columnheader", "Status");
   (await head.until(() => head.in("button").all()[0])).click();
@@ -167,7 +177,10 @@ test("runs are archived, and those that run only when that was confirmed", async
   await select(page, "two");
   await page.click("button", "Archive");
   await page.in("dialog").has("Those that are running or queued are aborted.");
-  assert.deepEqual(all.map((row) => row["system_tags"].length), [1, 0]);
+  assert.deepEqual(
+    all.map((row) => row["system_tags"].length),
+    [1, 0],
+  );
   await page.in("dialog").in("button", "Archive 1 run").click();
   await page.until(() => all.every((row) => row["system_tags"].length));
 });
@@ -183,7 +196,10 @@ test("only runs that can be deleted are deleted", async (t) => {
   await dialog.in("button", "Delete 2 runs").click();
   await page.sees("Deleted 2 runs");
   await shows(page, "three");
-  assert.deepEqual(all.map(({ id }) => id), ["three"]);
+  assert.deepEqual(
+    all.map(({ id }) => id),
+    ["three"],
+  );
 });
 
 test("runs are archived instead of deleted", async (t) => {
@@ -196,7 +212,10 @@ test("runs are archived instead of deleted", async (t) => {
   await dialog.in("button", "Archive 2 runs instead").click();
   await page.sees("Archived 2 runs");
   await shows(page, "three");
-  assert.deepEqual(all.filter((row) => row["system_tags"].length).map(({ id }) => id), ["one", "two"]);
+  assert.deepEqual(
+    all.filter((row) => row["system_tags"].length).map(({ id }) => id),
+    ["one", "two"],
+  );
 });
 
 test("what the server refuses to delete is named, and stays selected", async (t) => {
@@ -204,7 +223,11 @@ test("what the server refuses to delete is named, and stays selected", async (t)
   server.on({
     "tasks.delete_many": ({ body }) => {
       all.splice(0, 3, ...rows("two"));
-      return { failed: body["ids"].filter((id: string) => id === "two").map((id: string) => ({ id, error: { msg: "published models=1" } })) };
+      return {
+        failed: body["ids"]
+          .filter((id: string) => id === "two")
+          .map((id: string) => ({ id, error: { msg: "published models=1" } })),
+      };
     },
   });
   await page.click("checkbox", "Select all runs that match");
@@ -282,7 +305,8 @@ test("rows change while the runs do", async (t) => {
 test("all runs that match are compared, and the runs of a group", async (t) => {
   const { page } = table(t, rows({ id: "a", status: "queued" }, { id: "b", status: "queued" }), "?group=status");
   const group = page.in("row").with("Status: queued");
-  const where = (link: HTMLElement): unknown => JSON.parse(new URL(link.getAttribute("href")!, "http://server").searchParams.get("where")!);
+  const where = (link: HTMLElement): unknown =>
+    JSON.parse(new URL(link.getAttribute("href")!, "http://server").searchParams.get("where")!);
   const one = await group.in("link", "Compare").element();
   assert.deepEqual((where(one) as { conditions: unknown[] }).conditions.at(-1), ["status", "is", "queued"]);
   const all = await page.get("link", "Compare all");

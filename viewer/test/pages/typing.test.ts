@@ -28,7 +28,10 @@ async function typeAnd(page: Page, then: () => void): Promise<void> {
   then();
 }
 
-for (const [target, name] of [["document", "visibilitychange"], ["window", "pagehide"]] as const) {
+for (const [target, name] of [
+  ["document", "visibilitychange"],
+  ["window", "pagehide"],
+] as const) {
   test(`the address is written at once when the page is hidden or left: ${name}`, async (t) => {
     const { page } = projects(t);
     const event = new page.window.Event(name);

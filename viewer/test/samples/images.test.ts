@@ -12,23 +12,42 @@ test("files that were written over are not shown as older iterations", () => {
   const series = seriesOf(rows, ["x", "y"]);
   assert.deepEqual(
     series.map(({ variant, images }) => [variant, images.map(({ iter, url }) => [iter, url])]),
-    [["x", [[2, "b"], [3, "c"], [4, "a"]]]],
+    [
+      [
+        "x",
+        [
+          [2, "b"],
+          [3, "c"],
+          [4, "a"],
+        ],
+      ],
+    ],
   );
 });
 
 test("an iteration shows what is there then, and the newest of each without one", () => {
   const series = seriesOf([row("x", 1, "a"), row("x", 3, "b"), row("y", 2, "c")], ["x", "y"]);
   assert.deepEqual(iterationsOf(series), [1, 2, 3]);
-  assert.deepEqual(atIteration(series, null).map(({ url }) => url), ["b", "c"]);
-  assert.deepEqual(atIteration(series, 1).map(({ url }) => url), ["a"]);
+  assert.deepEqual(
+    atIteration(series, null).map(({ url }) => url),
+    ["b", "c"],
+  );
+  assert.deepEqual(
+    atIteration(series, 1).map(({ url }) => url),
+    ["a"],
+  );
   assert.deepEqual([nearest([1, 2, 3], 9), nearest([2, 3], 1), nearest([1, 3], 2), nearest([], 1)], [3, 2, 1, null]);
 });
 
 test("a file's kind is told by its name, and its place by where it lies", () => {
-  assert.deepEqual(
-    ["a.PNG?x=.mp3", "data:image/png;base64,", "b/c.wav", "v.webm#t", "r.html", "x"].map(kindOf),
-    ["image", "image", "audio", "video", "html", "other"],
-  );
+  assert.deepEqual(["a.PNG?x=.mp3", "data:image/png;base64,", "b/c.wav", "v.webm#t", "r.html", "x"].map(kindOf), [
+    "image",
+    "image",
+    "audio",
+    "video",
+    "html",
+    "other",
+  ]);
   assert.equal(placeOfFile("http://h:8081/a b.png"), "/data/file?url=http%3A%2F%2Fh%3A8081%2Fa+b.png");
   for (const url of ["s3://b/a.png", "file:///a.png", "javascript:alert(1)", "data:text/html,x", "a.png"]) {
     assert.equal(placeOfFile(url), null);

@@ -26,7 +26,13 @@ test("the pages that are wanted are asked for once, and their rows are there whe
   const { pages, questions, said } = list();
   pages.want(5, 15);
   pages.want(6, 16);
-  assert.deepEqual(questions.map(({ first, count }) => [first, count]), [[0, 10], [10, 10]]);
+  assert.deepEqual(
+    questions.map(({ first, count }) => [first, count]),
+    [
+      [0, 10],
+      [10, 10],
+    ],
+  );
   assert.equal(pages.get(12), undefined);
   questions[1]!.answer(rows(10));
   await soon();
@@ -58,7 +64,10 @@ test("the pages that were wanted longest ago are forgotten", async () => {
   pages.want(30, 40);
   questions.at(-1)!.answer(rows(30));
   await soon();
-  assert.deepEqual([0, 10, 20, 30].map((row) => pages.get(row)), ["row 0", undefined, "row 20", "row 30"]);
+  assert.deepEqual(
+    [0, 10, 20, 30].map((row) => pages.get(row)),
+    ["row 0", undefined, "row 20", "row 30"],
+  );
 });
 
 test("stale rows are shown until new ones come", async () => {
@@ -93,7 +102,10 @@ test("rows that have other numbers are shown there, and asked for anew", async (
   questions[1]!.answer(rows(10));
   await soon();
   pages.move(3);
-  assert.deepEqual([pages.get(2), pages.get(3), pages.get(15), pages.get(22)], [undefined, "row 0", "row 12", "row 19"]);
+  assert.deepEqual(
+    [pages.get(2), pages.get(3), pages.get(15), pages.get(22)],
+    [undefined, "row 0", "row 12", "row 19"],
+  );
   pages.want(0, 10);
   questions.at(-1)!.answer(rows(0, "new"));
   await soon();

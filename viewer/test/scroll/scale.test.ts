@@ -52,7 +52,10 @@ test("the wheel moves by pixels, the bar to a part of the list", () => {
 
 test("small moves alone reach the first and the last row", () => {
   const scale = scaleOf(10_000_000, 18, 800);
-  for (const [from, step] of [[60_000, -100], [lastTop(scale) - 60_000, 100]] as const) {
+  for (const [from, step] of [
+    [60_000, -100],
+    [lastTop(scale) - 60_000, 100],
+  ] as const) {
     let now = settled(scale, from);
     for (let turn = 0; turn < 601; turn++) {
       const to = Math.min(Math.max(now.scrolled + step, 0), scale.height - scale.view);

@@ -36,6 +36,10 @@ test("names and passwords of any characters are sent", () => {
 
 test("what a provider sends the browser back with is read, and nothing else is taken for it", () => {
   assert.deepEqual(cameBackWith("?code=c&state=s&iss=i&session_state=x"), { state: "s", code: "c", iss: "i" });
-  assert.deepEqual(cameBackWith("?error=access_denied&error_description=no&state=s"), { state: "s", error: "access_denied" });
-  for (const query of ["", "?next=/x", "?code=c", "?state=s", "?state=&code=c"]) assert.equal(cameBackWith(query), null);
+  assert.deepEqual(cameBackWith("?error=access_denied&error_description=no&state=s"), {
+    state: "s",
+    error: "access_denied",
+  });
+  for (const query of ["", "?next=/x", "?code=c", "?state=s", "?state=&code=c"])
+    assert.equal(cameBackWith(query), null);
 });

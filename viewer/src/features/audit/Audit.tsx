@@ -34,7 +34,9 @@ export function Audit(): JSX.Element {
   useEffect(() => {
     document.title = "Audit log";
   }, []);
-  const asked = useAsked(`${of} ${limit}`, (signal) => data<AuditLine[]>("/data/audit.json", { ...wanted, limit }, signal));
+  const asked = useAsked(`${of} ${limit}`, (signal) =>
+    data<AuditLine[]>("/data/audit.json", { ...wanted, limit }, signal),
+  );
   const lines = asked.value ?? [];
   const oldest = lines.at(-1);
   return (
@@ -53,7 +55,11 @@ export function Audit(): JSX.Element {
       {asked.value?.length === 0 && <Empty title="No line is like that" />}
       {!asked.error && lines.length > 0 && <Lines lines={lines} />}
       {lines.length === limit && limit < MOST && (
-        <button type="button" disabled={asked.waiting} onClick={() => setMore({ of, limit: Math.min(limit + PAGE, MOST) })}>
+        <button
+          type="button"
+          disabled={asked.waiting}
+          onClick={() => setMore({ of, limit: Math.min(limit + PAGE, MOST) })}
+        >
           Show more
         </button>
       )}

@@ -77,7 +77,10 @@ function Comparison({ project, view, runs }: { project: string; view: View; runs
   const columns = useMemo(() => columnsOf(runs), [runs]);
   const chosen = useMemo(() => chosenRows(runs.length, columns, view.brush), [runs, columns, view.brush]);
   const hidden = useMemo(() => runs.map((run) => isHidden(view, run.id)), [runs, view.hide]);
-  const base = Math.max(0, runs.findIndex((run) => run.id === view.base));
+  const base = Math.max(
+    0,
+    runs.findIndex((run) => run.id === view.base),
+  );
   const shown = useMemo(() => {
     const rows = [...runs.keys()].filter((row) => chosen[row] && !hidden[row]);
     return rows.includes(base) ? [base, ...rows.filter((row) => row !== base)] : rows;
@@ -102,7 +105,11 @@ function Comparison({ project, view, runs }: { project: string; view: View; runs
       <div class={css["main"]}>
         <header class={css["head"]}>
           <h1>Compare {counted(runs.length)} runs</h1>
-          {view.tasks.length > MOST_RUNS && <span>the first {counted(MOST_RUNS)} of {counted(view.tasks.length)}</span>}
+          {view.tasks.length > MOST_RUNS && (
+            <span>
+              the first {counted(MOST_RUNS)} of {counted(view.tasks.length)}
+            </span>
+          )}
           {view.brush.length > 0 && (
             <span class={css["chosen"]} role="status">
               {counted(shown.length)} chosen by brushes
@@ -117,7 +124,12 @@ function Comparison({ project, view, runs }: { project: string; view: View; runs
         <Tabs
           label="How the runs are compared"
           chosen={view.tab}
-          tabs={TABS.map((name) => ({ name, label: LABELS[name], to: { page: "compare", project }, with: onTab(name) }))}
+          tabs={TABS.map((name) => ({
+            name,
+            label: LABELS[name],
+            to: { page: "compare", project },
+            with: onTab(name),
+          }))}
         />
         <section role="tabpanel" aria-label={LABELS[view.tab]} class={css["panel"]}>
           <Content key={view.tab} {...props} />

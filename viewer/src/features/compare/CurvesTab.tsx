@@ -32,7 +32,10 @@ export function CurvesTab(props: CompareProps): JSX.Element {
   const { project, view, runs, shown, columns } = props;
   const [charts, onView] = useView(`pins.${project}`);
   const group = view.group ?? (shown.length > MOST_LINES ? TOGETHER : BY_RUN);
-  const tooMany = useMemo(() => [...columns.values()].filter((one) => groups(one) && !isOffered(one)).length, [columns]);
+  const tooMany = useMemo(
+    () => [...columns.values()].filter((one) => groups(one) && !isOffered(one)).length,
+    [columns],
+  );
   const column = columns.get(group);
   const count = useMemo(() => (column?.numbers ? new Set(column.values).size : 0), [column]);
   const bins = view.bins ?? (count > MOST_GROUPS ? BINS[0]! : 0);
@@ -101,10 +104,19 @@ function isOffered(column: Column): boolean {
   return column.numbers || new Set(column.values).size <= MOST_GROUPS;
 }
 
-function sourceOf({ runs, view, looks }: CompareProps, rows: readonly number[], group: string, bins: number): ChartSource {
+function sourceOf(
+  { runs, view, looks }: CompareProps,
+  rows: readonly number[],
+  group: string,
+  bins: number,
+): ChartSource {
   const some = rows.map((row) => runs[row]!);
   if (group !== BY_RUN) {
-    const source = ofGroups(ALL, some.map(({ id }) => id), { group, bins: bins || null, spread: view.spread });
+    const source = ofGroups(
+      ALL,
+      some.map(({ id }) => id),
+      { group, bins: bins || null, spread: view.spread },
+    );
     if (group !== TOGETHER) return source;
     const name = `all ${counted(some.length)} runs`;
     return { ...source, looks: (curves) => source.looks(curves).map((look) => ({ ...look, name })) };
@@ -112,7 +124,8 @@ function sourceOf({ runs, view, looks }: CompareProps, rows: readonly number[], 
   const names = new Map(some.map(({ id, name }) => [id, name]));
   return {
     ...ofRuns(ALL, some),
-    looks: (curves) => curves.map(({ task = "" }) => ({ key: task, name: names.get(task) ?? task, ...looks.get(task)! })),
+    looks: (curves) =>
+      curves.map(({ task = "" }) => ({ key: task, name: names.get(task) ?? task, ...looks.get(task)! })),
   };
 }
 
@@ -123,6 +136,8 @@ function specsOf(columns: readonly Column[], find: string): ChartSpec[] {
   return ordered.flatMap(({ label, series }) => {
     if (!series || !found(label)) return [];
     const [metric, variant] = series;
-    return [{ id: label, title: `${metric.replace(/^:monitor:/, "machine: ")} · ${variant}`, metric, variants: [variant] }];
+    return [
+      { id: label, title: `${metric.replace(/^:monitor:/, "machine: ")} · ${variant}`, metric, variants: [variant] },
+    ];
   });
 }

@@ -16,7 +16,15 @@ import { PlotCard } from "../../samples/PlotCard";
 import { counted } from "../../lib/times";
 import type { Metric, SampleType } from "../../samples/samples";
 import { show, type CompareProps } from "./props";
-import { imagesOfAll, iterationsBeside, metricsOfAll, plotsOfAll, useNewSamples, type Sample, type SideBySide } from "./samples";
+import {
+  imagesOfAll,
+  iterationsBeside,
+  metricsOfAll,
+  plotsOfAll,
+  useNewSamples,
+  type Sample,
+  type SideBySide,
+} from "./samples";
 import css from "./SamplesTab.module.css";
 
 /** So many runs are shown side by side: each plot takes the browser some time. */
@@ -80,7 +88,15 @@ function SamplesTab(props: Props): JSX.Element {
       </div>
       <Board>
         {metrics.map((metric) => (
-          <Section key={metric.metric} {...props} some={some} metric={metric} version={version} learn={learn} step={(by) => void step(by)} />
+          <Section
+            key={metric.metric}
+            {...props}
+            some={some}
+            metric={metric}
+            version={version}
+            learn={learn}
+            step={(by) => void step(by)}
+          />
         ))}
       </Board>
     </>
@@ -107,7 +123,8 @@ function Section({ some, metric, version, view, what, colours, learn, step }: Se
   };
   const asked = useAsked(key, ask, { version });
   // The last answer stays while the next one is on its way: it may be about other runs.
-  const sampleOf = (samples: readonly (Sample | null)[], id: string): Sample | null => samples[asked.value!.of.indexOf(id)] ?? null;
+  const sampleOf = (samples: readonly (Sample | null)[], id: string): Sample | null =>
+    samples[asked.value!.of.indexOf(id)] ?? null;
   return (
     <section ref={element} class={css["section"]} aria-label={metric.metric}>
       <h2>{metric.metric || "(no name)"}</h2>

@@ -47,7 +47,12 @@ export function Side(props: CompareProps): JSX.Element {
   );
 }
 
-function Entry({ run, row, ids, ...props }: CompareProps & { run: Run; row: number; ids: readonly string[] }): JSX.Element {
+function Entry({
+  run,
+  row,
+  ids,
+  ...props
+}: CompareProps & { run: Run; row: number; ids: readonly string[] }): JSX.Element {
   const { project, view, hidden, chosen, base, colours } = props;
   const colour = colours.get(run.id);
   const place = { page: "run", project: run.project?.id ?? project, task: run.id, tab: "overview" } as const;
@@ -93,7 +98,10 @@ function actions(run: Run, view: View, ids: readonly string[], isBase: boolean):
       run: () => show({ base: run.id }, { push: true }),
       why: isBase ? "They are compared with this run already" : null,
     },
-    { label: "Show only this run", run: () => show({ hide: hiding({ ...view, hide: [] }, others, true) }, { push: true }) },
+    {
+      label: "Show only this run",
+      run: () => show({ hide: hiding({ ...view, hide: [] }, others, true) }, { push: true }),
+    },
     {
       label: "Remove from the comparison",
       run: () => show({ tasks: others, where: null }, { push: true }),

@@ -19,10 +19,16 @@ const NUMBER_LABELS: Readonly<Record<Number_, string>> = { last: "last", min: "l
 const MOST_COLUMNS = 60;
 
 export function TableTab({ project, view, runs, columns, shown, colours }: CompareProps): JSX.Element {
-  const visible = useMemo(() => shownColumns(columns, view.number, view.all, view.only), [columns, view.number, view.all, view.only]);
+  const visible = useMemo(
+    () => shownColumns(columns, view.number, view.all, view.only),
+    [columns, view.number, view.all, view.only],
+  );
   const some = visible.slice(0, MOST_COLUMNS);
   const rows = useMemo(() => sorted(shown, columns, view.sort), [shown, columns, view.sort]);
-  const best = useMemo(() => new Map(some.map((column) => [column.name, bestOf(column, shown, view.flip)])), [some, shown, view.flip]);
+  const best = useMemo(
+    () => new Map(some.map((column) => [column.name, bestOf(column, shown, view.flip)])),
+    [some, shown, view.flip],
+  );
   const { element, first, behind } = useWindow(rows.length, HEIGHT, HEAD);
   return (
     <>
@@ -68,7 +74,10 @@ export function TableTab({ project, view, runs, columns, shown, colours }: Compa
                     about={aboutOf(column, view.number)}
                     sort={view.sort}
                     numbers={column.numbers}
-                    {...(column.kind === "metric" && { better: betterOf(column, view.flip), turn: () => show({ flip: turned(view.flip, column.label) }) })}
+                    {...(column.kind === "metric" && {
+                      better: betterOf(column, view.flip),
+                      turn: () => show({ flip: turned(view.flip, column.label) }),
+                    })}
                   />
                 ))}
               </tr>
@@ -151,7 +160,11 @@ function Cell({ value, best }: { value: Value; best: boolean }): JSX.Element {
   if (value === null) return <td class={css["none"]}>–</td>;
   if (typeof value === "string") return <td title={value}>{value.length > 60 ? `${value.slice(0, 60)}…` : value}</td>;
   return (
-    <td data-numbers="" data-best={best ? "" : undefined} title={best ? `${value}: the best of the runs shown` : String(value)}>
+    <td
+      data-numbers=""
+      data-best={best ? "" : undefined}
+      title={best ? `${value}: the best of the runs shown` : String(value)}
+    >
       {best && <span class="hidden-but-read">Best: </span>}
       {short(value)}
     </td>
@@ -199,7 +212,10 @@ function sorted(rows: readonly number[], columns: ReadonlyMap<string, Column>, s
 function bestOf(column: Column, rows: readonly number[], flip: readonly string[]): number {
   const better = column.kind === "metric" ? betterOf(column, flip) : null;
   if (better === null || rows.length < 2) return -1;
-  const best = bestRow(rows.map((row) => column.values[row]!), better === "least");
+  const best = bestRow(
+    rows.map((row) => column.values[row]!),
+    better === "least",
+  );
   return rows[best] ?? -1;
 }
 

@@ -72,7 +72,9 @@ export function chosenRows(rows: number, columns: ReadonlyMap<string, Column>, b
     const column = columns.get(brush.column);
     return column ? [{ brush, column }] : [];
   });
-  return Array.from({ length: rows }, (_, row) => known.every(({ brush, column }) => passes(brush, column.values[row]!)));
+  return Array.from({ length: rows }, (_, row) =>
+    known.every(({ brush, column }) => passes(brush, column.values[row]!)),
+  );
 }
 
 /** The brushes with that of one column replaced, or taken away if `brush` is null. */

@@ -40,9 +40,13 @@ export async function tasksOf<T extends { id: string }>(
   fields: readonly string[],
   signal?: AbortSignal,
 ): Promise<T[]> {
-  const parts = Array.from({ length: Math.ceil(ids.length / AT_ONCE) }, (_, n) => ids.slice(n * AT_ONCE, (n + 1) * AT_ONCE));
+  const parts = Array.from({ length: Math.ceil(ids.length / AT_ONCE) }, (_, n) =>
+    ids.slice(n * AT_ONCE, (n + 1) * AT_ONCE),
+  );
   const answers = await Promise.all(
-    parts.map((id) => api<{ tasks: T[] }>("tasks.get_all_ex", { id, only_fields: fields, search_hidden: true }, signal)),
+    parts.map((id) =>
+      api<{ tasks: T[] }>("tasks.get_all_ex", { id, only_fields: fields, search_hidden: true }, signal),
+    ),
   );
   const found = new Map(answers.flatMap(({ tasks }) => tasks.map((task) => [task.id, task])));
   return ids.map((id) => found.get(id)).filter((task) => task !== undefined);

@@ -23,11 +23,20 @@ export interface SideBySide {
 
 /** The metrics that any of the runs has plots or images of, by name. */
 export async function metricsOfAll(tasks: readonly string[], type: SampleType, signal: AbortSignal): Promise<Metric[]> {
-  const { metrics } = await api<{ metrics: Metric[] }>("events.get_multi_task_metrics", { tasks, event_type: type }, signal);
+  const { metrics } = await api<{ metrics: Metric[] }>(
+    "events.get_multi_task_metrics",
+    { tasks, event_type: type },
+    signal,
+  );
   return metrics.toSorted((one, other) => one.metric.localeCompare(other.metric, "en", { numeric: true }));
 }
 
-export async function plotsOfAll(tasks: readonly string[], { metric, variants }: Metric, at: number | null, signal: AbortSignal): Promise<SideBySide> {
+export async function plotsOfAll(
+  tasks: readonly string[],
+  { metric, variants }: Metric,
+  at: number | null,
+  signal: AbortSignal,
+): Promise<SideBySide> {
   const answers = await Promise.all(
     tasks.map(async (task) => {
       const found = await plotsAt(task, metric, at, signal);
@@ -37,7 +46,9 @@ export async function plotsOfAll(tasks: readonly string[], { metric, variants }:
       return { ...found, plots: [...found.plots, ...(await newestPlots(task, metric, missing, signal))] };
     }),
   );
-  const ends = answers.filter(({ plots }) => plots.length).flatMap(({ least, greatest, plots }) => [least, greatest, ...plots.map(({ iter }) => iter)]);
+  const ends = answers
+    .filter(({ plots }) => plots.length)
+    .flatMap(({ least, greatest, plots }) => [least, greatest, ...plots.map(({ iter }) => iter)]);
   const textOf = (plot: unknown): string => (typeof plot === "string" ? plot : JSON.stringify(plot ?? null));
   return {
     variants: variants.map((variant) => ({
@@ -51,14 +62,24 @@ export async function plotsOfAll(tasks: readonly string[], { metric, variants }:
   };
 }
 
-export async function imagesOfAll(tasks: readonly string[], { metric, variants }: Metric, at: number | null, signal: AbortSignal): Promise<SideBySide> {
-  const answers = await Promise.all(tasks.map(async (task) => seriesOf(await imagesOf(task, metric, signal), variants)));
+export async function imagesOfAll(
+  tasks: readonly string[],
+  { metric, variants }: Metric,
+  at: number | null,
+  signal: AbortSignal,
+): Promise<SideBySide> {
+  const answers = await Promise.all(
+    tasks.map(async (task) => seriesOf(await imagesOf(task, metric, signal), variants)),
+  );
   return {
     variants: variants.map((variant) => ({
       variant,
       samples: answers.map((series) => {
         const images = series.find((one) => one.variant === variant)?.images ?? [];
-        const iter = nearest(images.map((image) => image.iter), at);
+        const iter = nearest(
+          images.map((image) => image.iter),
+          at,
+        );
         const image = images.find((one) => one.iter === iter);
         return image ? { iter: image.iter, content: image.url } : null;
       }),
@@ -71,7 +92,12 @@ export async function imagesOfAll(tasks: readonly string[], { metric, variants }
 const MOST_METRICS = 3;
 
 /** Iterations before (-1) or after (1) `at` that have plots: the next of each run, ascending. */
-export async function iterationsBeside(tasks: readonly string[], metrics: readonly Metric[], at: number, by: -1 | 1): Promise<number[]> {
+export async function iterationsBeside(
+  tasks: readonly string[],
+  metrics: readonly Metric[],
+  at: number,
+  by: -1 | 1,
+): Promise<number[]> {
   const { signal } = new AbortController();
   const next = async (task: string, metric: string): Promise<number[]> => {
     const found = await plotsAt(task, metric, at, signal);

@@ -52,7 +52,8 @@ function extent(values: readonly Value[], positive = false): readonly [least: nu
 
 function ofNumbers(least: number, greatest: number): Scale {
   if (!(least <= greatest)) [least, greatest] = [0, 1];
-  if (least === greatest) [least, greatest] = [least - (Math.abs(least) || 1) / 2, greatest + (Math.abs(greatest) || 1) / 2];
+  if (least === greatest)
+    [least, greatest] = [least - (Math.abs(least) || 1) / 2, greatest + (Math.abs(greatest) || 1) / 2];
   const width = greatest - least;
   const place = (value: Value): number | null => (typeof value === "number" ? (value - least) / width : null);
   const ticks = roundNumbers(least, greatest).map((value) => ({ at: place(value)!, label: short(value) }));
@@ -69,7 +70,13 @@ function ofLogs(least: number, greatest: number): Scale {
   const powers: number[] = [];
   for (let power = Math.ceil(low - 1e-9); power <= high + 1e-9; power += step) powers.push(Number(`1e${power}`));
   const values = powers.length >= 2 ? powers : [least, greatest];
-  return { kind: "log", place, at, ticks: values.map((value) => ({ at: place(value)!, label: short(value) })), texts: [] };
+  return {
+    kind: "log",
+    place,
+    at,
+    ticks: values.map((value) => ({ at: place(value)!, label: short(value) })),
+    texts: [],
+  };
 }
 
 function ofTexts(values: readonly Value[]): Scale {

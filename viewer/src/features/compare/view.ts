@@ -64,7 +64,10 @@ export function viewOf(query: URLSearchParams): View {
     tab: oneOf(TABS, query.get("tab")),
     base: query.get("base"),
     hide: idsOf(query.get("hide") ?? ""),
-    brush: query.getAll("brush").map(brushOf).filter((brush) => brush !== null),
+    brush: query
+      .getAll("brush")
+      .map(brushOf)
+      .filter((brush) => brush !== null),
     logarithmic: query.getAll("logarithmic"),
     linear: query.getAll("linear"),
     axes: query.getAll("axes"),
@@ -117,7 +120,14 @@ export function hiding(view: View, ids: readonly string[], hidden: boolean): str
 }
 
 function idsOf(text: string): string[] {
-  return [...new Set(text.split(",").map((id) => id.trim()).filter(Boolean))];
+  return [
+    ...new Set(
+      text
+        .split(",")
+        .map((id) => id.trim())
+        .filter(Boolean),
+    ),
+  ];
 }
 
 function oneOf<T extends string>(known: readonly [T, ...T[]], given: string | null): T {

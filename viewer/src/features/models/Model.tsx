@@ -51,7 +51,11 @@ export function Model({ project, model: id }: { project: string; model: string }
           <Link to={{ page: "models", project: model.project?.id ?? ALL }}>Models</Link>
           {model.project?.name && <Link to={{ page: "runs", project: model.project.id }}>{model.project.name}</Link>}
         </nav>
-        <EditableTitle text={model.name} what="name of the model" {...(editable && { save: (name) => edit({ name }) })} />
+        <EditableTitle
+          text={model.name}
+          what="name of the model"
+          {...(editable && { save: (name) => edit({ name }) })}
+        />
         {model.ready && <span class={css["state"]}>published</span>}
         {isArchived(model) && <span class={css["state"]}>archived</span>}
         {(editable || (model.tags?.length ?? 0) > 0) && (
@@ -126,7 +130,9 @@ function Actions({ model, project, changed }: { model: TheModel; project: string
           done="Published"
           after={changed}
         >
-          <p>Others can rely on it from then on: it is not deleted with the run that made it. The run stays as it is.</p>
+          <p>
+            Others can rely on it from then on: it is not deleted with the run that made it. The run stays as it is.
+          </p>
         </Ask>
       )}
       {asking === "delete" && (
@@ -140,8 +146,8 @@ function Actions({ model, project, changed }: { model: TheModel; project: string
           to={() => ({ page: "models", project })}
         >
           <p>
-            <strong>{model.name}</strong> goes, and can't be brought back, with its file on this server and what was reported for
-            it. Runs stay.
+            <strong>{model.name}</strong> goes, and can't be brought back, with its file on this server and what was
+            reported for it. Runs stay.
           </p>
         </Ask>
       )}

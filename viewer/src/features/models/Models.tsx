@@ -34,7 +34,8 @@ export function Models({ project }: { project: string }): JSX.Element {
   const asked = useAsked(`${of} ${count}`, async (signal) => {
     const where = project === ALL ? {} : { project: [project], include_subprojects: true };
     const wanted = { ...where, ...(text && { search_text: text }), only_fields: FIELDS, order_by: ["-last_update"] };
-    return (await api<{ models: Model[] }>("models.get_all_ex", { ...wanted, page: 0, page_size: count }, signal)).models;
+    return (await api<{ models: Model[] }>("models.get_all_ex", { ...wanted, page: 0, page_size: count }, signal))
+      .models;
   });
   return (
     <>
@@ -78,14 +79,20 @@ function Table({ models }: { models: readonly Model[] }): JSX.Element {
           {models.map((model) => (
             <tr key={model.id}>
               <th scope="row">
-                <Link to={{ page: "model", project: model.project?.id ?? ALL, model: model.id }} class="clamped" title={model.name}>
+                <Link
+                  to={{ page: "model", project: model.project?.id ?? ALL, model: model.id }}
+                  class="clamped"
+                  title={model.name}
+                >
                   {model.name}
                 </Link>{" "}
                 {model.ready && <span class={css["state"]}>published</span>}{" "}
                 {model.system_tags?.includes("archived") && <span class={css["state"]}>archived</span>}{" "}
                 <Tags tags={model.tags ?? []} />
               </th>
-              <td title={model.project?.name ?? ""}>{model.project && <span class="clamped">{model.project.name}</span>}</td>
+              <td title={model.project?.name ?? ""}>
+                {model.project && <span class="clamped">{model.project.name}</span>}
+              </td>
               <td>{model.framework}</td>
               <td data-label="Made by">
                 {model.task?.name && (

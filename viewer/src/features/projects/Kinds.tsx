@@ -19,15 +19,34 @@ interface Hidden {
 }
 
 const KINDS = {
-  datasets: { tag: "dataset", folder: "/.datasets/", title: "Data sets", none: "There are no data sets yet", runs: "Versions" },
-  pipelines: { tag: "pipeline", folder: "/.pipelines/", title: "Pipelines", none: "There are no pipelines yet", runs: "Runs" },
+  datasets: {
+    tag: "dataset",
+    folder: "/.datasets/",
+    title: "Data sets",
+    none: "There are no data sets yet",
+    runs: "Versions",
+  },
+  pipelines: {
+    tag: "pipeline",
+    folder: "/.pipelines/",
+    title: "Pipelines",
+    none: "There are no pipelines yet",
+    runs: "Runs",
+  },
 } as const;
 const MOST = 500;
 
 export function Kinds({ kind }: { kind: keyof typeof KINDS }): JSX.Element {
   const { tag, folder, title, none, runs } = KINDS[kind];
   const asked = useAsked(kind, async (signal) => {
-    const body = { system_tags: [tag], search_hidden: true, include_stats: true, order_by: ["-last_update"], page: 0, page_size: MOST };
+    const body = {
+      system_tags: [tag],
+      search_hidden: true,
+      include_stats: true,
+      order_by: ["-last_update"],
+      page: 0,
+      page_size: MOST,
+    };
     return (await api<{ projects: Hidden[] }>("projects.get_all_ex", body, signal)).projects;
   });
   useEffect(() => {
@@ -39,7 +58,9 @@ export function Kinds({ kind }: { kind: keyof typeof KINDS }): JSX.Element {
     return (
       <Empty title={none}>
         <p>
-          {kind === "datasets" ? "Dataset.create of the SDK makes one." : "PipelineController and PipelineDecorator of the SDK make them."}{" "}
+          {kind === "datasets"
+            ? "Dataset.create of the SDK makes one."
+            : "PipelineController and PipelineDecorator of the SDK make them."}{" "}
           <Link to={{ page: "projects" }}>All projects</Link>
         </p>
       </Empty>

@@ -80,7 +80,11 @@ async function everything(signal: AbortSignal): Promise<All> {
   const tasks = { columns: "id,name,status,project,last_update", sort: "-last_update", limit: RECENT };
   const [rows, running, recent] = await Promise.all([
     data<ProjectRow[]>("/data/projects.json", {}, signal),
-    data<{ value: string | null; tasks: number }[]>(`/data/projects/${ALL}/groups.json`, { by: "project", where }, signal),
+    data<{ value: string | null; tasks: number }[]>(
+      `/data/projects/${ALL}/groups.json`,
+      { by: "project", where },
+      signal,
+    ),
     data<Recent[]>(`/data/projects/${ALL}/tasks.json`, tasks, signal),
   ]);
   return {
@@ -116,7 +120,12 @@ function Tree({ tops, count }: All): JSX.Element {
     { keys: ["k", "ArrowUp"], shown: "k ↑", does: "Project before", run: () => move(active - 1) },
     { keys: ["ArrowRight"], does: "Show what lies in it", run: () => chosen && toggle(chosen, true) },
     { keys: ["ArrowLeft"], does: "Hide what lies in it", run: () => chosen && toggle(chosen, false) },
-    { keys: ["o"], shown: "o Enter", does: "Show its runs", run: () => chosen && go({ page: "runs", project: chosen.id }) },
+    {
+      keys: ["o"],
+      shown: "o Enter",
+      does: "Show its runs",
+      run: () => chosen && go({ page: "runs", project: chosen.id }),
+    },
   ]);
 
   return (
@@ -155,11 +164,23 @@ function Tree({ tops, count }: All): JSX.Element {
             const has = project.inside.length > 0;
             const open = Boolean(search) || isOpen(project);
             return (
-              <tr key={project.id} role="row" aria-level={project.level} aria-expanded={has ? open : undefined} data-active={line === active ? "" : undefined}>
+              <tr
+                key={project.id}
+                role="row"
+                aria-level={project.level}
+                aria-expanded={has ? open : undefined}
+                data-active={line === active ? "" : undefined}
+              >
                 <td role="gridcell">
                   <span class={css["name"]} style={{ "--level": project.level - 1 }}>
                     {has ? (
-                      <button type="button" class={css["arrow"]} data-open={open ? "" : undefined} aria-label={`${open ? "Hide" : "Show"} what lies in ${project.title}`} onClick={() => toggle(project)}>
+                      <button
+                        type="button"
+                        class={css["arrow"]}
+                        data-open={open ? "" : undefined}
+                        aria-label={`${open ? "Hide" : "Show"} what lies in ${project.title}`}
+                        onClick={() => toggle(project)}
+                      >
                         ▸
                       </button>
                     ) : (
@@ -191,7 +212,14 @@ function Tree({ tops, count }: All): JSX.Element {
 
 function Latest({ runs }: { runs: readonly Recent[] }): JSX.Element {
   const names = namesById();
-  useEffect(() => wantNames("projects", runs.map((run) => run.project)), [runs]);
+  useEffect(
+    () =>
+      wantNames(
+        "projects",
+        runs.map((run) => run.project),
+      ),
+    [runs],
+  );
   return (
     <ul class={css["latest"]}>
       {runs.map((run) => (

@@ -24,7 +24,9 @@ import { widgetOf, type Widget } from "./widget";
 export function Embedded({ src, height }: { src: string; height: number | null }): JSX.Element {
   const widget = useMemo(() => widgetOf(src), [src]);
   if (!widget?.tasks.length || widget.models) {
-    return <Note>This part of the report cannot be shown here: it is no plot, curve, image or value of named runs.</Note>;
+    return (
+      <Note>This part of the report cannot be shown here: it is no plot, curve, image or value of named runs.</Note>
+    );
   }
   const Content = CONTENT[widget.type];
   return <Content widget={widget} height={Math.min(Math.max(height ?? 300, 120), 800)} />;
@@ -78,7 +80,11 @@ function Curves({ widget, height }: Props): JSX.Element {
   const { tasks, metrics, variants } = widget;
   const key = tasks.join();
   const asked = useAsked(key, (signal) =>
-    api<{ tasks: { id: string; name: string }[] }>("tasks.get_all_ex", { id: tasks, only_fields: ["name"], search_hidden: true }, signal),
+    api<{ tasks: { id: string; name: string }[] }>(
+      "tasks.get_all_ex",
+      { id: tasks, only_fields: ["name"], search_hidden: true },
+      signal,
+    ),
   );
   const [views, setViews] = useState<View>(() => viewOf(new URLSearchParams()));
   const page = useMemo(() => (asked.value ? pageOf(ofRuns(ALL, asked.value.tasks)) : null), [asked.value]);
@@ -103,7 +109,11 @@ function Curves({ widget, height }: Props): JSX.Element {
 function Samples({ widget }: Props): JSX.Element {
   const asked = useAsked(JSON.stringify(widget), async (signal) => {
     const of = (task: string): Promise<ImageRow[]> =>
-      data(`/data/tasks/${encodeURIComponent(task)}/images.json`, { metric: widget.metrics, variant: widget.variants, latest: 1 }, signal);
+      data(
+        `/data/tasks/${encodeURIComponent(task)}/images.json`,
+        { metric: widget.metrics, variant: widget.variants, latest: 1 },
+        signal,
+      );
     return (await Promise.all(widget.tasks.map(of))).flat();
   });
   if (asked.error) return <Failed error={asked.error} again={asked.again} />;

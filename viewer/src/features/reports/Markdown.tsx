@@ -46,12 +46,16 @@ function shownBlock(block: Block, key: number, embed: Embed): JSX.Element {
     case "rule":
       return <hr key={key} />;
     case "embed":
-      return <div key={key}>{embed ? embed(block.src, block.height) : <Address href={block.src}>{block.src}</Address>}</div>;
+      return (
+        <div key={key}>{embed ? embed(block.src, block.height) : <Address href={block.src}>{block.src}</Address>}</div>
+      );
     case "list": {
       const items = block.items.map(({ done, blocks }, at) => (
         <li key={at} data-task={done !== null}>
           {done !== null && <input type="checkbox" checked={done} disabled aria-label={done ? "done" : "not done"} />}
-          {blocks.map((one, place) => (one.kind === "paragraph" ? <span key={place}>{shown(one.inlines)}</span> : shownBlock(one, place, embed)))}
+          {blocks.map((one, place) =>
+            one.kind === "paragraph" ? <span key={place}>{shown(one.inlines)}</span> : shownBlock(one, place, embed),
+          )}
         </li>
       ));
       return block.start === null ? (

@@ -30,7 +30,13 @@ const MOST = 500;
 export function Reports(): JSX.Element {
   const text = query.value.get("q") ?? "";
   const asked = useAsked(text, (signal) => {
-    const body = { only_fields: FIELDS, order_by: ["-last_update"], page: 0, page_size: MOST, ...(text.trim() && { search_text: text }) };
+    const body = {
+      only_fields: FIELDS,
+      order_by: ["-last_update"],
+      page: 0,
+      page_size: MOST,
+      ...(text.trim() && { search_text: text }),
+    };
     return api<{ tasks: Row[] }>("reports.get_all_ex", { ...body, system_tags: ["-archived"] }, signal);
   });
   useEffect(() => {

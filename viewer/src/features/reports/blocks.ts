@@ -97,13 +97,26 @@ function paragraph(lines: readonly string[], at: number): [Block, number] {
     }
     end += 1;
   }
-  return [{ kind: "paragraph", inlines: inlinesOf(lines.slice(at, end).map((line) => line.trimStart()).join("\n")) }, end];
+  return [
+    {
+      kind: "paragraph",
+      inlines: inlinesOf(
+        lines
+          .slice(at, end)
+          .map((line) => line.trimStart())
+          .join("\n"),
+      ),
+    },
+    end,
+  ];
 }
 
 /** Whether a line ends a paragraph before it. "---" below a paragraph makes it a heading, so that is not here. */
 function begins(line: string): boolean {
   if (/^ {0,3}(=+|-+)\s*$/.test(line)) return false;
-  return [FENCE, HEADING, RULE, QUOTE, FRAME].some((pattern) => pattern.test(line)) || /^ {0,3}([-*+]|1[.)]) +\S/.test(line);
+  return (
+    [FENCE, HEADING, RULE, QUOTE, FRAME].some((pattern) => pattern.test(line)) || /^ {0,3}([-*+]|1[.)]) +\S/.test(line)
+  );
 }
 
 function fenced(lines: readonly string[], at: number): [Block, number] {
@@ -117,7 +130,10 @@ function fenced(lines: readonly string[], at: number): [Block, number] {
 function indented(lines: readonly string[], at: number): [Block, number] {
   let end = at;
   while (end < lines.length && (/^ {4}/.test(lines[end]!) || !lines[end]!.trim())) end += 1;
-  const text = lines.slice(at, end).map((line) => line.slice(4)).join("\n");
+  const text = lines
+    .slice(at, end)
+    .map((line) => line.slice(4))
+    .join("\n");
   return [{ kind: "code", language: "", text: text.trimEnd() }, end];
 }
 
@@ -182,7 +198,10 @@ function table(lines: readonly string[], at: number): [Block, number] {
 
 /** The cells of a table's row; `\|` is no border. */
 function cellsOf(line: string): string[] {
-  const inside = line.trim().replace(/^\|/, "").replace(/(^|[^\\])\|$/, "$1");
+  const inside = line
+    .trim()
+    .replace(/^\|/, "")
+    .replace(/(^|[^\\])\|$/, "$1");
   return inside.split(/(?<!\\)\|/).map((cell) => cell.replaceAll("\\|", "|").trim());
 }
 
@@ -293,12 +312,19 @@ function closing(text: string, at: number, open: string, close: string): number 
 function angle(text: string, at: number): [Inline | string, number] | null {
   const rest = text.slice(at, at + 2000);
   const address = /^<((?:https?:\/\/|mailto:)[^\s<>]+)>/i.exec(rest);
-  if (address) return [{ kind: "link", href: address[1]!, inlines: [{ kind: "text", text: address[1]! }] }, at + address[0].length];
+  if (address)
+    return [
+      { kind: "link", href: address[1]!, inlines: [{ kind: "text", text: address[1]! }] },
+      at + address[0].length,
+    ];
   const line = /^<br\s*\/?>/i.exec(rest);
   if (line) return [{ kind: "break" }, at + line[0].length];
   const image = /^<img\b([^<>]*)>/i.exec(rest);
   if (!image) return null;
-  return [{ kind: "image", src: attributeOf(image[1]!, "src"), alt: attributeOf(image[1]!, "alt") }, at + image[0].length];
+  return [
+    { kind: "image", src: attributeOf(image[1]!, "src"), alt: attributeOf(image[1]!, "alt") },
+    at + image[0].length,
+  ];
 }
 
 function emphasis(text: string, at: number, depth: number): [Inline | string, number] | null {
@@ -326,7 +352,9 @@ function emphasis(text: string, at: number, depth: number): [Inline | string, nu
 function bare(text: string, at: number): [Inline, number] | null {
   if (/[\p{L}\p{N}]/u.test(text[at - 1] ?? " ")) return null;
   const found = /^https?:\/\/[^\s<>"'`]*[^\s<>"'`.,;:!?*_)\]]/i.exec(text.slice(at, at + 2000));
-  return found ? [{ kind: "link", href: found[0], inlines: [{ kind: "text", text: found[0] }] }, at + found[0].length] : null;
+  return found
+    ? [{ kind: "link", href: found[0], inlines: [{ kind: "text", text: found[0] }] }, at + found[0].length]
+    : null;
 }
 
 /** An address that a link may lead to; null for all that could run something. */

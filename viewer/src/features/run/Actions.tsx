@@ -41,7 +41,11 @@ export function Actions({ task, changed }: Props): JSX.Element {
     null,
     item("move", "Move to a project…", () => setAsking("move")),
     archived
-      ? item("restore", "Restore from the archive", () => void now("tasks.unarchive_many", { ids: [task.id] }, "Restored"))
+      ? item(
+          "restore",
+          "Restore from the archive",
+          () => void now("tasks.unarchive_many", { ids: [task.id] }, "Restored"),
+        )
       : item("archive", "Archive", () => void archive()),
     item("delete", "Delete…", () => setAsking("delete"), { danger: true }),
   ];
@@ -77,7 +81,10 @@ export function Actions({ task, changed }: Props): JSX.Element {
           <p>It becomes a draft again. This goes, and can't be brought back:</p>
           <ul>
             <li>all scalars, plots, images and console lines</li>
-            <li>its artifacts and the models that it made, with their files, except published models and those that other runs use</li>
+            <li>
+              its artifacts and the models that it made, with their files, except published models and those that other
+              runs use
+            </li>
             <li>its times, last metrics and what it reported about its machine</li>
           </ul>
           <p>Parameters, configuration, script, comment and tags stay.</p>
@@ -126,7 +133,8 @@ function Clone({ task, close }: { task: Task; close: () => void }): JSX.Element 
       button="Clone"
       close={close}
       act={async () => {
-        const where = project === task.project?.name ? { new_task_project: task.project.id } : { new_project_name: project };
+        const where =
+          project === task.project?.name ? { new_task_project: task.project.id } : { new_project_name: project };
         const body = { task: task.id, new_task_name: name.trim(), new_task_parent: task.id, ...(project && where) };
         id = (await api<{ id: string }>("tasks.clone", body)).id;
       }}
@@ -186,7 +194,8 @@ function Enqueue({ task, close, changed }: { task: Task; close: () => void; chan
       act={async () => {
         const body = { task: task.id, ...(queue && { queue }), verify_watched_queue: true };
         const { queue_watched: watched } = await api<{ queue_watched?: boolean }>("tasks.enqueue", body);
-        if (watched === false) say(`No agent watches the queue ${name}: start one with clearml-agent daemon --queue ${name}`);
+        if (watched === false)
+          say(`No agent watches the queue ${name}: start one with clearml-agent daemon --queue ${name}`);
       }}
       done={`It waits in the queue ${name}`}
       after={changed}

@@ -124,7 +124,15 @@ function Section({ task, metric, beside }: { task: string; metric: Metric; besid
   );
 }
 
-function Card({ image, caption, onOpen }: { image: Shown; caption: string; onOpen: (image: Shown) => void }): JSX.Element {
+function Card({
+  image,
+  caption,
+  onOpen,
+}: {
+  image: Shown;
+  caption: string;
+  onOpen: (image: Shown) => void;
+}): JSX.Element {
   const kind = kindOf(image.url);
   return (
     <figure class={css["card"]} aria-label={nameOf(image)}>

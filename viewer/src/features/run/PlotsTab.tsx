@@ -15,7 +15,16 @@ import { adjust, place, query } from "../../state/address";
 import { choose, chosenIn, iterationOf } from "./chosen";
 import { SampleBar } from "./SampleBar";
 import css from "./Samples.module.css";
-import { metricsOf, newestPlots, plotsAt, plotsBeside, useSamples, type Metric, type PlotEvent, type PlotsAt } from "../../samples/samples";
+import {
+  metricsOf,
+  newestPlots,
+  plotsAt,
+  plotsBeside,
+  useSamples,
+  type Metric,
+  type PlotEvent,
+  type PlotsAt,
+} from "../../samples/samples";
 import type { TabProps } from "./task";
 
 export function PlotsTab({ task }: TabProps): JSX.Element {
@@ -118,11 +127,15 @@ function Section({ task, metric: { metric, variants } }: { task: string; metric:
 
 /** Variants that have no plot at the metric's newest iteration: their own newest ones. */
 function Older({ task, metric, variants }: { task: string; metric: string; variants: readonly string[] }): JSX.Element {
-  const asked = useAsked(JSON.stringify([task, metric, variants]), (signal) => newestPlots(task, metric, variants, signal));
+  const asked = useAsked(JSON.stringify([task, metric, variants]), (signal) =>
+    newestPlots(task, metric, variants, signal),
+  );
   if (asked.error) return <Failed error={asked.error} again={asked.again} />;
   return (
     <>
-      {asked.value?.map((plot, place) => <Card key={`${plot.variant} ${place}`} plot={plot} />)}
+      {asked.value?.map((plot, place) => (
+        <Card key={`${plot.variant} ${place}`} plot={plot} />
+      ))}
     </>
   );
 }

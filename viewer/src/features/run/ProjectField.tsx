@@ -17,7 +17,12 @@ export function ProjectField({ value, onInput }: { value: string; onInput: (valu
   return (
     <label>
       Project
-      <input list={list} value={value} placeholder="a/project" onInput={(event) => onInput(event.currentTarget.value)} />
+      <input
+        list={list}
+        value={value}
+        placeholder="a/project"
+        onInput={(event) => onInput(event.currentTarget.value)}
+      />
       <datalist id={list}>
         {asked.value?.projects.map((project) => (
           <option key={project.id} value={project.name} />

@@ -70,7 +70,11 @@ export function Run({ project, task: id, tab }: { project: string; task: string;
       does: "Go to a tab",
       run: (key) => go({ page: "run", project, task: id, tab: TABS[Number(key) - 1] ?? tab }),
     },
-    { keys: ["u"], does: "Up to the project's runs", run: () => go({ page: "runs", project: asked.value?.project?.id ?? project }) },
+    {
+      keys: ["u"],
+      does: "Up to the project's runs",
+      run: () => go({ page: "runs", project: asked.value?.project?.id ?? project }),
+    },
   ]);
   const [task, edit] = useEdits(asked, (fields) => api("tasks.update", { task: id, ...fields }));
   useEffect(() => {
@@ -134,7 +138,11 @@ function Gone({ id, task }: { id: string; task: Task | null }): JSX.Element {
 }
 
 async function oneTask(id: string, signal: AbortSignal): Promise<Task> {
-  const { tasks } = await api<{ tasks: Task[] }>("tasks.get_all_ex", { id: [id], only_fields: FIELDS, search_hidden: true }, signal);
+  const { tasks } = await api<{ tasks: Task[] }>(
+    "tasks.get_all_ex",
+    { id: [id], only_fields: FIELDS, search_hidden: true },
+    signal,
+  );
   const [task] = tasks;
   if (!task) throw new NotThere();
   return task;

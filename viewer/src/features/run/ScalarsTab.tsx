@@ -44,21 +44,17 @@ export function ScalarsTab({ task }: TabProps): JSX.Element {
   return (
     <>
       <SingleValues values={single.value ?? []} />
-      <Charts
-        source={source}
-        charts={charts}
-        view={view}
-        onView={onView}
-        name="scalars"
-        axes={axes}
-        items={items}
-      />
+      <Charts source={source} charts={charts} view={view} onView={onView} name="scalars" axes={axes} items={items} />
     </>
   );
 }
 
 async function singleValues(task: string, signal: AbortSignal): Promise<readonly SingleValue[]> {
-  const answer = await api<{ tasks: { values: SingleValue[] }[] }>("events.get_task_single_value_metrics", { tasks: [task] }, signal);
+  const answer = await api<{ tasks: { values: SingleValue[] }[] }>(
+    "events.get_task_single_value_metrics",
+    { tasks: [task] },
+    signal,
+  );
   return answer.tasks.flatMap(({ values }) => values);
 }
 

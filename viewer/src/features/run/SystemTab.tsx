@@ -30,14 +30,5 @@ export function SystemTab({ task }: TabProps): JSX.Element {
       </Empty>
     );
   }
-  return (
-    <Charts
-      source={source}
-      charts={charts}
-      view={view}
-      onView={onView}
-      name="system"
-      axes={AXES}
-    />
-  );
+  return <Charts source={source} charts={charts} view={view} onView={onView} name="system" axes={AXES} />;
 }

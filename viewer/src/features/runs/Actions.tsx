@@ -68,7 +68,8 @@ export function Actions({ ids, project, shown, change, done, clear }: Props): JS
   async function archive(): Promise<void> {
     await attempt(async () => {
       const { can, others } = split("archive", await readChosen(ids));
-      if (can.some(isActive)) setAsked((now) => now ?? "archive"); // a dialog that was opened meanwhile stays
+      if (can.some(isActive))
+        setAsked((now) => now ?? "archive"); // a dialog that was opened meanwhile stays
       else runFor("tasks.archive_many", can, "Archived", {}, leftOut("archive", others));
     });
   }
@@ -111,7 +112,13 @@ export function Actions({ ids, project, shown, change, done, clear }: Props): JS
         type="button"
         class="primary"
         disabled={ids.length < 2 || ids.length > MOST_COMPARED}
-        title={ids.length > MOST_COMPARED ? `At most ${counted(MOST_COMPARED)} runs` : ids.length < 2 ? "Select two or more runs" : ""}
+        title={
+          ids.length > MOST_COMPARED
+            ? `At most ${counted(MOST_COMPARED)} runs`
+            : ids.length < 2
+              ? "Select two or more runs"
+              : ""
+        }
         onClick={() => void once(compare)}
       >
         Compare
@@ -119,10 +126,7 @@ export function Actions({ ids, project, shown, change, done, clear }: Props): JS
       <button type="button" onClick={() => setAsked("tag")}>
         Tags
       </button>
-      <Menu
-        label="Mark the selected runs"
-        items={marks(ids, shown, change, clear)}
-      >
+      <Menu label="Mark the selected runs" items={marks(ids, shown, change, clear)}>
         Mark ▾
       </Menu>
       <button type="button" onClick={() => setAsked("enqueue")}>
@@ -158,19 +162,41 @@ export function Actions({ ids, project, shown, change, done, clear }: Props): JS
         <TagDialog
           count={ids.length}
           close={close}
-          act={(tags) => void run((progress) => doToMany("tasks.update_tags", ids, tags, progress), ids.length, "Changed the tags of")}
+          act={(tags) =>
+            void run(
+              (progress) => doToMany("tasks.update_tags", ids, tags, progress),
+              ids.length,
+              "Changed the tags of",
+            )
+          }
         />
       )}
       {asked === "enqueue" && (
-        <QueueDialog ids={ids} close={close} act={(runs, queue) => runFor("tasks.enqueue_many", runs, "Enqueued", { queue })} />
+        <QueueDialog
+          ids={ids}
+          close={close}
+          act={(runs, queue) => runFor("tasks.enqueue_many", runs, "Enqueued", { queue })}
+        />
       )}
       {asked === "abort" && (
-        <AskForSome action="abort" verb="Abort" ids={ids} close={close} act={(runs) => runFor("tasks.stop_many", runs, "Aborted")}>
+        <AskForSome
+          action="abort"
+          verb="Abort"
+          ids={ids}
+          close={close}
+          act={(runs) => runFor("tasks.stop_many", runs, "Aborted")}
+        >
           <p>What they have reported stays.</p>
         </AskForSome>
       )}
       {asked === "archive" && (
-        <AskForSome action="archive" verb="Archive" ids={ids} close={close} act={(runs) => runFor("tasks.archive_many", runs, "Archived")}>
+        <AskForSome
+          action="archive"
+          verb="Archive"
+          ids={ids}
+          close={close}
+          act={(runs) => runFor("tasks.archive_many", runs, "Archived")}
+        >
           <p>Those that are running or queued are aborted. What they have reported stays.</p>
         </AskForSome>
       )}

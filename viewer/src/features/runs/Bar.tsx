@@ -45,7 +45,10 @@ export function Bar({ project, shown, change, total }: Props): JSX.Element {
     setDialog(null);
   }
 
-  const groupable = [...GROUPS, ...shown.columns.filter((name) => columnOf(name).kind === "parameter" && name !== shown.group)];
+  const groupable = [
+    ...GROUPS,
+    ...shown.columns.filter((name) => columnOf(name).kind === "parameter" && name !== shown.group),
+  ];
   const byGroup: (MenuItem | string | null)[] = [
     { label: "Not at all", checked: shown.group === "", run: () => change({ group: "" }) },
     null,
@@ -64,7 +67,11 @@ export function Bar({ project, shown, change, total }: Props): JSX.Element {
           <button type="button" title="Change this filter" onClick={() => setDialog({ condition: place })}>
             {conditionText(condition, names)}
           </button>
-          <button type="button" aria-label={`Remove the filter ${conditionText(condition, names)}`} onClick={() => setCondition(place, null)}>
+          <button
+            type="button"
+            aria-label={`Remove the filter ${conditionText(condition, names)}`}
+            onClick={() => setCondition(place, null)}
+          >
             ×
           </button>
         </span>
@@ -81,7 +88,9 @@ export function Bar({ project, shown, change, total }: Props): JSX.Element {
           to={{ page: "compare", project }}
           with={comparison(project, shown)}
           class={css["compare"] ?? ""}
-          title={total > MOST_COMPARED ? `Compare the newest ${runsText(MOST_COMPARED)}` : "Compare all runs that match"}
+          title={
+            total > MOST_COMPARED ? `Compare the newest ${runsText(MOST_COMPARED)}` : "Compare all runs that match"
+          }
         >
           Compare all
         </Link>

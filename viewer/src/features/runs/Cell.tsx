@@ -41,7 +41,9 @@ export function contentOf({ column, row, project, names, sparks, width }: Props)
     case "list":
       return <Tags tags={Array.isArray(value) ? value : []} />;
     case "curve":
-      return <Spark points={sparks?.get(row.id)} width={width - 20} height={24} label={`${column.title} of ${row.name}`} />;
+      return (
+        <Spark points={sparks?.get(row.id)} width={width - 20} height={24} label={`${column.title} of ${row.name}`} />
+      );
     default:
       break;
   }

@@ -64,7 +64,11 @@ export function ColumnsDialog({ project, shown, change, onClose }: Props): JSX.E
             <div key={curve} role="group" aria-label={curve}>
               <span class={css["metric"]}>{curve}</span>
               <span class={css["numbers"]}>
-                <button type="button" aria-pressed={shown.curve === curve} onClick={() => change({ curve: shown.curve === curve ? "" : curve })}>
+                <button
+                  type="button"
+                  aria-pressed={shown.curve === curve}
+                  onClick={() => change({ curve: shown.curve === curve ? "" : curve })}
+                >
                   curve
                 </button>
                 {Object.entries(NUMBERS).map(([prefix, words]) => (

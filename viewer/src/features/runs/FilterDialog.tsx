@@ -57,7 +57,11 @@ export function FilterDialog({ project, shown, condition, done, onClose }: Props
               ))}
             </optgroup>
             <optgroup label="Metrics">
-              {withOne((facts.value?.curves ?? []).flatMap((one) => [`last:${one}`, `min:${one}`, `max:${one}`]), column, ":").map((name) => (
+              {withOne(
+                (facts.value?.curves ?? []).flatMap((one) => [`last:${one}`, `min:${one}`, `max:${one}`]),
+                column,
+                ":",
+              ).map((name) => (
                 <option key={name} value={name}>
                   {columnOf(name).title} ({columnOf(name).note})
                 </option>
@@ -102,7 +106,15 @@ interface WayProps {
   readonly done: (condition: Condition | null) => void;
 }
 
-function Buttons({ can, current, done }: { can: boolean; current: Condition | null; done: WayProps["done"] }): JSX.Element {
+function Buttons({
+  can,
+  current,
+  done,
+}: {
+  can: boolean;
+  current: Condition | null;
+  done: WayProps["done"];
+}): JSX.Element {
   return (
     <div class={css["buttons"]}>
       {current && (
@@ -151,7 +163,13 @@ function Values({ column, current, done, project, shown }: WayProps & { project:
       }}
     >
       {(asked.value?.length ?? 0) > 12 && (
-        <input type="search" placeholder="Search values…" aria-label="Search values" value={search} onInput={(event) => setSearch(event.currentTarget.value)} />
+        <input
+          type="search"
+          placeholder="Search values…"
+          aria-label="Search values"
+          value={search}
+          onInput={(event) => setSearch(event.currentTarget.value)}
+        />
       )}
       {asked.error && <p role="alert">{asked.error.message}</p>}
       {asked.waiting && !asked.value && <Waiting />}
@@ -228,7 +246,9 @@ function Range({ column, current, done }: WayProps): JSX.Element {
 function Times({ column, current, done }: WayProps): JSX.Element {
   const known = current && typeof current[2] === "string";
   const [test, setTest] = useState(known ? current[1] : ">=");
-  const [value, setValue] = useState(known ? localTime(String(current[2])) : localTime(new Date(Date.now() - 7 * 86400e3).toISOString()));
+  const [value, setValue] = useState(
+    known ? localTime(String(current[2])) : localTime(new Date(Date.now() - 7 * 86400e3).toISOString()),
+  );
   return (
     <form
       onSubmit={(event) => {
@@ -241,7 +261,12 @@ function Times({ column, current, done }: WayProps): JSX.Element {
           <option value=">=">after</option>
           <option value="<=">before</option>
         </select>
-        <input type="datetime-local" aria-label="Time" value={value} onInput={(event) => setValue(event.currentTarget.value)} />
+        <input
+          type="datetime-local"
+          aria-label="Time"
+          value={value}
+          onInput={(event) => setValue(event.currentTarget.value)}
+        />
       </div>
       <Buttons can={Boolean(value)} current={current} done={done} />
     </form>
@@ -270,7 +295,13 @@ function Text({ column, current, done }: WayProps): JSX.Element {
           <option value="contains">contains</option>
           <option value="contains not">does not contain</option>
         </select>
-        <input aria-label="Text" value={value} maxLength={500} ref={focused} onInput={(event) => setValue(event.currentTarget.value)} />
+        <input
+          aria-label="Text"
+          value={value}
+          maxLength={500}
+          ref={focused}
+          onInput={(event) => setValue(event.currentTarget.value)}
+        />
       </div>
       <Buttons can={value !== ""} current={current} done={done} />
     </form>

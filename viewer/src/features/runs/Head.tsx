@@ -73,7 +73,9 @@ export function Head({ columns, shown, change, widths, selectAll, selected }: Pr
       ...(before ? [{ label: "Move left", run: () => change({ columns: moved(names, name, before) }) }] : []),
       ...(after ? [{ label: "Move right", run: () => change({ columns: moved(names, after, name) }) }] : []),
       { label: "Usual width", run: () => widths.set(column, null) },
-      ...(names.length > 1 ? [{ label: "Remove the column", run: () => change({ columns: names.filter((one) => one !== name) }) }] : []),
+      ...(names.length > 1
+        ? [{ label: "Remove the column", run: () => change({ columns: names.filter((one) => one !== name) }) }]
+        : []),
     ];
   }
 
@@ -135,7 +137,11 @@ export function Head({ columns, shown, change, widths, selectAll, selected }: Pr
               {column.title} {column.note && <small>{column.note}</small>}{" "}
               {sort !== "none" && <span aria-hidden="true">{sort === "ascending" ? "↑" : "↓"}</span>}
             </button>
-            <Menu items={entries(column, place)} class={css["headMenu"] ?? ""} label={`Column ${column.title} ${column.note}`.trim()}>
+            <Menu
+              items={entries(column, place)}
+              class={css["headMenu"] ?? ""}
+              label={`Column ${column.title} ${column.note}`.trim()}
+            >
               ▾
             </Menu>
             <span

@@ -38,7 +38,10 @@ export function AskForSome({ action, verb, ids, close, act, archive, children }:
   const runs = asked.value ?? [];
   const { can, others } = split(action, runs);
   const archivable = archive ? split("archive", runs).can : [];
-  const which = can.length && can.length < runs.length ? `${counted(can.length)} of ${runsText(runs.length)}` : runsText(ids.length);
+  const which =
+    can.length && can.length < runs.length
+      ? `${counted(can.length)} of ${runsText(runs.length)}`
+      : runsText(ids.length);
   return (
     <Dialog title={`${verb} ${which}?`} onClose={close}>
       <form
@@ -142,7 +145,14 @@ export function TagDialog({ count, close, act }: TagProps): JSX.Element {
   const [add, setAdd] = useState("");
   const [remove, setRemove] = useState("");
   const known = useAsked("tags", (signal) => api<{ tags: string[] }>("projects.get_task_tags", {}, signal));
-  const tags = (text: string): string[] => [...new Set(text.split(",").map((tag) => tag.trim()).filter(Boolean))];
+  const tags = (text: string): string[] => [
+    ...new Set(
+      text
+        .split(",")
+        .map((tag) => tag.trim())
+        .filter(Boolean),
+    ),
+  ];
   return (
     <Dialog title={`Tags of ${runsText(count)}`} onClose={close}>
       <form
@@ -154,14 +164,27 @@ export function TagDialog({ count, close, act }: TagProps): JSX.Element {
       >
         <label>
           Add
-          <input value={add} list="known-tags" ref={focused} placeholder="best, baseline" onInput={(event) => setAdd(event.currentTarget.value)} />
+          <input
+            value={add}
+            list="known-tags"
+            ref={focused}
+            placeholder="best, baseline"
+            onInput={(event) => setAdd(event.currentTarget.value)}
+          />
         </label>
         <label>
           Remove
-          <input value={remove} list="known-tags" placeholder="old" onInput={(event) => setRemove(event.currentTarget.value)} />
+          <input
+            value={remove}
+            list="known-tags"
+            placeholder="old"
+            onInput={(event) => setRemove(event.currentTarget.value)}
+          />
         </label>
         <datalist id="known-tags">
-          {known.value?.tags.map((tag) => <option key={tag} value={tag} />)}
+          {known.value?.tags.map((tag) => (
+            <option key={tag} value={tag} />
+          ))}
         </datalist>
         <p class={css["hint"]}>Several with commas between them.</p>
         <div class={css["buttons"]}>
@@ -183,7 +206,11 @@ interface QueueProps {
 export function QueueDialog({ ids, close, act }: QueueProps): JSX.Element {
   const runs = useAsked("chosen", (signal) => readChosen(ids, signal));
   const asked = useAsked("queues", (signal) =>
-    api<{ queues: { id: string; name: string; entries?: unknown[] }[] }>("queues.get_all", { order_by: ["name"] }, signal),
+    api<{ queues: { id: string; name: string; entries?: unknown[] }[] }>(
+      "queues.get_all",
+      { order_by: ["name"] },
+      signal,
+    ),
   );
   const [chosen, setChosen] = useState("");
   const { can, others } = split("enqueue", runs.value ?? []);
@@ -194,7 +221,9 @@ export function QueueDialog({ ids, close, act }: QueueProps): JSX.Element {
     <Dialog title={`Enqueue ${runsText(ids.length)}`} onClose={close}>
       {error && <Failed error={error} />}
       {(asked.waiting || runs.waiting) && <Waiting />}
-      {asked.value && !queues.length && <p>There are no queues. An agent makes one: clearml-agent daemon --queue default --create-queue</p>}
+      {asked.value && !queues.length && (
+        <p>There are no queues. An agent makes one: clearml-agent daemon --queue default --create-queue</p>
+      )}
       {runs.value && queues.length > 0 && (
         <form
           class={css["form"]}

@@ -55,7 +55,9 @@ export function Table({ project }: { project: string }): JSX.Element {
   const latest = useRef(runs);
   latest.current = runs;
   const names = shown.curve ? [...shown.columns, CURVE + shown.curve] : shown.columns;
-  const columns = names.map((name) => (narrow && name === "name" ? { ...columnOf(name), width: NARROW_NAME } : columnOf(name)));
+  const columns = names.map((name) =>
+    narrow && name === "name" ? { ...columnOf(name), width: NARROW_NAME } : columnOf(name),
+  );
   const widths = useWidths();
   const [range, setRange] = useState<readonly [number, number]>([0, 0]);
   const [, redraw] = useState(0);
@@ -71,9 +73,21 @@ export function Table({ project }: { project: string }): JSX.Element {
   }, [runs, version, range]);
   useEffect(() => {
     sparks?.want(seen.map((row) => row.id));
-    for (const [column, kind] of [["user", "users"], ["project", "projects"], ["parent", "tasks"]] as const) {
-      if (shown.columns.includes(column)) wantNames(kind, seen.map((row) => row[column]));
-      if (shown.group === column) wantNames(kind, (runs?.sections ?? []).map((one) => one.title?.value));
+    for (const [column, kind] of [
+      ["user", "users"],
+      ["project", "projects"],
+      ["parent", "tasks"],
+    ] as const) {
+      if (shown.columns.includes(column))
+        wantNames(
+          kind,
+          seen.map((row) => row[column]),
+        );
+      if (shown.group === column)
+        wantNames(
+          kind,
+          (runs?.sections ?? []).map((one) => one.title?.value),
+        );
     }
   }, [seen, sparks, shown.columns.join()]);
   useLive(runs, seen, (id) => {
@@ -97,7 +111,10 @@ export function Table({ project }: { project: string }): JSX.Element {
       <div class={css["table"]} data-waiting={waiting ? "" : undefined}>
         {runs?.error && runs.ready && (
           <div class={css["problem"]} role="alert">
-            {wordsOf(runs.error)} <button type="button" onClick={() => void runs.again()}>Try again</button>
+            {wordsOf(runs.error)}{" "}
+            <button type="button" onClick={() => void runs.again()}>
+              Try again
+            </button>
           </div>
         )}
         {!runs ? (
@@ -187,7 +204,8 @@ function Grid(props: GridProps): JSX.Element {
     const [first, end] = [Math.min(from, line), Math.max(from, line) + 1];
     anchor.current = { line, spot: runs.spotAt(line) };
     await attempt(async () => {
-      for (const id of end - first > 1 ? await runs.idsWithin(first, end) : [row.id]) on ? next.add(id) : next.delete(id);
+      for (const id of end - first > 1 ? await runs.idsWithin(first, end) : [row.id])
+        on ? next.add(id) : next.delete(id);
     });
     setSelected(next); // also after an error, so that the box shows what is selected
   }
@@ -203,7 +221,11 @@ function Grid(props: GridProps): JSX.Element {
     { keys: ["k", "ArrowUp"], shown: "k ↑", does: "Run before", run: () => move((last ?? 1) - 1) },
     { keys: ["o"], shown: "o Enter", does: "Open the run, or a group", run: () => open(active) },
     { keys: ["x"], does: "Select the run", run: () => active !== null && void select(active, false) },
-    { keys: ["X"], does: "Select all from the last selected one", run: () => active !== null && void select(active, true) },
+    {
+      keys: ["X"],
+      does: "Select all from the last selected one",
+      run: () => active !== null && void select(active, true),
+    },
     { keys: ["Escape"], does: "Select none", run: () => setSelected(new Set()) },
   ]);
 
@@ -240,7 +262,12 @@ function Grid(props: GridProps): JSX.Element {
   function line(index: number): ComponentChildren {
     const isGroup = runs.at(index)?.row === -1;
     const row = runs.row(index);
-    const shows = [isGroup ? props.version : row, index === active, row && selected.has(row.id), row && sparks?.get(row.id)];
+    const shows = [
+      isGroup ? props.version : row,
+      index === active,
+      row && selected.has(row.id),
+      row && sparks?.get(row.id),
+    ];
     const before = drawn.get(index);
     if (before?.shows.every((one, n) => one === shows[n])) return before.element;
     if (drawn.size > 1000) drawn.clear();
@@ -339,7 +366,11 @@ function Grid(props: GridProps): JSX.Element {
             >
               {content}
               {row && column.name === "name" && (
-                <Menu label={`Mark ${row.name}`} class={css["rowMenu"] ?? ""} items={() => marks([row.id], shown, change)}>
+                <Menu
+                  label={`Mark ${row.name}`}
+                  class={css["rowMenu"] ?? ""}
+                  items={() => marks([row.id], shown, change)}
+                >
                   ⋯
                 </Menu>
               )}
@@ -425,4 +456,3 @@ function useNarrow(): boolean {
   }, []);
   return narrow;
 }
-

@@ -7,7 +7,10 @@ export function WhatGoes(): JSX.Element {
     <>
       <ul>
         <li>all scalars, plots, images and console lines</li>
-        <li>artifacts and output models, with their files on this server, except published models and those that other runs use</li>
+        <li>
+          artifacts and output models, with their files on this server, except published models and those that other
+          runs use
+        </li>
       </ul>
       <p>Child runs stay.</p>
     </>

@@ -19,7 +19,8 @@ const CURVES = 3;
 const PARAMETERS = 2;
 
 const USUAL_CURVES = /loss|acc|f1|auc|map\b|bleu|score|reward|perplex|error/i;
-const USUAL_PARAMETERS = /(^|[/_.-])(lr|learning_?rate|batch_?size|optim(izer)?|model|arch|depth|layers|dropout|weight_decay)$/i;
+const USUAL_PARAMETERS =
+  /(^|[/_.-])(lr|learning_?rate|batch_?size|optim(izer)?|model|arch|depth|layers|dropout|weight_decay)$/i;
 /** What differs in most runs, and says nothing about their results. */
 const TELLING_NOTHING = /seed|dir(ectory)?$|path|file|name$|(^|[/_.-])(id|host|port|rank)$|device|log|output|workers/i;
 
@@ -29,7 +30,9 @@ const naturally = new Intl.Collator("en", { numeric: true, sensitivity: "base" }
 export function candidatesOf({ curves, parameters }: Pick<Facts, "curves" | "parameters">): Candidates {
   const trained = curves.filter((name) => !name.startsWith(":monitor:"));
   return {
-    curves: ranked(trained, curveRank).slice(0, MOST_CURVES).map((name) => `last:${name}`),
+    curves: ranked(trained, curveRank)
+      .slice(0, MOST_CURVES)
+      .map((name) => `last:${name}`),
     parameters: ranked(parameters, parameterRank).slice(0, MOST_PARAMETERS),
   };
 }

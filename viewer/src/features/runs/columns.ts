@@ -58,7 +58,8 @@ export const CURVE = "curve:";
 export function columnOf(name: string): Column {
   const field = FIELDS[name];
   if (field) return { name, title: field[0], note: "", kind: field[1], width: field[2] };
-  if (name.startsWith(CURVE)) return { name, title: name.slice(CURVE.length), note: "curve", kind: "curve", width: 140 };
+  if (name.startsWith(CURVE))
+    return { name, title: name.slice(CURVE.length), note: "curve", kind: "curve", width: 140 };
   if (name.startsWith("hyperparams.")) {
     const [section = "", ...rest] = name.slice("hyperparams.".length).split("/");
     return { name, title: rest.join("/") || section, note: section, kind: "parameter", width: 124 };

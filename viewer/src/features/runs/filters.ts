@@ -33,9 +33,10 @@ export function conditionText([column, test, ...values]: Condition, names: Reado
   const what = kind === "number" && note ? `${title} ${note}` : title;
   const said = values.map((value) => {
     if (value === null) return "none";
-    if (kind === "time" && typeof value === "string") return value.replace("T", " ").replace(/(:\d\d)(\.\d+)?Z?$/, "$1");
+    if (kind === "time" && typeof value === "string")
+      return value.replace("T", " ").replace(/(:\d\d)(\.\d+)?Z?$/, "$1");
     if (column === "status" && typeof value === "string") return statusText(value);
-    return typeof value === "string" ? names.get(value) ?? value : String(value);
+    return typeof value === "string" ? (names.get(value) ?? value) : String(value);
   });
   if (test in SIGNS) return `${what} ${SIGNS[test]} ${said[0]}`;
   const few = said.length > 3 ? [...said.slice(0, 2), `${said.length - 2} more`] : said;

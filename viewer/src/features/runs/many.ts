@@ -55,7 +55,10 @@ export function doToMany(
 }
 
 /** Clone runs, one after another, each as a child of its original. */
-export function cloneMany(runs: readonly Chosen[], progress: (tried: number) => void = () => undefined): Promise<Outcome> {
+export function cloneMany(
+  runs: readonly Chosen[],
+  progress: (tried: number) => void = () => undefined,
+): Promise<Outcome> {
   const names = new Map(runs.map(({ id, name }) => [id, name]));
   return inParts(parts([...names.keys()], 1), progress, async ([id = ""]) => {
     try {

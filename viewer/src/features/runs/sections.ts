@@ -251,7 +251,12 @@ export class Runs {
 
   #section(key: string, title: Section["title"], conditions: readonly Condition[], open: boolean): Section {
     let moved = false;
-    const ask = async (section: Section, first: number, count: number, signal: AbortSignal): Promise<readonly Row[]> => {
+    const ask = async (
+      section: Section,
+      first: number,
+      count: number,
+      signal: AbortSignal,
+    ): Promise<readonly Row[]> => {
       const { rows, total } = await this.#ask(this.question.columns, section.conditions, first, count, signal);
       if (section.rows !== total || !section.counted) {
         section.rows = total;
@@ -293,7 +298,8 @@ export class Runs {
   #arrange(): void {
     if (this.#stopped.signal.aborted) return;
     // Of pinned runs that are all deleted, there is no heading.
-    const hasHead = ({ title, key, counted, rows }: Section): boolean => title !== null && !(key === "pinned" && counted && !rows);
+    const hasHead = ({ title, key, counted, rows }: Section): boolean =>
+      title !== null && !(key === "pinned" && counted && !rows);
     this.layout = new Layout(this.sections.map((one) => ({ hasHead: hasHead(one), open: one.open, rows: one.rows })));
     this.version.value++;
     this.want(...this.#range);

@@ -139,7 +139,11 @@ export function whereOf(shown: Shown, more: readonly Condition[] = []): string {
 }
 
 /** The parameters of a comparison of all runs that match, of a group's if its condition is given, grouped as here. */
-export function comparison(project: string, shown: Shown, more: readonly Condition[] = []): Record<string, string | null> {
+export function comparison(
+  project: string,
+  shown: Shown,
+  more: readonly Condition[] = [],
+): Record<string, string | null> {
   const visible: Condition[] = shown.hidden.length ? [["id", "is not", ...shown.hidden]] : [];
   const here: Condition[] = shown.inside || project === ALL ? [] : [["project", "is", project]];
   const grouped = more.length === 0 && (shown.group === "status" || shown.group.startsWith("hyperparams."));

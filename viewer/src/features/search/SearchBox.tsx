@@ -46,7 +46,15 @@ export function SearchBox({ text, onText, count, kinds = KINDS, onOpen, onMore }
       open(all[at]);
     } else if (event.key === "ArrowDown" || event.key === "ArrowUp") {
       event.preventDefault();
-      setChosen({ text: answer?.text, at: nextEntry(event.key, at, all.map(({ title }) => title)) ?? at });
+      setChosen({
+        text: answer?.text,
+        at:
+          nextEntry(
+            event.key,
+            at,
+            all.map(({ title }) => title),
+          ) ?? at,
+      });
     }
   }
   const shown = answer?.groups ?? [];

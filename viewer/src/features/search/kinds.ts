@@ -55,7 +55,11 @@ export function questionFor(kind: Listed, text: string, count: number): Question
   const task = ["name", "status", "project.name", "last_update", "system_tags", "tags"];
   switch (kind) {
     case "projects":
-      return { endpoint: "projects.get_all", list: "projects", body: { ...common, only_fields: ["name", "last_update"] } };
+      return {
+        endpoint: "projects.get_all",
+        list: "projects",
+        body: { ...common, only_fields: ["name", "last_update"] },
+      };
     case "models": {
       const fields = ["name", "framework", "project.name", "last_update", "system_tags", "ready"];
       return { endpoint: "models.get_all_ex", list: "models", body: { ...common, only_fields: fields } };
@@ -119,7 +123,14 @@ export function columnsFound({ parameters, curves }: Facts, text: string): Found
   if (!wanted.length) return [];
   const names = [...parameters, ...(value === undefined ? curves.map((curve) => `last:${curve}`) : [])];
   return names
-    .filter((name) => wanted.every((word) => name.slice(name.search(/[.:]/) + 1).toLowerCase().includes(word)))
+    .filter((name) =>
+      wanted.every((word) =>
+        name
+          .slice(name.search(/[.:]/) + 1)
+          .toLowerCase()
+          .includes(word),
+      ),
+    )
     .map((name) => {
       const { title, note, kind } = columnOf(name);
       const isParameter = kind === "parameter";

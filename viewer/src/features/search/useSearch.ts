@@ -6,7 +6,17 @@ import { api } from "../../api/client";
 import { useAsked } from "../../hooks/asked";
 import { ALL } from "../../routes";
 import { factsOf, type Facts } from "../runs/facts";
-import { columnsFound, foundOf, KINDS, LISTED, questionFor, type Document, type Found, type Kind, type Listed } from "./kinds";
+import {
+  columnsFound,
+  foundOf,
+  KINDS,
+  LISTED,
+  questionFor,
+  type Document,
+  type Found,
+  type Kind,
+  type Listed,
+} from "./kinds";
 
 /** How long, in ms, nothing must be typed before the server is asked. */
 const PAUSE = 180;

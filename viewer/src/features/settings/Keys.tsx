@@ -54,7 +54,12 @@ function allowed(key: Key): string {
   return said.join(", ");
 }
 
-function Choice(props: { label: string; value: string; options: readonly (readonly [string, string])[]; choose: (value: string) => void }): JSX.Element {
+function Choice(props: {
+  label: string;
+  value: string;
+  options: readonly (readonly [string, string])[];
+  choose: (value: string) => void;
+}): JSX.Element {
   return (
     <label>
       {props.label}
@@ -86,7 +91,10 @@ export function Keys(): JSX.Element {
         ...(scope && { scopes: [scope] }),
         ...(days && { expiration_sec: Number(days) * SECONDS_A_DAY }),
       };
-      setMade((await api<{ credentials: { access_key: string; secret_key: string } }>("auth.create_credentials", body)).credentials);
+      setMade(
+        (await api<{ credentials: { access_key: string; secret_key: string } }>("auth.create_credentials", body))
+          .credentials,
+      );
       setLabel((typed) => (typed === label ? "" : typed));
     });
     asked.again();
@@ -97,7 +105,9 @@ export function Keys(): JSX.Element {
   }
   return (
     <Section title="Access keys" count={keys.length}>
-      <p class={css["soft"]}>Programs sign in with an access key and its secret. Revoke a key that somebody else may know.</p>
+      <p class={css["soft"]}>
+        Programs sign in with an access key and its secret. Revoke a key that somebody else may know.
+      </p>
       {asked.error && <Failed error={asked.error} again={asked.again} />}
       {keys.length > 0 && (
         <div class={css["scroll"]}>
@@ -131,14 +141,21 @@ export function Keys(): JSX.Element {
                       key.label
                     )}
                   </td>
-                  <td data-label="Allows" title={key.project ? `Project ${key.project}` : undefined}>{allowed(key)}</td>
+                  <td data-label="Allows" title={key.project ? `Project ${key.project}` : undefined}>
+                    {allowed(key)}
+                  </td>
                   <td data-label="Last used">
                     {key.last_used ? <Ago time={key.last_used} /> : "never"}
                     {key.last_used_from && ` from ${key.last_used_from}`}
                   </td>
                   <td>
                     {mayMake && (
-                      <button type="button" class="danger" aria-label={`Revoke ${key.access_key}`} onClick={() => setRevoking(key)}>
+                      <button
+                        type="button"
+                        class="danger"
+                        aria-label={`Revoke ${key.access_key}`}
+                        onClick={() => setRevoking(key)}
+                      >
                         Revoke
                       </button>
                     )}
@@ -159,7 +176,12 @@ export function Keys(): JSX.Element {
         >
           <label>
             Label of a new key
-            <input value={label} maxLength={200} placeholder="laptop" onInput={(event) => setLabel(event.currentTarget.value)} />
+            <input
+              value={label}
+              maxLength={200}
+              placeholder="laptop"
+              onInput={(event) => setLabel(event.currentTarget.value)}
+            />
           </label>
           <Choice label="It allows" value={scope} options={SCOPES} choose={setScope} />
           <Choice label="It ends" value={days} options={DAYS} choose={setDays} />
@@ -191,8 +213,8 @@ export function Keys(): JSX.Element {
           after={asked.again}
         >
           <p>
-            Programs that use <code>{revoking.access_key}</code> {revoking.label && `(${revoking.label}) `}are refused at once. So is
-            this page, if you signed in with it.
+            Programs that use <code>{revoking.access_key}</code> {revoking.label && `(${revoking.label}) `}are refused
+            at once. So is this page, if you signed in with it.
           </p>
         </Ask>
       )}

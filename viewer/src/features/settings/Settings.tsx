@@ -48,7 +48,8 @@ function Profile(): JSX.Element {
   const [name, setName] = useState(who?.name ?? "");
   const [, once] = useOnce();
   async function save(): Promise<void> {
-    if (await attempt(() => api("users.update", { user: who?.id, name: name.trim() }), "Your name is saved")) await findUser();
+    if (await attempt(() => api("users.update", { user: who?.id, name: name.trim() }), "Your name is saved"))
+      await findUser();
   }
   return (
     <Section title="You">
@@ -61,7 +62,13 @@ function Profile(): JSX.Element {
       >
         <label>
           Name
-          <input value={name} required maxLength={200} readOnly={who?.role === "guest"} onInput={(event) => setName(event.currentTarget.value)} />
+          <input
+            value={name}
+            required
+            maxLength={200}
+            readOnly={who?.role === "guest"}
+            onInput={(event) => setName(event.currentTarget.value)}
+          />
         </label>
         {who?.role !== "guest" && (
           <button type="submit" disabled={!name.trim() || name.trim() === who?.name}>

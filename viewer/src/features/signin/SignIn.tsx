@@ -133,7 +133,9 @@ export function SignIn(): JSX.Element {
           </button>
         )}
         <p class={css["failure"]} role="alert">
-          {wait > 0 ? `Too many attempts have failed. Try again in ${wait} ${wait === 1 ? "second" : "seconds"}.` : failure || (asked.error ? wordsOf(asked.error) : "")}
+          {wait > 0
+            ? `Too many attempts have failed. Try again in ${wait} ${wait === 1 ? "second" : "seconds"}.`
+            : failure || (asked.error ? wordsOf(asked.error) : "")}
         </p>
         <p class={css["hint"]}>
           {needsPassword

@@ -99,7 +99,11 @@ function ByProject({ rows, quotas }: { rows: readonly UsageRow[]; quotas: readon
               {row.project_name || NO_PROJECT}
             </Link>
             {key && (
-              <Link to={{ page: "runs", project: key }} class={css["more"] ?? ""} aria-label={`Runs of ${row.project_name}`}>
+              <Link
+                to={{ page: "runs", project: key }}
+                class={css["more"] ?? ""}
+                aria-label={`Runs of ${row.project_name}`}
+              >
                 Runs
               </Link>
             )}
@@ -133,7 +137,8 @@ function ByTask({ rows, quotas, project }: OfProject): JSX.Element {
 /** A link to the task or model; reports of machines and queues have no page. */
 function OwnerLink({ row, project }: { row: UsageRow; project: string }): JSX.Element {
   const name = row.name || row.id || "Files of no task";
-  if (row.kind === "task") return <Link to={{ page: "run", project, task: row.id ?? "", tab: "overview" }}>{name}</Link>;
+  if (row.kind === "task")
+    return <Link to={{ page: "run", project, task: row.id ?? "", tab: "overview" }}>{name}</Link>;
   if (row.kind === "model") {
     return (
       <>
@@ -186,7 +191,13 @@ function Sums({ of, sums, quotas, name }: SumsProps): JSX.Element {
                   {counted(amount)}
                 </td>
               ))}
-              {anyQuota && <td>{quotasOfRows[n]?.map((one) => <Share key={one.bounded} quota={one} />)}</td>}
+              {anyQuota && (
+                <td>
+                  {quotasOfRows[n]?.map((one) => (
+                    <Share key={one.bounded} quota={one} />
+                  ))}
+                </td>
+              )}
             </tr>
           ))}
         </tbody>
@@ -203,7 +214,11 @@ function Sums({ of, sums, quotas, name }: SumsProps): JSX.Element {
 /** How much of a quota is used: "83 % of 200 GB, nearly used up". */
 function Share({ quota }: { quota: QuotaRow }): JSX.Element {
   return (
-    <span class={css["quota"]} data-full={fullness(quota)} title={`${counted(quota.used)} of ${counted(quota.quota)} ${quota.bounded}`}>
+    <span
+      class={css["quota"]}
+      data-full={fullness(quota)}
+      title={`${counted(quota.used)} of ${counted(quota.quota)} ${quota.bounded}`}
+    >
       {percent(quota.used / quota.quota)} of {boundOf(quota)}
       {fullness(quota) && `, ${fullness(quota)}`}
     </span>
@@ -245,7 +260,9 @@ function Quotas({ quotas }: { quotas: readonly QuotaRow[] }): JSX.Element {
             Show more
           </button>
         )}
-        {count === MOST_QUOTAS && quotas.length === MOST_QUOTAS && <p class={css["soft"]}>These are the {MOST_QUOTAS} fullest.</p>}
+        {count === MOST_QUOTAS && quotas.length === MOST_QUOTAS && (
+          <p class={css["soft"]}>These are the {MOST_QUOTAS} fullest.</p>
+        )}
       </div>
     </Section>
   );

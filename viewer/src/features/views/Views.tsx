@@ -35,7 +35,9 @@ export function Views({ project }: { project: string }): JSX.Element {
   const [saving, setSaving] = useState(false);
   const views = asked.value ?? [];
   const others = (shared: boolean): MenuItem[] =>
-    views.filter((view) => view.shared === shared).map((view) => ({ label: view.name ?? "", run: () => go(view.address), checked: view.address === here.value }));
+    views
+      .filter((view) => view.shared === shared)
+      .map((view) => ({ label: view.name ?? "", run: () => go(view.address), checked: view.address === here.value }));
   const mine = others(false);
   const shared = others(true);
   const changes: (MenuItem | null)[] = [
@@ -55,13 +57,7 @@ export function Views({ project }: { project: string }): JSX.Element {
       <Menu items={items} label="Views">
         Views ▾
       </Menu>
-      {saving && (
-        <Save
-          project={project}
-          onClose={() => setSaving(false)}
-          saved={asked.again}
-        />
-      )}
+      {saving && <Save project={project} onClose={() => setSaving(false)} saved={asked.again} />}
       {deleting && (
         <Dialog title="Delete views" onClose={() => setDeleting(false)}>
           <ul class={css["rows"]}>
@@ -135,14 +131,20 @@ function Save({ project, onClose, saved }: { project: string; onClose: () => voi
       >
         <label>
           Name
-          <input value={name} maxLength={200} required ref={focused} onInput={(event) => setName(event.currentTarget.value)} />
+          <input
+            value={name}
+            maxLength={200}
+            required
+            ref={focused}
+            onInput={(event) => setName(event.currentTarget.value)}
+          />
         </label>
         <label>
           <input type="checkbox" checked={shared} onChange={() => setShared(!shared)} /> Everybody sees it
         </label>
         <p class={css["hint"]}>
-          It keeps columns, order, filters, groups, pinned, hidden and coloured runs{project === ALL ? "" : " of this project"}. A
-          view of the same name is replaced.
+          It keeps columns, order, filters, groups, pinned, hidden and coloured runs
+          {project === ALL ? "" : " of this project"}. A view of the same name is replaced.
         </p>
         <div class={css["buttons"]}>
           <button type="submit" class="primary" disabled={!name.trim()} aria-busy={busy}>

@@ -4,7 +4,15 @@ import { test } from "node:test";
 import { answerOf, whatOf, whoOf, type AuditLine } from "../../../src/features/audit/lines";
 
 const LINE: AuditLine = {
-  ...{ n: 1, time: "2026-11-24T15:02:11.484Z", action: "tasks.delete", user: "u1", name: "alice", key: null, address: "192.0.2.7" },
+  ...{
+    n: 1,
+    time: "2026-11-24T15:02:11.484Z",
+    action: "tasks.delete",
+    user: "u1",
+    name: "alice",
+    key: null,
+    address: "192.0.2.7",
+  },
   ...{ what: { task: "t1", force: true }, code: 200, times: 1 },
 };
 

@@ -1,11 +1,36 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { brushBetween, brushOf, brushText, chosenRows, passes, placeOfBrush, withBrush, type Brush } from "../../../src/features/compare/brush";
+import {
+  brushBetween,
+  brushOf,
+  brushText,
+  chosenRows,
+  passes,
+  placeOfBrush,
+  withBrush,
+  type Brush,
+} from "../../../src/features/compare/brush";
 import { commonEnds, compared, folded, linesOf, type Row } from "../../../src/features/compare/differences/diff";
-import { countsOf, packagesOf, sectionsOf, shownRows, type Details } from "../../../src/features/compare/differences/differences";
+import {
+  countsOf,
+  packagesOf,
+  sectionsOf,
+  shownRows,
+  type Details,
+} from "../../../src/features/compare/differences/differences";
 import { nearestLine, nearestPoint, usualAxes } from "../../../src/features/compare/plots/plots";
-import { bestRow, columnsOf, compareValues, directionOf, lessIsBetter, mainMetric, type Column, type Run, type Value } from "../../../src/features/compare/runs";
+import {
+  bestRow,
+  columnsOf,
+  compareValues,
+  directionOf,
+  lessIsBetter,
+  mainMetric,
+  type Column,
+  type Run,
+  type Value,
+} from "../../../src/features/compare/runs";
 import { isWide, scaleOf } from "../../../src/features/compare/scales";
 import { hiding, isHidden, parametersOf, parametersOfClearml, TABS, viewOf } from "../../../src/features/compare/view";
 import { changed } from "../../../src/state/query";
@@ -64,9 +89,17 @@ test("long stretches of equal lines are folded, those beside changes stay", () =
 });
 
 function run(id: string, parameters: Record<string, string>, loss: number | null = null): Run {
-  const hyperparams = { Args: Object.fromEntries(Object.entries(parameters).map(([name, value]) => [name, { value }])) };
+  const hyperparams = {
+    Args: Object.fromEntries(Object.entries(parameters).map(([name, value]) => [name, { value }])),
+  };
   const last = { metric: "loss", variant: "val", value: loss ?? 0, min_value: loss ?? 0, max_value: loss ?? 0 };
-  return { id, name: `run ${id}`, status: "completed", hyperparams, last_metrics: loss === null ? {} : { a: { b: last } } };
+  return {
+    id,
+    name: `run ${id}`,
+    status: "completed",
+    hyperparams,
+    last_metrics: loss === null ? {} : { a: { b: last } },
+  };
 }
 
 const RUNS = [
@@ -81,12 +114,22 @@ test("columns are numbers where all values are, and differ where they do", () =>
   assert.equal(columns.get("hyperparams.Args/opt")!.numbers, false);
   assert.deepEqual(columns.get("min:loss/val")!.values, [0.5, 0.25, null]);
   assert.equal(columns.get("hyperparams.Args/lr")!.label, "lr");
-  assert.deepEqual(usualAxes(columns).map(({ name }) => name), ["hyperparams.Args/lr", "hyperparams.Args/opt", "min:loss/val"]);
+  assert.deepEqual(
+    usualAxes(columns).map(({ name }) => name),
+    ["hyperparams.Args/lr", "hyperparams.Args/opt", "min:loss/val"],
+  );
   assert.equal(mainMetric(columns.values())!.name, "min:loss/val");
 });
 
 test("single values are columns, but no curves", () => {
-  const last = { metric: "Summary", variant: "best", value: 1, min_value: 1, max_value: 1, min_value_iteration: -2147483648 };
+  const last = {
+    metric: "Summary",
+    variant: "best",
+    value: 1,
+    min_value: 1,
+    max_value: 1,
+    min_value_iteration: -2147483648,
+  };
   const columns = columnsOf([...RUNS, { ...RUNS[0]!, last_metrics: { a: { b: last } } }]);
   assert.equal(columns.get("last:Summary/best")!.series, undefined);
   assert.deepEqual(columns.get("last:loss/val")!.series, ["loss", "val"]);
@@ -117,14 +160,23 @@ test("a value has its place on linear, logarithmic and text axes", () => {
   assert.ok(isWide(column([1e-5, 0.1])));
   assert.ok(!isWide(column([1, 2])) && !isWide(column([0, 1000])));
   assert.equal(scaleOf(column([3, 3]), false).place(3), 0.5);
-  for (const values of [[1, 2], [0.13, 0.92], [-5, 1e6], [1e-9, 2e-9]]) {
+  for (const values of [
+    [1, 2],
+    [0.13, 0.92],
+    [-5, 1e6],
+    [1e-9, 2e-9],
+  ]) {
     for (const { at } of scaleOf(column(values), false).ticks) assert.ok(at >= -1e-9 && at <= 1 + 1e-9);
   }
 });
 
 test("a brush over a whole axis lets all values through, and comes back from its text", () => {
   for (const log of [false, true]) {
-    for (const values of [[0.1, 0.2, 0.3], [1e-5, 3e-4, 0.1], [12345.678, 12345.679]]) {
+    for (const values of [
+      [0.1, 0.2, 0.3],
+      [1e-5, 3e-4, 0.1],
+      [12345.678, 12345.679],
+    ]) {
       const scale = scaleOf(column(values), log);
       const brush = brushBetween("c", scale, 1, 0);
       for (const value of values) assert.ok(passes(brush, value), `${JSON.stringify(brush)} ${value}`);
@@ -139,7 +191,8 @@ test("a brush over a whole axis lets all values through, and comes back from its
 });
 
 test("what is no brush is none", () => {
-  for (const text of ["", "{", "[]", "[1,2,3]", '["c"]', '["c",1]', '["c",[1]]', '["c",null,2]']) assert.equal(brushOf(text), null);
+  for (const text of ["", "{", "[]", "[1,2,3]", '["c"]', '["c",1]', '["c",[1]]', '["c",null,2]'])
+    assert.equal(brushOf(text), null);
 });
 
 test("runs are chosen that pass all brushes", () => {
@@ -154,7 +207,11 @@ test("runs are chosen that pass all brushes", () => {
 });
 
 test("the line and the point next to the pointer are found", () => {
-  const lines = [[0, 100], [100, 0], [100, 100]];
+  const lines = [
+    [0, 100],
+    [100, 0],
+    [100, 100],
+  ];
   assert.equal(nearestLine(lines, [0, 100], [0, 1, 2], [50, 98], 10), 2);
   assert.equal(nearestLine(lines, [0, 100], [0, 1], [90, 89], 10), 0);
   assert.equal(nearestLine(lines, [0, 100], [0, 1, 2], [50, 20], 10), -1);
@@ -163,8 +220,16 @@ test("the line and the point next to the pointer are found", () => {
 });
 
 const DETAILS: Details[] = [
-  { ...RUNS[0]!, script: { version_num: "a1", requirements: { pip: "numpy==1.0\ntorch==2.0 # gpu\n" } }, configuration: { m: { value: "a\nb" } } },
-  { ...RUNS[1]!, script: { version_num: "a1", requirements: { pip: ["numpy==1.1", "torch==2.0"] } }, configuration: { m: { value: "a\nc" } } },
+  {
+    ...RUNS[0]!,
+    script: { version_num: "a1", requirements: { pip: "numpy==1.0\ntorch==2.0 # gpu\n" } },
+    configuration: { m: { value: "a\nb" } },
+  },
+  {
+    ...RUNS[1]!,
+    script: { version_num: "a1", requirements: { pip: ["numpy==1.1", "torch==2.0"] } },
+    configuration: { m: { value: "a\nc" } },
+  },
 ];
 
 test("only what differs is shown", () => {
@@ -172,18 +237,24 @@ test("only what differs is shown", () => {
   const differing = sections.flatMap((section) => shownRows(section, false, "").map(({ key }) => key));
   assert.deepEqual(differing, ["Parameters: Args/lr", "Parameters: Args/opt", "Configuration/m", "Packages/numpy"]);
   assert.ok(sections.flatMap((section) => shownRows(section, true, "")).some(({ key }) => key === "Packages/torch"));
-  assert.deepEqual(shownRows(sections.find(({ title }) => title === "Packages")!, true, "NUM").map(({ name }) => name), ["numpy"]);
+  assert.deepEqual(
+    shownRows(sections.find(({ title }) => title === "Packages")!, true, "NUM").map(({ name }) => name),
+    ["numpy"],
+  );
   assert.deepEqual(countsOf(["a", "b", null, "b"])[0], { value: "b", runs: 2 });
 });
 
 test("packages are read from lines and lists", () => {
   const listed = "# Python 3.12\nnumpy==1.0\ntorch @ https://x/y.whl\nlocal\nrequests>=2 ; python_version>'3'\n";
-  assert.deepEqual([...packagesOf({ pip: listed })], [
-    ["numpy", "1.0"],
-    ["torch", "https://x/y.whl"],
-    ["local", "any version"],
-    ["requests", ">=2 ; python_version>'3'"],
-  ]);
+  assert.deepEqual(
+    [...packagesOf({ pip: listed })],
+    [
+      ["numpy", "1.0"],
+      ["torch", "https://x/y.whl"],
+      ["local", "any version"],
+      ["requests", ">=2 ; python_version>'3'"],
+    ],
+  );
   assert.equal(packagesOf(undefined).size, 0);
 });
 

@@ -12,10 +12,19 @@ const ROWS = ["a b", "a/b/c", "a", "x/y", "a/b", "a/B2"].map((name, n) => ({
 
 test("projects lie in those that their names begin with, and what they have adds up", () => {
   const tops = treeOf(ROWS, new Map([["a/b/c", 2]]));
-  assert.deepEqual(tops.map((one) => one.name), ["a", "a b", "x/y"]);
+  assert.deepEqual(
+    tops.map((one) => one.name),
+    ["a", "a b", "x/y"],
+  );
   const [a] = tops;
   assert.deepEqual([a!.runs, a!.running, a!.last], [3 + 2 + 5 + 6, 2, Date.parse("2026-01-06T00:00:00Z")]);
-  assert.deepEqual(a!.inside.map((one) => [one.title, one.level]), [["b", 2], ["B2", 2]]);
+  assert.deepEqual(
+    a!.inside.map((one) => [one.title, one.level]),
+    [
+      ["b", 2],
+      ["B2", 2],
+    ],
+  );
 });
 
 test("what is open is seen, and what is searched", () => {

@@ -70,7 +70,10 @@ const CASES: readonly (readonly [string, string])[] = [
   ["a\n***\nb\n\n---", "p(a) hr p(b) hr"],
   ["|a|b|\n|:-|-:|\n|1|2|3|\n|`x\\|y`|\n\nafter", "table(a,b;1,2;code(x|y),;left,right) p(after)"],
   ["a | b\n--- | :-:\n1 | **2**", "table(a,b;1,strong(2);,center)"],
-  ['<iframe src="/widgets/?type=plot&amp;x=1" width="100%" height="400"></iframe>', "embed(/widgets/?type=plot&x=1,400)"],
+  [
+    '<iframe src="/widgets/?type=plot&amp;x=1" width="100%" height="400"></iframe>',
+    "embed(/widgets/?type=plot&x=1,400)",
+  ],
   ["<iframe src='x' height=100%>", "embed(x,100)"],
   ["<!-- hidden\nstill --> \nseen", "p(seen)"],
   ["<script>alert(1)</script>", "p(<script>alert(1)</script>)"],
@@ -87,7 +90,7 @@ const MARKS: readonly (readonly [string, string])[] = [
   ["*a **b** c*", "em(a strong(b) c)"],
   ["snake_case_name 2 * 3 * 4 ** 5", "snake_case_name 2 * 3 * 4 ** 5"],
   ["`a *b*` ``c ` d`` `open", "code(a *b*) code(c ` d) `open"],
-  ["[a *b*](/x \"title\") [c](<d e>)", "a[/x](a em(b)) a[d e](c)"],
+  ['[a *b*](/x "title") [c](<d e>)', "a[/x](a em(b)) a[d e](c)"],
   ["[![alt](p.png)](/x)", "a[/x](img[p.png](alt))"],
   ["![a](http://h/p_(1).png)", "img[http://h/p_(1).png](a)"],
   ["[a] [b](", "[a] [b]("],
@@ -102,14 +105,42 @@ for (const [text, expected] of MARKS) {
 }
 
 test("addresses that could run something are none", () => {
-  const bad = ["javascript:alert(1)", " javascript:alert(1)", "JaVaScRiPt:x", "data:text/html,x", "vbscript:x", "//evil.example", "\\\\evil", "java\nscript:x", "file:///etc"];
+  const bad = [
+    "javascript:alert(1)",
+    " javascript:alert(1)",
+    "JaVaScRiPt:x",
+    "data:text/html,x",
+    "vbscript:x",
+    "//evil.example",
+    "\\\\evil",
+    "java\nscript:x",
+    "file:///etc",
+  ];
   for (const address of bad) assert.equal(safeAddress(address), null, address);
-  for (const address of ["https://h/x:y", "mailto:a@b", "/projects/p", "#part", "?iter=3", "a/b.png"]) assert.equal(safeAddress(address), address);
+  for (const address of ["https://h/x:y", "mailto:a@b", "/projects/p", "#part", "?iter=3", "a/b.png"])
+    assert.equal(safeAddress(address), address);
 });
 
 test("odd texts end soon", () => {
   const before = process.cpuUsage().user;
-  for (const piece of ["*", "_a", "[", "![", "`", "<", "> ", "- ", "  - ", "|", "~~a", "\\", "1. ", "```\n", "[](", "**a "]) {
+  for (const piece of [
+    "*",
+    "_a",
+    "[",
+    "![",
+    "`",
+    "<",
+    "> ",
+    "- ",
+    "  - ",
+    "|",
+    "~~a",
+    "\\",
+    "1. ",
+    "```\n",
+    "[](",
+    "**a ",
+  ]) {
     blocksOf(piece.repeat(20_000));
     blocksOf(`${piece}\n`.repeat(5_000));
     inlinesOf(piece.repeat(9_000 / piece.length));
@@ -118,7 +149,30 @@ test("odd texts end soon", () => {
 });
 
 test("any text is read to its end", () => {
-  const marks = ["*", "**", "_", "`", "[", "](", ")", "!", "<", ">", "#", "- ", "1. ", "|", "-|-", "\n", "\n\n", " ", "    ", "a", "~~", "\\"];
+  const marks = [
+    "*",
+    "**",
+    "_",
+    "`",
+    "[",
+    "](",
+    ")",
+    "!",
+    "<",
+    ">",
+    "#",
+    "- ",
+    "1. ",
+    "|",
+    "-|-",
+    "\n",
+    "\n\n",
+    " ",
+    "    ",
+    "a",
+    "~~",
+    "\\",
+  ];
   let seed = 7;
   const dice = (): number => (seed = (seed * 16807) % 2147483647);
   for (let round = 0; round < 2000; round++) {

@@ -4,7 +4,8 @@ import { test } from "node:test";
 import { widgetOf } from "../../../src/features/reports/widget";
 
 test("the frames of ClearML's reports say what they show", () => {
-  const src = "https://app.example/widgets/?type=plot&tasks=a,b&tasks=b&metrics=loss%20x&metrics=y&variants=v&company=c";
+  const src =
+    "https://app.example/widgets/?type=plot&tasks=a,b&tasks=b&metrics=loss%20x&metrics=y&variants=v&company=c";
   assert.deepEqual(widgetOf(src), {
     type: "plot",
     tasks: ["a", "b"],
@@ -16,7 +17,13 @@ test("the frames of ClearML's reports say what they show", () => {
 });
 
 test("other frames are none of ours", () => {
-  for (const src of ["https://evil.example/", "/widgets/?type=evil", "/widgets?x", "javascript:alert(1)//widgets/?type=plot", ""]) {
+  for (const src of [
+    "https://evil.example/",
+    "/widgets/?type=evil",
+    "/widgets?x",
+    "javascript:alert(1)//widgets/?type=plot",
+    "",
+  ]) {
     assert.equal(widgetOf(src)?.tasks.length || null, null, src);
   }
 });

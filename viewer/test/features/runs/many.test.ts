@@ -5,7 +5,12 @@ import { cloneMany, doToMany, outcomeText, readChosen } from "../../../src/featu
 
 interface Asked {
   readonly endpoint: string;
-  readonly body: { readonly id?: string[]; readonly ids?: string[]; readonly task?: string; readonly page_size?: number };
+  readonly body: {
+    readonly id?: string[];
+    readonly ids?: string[];
+    readonly task?: string;
+    readonly page_size?: number;
+  };
 }
 
 /** Answer requests as a server would: `answer` gives the data, or the status of an error. Returns what was asked. */
@@ -16,7 +21,9 @@ function serve(answer: (asked: Asked) => object | number): Asked[] {
     all.push(asked);
     const data = answer(asked);
     const status = typeof data === "number" ? data : 200;
-    return Promise.resolve(Response.json(status === 200 ? { data } : { meta: { result_msg: "no such run" } }, { status }));
+    return Promise.resolve(
+      Response.json(status === 200 ? { data } : { meta: { result_msg: "no such run" } }, { status }),
+    );
   }) as typeof fetch;
   return all;
 }
@@ -24,15 +31,29 @@ function serve(answer: (asked: Asked) => object | number): Asked[] {
 const IDS = Array.from({ length: 250 }, (_, n) => `run${n}`);
 
 test("chosen runs are read by one request, in the order in which they were chosen", async () => {
-  const asked = serve(() => ({ tasks: [{ id: "b", name: "B", status: "created" }, { id: "a", name: "A", status: "failed" }] }));
-  assert.deepEqual((await readChosen(["a", "gone", "b"])).map(({ name }) => name), ["A", "B"]);
-  assert.deepEqual(asked.map(({ body }) => body.page_size), [3]);
+  const asked = serve(() => ({
+    tasks: [
+      { id: "b", name: "B", status: "created" },
+      { id: "a", name: "A", status: "failed" },
+    ],
+  }));
+  assert.deepEqual(
+    (await readChosen(["a", "gone", "b"])).map(({ name }) => name),
+    ["A", "B"],
+  );
+  assert.deepEqual(
+    asked.map(({ body }) => body.page_size),
+    [3],
+  );
 });
 
 test("very many chosen runs are read by few requests", async () => {
   const asked = serve(({ body }) => ({ tasks: body.id!.map((id) => ({ id, name: id, status: "created" })) }));
   assert.equal((await readChosen(Array.from({ length: 25_000 }, (_, n) => String(n)))).length, 25_000);
-  assert.deepEqual(asked.map(({ body }) => body.page_size), [10_000, 10_000, 5000]);
+  assert.deepEqual(
+    asked.map(({ body }) => body.page_size),
+    [10_000, 10_000, 5000],
+  );
 });
 
 test("many runs are changed a hundred at a time, and what the server refuses is told with its reason", async () => {
@@ -41,7 +62,12 @@ test("many runs are changed a hundred at a time, and what the server refuses is 
   const tried: number[] = [];
   const outcome = await doToMany("tasks.delete_many", IDS, {}, (count) => tried.push(count));
   assert.deepEqual(tried, [100, 200, 250]);
-  assert.deepEqual(outcome, { done: 249, failed: [{ id: "run7", reason: "published models=1" }], untried: [], problem: null });
+  assert.deepEqual(outcome, {
+    done: 249,
+    failed: [{ id: "run7", reason: "published models=1" }],
+    untried: [],
+    problem: null,
+  });
   assert.equal(outcomeText("Deleted", outcome), "Deleted 249 of 250 runs");
 });
 

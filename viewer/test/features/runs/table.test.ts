@@ -4,7 +4,17 @@ import { test } from "node:test";
 import { candidatesOf, fromRuns } from "../../../src/features/runs/choosing";
 import { columnOf, readingsOf, textOf, withColumn } from "../../../src/features/runs/columns";
 import { Layout, type Part } from "../../../src/features/runs/layout";
-import { moved, namesOf, namesText, nextSort, parametersOf, shownOf, USUAL, whereOf, type Shown } from "../../../src/features/runs/shown";
+import {
+  moved,
+  namesOf,
+  namesText,
+  nextSort,
+  parametersOf,
+  shownOf,
+  USUAL,
+  whereOf,
+  type Shown,
+} from "../../../src/features/runs/shown";
 
 const SHOWN: Shown = {
   columns: ["name", "hyperparams.Args/a,b", "min:loss/train, all"],
@@ -31,7 +41,10 @@ test("the address says all that is shown, and is read again as it was", () => {
 test("what is as usual is not in the address", () => {
   const said = Object.entries(parametersOf({ ...USUAL, columns: [] })).filter(([, value]) => value !== null);
   assert.deepEqual(said, []);
-  assert.deepEqual(shownOf(new URLSearchParams("where=[1,[],[1,2,3],[%22a%22,%22is%22,{}]]&colour=x.9,y&where=")), USUAL);
+  assert.deepEqual(
+    shownOf(new URLSearchParams("where=[1,[],[1,2,3],[%22a%22,%22is%22,{}]]&colour=x.9,y&where=")),
+    USUAL,
+  );
 });
 
 test("a curve's name is read at each of its last eight slashes, the last one first", () => {
@@ -52,7 +65,13 @@ test("names may have commas in them", () => {
 
 test("the filter has what is shown and more", () => {
   const where = JSON.parse(whereOf({ ...USUAL, search: " x " }, [["user", "is", "u"]])) as unknown;
-  assert.deepEqual(where, { conditions: [["system_tags", "is not", "archived"], ["user", "is", "u"]], search_text: "x" });
+  assert.deepEqual(where, {
+    conditions: [
+      ["system_tags", "is not", "archived"],
+      ["user", "is", "u"],
+    ],
+    search_text: "x",
+  });
 });
 
 test("a second click turns the order", () => {
@@ -97,7 +116,16 @@ test("lines and rows lead to each other", () => {
   const all = Array.from({ length: 8 }, (_, line) => layout.at(line)!);
   assert.deepEqual(
     all.map(({ part, row }) => [part, row]),
-    [[0, -1], [0, 0], [0, 1], [1, -1], [2, -1], [3, 0], [3, 1], [3, 2]],
+    [
+      [0, -1],
+      [0, 0],
+      [0, 1],
+      [1, -1],
+      [2, -1],
+      [3, 0],
+      [3, 1],
+      [3, 2],
+    ],
   );
   all.forEach((line, n) => assert.equal(layout.lineOf(line), n));
   assert.equal(layout.at(8), null);
@@ -114,7 +142,10 @@ test("the metrics that most runs have and the parameters that differ are chosen,
     curves: [":monitor:gpu/load", "debug/norm", "accuracy/val", "loss/train", "loss/rare", "time/step"],
     parameters: ["hyperparams.Args/seed", "hyperparams.Args/epochs", "hyperparams.Args/width", "hyperparams.Args/lr"],
   });
-  assert.deepEqual(candidates.curves, ["accuracy/val", "loss/rare", "loss/train", "debug/norm", "time/step"].map((one) => `last:${one}`));
+  assert.deepEqual(
+    candidates.curves,
+    ["accuracy/val", "loss/rare", "loss/train", "debug/norm", "time/step"].map((one) => `last:${one}`),
+  );
   assert.equal(candidates.parameters[0], "hyperparams.Args/lr");
   assert.equal(candidates.parameters.at(-1), "hyperparams.Args/seed");
   const runs = [0, 1, 2, 3].map((n) => ({
@@ -126,7 +157,13 @@ test("the metrics that most runs have and the parameters that differ are chosen,
     "hyperparams.Args/epochs": "90",
     "hyperparams.Args/seed": String(n),
   }));
-  const found = ["last:accuracy/val", "last:loss/train", "last:time/step", "hyperparams.Args/lr", "hyperparams.Args/seed"];
+  const found = [
+    "last:accuracy/val",
+    "last:loss/train",
+    "last:time/step",
+    "hyperparams.Args/lr",
+    "hyperparams.Args/seed",
+  ];
   assert.deepEqual(fromRuns(runs, candidates), found);
   const drafts = [{}, {}, {}, {}, {}].map(() => ({ "last:loss/train": null }));
   assert.deepEqual(fromRuns([...drafts, ...runs], candidates), found); // drafts have no results, and do not count

@@ -21,8 +21,12 @@ test("data sets and pipelines are tasks of hidden projects", () => {
 });
 
 test("parameters and metrics lead to tables of runs", () => {
-  const facts = { parameters: ["hyperparams.Args/lr", "hyperparams.General/model/lr"], curves: ["loss/train", "lr/group 0"] };
-  const names = (text: string): string[] => columnsFound(facts, text).map(({ title, notes }) => [title, ...notes].join(" · "));
+  const facts = {
+    parameters: ["hyperparams.Args/lr", "hyperparams.General/model/lr"],
+    curves: ["loss/train", "lr/group 0"],
+  };
+  const names = (text: string): string[] =>
+    columnsFound(facts, text).map(({ title, notes }) => [title, ...notes].join(" · "));
   assert.deepEqual(names(" LR "), ["lr · parameter · Args", "model/lr · parameter · General", "lr/group 0 · metric"]);
   assert.deepEqual(names("train loss"), ["loss/train · metric"]);
   assert.deepEqual(names("args lr=0.1"), ["lr = 0.1 · parameter · Args"]);
@@ -33,7 +37,14 @@ test("parameters and metrics lead to tables of runs", () => {
 });
 
 test("what was found leads to its page", () => {
-  const run = { id: "t", name: "run", status: "in_progress", project: { id: "p", name: "Vision/.datasets/coco" }, tags: ["a"], system_tags: ["archived"] };
+  const run = {
+    id: "t",
+    name: "run",
+    status: "in_progress",
+    project: { id: "p", name: "Vision/.datasets/coco" },
+    tags: ["a"],
+    system_tags: ["archived"],
+  };
   const found = foundOf("runs", run);
   assert.equal(pathOf(found.to), "/projects/p/tasks/t/overview");
   assert.deepEqual(found.notes, ["Vision/coco", "running", "archived", "#a"]);

@@ -15,7 +15,13 @@ test("rows are added up by key, those of most bytes first", () => {
     row("b", "scalars", { bytes: 15 }),
     row("a", "logs", { bytes: 20, lines: 2 }),
   ];
-  const sums = sumsBy(rows, (one) => one.project).map(({ key, bytes, points, lines, series }) => [key, bytes, points, lines, series]);
+  const sums = sumsBy(rows, (one) => one.project).map(({ key, bytes, points, lines, series }) => [
+    key,
+    bytes,
+    points,
+    lines,
+    series,
+  ]);
   assert.deepEqual(sums, [
     ["a", 30, 3, 2, 1],
     ["b", 15, 0, 0, 0],
@@ -27,7 +33,10 @@ test("rows are added up by key, those of most bytes first", () => {
       ["logs", 20],
     ],
   );
-  assert.deepEqual(sumsBy([], (one) => one.type), []);
+  assert.deepEqual(
+    sumsBy([], (one) => one.type),
+    [],
+  );
 });
 
 test("a part in percent never says all or nothing of what is neither", () => {
@@ -37,8 +46,19 @@ test("a part in percent never says all or nothing of what is neither", () => {
 });
 
 test("quotas are found by what they are of", () => {
-  const quota = { of: "project", id: "p", name: "a", bounded: "bytes", used: 1, quota: 2, kind: "project" } as const satisfies QuotaRow;
-  const others: QuotaRow[] = [{ ...quota, of: "task" }, { ...quota, id: "q" }];
+  const quota = {
+    of: "project",
+    id: "p",
+    name: "a",
+    bounded: "bytes",
+    used: 1,
+    quota: 2,
+    kind: "project",
+  } as const satisfies QuotaRow;
+  const others: QuotaRow[] = [
+    { ...quota, of: "task" },
+    { ...quota, id: "q" },
+  ];
   assert.deepEqual(quotasOf([...others, quota], "project", "p"), [quota]);
 });
 

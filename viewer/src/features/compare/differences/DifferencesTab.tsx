@@ -24,7 +24,13 @@ export function DifferencesTab(props: CompareProps): JSX.Element {
   const { view, runs, shown } = props;
   const ids = shown.map((row) => runs[row]!.id);
   const key = runs.map((run) => `${run.id} ${run.status}`).join();
-  const asked = useAsked(key, (signal) => tasksOf<Details>(runs.map((run) => run.id), DETAIL_FIELDS, signal));
+  const asked = useAsked(key, (signal) =>
+    tasksOf<Details>(
+      runs.map((run) => run.id),
+      DETAIL_FIELDS,
+      signal,
+    ),
+  );
   const details = useMemo(() => {
     const byId = new Map((asked.value ?? []).map((one) => [one.id, one]));
     return ids.map((id) => byId.get(id)).filter((one) => one !== undefined);
@@ -51,7 +57,12 @@ export function DifferencesTab(props: CompareProps): JSX.Element {
           value={view.only}
           onInput={(event) => show({ only: event.currentTarget.value })}
         />
-        <span role="status">{summary(sections.reduce((sum, section) => sum + section.different, 0), details.length)}</span>
+        <span role="status">
+          {summary(
+            sections.reduce((sum, section) => sum + section.different, 0),
+            details.length,
+          )}
+        </span>
       </div>
       {!visible.length ? (
         <Empty title={view.only ? "Nothing that differs is named so" : "Nothing differs between these runs"} />
@@ -82,7 +93,9 @@ export function DifferencesTab(props: CompareProps): JSX.Element {
           </table>
         </div>
       )}
-      {view.text !== null && <OpenText {...props} details={details} rows={sections.flatMap((section) => section.rows)} />}
+      {view.text !== null && (
+        <OpenText {...props} details={details} rows={sections.flatMap((section) => section.rows)} />
+      )}
     </>
   );
 }
@@ -174,7 +187,13 @@ function Counts({ row, view, columns }: CompareProps & { row: Row }): JSX.Elemen
             </>
           );
           return column && value !== null ? (
-            <button key={value} type="button" class={css["count"]} title="Choose these runs" onClick={() => choose(value)}>
+            <button
+              key={value}
+              type="button"
+              class={css["count"]}
+              title="Choose these runs"
+              onClick={() => choose(value)}
+            >
               {content}
             </button>
           ) : (
@@ -194,7 +213,11 @@ function firstLine(text: string): string {
   return line.length > 60 ? `${line.slice(0, 60)}…` : `${line} …`;
 }
 
-function OpenText({ view, details, rows }: CompareProps & { details: readonly Details[]; rows: readonly Row[] }): JSX.Element | null {
+function OpenText({
+  view,
+  details,
+  rows,
+}: CompareProps & { details: readonly Details[]; rows: readonly Row[] }): JSX.Element | null {
   const row = rows.find((one) => one.key === view.text);
   const at = details.findIndex((one) => one.id === view.other);
   const [first, other] = [details[0], details[at]];

@@ -21,7 +21,10 @@ export function TextDiff({ left, right }: { left: Side; right: Side }): JSX.Elem
   const [opened, setOpened] = useState<ReadonlySet<number>>(new Set());
   const [most, setMost] = useState(MOST_ROWS);
   const parts = useMemo(
-    () => folded(rows).flatMap((part) => (part.kind === "gap" && opened.has(part.from) ? rows.slice(part.from, part.from + part.count) : [part])),
+    () =>
+      folded(rows).flatMap((part) =>
+        part.kind === "gap" && opened.has(part.from) ? rows.slice(part.from, part.from + part.count) : [part],
+      ),
     [rows, opened],
   );
   return (

@@ -63,7 +63,11 @@ export function folded(rows: readonly Row[], context = 3): (Row | Gap)[] {
     const first = at === 0 ? at : Math.min(at + context, end);
     const last = end === rows.length ? end : Math.max(end - context, first);
     if (last - first > 1) {
-      result.push(...rows.slice(at, first), { kind: "gap", from: first, count: last - first }, ...rows.slice(last, end));
+      result.push(
+        ...rows.slice(at, first),
+        { kind: "gap", from: first, count: last - first },
+        ...rows.slice(last, end),
+      );
     } else result.push(...rows.slice(at, end));
     while (end < rows.length && rows[end]!.kind !== "same") result.push(rows[end++]!);
     at = end;
@@ -72,7 +76,10 @@ export function folded(rows: readonly Row[], context = 3): (Row | Gap)[] {
 }
 
 /** What two lines begin and end with in common, or two lists of lines: `lr: 0.1` and `lr: 0.01` → 6 and 1 characters. */
-export function commonEnds<T extends string | readonly string[]>(left: T, right: T): readonly [before: number, after: number] {
+export function commonEnds<T extends string | readonly string[]>(
+  left: T,
+  right: T,
+): readonly [before: number, after: number] {
   const most = Math.min(left.length, right.length);
   let before = 0;
   while (before < most && left[before] === right[before]) before++;

@@ -91,7 +91,8 @@ function sectionOf(title: string, rows: ReadonlyMap<string, (string | null)[]>):
     const text = values.some((value) => value !== null && (value.includes("\n") || value.length > LONG));
     return { key: `${title}/${name}`, name, values, differs: values.some((value) => value !== values[0]), text };
   });
-  if (title.startsWith("Parameters") || title === "Packages") made.sort((one, other) => compareValues(one.name, other.name));
+  if (title.startsWith("Parameters") || title === "Packages")
+    made.sort((one, other) => compareValues(one.name, other.name));
   return { title, rows: made, different: made.filter((row) => row.differs).length };
 }
 

@@ -96,7 +96,12 @@ export function ParallelTab(props: CompareProps): JSX.Element {
         >
           {view.brush.length > 0 && <LeftOut width={width} places={places} lines={lines} hidden={hidden} />}
           <Lines width={width} places={places} lines={lines} shown={shown} colourOf={colour.of} />
-          <Pointed width={width} places={places} line={row >= 0 && !hidden[row] ? lines[row]! : null} colour={row >= 0 ? colour.of(row) : ""} />
+          <Pointed
+            width={width}
+            places={places}
+            line={row >= 0 && !hidden[row] ? lines[row]! : null}
+            colour={row >= 0 ? colour.of(row) : ""}
+          />
           <svg viewBox={`0 0 ${width} ${HEIGHT}`} preserveAspectRatio="none">
             {axes.map((column, n) => (
               <Axis key={column.name} column={column} scale={scales[n]!} x={places[n]!} brushes={view.brush} />
@@ -106,7 +111,10 @@ export function ParallelTab(props: CompareProps): JSX.Element {
             <div
               key={column.name}
               class={css["head"]}
-              style={{ left: `${places[n]}px`, maxWidth: `${Math.max(LEAST_ROOM, (width - 2 * SIDES) / Math.max(1, axes.length - 1)) - 8}px` }}
+              style={{
+                left: `${places[n]}px`,
+                maxWidth: `${Math.max(LEAST_ROOM, (width - 2 * SIDES) / Math.max(1, axes.length - 1)) - 8}px`,
+              }}
               data-control=""
             >
               <Menu label={`Axis ${column.label}`} items={axisMenu(props, axes, n, scales[n]!)}>
@@ -173,7 +181,13 @@ function LeftOut({ width, places, lines, hidden }: Drawn & { hidden: readonly bo
   return <canvas ref={canvas} />;
 }
 
-function Lines({ width, places, lines, shown, colourOf }: Drawn & { shown: readonly number[]; colourOf: (row: number) => string }): JSX.Element {
+function Lines({
+  width,
+  places,
+  lines,
+  shown,
+  colourOf,
+}: Drawn & { shown: readonly number[]; colourOf: (row: number) => string }): JSX.Element {
   const canvas = useDrawing(width, [places, lines, shown, colourOf], (context) => {
     context.globalAlpha = shown.length > 300 ? 0.35 : shown.length > 60 ? 0.6 : 0.9;
     context.lineWidth = shown.length > 300 ? 1 : 1.5;
@@ -186,7 +200,11 @@ function Lines({ width, places, lines, shown, colourOf }: Drawn & { shown: reado
 }
 
 /** A canvas that is drawn anew, at most once a frame, when one of `changes` does. */
-function useDrawing(width: number, changes: readonly unknown[], draw: (context: CanvasRenderingContext2D) => void): RefObject<HTMLCanvasElement | null> {
+function useDrawing(
+  width: number,
+  changes: readonly unknown[],
+  draw: (context: CanvasRenderingContext2D) => void,
+): RefObject<HTMLCanvasElement | null> {
   const canvas = useRef<HTMLCanvasElement>(null);
   useEffect(() => {
     const element = canvas.current; // it may have left the page before the frame comes
@@ -201,7 +219,17 @@ function useDrawing(width: number, changes: readonly unknown[], draw: (context: 
   return canvas;
 }
 
-function Pointed({ width, places, line, colour }: { width: number; places: readonly number[]; line: readonly number[] | null; colour: string }): JSX.Element {
+function Pointed({
+  width,
+  places,
+  line,
+  colour,
+}: {
+  width: number;
+  places: readonly number[];
+  line: readonly number[] | null;
+  colour: string;
+}): JSX.Element {
   const canvas = useDrawing(width, [places, line?.join(), colour], (context) => {
     if (!line) return;
     context.lineWidth = 6;
@@ -221,7 +249,17 @@ function stroke(context: CanvasRenderingContext2D, places: readonly number[], li
 }
 
 /** An axis with its brush: drag along it, or with the focus on it, arrow keys move the brush and Delete takes it away. */
-function Axis({ column, scale, x, brushes }: { column: Column; scale: Scale; x: number; brushes: readonly Brush[] }): JSX.Element {
+function Axis({
+  column,
+  scale,
+  x,
+  brushes,
+}: {
+  column: Column;
+  scale: Scale;
+  x: number;
+  brushes: readonly Brush[];
+}): JSX.Element {
   const start = useRef<number | null>(null);
   const brush = brushes.find((one) => one.column === column.name) ?? null;
   const held = brush && placeOfBrush(brush, scale);
@@ -270,7 +308,9 @@ function Axis({ column, scale, x, brushes }: { column: Column; scale: Scale; x: 
           none
         </text>
       )}
-      {y && <rect class={css["brush"]} x={x - 8} width={16} y={y.from - 3} height={Math.max(0, y.to - y.from) + 6} rx={3} />}
+      {y && (
+        <rect class={css["brush"]} x={x - 8} width={16} y={y.from - 3} height={Math.max(0, y.to - y.from) + 6} rx={3} />
+      )}
       <rect
         class={css["zone"]}
         x={x - 16}
@@ -288,7 +328,8 @@ function Axis({ column, scale, x, brushes }: { column: Column; scale: Scale; x: 
           set(brushBetween(column.name, scale, start.current, place));
         }}
         onPointerUp={(event) => {
-          if (start.current !== null && Math.abs(placeAt(event) - start.current) * (HEIGHT - TOP - BOTTOM) < CLICK) set(null);
+          if (start.current !== null && Math.abs(placeAt(event) - start.current) * (HEIGHT - TOP - BOTTOM) < CLICK)
+            set(null);
           start.current = null;
         }}
       />
@@ -312,18 +353,32 @@ function axisMenu(props: CompareProps, axes: readonly Column[], n: number, scale
     {
       label: log ? "Linear axis" : "Logarithmic axis",
       why: numbers ? null : "These are no numbers",
-      run: () => show(log ? { logarithmic: without(view.logarithmic), linear: [...without(view.linear), name] } : { logarithmic: [...without(view.logarithmic), name], linear: without(view.linear) }),
+      run: () =>
+        show(
+          log
+            ? { logarithmic: without(view.logarithmic), linear: [...without(view.linear), name] }
+            : { logarithmic: [...without(view.logarithmic), name], linear: without(view.linear) },
+        ),
     },
     { label: "Colour by this", run: () => show({ colour: name }) },
     null,
     { label: "Move left", why: n === 0 ? "It is the first" : null, run: () => show({ axes: moved(n - 1) }) },
-    { label: "Move right", why: n === names.length - 1 ? "It is the last" : null, run: () => show({ axes: moved(n + 1) }) },
-    { label: "Remove this axis", why: names.length > 2 ? null : "Two axes are needed", run: () => show({ axes: others }, { push: true }) },
+    {
+      label: "Move right",
+      why: n === names.length - 1 ? "It is the last" : null,
+      run: () => show({ axes: moved(n + 1) }),
+    },
+    {
+      label: "Remove this axis",
+      why: names.length > 2 ? null : "Two axes are needed",
+      run: () => show({ axes: others }, { push: true }),
+    },
   ];
 }
 
 function aboutOf(column: Column, scale: Scale): string {
-  const which = column.kind === "metric" ? { last: "last", min: "least", max: "greatest" }[column.name.split(":")[0]!] : "";
+  const which =
+    column.kind === "metric" ? { last: "last", min: "least", max: "greatest" }[column.name.split(":")[0]!] : "";
   return [which, scale.kind === "log" ? "log" : ""].filter(Boolean).join(", ");
 }
 

@@ -39,7 +39,12 @@ export function ScatterTab(props: CompareProps): JSX.Element {
   return (
     <>
       <div class={tools["tools"]}>
-        <Choice label="Across" columns={columns} value={across.name} choose={(name) => show({ across: name }, { push: true })} />
+        <Choice
+          label="Across"
+          columns={columns}
+          value={across.name}
+          choose={(name) => show({ across: name }, { push: true })}
+        />
         <LogBox column={across} log={logX} {...props} />
         <Choice label="Up" columns={columns} value={up.name} choose={(name) => show({ up: name }, { push: true })} />
         <LogBox column={up} log={logY} {...props} />
@@ -52,7 +57,16 @@ export function ScatterTab(props: CompareProps): JSX.Element {
         />
         {colour.by && <Legend column={colour.by} log={isLog(colour.by, view.logarithmic, view.linear)} />}
       </div>
-      <Plot {...props} across={across} up={up} logX={logX} logY={logY} order={order} colourOf={colour.of} by={colour.by} />
+      <Plot
+        {...props}
+        across={across}
+        up={up}
+        logX={logX}
+        logY={logY}
+        order={order}
+        colourOf={colour.of}
+        by={colour.by}
+      />
     </>
   );
 }
@@ -195,7 +209,11 @@ function Plot(props: PlotProps): JSX.Element {
             <text class={css["title"]} x={EDGE.left + inside / 2} y={HEIGHT - 12} text-anchor="middle">
               {across.label}
             </text>
-            <text class={css["title"]} transform={`translate(16 ${EDGE.top + tall / 2}) rotate(-90)`} text-anchor="middle">
+            <text
+              class={css["title"]}
+              transform={`translate(16 ${EDGE.top + tall / 2}) rotate(-90)`}
+              text-anchor="middle"
+            >
               {up.label}
             </text>
           </g>
@@ -203,7 +221,13 @@ function Plot(props: PlotProps): JSX.Element {
         </svg>
         <canvas ref={canvas} />
         {points[row] && !hidden[row] && (
-          <Tip name={runs[row]!.name} row={row} columns={by ? [across, up, by] : [across, up]} at={points[row]} width={width} />
+          <Tip
+            name={runs[row]!.name}
+            row={row}
+            columns={by ? [across, up, by] : [across, up]}
+            at={points[row]}
+            width={width}
+          />
         )}
       </div>
       {without > 0 && <p class={tools["tools"]}>{without} runs have no value on one of the axes.</p>}
@@ -229,7 +253,16 @@ function Rectangle({ view, across, up, x, y, xOf, yOf }: RectangleProps): JSX.El
   const [low, high] = (upwards && placeOfBrush(upwards, y)) ?? [-ROOM, 1 + ROOM];
   const [from, to] = [xOf(left) - 5, xOf(right) + 5];
   const [top, bottom] = [yOf(high) - 5, yOf(low) + 5];
-  return <rect class={css["brush"]} x={from} width={Math.max(0, to - from)} y={top} height={Math.max(0, bottom - top)} rx={3} />;
+  return (
+    <rect
+      class={css["brush"]}
+      x={from}
+      width={Math.max(0, to - from)}
+      y={top}
+      height={Math.max(0, bottom - top)}
+      rx={3}
+    />
+  );
 }
 
 function within(place: number): number {

@@ -44,7 +44,10 @@ export function themeColour(name: string): string {
 }
 
 /** The column that colours runs, and the colour of each row. It is the same object until one of these changes. */
-export function useColouring({ view, columns, runs, colours }: CompareProps): { by: Column | null; of: (row: number) => string } {
+export function useColouring({ view, columns, runs, colours }: CompareProps): {
+  by: Column | null;
+  of: (row: number) => string;
+} {
   const isDark = dark.value;
   return useMemo(() => {
     const chosen = view.colour === null ? mainMetric(columns.values()) : columns.get(view.colour);

@@ -120,7 +120,10 @@ export function Console({ task, scalars }: { task: string; scalars: Place }): JS
 
   const digits = Math.max(3, counted(log.total).length);
   const [fit, frame] = useFit(columns, digits);
-  useEffect(() => log.setShape(columns.folded, columns.wrapped ? fit : UNWRAPPED), [log, columns.folded, columns.wrapped, fit]);
+  useEffect(
+    () => log.setShape(columns.folded, columns.wrapped ? fit : UNWRAPPED),
+    [log, columns.folded, columns.wrapped, fit],
+  );
   useEffect(() => {
     const line = lineAtTop();
     log.setFilter(filter);
@@ -214,7 +217,9 @@ export function Console({ task, scalars }: { task: string; scalars: Place }): JS
       : await linesFrom(task, first, count, signal, longest);
     const text = lines.map((line) => `${plain(line.msg).replace(/\n+$/, "")}\n`).join("");
     const some = count < all ? `${counted(lines.length)} of ${counted(all)}` : counted(lines.length);
-    const cut = lines.some((line) => line.length > line.msg.length) ? `; of long ones the first ${counted(longest)} characters` : "";
+    const cut = lines.some((line) => line.length > line.msg.length)
+      ? `; of long ones the first ${counted(longest)} characters`
+      : "";
     await copy(text, `Copied ${some} ${all === 1 ? "line" : "lines"}${cut}`);
   }
 
@@ -320,7 +325,9 @@ export function Console({ task, scalars }: { task: string; scalars: Place }): JS
         {isPartly && <span title="The search takes too long">Not all of this line was searched</span>}
         {hidden > 0 && (
           <button type="button" class={css["folded"]} onClick={(event) => fold(event, () => log.unfoldLine(line))}>
-            {hidden === Infinity ? `All ${counted(line.length)} characters` : `${counted(hidden)} more ${hidden === 1 ? "row" : "rows"}`}
+            {hidden === Infinity
+              ? `All ${counted(line.length)} characters`
+              : `${counted(hidden)} more ${hidden === 1 ? "row" : "rows"}`}
           </button>
         )}
         {isOpen && (
@@ -415,7 +422,8 @@ function useFit(columns: Columns, digits: number): readonly [number, (element: H
     });
     watch.current.observe(list);
   }, []);
-  const beside = (columns.numbers ? digits * character + NUMBER_SPACE : 0) + (columns.times ? 12 * character + TIME_SPACE : 0);
+  const beside =
+    (columns.numbers ? digits * character + NUMBER_SPACE : 0) + (columns.times ? 12 * character + TIME_SPACE : 0);
   return [Math.max(20, Math.floor((width - beside - LINE_SPACE) / character)), reference];
 }
 
@@ -424,7 +432,10 @@ function Announcer({ total }: { total: number }): JSX.Element {
   const [told, setTold] = useState({ total, text: "" });
   useEffect(() => {
     if (total <= told.total) return;
-    const timer = setTimeout(() => setTold({ total, text: `${counted(total - told.total)} new lines in the console` }), 10_000);
+    const timer = setTimeout(
+      () => setTold({ total, text: `${counted(total - told.total)} new lines in the console` }),
+      10_000,
+    );
     return () => clearTimeout(timer);
   }, [total > told.total]);
   return (

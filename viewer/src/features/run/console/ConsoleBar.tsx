@@ -83,11 +83,7 @@ export function ConsoleBar(props: Props): JSX.Element {
         </button>
       </div>
       {view.text && <Count {...props} />}
-      <select
-        aria-label="Levels"
-        value={view.level}
-        onChange={(event) => adjust({ level: event.currentTarget.value })}
-      >
+      <select aria-label="Levels" value={view.level} onChange={(event) => adjust({ level: event.currentTarget.value })}>
         {Object.entries(LEVELS).map(([name, { label }]) => (
           <option key={name} value={name}>
             {label}
@@ -120,14 +116,22 @@ export function ConsoleBar(props: Props): JSX.Element {
       <Menu
         label="What the console shows"
         items={[
-          { label: "Line numbers", checked: columns.numbers, run: () => props.onColumns({ ...columns, numbers: !columns.numbers }) },
+          {
+            label: "Line numbers",
+            checked: columns.numbers,
+            run: () => props.onColumns({ ...columns, numbers: !columns.numbers }),
+          },
           { label: "Times", checked: columns.times, run: () => props.onColumns({ ...columns, times: !columns.times }) },
           {
             label: "Fold progress bars",
             checked: columns.folded,
             run: () => props.onColumns({ ...columns, folded: !columns.folded }),
           },
-          { label: "Wrap lines", checked: columns.wrapped, run: () => props.onColumns({ ...columns, wrapped: !columns.wrapped }) },
+          {
+            label: "Wrap lines",
+            checked: columns.wrapped,
+            run: () => props.onColumns({ ...columns, wrapped: !columns.wrapped }),
+          },
           null,
           {
             label: "Copy the chosen lines",
@@ -136,7 +140,9 @@ export function ConsoleBar(props: Props): JSX.Element {
             run: () => props.onCopy?.(),
           },
           { label: "Download the whole log", run: () => download(downloadOf(task, null), task) },
-          ...(filter ? [{ label: "Download the shown lines", run: () => download(downloadOf(task, filter), task) }] : []),
+          ...(filter
+            ? [{ label: "Download the shown lines", run: () => download(downloadOf(task, filter), task) }]
+            : []),
         ]}
       >
         ⋯
@@ -161,7 +167,12 @@ function Count({ log, hits, unmarked, chosen, onStep }: Props): JSX.Element {
           {counted(count)}
           {hits.full ? "+" : ""} {count === 1 ? "hit" : "hits"}
           {!hits.done && ` · ${part} %`}
-          {unmarked && <span title="A browser might take for ever for this expression, or can't read it"> · not marked in their rows</span>}
+          {unmarked && (
+            <span title="A browser might take for ever for this expression, or can't read it">
+              {" "}
+              · not marked in their rows
+            </span>
+          )}
         </span>
       )}
       <button type="button" aria-label="Hit before" title="Hit before (N)" disabled={!count} onClick={() => onStep(-1)}>
@@ -175,7 +186,8 @@ function Count({ log, hits, unmarked, chosen, onStep }: Props): JSX.Element {
 }
 
 function Total({ log, filter }: Pick<Props, "log" | "filter">): JSX.Element {
-  const part = log.filter && !log.filter.done ? ` · ${Math.floor((100 * log.filter.end) / Math.max(1, log.total))} %` : "";
+  const part =
+    log.filter && !log.filter.done ? ` · ${Math.floor((100 * log.filter.end) / Math.max(1, log.total))} %` : "";
   const lines = log.total === 1 ? "line" : "lines";
   const shown = filter && log.filter ? `${counted(log.filter.numbers.length)} of ` : "";
   const bars = filter?.withoutBars ? " Progress bars are left out." : "";

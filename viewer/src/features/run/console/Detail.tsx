@@ -34,7 +34,8 @@ export function Detail({ task, line, scalars, finder, onClose }: Props): JSX.Ele
   const first = found.spans[0]?.[0];
   useLayoutEffect(() => {
     const mark = text.current?.querySelector("mark");
-    if (text.current && mark) text.current.scrollTop = mark.offsetTop - text.current.offsetTop - text.current.clientHeight / 2;
+    if (text.current && mark)
+      text.current.scrollTop = mark.offsetTop - text.current.offsetTop - text.current.clientHeight / 2;
   }, [message, first]);
   return (
     <section class={css["detail"]} aria-label={`Line ${line.line + 1}`}>
@@ -81,7 +82,9 @@ export function Whole({ task, line }: { task: string; line: ShownLine }): JSX.El
 /** The time of an event in words; a timestamp may be no date that there is. */
 export function exact(timestamp: number): string {
   const date = new Date(timestamp);
-  return Number.isNaN(date.getTime()) ? `${timestamp} ms` : date.toLocaleString(undefined, { dateStyle: "medium", timeStyle: "medium" });
+  return Number.isNaN(date.getTime())
+    ? `${timestamp} ms`
+    : date.toLocaleString(undefined, { dateStyle: "medium", timeStyle: "medium" });
 }
 
 function timeText(timestamp: number): string {

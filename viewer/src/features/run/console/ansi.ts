@@ -42,7 +42,8 @@ const CONTROL = /[\x00-\x08\x0b-\x1f\x7f-\x9f]/g;
 
 /** The pieces of a text that begins in a style, and the style in which it ends. */
 export function pieces(text: string, before: Style = PLAIN): { pieces: Piece[]; after: Style } {
-  if (!/[\x1b\x80-\x9f]/.test(text)) return { pieces: text ? [{ text: visible(text), style: before }] : [], after: before };
+  if (!/[\x1b\x80-\x9f]/.test(text))
+    return { pieces: text ? [{ text: visible(text), style: before }] : [], after: before };
   const found: Piece[] = [];
   let style = before;
   let end = 0;
@@ -119,5 +120,11 @@ function one(n: number): number | string | null {
 }
 
 function hex(...parts: number[]): string {
-  return `#${parts.map((part) => Math.min(255, Math.max(0, part || 0)).toString(16).padStart(2, "0")).join("")}`;
+  return `#${parts
+    .map((part) =>
+      Math.min(255, Math.max(0, part || 0))
+        .toString(16)
+        .padStart(2, "0"),
+    )
+    .join("")}`;
 }

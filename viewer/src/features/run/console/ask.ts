@@ -117,7 +117,13 @@ export function downloadOf(task: string, wanted: Wanted | null): string {
   return dataAddress(addressOf(task, "log.txt"), wanted ? queryOf(wanted) : {});
 }
 
-function queryOf({ text, isRegex, levels, workers, withoutBars }: Wanted): Record<string, string | readonly string[] | null> {
+function queryOf({
+  text,
+  isRegex,
+  levels,
+  workers,
+  withoutBars,
+}: Wanted): Record<string, string | readonly string[] | null> {
   return {
     ...{ search: text && !isRegex ? text : null, regex: text && isRegex ? text : null },
     ...{ without: withoutBars ? ONLY_BARS : null, level: levels, worker: workers },

@@ -54,7 +54,10 @@ export class Finder {
     text: string,
     isRegex: boolean,
     private readonly changed: () => void,
-    private readonly clock: Clock = { now: () => performance.now(), later: (act, pause) => void setTimeout(act, pause) },
+    private readonly clock: Clock = {
+      now: () => performance.now(),
+      later: (act, pause) => void setTimeout(act, pause),
+    },
   ) {
     this.#expression = isRegex ? lineExpressionOf(text) : asItIs(text);
   }
@@ -67,7 +70,8 @@ export class Finder {
   find(message: Message): Found {
     if (!this.#expression) return NOTHING;
     let progress = this.#known.get(message);
-    if (!progress) this.#known.set(message, (progress = { spans: [], done: false, givenUp: false, searched: 0, time: 0 }));
+    if (!progress)
+      this.#known.set(message, (progress = { spans: [], done: false, givenUp: false, searched: 0, time: 0 }));
     while (!progress.done && this.#hasTime()) {
       const begin = this.clock.now();
       searchOn(progress, message.text, this.#expression);

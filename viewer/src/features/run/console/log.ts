@@ -169,7 +169,8 @@ export class Log {
       this.changed();
       try {
         const long = await longLine(this.task, line.line, this.#closed.signal);
-        if (long?.position !== line.position) throw new ServerError(404, "The line has another number by now, or was deleted");
+        if (long?.position !== line.position)
+          throw new ServerError(404, "The line has another number by now, or was deleted");
         ({ msg } = long);
       } catch (error) {
         if (!this.#closed.signal.aborted) this.error = error instanceof Error ? error : new Error(String(error));
@@ -371,11 +372,18 @@ export class Log {
 
   /** Give the lines of the pages that came their heights, and those of the page before: its bars may be overtaken now. */
   #measure(): void {
-    const pages = new Set(taken(this.#came, this.#lines).flatMap((page) => (page >= PAGE ? [page - PAGE, page] : [page])));
+    const pages = new Set(
+      taken(this.#came, this.#lines).flatMap((page) => (page >= PAGE ? [page - PAGE, page] : [page])),
+    );
     this.#foldedInto.clear();
     for (const page of pages) {
       const lines = Array.from({ length: 2 * PAGE }, (_, n) => this.#lines.get(page + n));
-      const later = this.#folded ? overtakenBy(lines.map((line) => line?.bar ?? null), PAGE) : [];
+      const later = this.#folded
+        ? overtakenBy(
+            lines.map((line) => line?.bar ?? null),
+            PAGE,
+          )
+        : [];
       lines.slice(0, PAGE).forEach((line, n) => {
         if (!line) return;
         const number = page + n;
@@ -440,7 +448,9 @@ function shown(lines: readonly Line[]): ShownLine[] {
 function foldedMessage(msg: string, start: Style): { message: Message; states: number } {
   const rows = lastStates(msg).replace(/\n+$/, "").split("\n");
   const first = Math.max(0, rows.findIndex(isFilled));
-  const states = msg.includes("\r") ? allStates(msg).split("\n").filter(isFilled).length - rows.filter(isFilled).length : 0;
+  const states = msg.includes("\r")
+    ? allStates(msg).split("\n").filter(isFilled).length - rows.filter(isFilled).length
+    : 0;
   return { message: new Message(rows.slice(first).join("\n"), start), states };
 }
 

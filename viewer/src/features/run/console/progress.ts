@@ -58,7 +58,10 @@ export function barOf(text: string): BarState | null {
  */
 export function isOnlyBars(text: string): boolean {
   if (text.length > LONGEST) return false;
-  const states = text.split(/[\r\n]/).map((one) => plain(one).trim()).filter(Boolean);
+  const states = text
+    .split(/[\r\n]/)
+    .map((one) => plain(one).trim())
+    .filter(Boolean);
   return states.length > 0 && states.every(isOnlyBar);
 }
 

@@ -9,7 +9,8 @@ export const UNWRAPPED = 2000;
 
 const TAB = 8;
 /** Characters of East Asia and most emoji are two columns wide; marks on others take none. */
-const WIDE = /[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff01-\uff60\uffe0-\uffe6]|\p{Emoji_Presentation}/u;
+const WIDE =
+  /[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff01-\uff60\uffe0-\uffe6]|\p{Emoji_Presentation}/u;
 const NONE = /[\p{M}\u200b-\u200f\u2060\ufe0f]/u;
 const ONE_ROW: readonly number[] = [0];
 
@@ -98,7 +99,8 @@ function addBroken(starts: number[], line: string, start: number, columns: numbe
   }
   let [column, at] = [0, start];
   for (const sign of line) {
-    const width = sign === "\t" ? TAB - (column % TAB) : sign < "\x7f" ? 1 : WIDE.test(sign) ? 2 : NONE.test(sign) ? 0 : 1;
+    const width =
+      sign === "\t" ? TAB - (column % TAB) : sign < "\x7f" ? 1 : WIDE.test(sign) ? 2 : NONE.test(sign) ? 0 : 1;
     if (column + width > columns) {
       starts.push(at);
       column = 0;

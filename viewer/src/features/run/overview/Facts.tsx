@@ -27,7 +27,9 @@ export function Facts({ task, details }: { task: Task; details: Details | null }
           <Fact label="Started">{task.started && <Ago time={task.started} />}</Fact>
           <Fact label="Ended">{task.completed && <Ago time={task.completed} />}</Fact>
           <Fact label="Published">{details?.published && <Ago time={details?.published} />}</Fact>
-          <Fact label="Active for">{task.started && <Active task={task} seconds={details?.active_duration ?? null} />}</Fact>
+          <Fact label="Active for">
+            {task.started && <Active task={task} seconds={details?.active_duration ?? null} />}
+          </Fact>
           <Fact label="Last report">{task.last_update && <Ago time={task.last_update} />}</Fact>
           <Fact label="Iteration">{task.last_iteration ? counted(task.last_iteration) : null}</Fact>
         </FactList>
@@ -123,7 +125,13 @@ function Children({ task }: { task: string }): JSX.Element | null {
   );
 }
 
-function Properties({ title, values }: { title: string; values: Readonly<Record<string, unknown>> | undefined }): JSX.Element | null {
+function Properties({
+  title,
+  values,
+}: {
+  title: string;
+  values: Readonly<Record<string, unknown>> | undefined;
+}): JSX.Element | null {
   const all = Object.entries(values ?? {}).filter(([, value]) => value !== "" && value !== null);
   if (!all.length) return null;
   return (

@@ -43,7 +43,9 @@ function OneArtifact({ artifact }: { artifact: Artifact }): JSX.Element {
       <div class={css["thing"]}>
         <strong>{key}</strong>
         <span class={css["soft"]}>
-          {[mode === "input" && "input", type, size !== undefined && size > 0 && sized(size)].filter(Boolean).join(", ")}
+          {[mode === "input" && "input", type, size !== undefined && size > 0 && sized(size)]
+            .filter(Boolean)
+            .join(", ")}
         </span>
         {timestamp ? (
           <span class={css["soft"]}>

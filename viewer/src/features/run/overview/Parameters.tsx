@@ -34,7 +34,12 @@ export function Parameters({ task, found, changed }: Props): JSX.Element {
     <>
       {count > 0 && !editing && <SearchField label="Search parameters" value={search} onInput={setSearch} />}
       {mayEdit(task) && !editing && (
-        <button type="button" disabled={why !== null} title={why ?? "Change, add or remove parameters"} onClick={() => setEditing(true)}>
+        <button
+          type="button"
+          disabled={why !== null}
+          title={why ?? "Change, add or remove parameters"}
+          onClick={() => setEditing(true)}
+        >
           Edit
         </button>
       )}
@@ -60,10 +65,20 @@ export function Parameters({ task, found, changed }: Props): JSX.Element {
   );
 }
 
-function Table({ section, parameters, search }: { section: string; parameters: Parameter[]; search: string }): JSX.Element | null {
+function Table({
+  section,
+  parameters,
+  search,
+}: {
+  section: string;
+  parameters: Parameter[];
+  search: string;
+}): JSX.Element | null {
   const [all, setAll] = useState(false);
   const wanted = search.toLowerCase();
-  const matching = parameters.filter((one) => `${section}/${one.name} ${one.value ?? ""}`.toLowerCase().includes(wanted));
+  const matching = parameters.filter((one) =>
+    `${section}/${one.name} ${one.value ?? ""}`.toLowerCase().includes(wanted),
+  );
   if (!matching.length) return null;
   return (
     <>
@@ -148,8 +163,18 @@ function Editor({ task, found, close, changed }: EditorProps): JSX.Element {
         const isNew = !before.some((one) => one.section === row.section && one.name === row.name) || n >= before.length;
         return (
           <div key={n} class={css["row"]}>
-            <input aria-label="Section" value={row.section} readOnly={!isNew} onInput={(e) => change(n, { section: e.currentTarget.value })} />
-            <input aria-label="Name" value={row.name} readOnly={!isNew} onInput={(e) => change(n, { name: e.currentTarget.value })} />
+            <input
+              aria-label="Section"
+              value={row.section}
+              readOnly={!isNew}
+              onInput={(e) => change(n, { section: e.currentTarget.value })}
+            />
+            <input
+              aria-label="Name"
+              value={row.name}
+              readOnly={!isNew}
+              onInput={(e) => change(n, { name: e.currentTarget.value })}
+            />
             <input
               aria-label={row.name ? `Value of ${row.name}` : "Value"}
               value={row.value ?? ""}

@@ -58,13 +58,19 @@ export function Script({ script, name }: { script: Details["script"]; name: stri
 
 const MOST = 12;
 
-function Packages({ requirements }: { requirements: Readonly<Record<string, unknown>> | undefined }): JSX.Element | null {
+function Packages({
+  requirements,
+}: {
+  requirements: Readonly<Record<string, unknown>> | undefined;
+}): JSX.Element | null {
   const [search, setSearch] = useState("");
   const [all, setAll] = useState(false);
   const packages = packagesOf(requirements);
   if (!packages.length) return null;
   const managers = new Set(packages.map(({ manager }) => manager));
-  const matching = packages.filter(({ name, version }) => `${name} ${version}`.toLowerCase().includes(search.toLowerCase()));
+  const matching = packages.filter(({ name, version }) =>
+    `${name} ${version}`.toLowerCase().includes(search.toLowerCase()),
+  );
   const shown = matching.slice(0, all || search ? 2000 : MOST);
   return (
     <Section

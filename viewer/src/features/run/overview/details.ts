@@ -57,7 +57,10 @@ export interface Details {
   };
   readonly hyperparams?: Readonly<Record<string, Readonly<Record<string, Parameter>>>>;
   readonly configuration?: Readonly<Record<string, { value?: string; type?: string; description?: string }>>;
-  readonly execution?: { readonly artifacts?: readonly Artifact[]; readonly queue?: { id: string; name?: string | null } };
+  readonly execution?: {
+    readonly artifacts?: readonly Artifact[];
+    readonly queue?: { id: string; name?: string | null };
+  };
   readonly models?: { readonly input?: readonly UsedModel[]; readonly output?: readonly UsedModel[] };
   readonly runtime?: Readonly<Record<string, unknown>>;
   readonly container?: Readonly<Record<string, string>>;
@@ -81,7 +84,11 @@ const FIELDS = [
 ];
 
 export async function details(task: string, signal: AbortSignal): Promise<Details> {
-  const { tasks } = await api<{ tasks: Details[] }>("tasks.get_all_ex", { id: [task], only_fields: FIELDS, search_hidden: true }, signal);
+  const { tasks } = await api<{ tasks: Details[] }>(
+    "tasks.get_all_ex",
+    { id: [task], only_fields: FIELDS, search_hidden: true },
+    signal,
+  );
   const [found] = tasks;
   if (!found) throw new Error("there is no such run any more");
   return found;

@@ -3,7 +3,14 @@ import { test } from "node:test";
 
 import { pieces, plain, PLAIN, type Style } from "../../../../src/features/run/console/ansi";
 import { Heights } from "../../../../src/features/run/console/heights";
-import { allStates, barOf, isOnlyBars, lastStates, ONLY_BARS, overtakenBy } from "../../../../src/features/run/console/progress";
+import {
+  allStates,
+  barOf,
+  isOnlyBars,
+  lastStates,
+  ONLY_BARS,
+  overtakenBy,
+} from "../../../../src/features/run/console/progress";
 
 const ESC = "\x1b";
 /** The texts of the pieces, each with what is not plain about its style. */
@@ -28,7 +35,10 @@ test("16, 256 and true colours", () => {
   ]);
   assert.deepEqual(styled(`${ESC}[38;5;196;48;5;232mx`), [["x", { fore: "#ff0000", back: "#080808" }]]);
   assert.deepEqual(styled(`${ESC}[38;5;9mx`), [["x", { fore: 9 }]]);
-  assert.deepEqual(styled(`${ESC}[38;2;1;22;255mx${ESC}[39my`), [["x", { fore: "#0116ff" }], ["y", {}]]);
+  assert.deepEqual(styled(`${ESC}[38;2;1;22;255mx${ESC}[39my`), [
+    ["x", { fore: "#0116ff" }],
+    ["y", {}],
+  ]);
   assert.deepEqual(styled(`${ESC}[3;4;9;7;2mx${ESC}[23;24;29;27;22my`), [
     ["x", { italic: true, underline: true, strike: true, inverse: true, dim: true }],
     ["y", {}],
@@ -66,9 +76,15 @@ test("all states of a row can be read", () => {
 });
 
 test("states of bars are known", () => {
-  assert.deepEqual(barOf("train:  10%|█         | 10/100 [00:01<00:09,  9.90it/s, loss=0.3]"), { bar: "train:|100", done: 10 });
+  assert.deepEqual(barOf("train:  10%|█         | 10/100 [00:01<00:09,  9.90it/s, loss=0.3]"), {
+    bar: "train:|100",
+    done: 10,
+  });
   assert.deepEqual(barOf("\r  0%|          | 0/469 [00:00<?, ?it/s]"), { bar: "|469", done: 0 });
-  assert.deepEqual(barOf("model.bin:  45%|████▌     | 1.5M/3.3M [00:01<00:01, 1.1MB/s]"), { bar: "model.bin:|3.3M", done: 1_500_000 });
+  assert.deepEqual(barOf("model.bin:  45%|████▌     | 1.5M/3.3M [00:01<00:01, 1.1MB/s]"), {
+    bar: "model.bin:|3.3M",
+    done: 1_500_000,
+  });
   assert.deepEqual(barOf("steps: 120it [00:10, 12.00it/s]"), { bar: "steps: |it", done: 120 });
   assert.equal(barOf("epoch 3 | loss 0.1 | acc 0.9"), null);
   assert.equal(barOf("[12:00:00] 10/100"), null);
@@ -77,10 +93,29 @@ test("states of bars are known", () => {
 test("a message is only a bar if nothing else is in it", () => {
   const bar = " 50%|█ | 5/10 [00:01<00:01, 5it/s]";
   const isOnlyBarsForTheServer = (text: string): boolean => new RegExp(ONLY_BARS).test(text);
-  const named = ["rows: 120it [00:10, 12.0it/s]", `mirror, arrow:${bar}`, `err, erro, eerr:${bar}`, bar.replace("5it/s", "5it/s, error=0.1")];
+  const named = [
+    "rows: 120it [00:10, 12.0it/s]",
+    `mirror, arrow:${bar}`,
+    `err, erro, eerr:${bar}`,
+    bar.replace("5it/s", "5it/s, error=0.1"),
+  ];
   const bars = [bar, `${bar}\r${bar}\n${ESC}[A`, `\r${bar}\n\n`, `${ESC}[32mtrain:${bar}${ESC}[0m`, ...named];
-  const errors = [`Error${bar}`, `RuntimeError: no space left${bar}`, `train:${bar}\rERROR ${bar}`, "errors: 120it [00:10, 12.0it/s]"];
-  const others = ["", "\n", "Error", `${bar}CUDA out of memory`, `Error\r${bar}`, `${bar}\nError`, `Error\n${bar}`, ...errors];
+  const errors = [
+    `Error${bar}`,
+    `RuntimeError: no space left${bar}`,
+    `train:${bar}\rERROR ${bar}`,
+    "errors: 120it [00:10, 12.0it/s]",
+  ];
+  const others = [
+    "",
+    "\n",
+    "Error",
+    `${bar}CUDA out of memory`,
+    `Error\r${bar}`,
+    `${bar}\nError`,
+    `Error\n${bar}`,
+    ...errors,
+  ];
   for (const is of [isOnlyBars, isOnlyBarsForTheServer]) {
     for (const text of bars) assert.ok(is(text), JSON.stringify(text));
     for (const text of others) assert.ok(!is(text), JSON.stringify(text));

@@ -8,7 +8,8 @@ import { MOST_ROWS, UNWRAPPED } from "../../../../src/features/run/console/rows"
 /** A log of some messages, as a server answers it. The beginning of each message is its position. */
 class Served {
   constructor(public messages: string[]) {
-    globalThis.fetch = ((address: string) => Promise.resolve(this.#answer(new URL(address, "http://server")))) as typeof fetch;
+    globalThis.fetch = ((address: string) =>
+      Promise.resolve(this.#answer(new URL(address, "http://server")))) as typeof fetch;
   }
 
   /** Called once, when the lines have been counted. */
@@ -16,7 +17,10 @@ class Served {
 
   #answer({ pathname, searchParams }: URL): Response {
     if (pathname.endsWith("/log/line")) {
-      const line = Math.max(0, this.messages.findIndex((msg) => msg.slice(0, 50) === searchParams.get("position")));
+      const line = Math.max(
+        0,
+        this.messages.findIndex((msg) => msg.slice(0, 50) === searchParams.get("position")),
+      );
       const answer = Response.json({ line, total: this.messages.length });
       this.counted?.();
       this.counted = null;
@@ -69,7 +73,9 @@ async function whole(messages: string[], anchor: { top: number }): Promise<Log> 
   const log: Log = new Log("task", () => log.want(0, log.rows));
   log.anchor = { top: () => anchor.top, shift: (rows) => (anchor.top += rows) };
   await log.grow(new AbortController().signal);
-  await until(() => messages.every((_, line) => log.rowOf(line) === log.rows || log.row(log.rowOf(line)) !== undefined));
+  await until(() =>
+    messages.every((_, line) => log.rowOf(line) === log.rows || log.row(log.rowOf(line)) !== undefined),
+  );
   return log;
 }
 
@@ -100,8 +106,17 @@ test("a wrapped line has as many rows as its message needs, and the line at the 
   log.setShape(true, 10);
   assert.equal(log.rows, 300 + 100 * 2 + 2);
   assert.equal(log.row(Math.floor(anchor.top))?.msg, "step 100");
-  assert.deepEqual([log.at(log.rowOf(99)), log.at(log.rowOf(99) + 2)], [{ line: 99, part: 0 }, { line: 99, part: 2 }]);
-  assert.deepEqual([50, 51, 52].map((line) => log.heightAt(log.rowOf(line))), [3, 3, 1]);
+  assert.deepEqual(
+    [log.at(log.rowOf(99)), log.at(log.rowOf(99) + 2)],
+    [
+      { line: 99, part: 0 },
+      { line: 99, part: 2 },
+    ],
+  );
+  assert.deepEqual(
+    [50, 51, 52].map((line) => log.heightAt(log.rowOf(line))),
+    [3, 3, 1],
+  );
   log.setShape(true, UNWRAPPED);
   assert.deepEqual([log.rows, anchor.top], [300 + 2, 102]);
   log.close();

@@ -13,7 +13,12 @@ function message(text: string): Message {
 /** The texts of all rows. */
 function rows(text: string, columns: number): string[] {
   const broken = message(text);
-  return Array.from({ length: broken.rows(columns) }, (_, row) => broken.row(row, columns, []).map((part) => part.text).join(""));
+  return Array.from({ length: broken.rows(columns) }, (_, row) =>
+    broken
+      .row(row, columns, [])
+      .map((part) => part.text)
+      .join(""),
+  );
 }
 
 test("a message is broken as a terminal breaks it", () => {
@@ -32,23 +37,47 @@ test("a message is broken as a terminal breaks it", () => {
 
 test("a row keeps its colours, and what was found in it is marked, also over the end of a row", () => {
   const coloured = message(`ab${ESC}[31mcdef\ngh${ESC}[0mi`);
-  const found: Span[] = [[1, 3], [5, 8]]; // "bc", and "f", the break and "g"
+  const found: Span[] = [
+    [1, 3],
+    [5, 8],
+  ]; // "bc", and "f", the break and "g"
   const marked = (row: number, columns: number): [string, unknown, boolean][] =>
     coloured.row(row, columns, found).map((part) => [part.text, part.style.fore, part.found]);
-  assert.deepEqual(marked(0, 4), [["a", null, false], ["b", null, true], ["c", 1, true], ["d", 1, false]]);
-  assert.deepEqual(marked(1, 4), [["e", 1, false], ["f", 1, true]]);
-  assert.deepEqual(marked(2, 4), [["g", 1, true], ["h", 1, false], ["i", null, false]]);
-  assert.deepEqual(coloured.parts(0, 10, []).map((part) => part.text), ["ab", "cdef\ngh", "i"]);
+  assert.deepEqual(marked(0, 4), [
+    ["a", null, false],
+    ["b", null, true],
+    ["c", 1, true],
+    ["d", 1, false],
+  ]);
+  assert.deepEqual(marked(1, 4), [
+    ["e", 1, false],
+    ["f", 1, true],
+  ]);
+  assert.deepEqual(marked(2, 4), [
+    ["g", 1, true],
+    ["h", 1, false],
+    ["i", null, false],
+  ]);
+  assert.deepEqual(
+    coloured.parts(0, 10, []).map((part) => part.text),
+    ["ab", "cdef\ngh", "i"],
+  );
 });
 
 test("a place in a message leads to its row", () => {
   const broken = message(`${"x".repeat(25)}\n\nend`);
-  assert.deepEqual([0, 9, 10, 25, 26, 27, 29].map((place) => broken.rowAt(place, 10)), [0, 0, 1, 2, 3, 4, 4]);
+  assert.deepEqual(
+    [0, 9, 10, 25, 26, 27, 29].map((place) => broken.rowAt(place, 10)),
+    [0, 0, 1, 2, 3, 4, 4],
+  );
 });
 
 test("a message of 200,000 rows is broken once, and each of its rows is read alone", () => {
   const long = message("x\n".repeat(200_000) + "end");
   assert.equal(long.rows(10), 200_001);
-  assert.deepEqual(long.row(200_000, 10, []).map((part) => part.text), ["end"]);
+  assert.deepEqual(
+    long.row(200_000, 10, []).map((part) => part.text),
+    ["end"],
+  );
   for (let row = 0; row < 200_000; row += 997) assert.equal(long.row(row, 10, [])[0]?.text, "x");
 });

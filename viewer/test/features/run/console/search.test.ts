@@ -37,7 +37,10 @@ test("hits are found by their lines", async () => {
   const { ask } = answering([{ lines: [1, 5, 12], end: 20, last: "19.1", ended: true }]);
   const search = new Search("t", WANTED, () => undefined, ask);
   await soon();
-  assert.deepEqual([0, 1, 4, 5, 12, 99].map((line) => search.placeAfter(line)), [0, 1, 1, 2, 3, 3]);
+  assert.deepEqual(
+    [0, 1, 4, 5, 12, 99].map((line) => search.placeAfter(line)),
+    [0, 1, 1, 2, 3, 3],
+  );
   assert.ok(search.has(5));
   assert.ok(!search.has(6));
 });
@@ -48,7 +51,12 @@ test("an error ends the search, and a stopped one says nothing more", async () =
   await soon();
   assert.equal(search.error?.message, "regex: missing )");
   let told = 0;
-  const stopped = new Search("t", WANTED, () => told++, answering([{ lines: [], end: 1, last: null, ended: true }]).ask);
+  const stopped = new Search(
+    "t",
+    WANTED,
+    () => told++,
+    answering([{ lines: [], end: 1, last: null, ended: true }]).ask,
+  );
   stopped.stop();
   await soon();
   assert.equal(told, 0);

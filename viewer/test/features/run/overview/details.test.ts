@@ -16,14 +16,22 @@ test("sections: Args first, parameters by name, numbers by size", () => {
 });
 
 test("metrics: those of machines are last", () => {
-  const found = { x: { a: { metric: ":monitor:gpu", variant: "u" } }, y: { b: { metric: "loss", variant: "b" }, c: { metric: "loss", variant: "a" } } };
-  assert.deepEqual(metricsOf(found).map(({ metric, variant }) => `${metric}/${variant}`), ["loss/a", "loss/b", ":monitor:gpu/u"]);
+  const found = {
+    x: { a: { metric: ":monitor:gpu", variant: "u" } },
+    y: { b: { metric: "loss", variant: "b" }, c: { metric: "loss", variant: "a" } },
+  };
+  assert.deepEqual(
+    metricsOf(found).map(({ metric, variant }) => `${metric}/${variant}`),
+    ["loss/a", "loss/b", ":monitor:gpu/u"],
+  );
 });
 
 test("packages of a list", () => {
   const list = "# Python 3.11\n\ntorch == 2.4.0\nnumpy>=1.26\nplain\n-e git+https://x/y\ntool @ https://z";
   assert.deepEqual(
-    packagesOf({ pip: list, conda: ["mkl=1"], odd: 5 }).map(({ manager, name, version }) => `${manager}|${name}|${version}`),
+    packagesOf({ pip: list, conda: ["mkl=1"], odd: 5 }).map(
+      ({ manager, name, version }) => `${manager}|${name}|${version}`,
+    ),
     ["pip|torch|2.4.0", "pip|numpy|1.26", "pip|plain|", "pip|-e|git+https://x/y", "pip|tool|https://z", "conda|mkl|1"],
   );
 });
