@@ -3,15 +3,15 @@
 import "./theme.css";
 
 import { effect } from "@preact/signals";
-import { Component, render, type ComponentChildren, type JSX } from "preact";
+import { Component, type ComponentChildren, type JSX, render } from "preact";
 
 import { signedIn } from "./api/client";
 import { whenBack } from "./api/live";
 import { Page } from "./app/Page";
-import { Failed } from "./ui/Notice";
 import { go, here, place, query } from "./state/address";
 import { findUser } from "./state/session";
 import { goOn } from "./state/signing";
+import { Failed } from "./ui/Notice";
 
 /** One broken component must not leave an empty page. */
 class Guard extends Component<{ children: ComponentChildren }, { error: Error | null; at: unknown }> {

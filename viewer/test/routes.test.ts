@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { partOf, pathOf, placeOf, TABS, type Place } from "../src/routes";
+import { type Place, partOf, pathOf, placeOf, TABS } from "../src/routes";
 
 const RUN = { page: "run", project: "p", task: "t" } as const;
 

@@ -2,9 +2,9 @@
 
 import type { JSX } from "preact";
 
+import { groups } from "../hooks/keys";
 import { Dialog } from "../ui/Dialog";
 import css from "./Help.module.css";
-import { groups } from "../hooks/keys";
 
 /** Names of keys that are better known by a sign. */
 const SIGNS: Readonly<Record<string, string>> = {

@@ -2,13 +2,13 @@
 
 import type { JSX } from "preact";
 
-import { Empty } from "../ui/Notice";
-import { lazily } from "../ui/lazily";
-import { Link } from "../ui/Link";
-import type { Place } from "../routes";
-import { Shell } from "./Shell";
 import { Projects } from "../features/projects/Projects";
 import { Search } from "../features/search/Search";
+import type { Place } from "../routes";
+import { Link } from "../ui/Link";
+import { lazily } from "../ui/lazily";
+import { Empty } from "../ui/Notice";
+import { Shell } from "./Shell";
 import { Short } from "./Short";
 
 const Audit = lazily(async () => (await import("./more")).Audit);

@@ -4,18 +4,18 @@ import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 
 import { connection } from "../api/live";
-import { useArrival } from "./arrival";
-import { Help } from "./Help";
+import { Palette } from "../features/search/Palette";
 import { listen, useKeys } from "../hooks/keys";
+import { ALL, type Place, partOf } from "../routes";
+import { addressOf, go, place } from "../state/address";
+import { signOut, type Theme, theme, user } from "../state/session";
+import { attempt } from "../state/toasts";
 import { Link } from "../ui/Link";
 import { Menu, type MenuItem } from "../ui/Menu";
 import { Toasts } from "../ui/Toast";
-import { attempt } from "../state/toasts";
-import { ALL, partOf, type Place } from "../routes";
-import { Palette } from "../features/search/Palette";
+import { useArrival } from "./arrival";
+import { Help } from "./Help";
 import css from "./Shell.module.css";
-import { addressOf, go, place } from "../state/address";
-import { signOut, theme, user, type Theme } from "../state/session";
 
 const PAGES: readonly { readonly label: string; readonly to: Place }[] = [
   { label: "Projects", to: { page: "projects" } },

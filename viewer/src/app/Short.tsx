@@ -4,9 +4,9 @@ import type { JSX } from "preact";
 
 import { data } from "../api/client";
 import { useAsked } from "../hooks/asked";
-import { Failed, Waiting } from "../ui/Notice";
 import { placeOf } from "../routes";
 import { replace } from "../state/address";
+import { Failed, Waiting } from "../ui/Notice";
 
 export function Short({ id }: { id: string }): JSX.Element {
   const asked = useAsked(id, async (signal) => {

@@ -4,21 +4,21 @@ import { useSignalEffect } from "@preact/signals";
 import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 
-import { Menu, type MenuItem } from "../ui/Menu";
 import { wordsOf } from "../api/errors";
 import { counted } from "../lib/times";
 import { dark } from "../state/session";
+import { Menu, type MenuItem } from "../ui/Menu";
+import type { Range } from "./align";
 import css from "./Card.module.css";
 import { Cause } from "./Cause";
 import { Chart } from "./Chart";
-import { useCurves, type Count } from "./curves";
+import { type Count, useCurves } from "./curves";
 import type { Drawn, Picked } from "./drawer";
 import type { Line } from "./line";
 import { LEFT } from "./options";
 import type { Page } from "./page";
 import { useOnScreen } from "./screen";
 import type { ChartSpec } from "./source";
-import type { Range } from "./align";
 import { askedAxis, type View } from "./view";
 
 export interface CardProps {

@@ -3,11 +3,11 @@
 import type { JSX } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 
-import { useAsked } from "../hooks/asked";
-import { Link } from "../ui/Link";
 import { wordsOf } from "../api/errors";
+import { useAsked } from "../hooks/asked";
 import { counted, short } from "../lib/times";
 import { ALL } from "../routes";
+import { Link } from "../ui/Link";
 import css from "./Cause.module.css";
 import type { Picked } from "./drawer";
 import { locate } from "./locate";

@@ -4,16 +4,16 @@
  * Its drawer lives as long as the component, or until the axes change; new lines are only drawn anew.
  */
 
-import { signal, type ReadonlySignal } from "@preact/signals";
+import { type ReadonlySignal, signal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useEffect, useMemo, useRef } from "preact/hooks";
 
 import { extentOfX, extentOfY } from "./align";
+import css from "./Chart.module.css"; // after the drawer's, which has uPlot's own styles
 import { Drawer, type Drawn, type Shown } from "./drawer";
 import type { Line } from "./line";
-import { Readout, type Hover } from "./Readout";
-import { placeInWords, type AxisKind } from "./ticks";
-import css from "./Chart.module.css"; // after the drawer's, which has uPlot's own styles
+import { type Hover, Readout } from "./Readout";
+import { type AxisKind, placeInWords } from "./ticks";
 
 export interface ChartProps extends Shown {
   /** What the chart is called by screen readers. */

@@ -3,20 +3,20 @@
 import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 
-import { nameExpressionOf } from "../lib/expressions";
 import { useKeys } from "../hooks/keys";
-import type { MenuItem } from "../ui/Menu";
-import { Empty } from "../ui/Notice";
+import { nameExpressionOf } from "../lib/expressions";
 import { counted } from "../lib/times";
 import { remember, remembered } from "../state/session";
+import type { MenuItem } from "../ui/Menu";
+import { Empty } from "../ui/Notice";
 import { Card } from "./Card";
-import type { Drawn } from "./drawer";
 import css from "./Charts.module.css";
-import { Controls, type AxisOption, type Size } from "./Controls";
+import { type AxisOption, Controls, type Size } from "./Controls";
+import type { Drawn } from "./drawer";
 import { exportsOf } from "./export";
 import type { Line } from "./line";
 import { pageOf } from "./page";
-import { sectionsOf, type Section } from "./sections";
+import { type Section, sectionsOf } from "./sections";
 import type { ChartSource, ChartSpec } from "./source";
 import type { View } from "./view";
 

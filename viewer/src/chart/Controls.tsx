@@ -2,8 +2,8 @@
 
 import type { ComponentChildren, JSX } from "preact";
 
-import { nameExpressionOf } from "../lib/expressions";
 import { useTyped } from "../hooks/typed";
+import { nameExpressionOf } from "../lib/expressions";
 import css from "./Controls.module.css";
 import { SMOOTHINGS, smoothingOf, textOfSmoothing } from "./smoothing";
 import type { AxisChoice, View } from "./view";

@@ -8,7 +8,7 @@ import { dark } from "../state/session";
 import { hasBand, nearest } from "./align";
 import type { Line } from "./line";
 import css from "./Readout.module.css";
-import { placeInWords, type AxisKind } from "./ticks";
+import { type AxisKind, placeInWords } from "./ticks";
 
 /** Where the pointer is in a chart: `x` as a value, `left` and `top` in pixels of the area of the lines. */
 export interface Hover {

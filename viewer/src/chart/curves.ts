@@ -1,16 +1,16 @@
 /** The curves that a chart shows: all of them in coarse buckets, and what is zoomed to in finer ones. */
 
-import type { Curve } from "../api/columns";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 
+import type { Curve } from "../api/columns";
 import { useAsked } from "../hooks/asked";
-import { against, extentOfX, pointsOf, spliced, sumWithin, type Points, type Range } from "./align";
+import { against, extentOfX, type Points, pointsOf, type Range, spliced, sumWithin } from "./align";
 import type { Line } from "./line";
 import type { Loader, OneAsk } from "./loader";
 import type { ChartSource, ChartSpec } from "./source";
 import type { Together } from "./sync";
 import type { AxisKind } from "./ticks";
-import { askedAxis, type AxisChoice, type View } from "./view";
+import { type AxisChoice, askedAxis, type View } from "./view";
 
 /** What a chart needs to know of its page. */
 export interface Asker {

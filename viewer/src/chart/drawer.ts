@@ -8,11 +8,11 @@ import { effect } from "@preact/signals";
 import uPlot from "uplot";
 
 import { dark } from "../state/session";
-import { extentOfX, extentOfY, extentWithoutOutliers, firstFrom, nearest, roomy, type Range } from "./align";
+import { extentOfX, extentOfY, extentWithoutOutliers, firstFrom, nearest, type Range, roomy } from "./align";
 import { drawLines } from "./draw";
 import type { Line } from "./line";
 import type { End } from "./locate";
-import { optionsOf, type Axes, type Paint } from "./options";
+import { type Axes, optionsOf, type Paint } from "./options";
 import type { Plane } from "./paths";
 import type { Hover } from "./Readout";
 import type { Split } from "./svg";

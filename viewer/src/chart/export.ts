@@ -1,10 +1,10 @@
 /** A chart as a picture, and its points as a file. */
 
 import { get } from "../api/client";
-import type { MenuItem } from "../ui/Menu";
-import { attempt, say } from "../state/toasts";
 import { here } from "../state/address";
 import { dark } from "../state/session";
+import { attempt, say } from "../state/toasts";
+import type { MenuItem } from "../ui/Menu";
 import type { Drawn } from "./drawer";
 import type { Line } from "./line";
 import type { ChartSource, ChartSpec } from "./source";

@@ -1,8 +1,8 @@
 /** Finds the one point that a bucket shows: the least of it, the greatest, or that which is nearest to its mean. */
 
 import { bytes } from "../api/client";
-import { curvesOf, type Curve } from "../api/columns";
-import { nearest, type Numbers, type Range } from "./align";
+import { type Curve, curvesOf } from "../api/columns";
+import { type Numbers, nearest, type Range } from "./align";
 import type { Line } from "./line";
 import type { Axis } from "./source";
 

@@ -2,7 +2,7 @@
 
 import type uPlot from "uplot";
 
-import { clock, logSplits, logTicks, tick, TIME_STEPS, type AxisKind } from "./ticks";
+import { type AxisKind, clock, logSplits, logTicks, TIME_STEPS, tick } from "./ticks";
 
 /** How an axis is read. */
 export interface Axes {

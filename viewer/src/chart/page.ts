@@ -3,7 +3,7 @@
 import { follow } from "../api/live";
 import { Loader } from "./loader";
 import type { ChartSource, ChartSpec } from "./source";
-import { together, type Together } from "./sync";
+import { type Together, together } from "./sync";
 
 export interface Page {
   readonly source: ChartSource;

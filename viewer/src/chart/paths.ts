@@ -1,6 +1,6 @@
 /** Lines and bands as strokes of a pen: of a canvas (`Path2D`), or of an SVG (`SvgPath`). Pure. */
 
-import { hasBand, shown, type Numbers, type Points, type Range } from "./align";
+import { hasBand, type Numbers, type Points, type Range, shown } from "./align";
 
 export interface Pen {
   moveTo(x: number, y: number): void;

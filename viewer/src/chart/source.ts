@@ -8,9 +8,9 @@
  */
 
 import { bytes, dataAddress, type Query } from "../api/client";
-import { curvesOf, type Curve } from "../api/columns";
+import { type Curve, curvesOf } from "../api/columns";
 import type { Range } from "./align";
-import { looks, type Look } from "./line";
+import { type Look, looks } from "./line";
 
 /** What x of a curve is: iterations, milliseconds since its start, or milliseconds since 1970. */
 export type Axis = "iter" | "relative" | "timestamp";

@@ -1,7 +1,7 @@
 /** A chart as the text of an SVG. Pure. */
 
 import type { Line } from "./line";
-import { DOT, dots, drawBand, drawLine, placing, SvgPath, type Plane } from "./paths";
+import { DOT, dots, drawBand, drawLine, type Plane, placing, SvgPath } from "./paths";
 
 export interface Style {
   readonly title: string;

@@ -1,6 +1,6 @@
 /** What the charts of a page share: the crosshair, and who zoomed. (The zoom is shared by the address: see `view.ts`.) */
 
-import { signal, type Signal } from "@preact/signals";
+import { type Signal, signal } from "@preact/signals";
 
 /** Where the crosshair is: `x`, and the chart that the pointer is in. */
 export interface Cursor {

@@ -3,10 +3,10 @@
 import { useComputed } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
 
-import type { Axis } from "./source";
-import { parametersOf, viewOf, type View } from "./view";
 import { adjust, query } from "../state/address";
 import { remember, remembered } from "../state/session";
+import type { Axis } from "./source";
+import { parametersOf, type View, viewOf } from "./view";
 
 /** `pins`: under which name pins are remembered. `usual`: the axis if the address names none. */
 export function useView(

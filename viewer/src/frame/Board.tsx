@@ -6,7 +6,7 @@
  */
 
 import { useSignalEffect } from "@preact/signals";
-import { createContext, type ComponentChildren, type JSX } from "preact";
+import { type ComponentChildren, createContext, type JSX } from "preact";
 import { useContext, useEffect, useRef } from "preact/hooks";
 
 import { dark } from "../state/session";

@@ -3,8 +3,8 @@
 import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 
-import { useAsked } from "../hooks/asked";
 import { blobOf } from "../api/files";
+import { useAsked } from "../hooks/asked";
 import { Empty, Failed, Waiting } from "../ui/Notice";
 import css from "./Paper.module.css";
 

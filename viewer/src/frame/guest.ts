@@ -7,8 +7,8 @@
 
 import "./guest.css";
 
-import { bundleOf, figureOf, isMap, themed, type Figure } from "./plot";
-import { CONNECT, type Box, type Colours, type ToGuest, type ToHost } from "./messages";
+import { type Box, CONNECT, type Colours, type ToGuest, type ToHost } from "./messages";
+import { bundleOf, type Figure, figureOf, isMap, themed } from "./plot";
 
 /** What we use of Plotly. */
 interface Plotly {

@@ -6,7 +6,7 @@
  * goes away, it is replaced by a new frame, which draws the other figures again. `messages.ts` says what is exchanged.
  */
 
-import { CONNECT, fromGuest, type Box, type Colours, type ToGuest, type ToHost } from "./messages";
+import { type Box, CONNECT, type Colours, fromGuest, type ToGuest, type ToHost } from "./messages";
 
 /** How far a figure is. */
 export type Progress =

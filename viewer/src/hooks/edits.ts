@@ -2,8 +2,8 @@
 
 import { useEffect, useRef, useState } from "preact/hooks";
 
-import type { Asked } from "./asked";
 import { attempt } from "../state/toasts";
+import type { Asked } from "./asked";
 
 /**
  * The thing as it is shown, and how its fields are changed. Edits show at once, and go back if the server refuses.

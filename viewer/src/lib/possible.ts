@@ -1,7 +1,7 @@
 /** What may be done with runs in their status, and why not. Pure: the server decides in the end. */
 
-import { counted } from "./times";
 import { statusText } from "./status";
+import { counted } from "./times";
 
 export type ActionName =
   | "clone"

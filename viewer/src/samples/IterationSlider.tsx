@@ -3,8 +3,8 @@
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 
-import css from "./IterationSlider.module.css";
 import { counted } from "../lib/times";
+import css from "./IterationSlider.module.css";
 
 interface Props {
   /** What the iterations are of, for screen readers. */

@@ -6,12 +6,12 @@
 import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 
-import { Paper } from "../frame/Paper";
 import { kindOf, nameOf, placeOfFile } from "../api/files";
-import { useKeys, type Binding } from "../hooks/keys";
+import { Paper } from "../frame/Paper";
+import { type Binding, useKeys } from "../hooks/keys";
 import css from "./Lightbox.module.css";
 import { Picture } from "./Picture";
-import { FITTED, zoomed, type View } from "./zoom";
+import { FITTED, type View, zoomed } from "./zoom";
 
 interface Props {
   readonly url: string;

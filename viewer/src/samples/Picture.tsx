@@ -3,8 +3,8 @@
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 
-import { whenBack } from "../api/live";
 import { kindOf, linkOf, nameOf, placeOfFile, whyNot } from "../api/files";
+import { whenBack } from "../api/live";
 import css from "./Picture.module.css";
 
 interface Props {

@@ -3,13 +3,13 @@
 import type { JSX } from "preact";
 import { useMemo, useState } from "preact/hooks";
 
-import { plotOf, type Plot } from "../frame/plot";
-import { Figure } from "../frame/Figure";
 import { save } from "../api/files";
+import { Figure } from "../frame/Figure";
+import { type Plot, plotOf } from "../frame/plot";
+import { counted } from "../lib/times";
 import { Lightbox } from "./Lightbox";
 import { Picture } from "./Picture";
 import css from "./PlotCard.module.css";
-import { counted } from "../lib/times";
 import { ValueTable } from "./ValueTable";
 
 interface Props {

@@ -7,9 +7,8 @@
  *     <Rows count={1e7} rowHeight={18} label="Console" row={(n) => <div key={n} class={css["line"]}>{n}</div>} />
  */
 
-import type { ComponentChildren, JSX } from "preact";
+import type { ComponentChildren, JSX, Ref } from "preact";
 import { useEffect, useImperativeHandle, useLayoutEffect, useRef, useState } from "preact/hooks";
-import type { Ref } from "preact";
 
 import css from "./Rows.module.css";
 import { moved, scaleOf, settled, type Where } from "./scale";

@@ -7,7 +7,7 @@
 
 import { computed, signal } from "@preact/signals";
 
-import { pathOf, placeOf, type Place } from "../routes";
+import { type Place, pathOf, placeOf } from "../routes";
 import { changed, type Parameters } from "./query";
 
 export type { Parameters } from "./query";

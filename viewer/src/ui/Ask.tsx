@@ -2,12 +2,12 @@
 
 import type { ComponentChildren, JSX } from "preact";
 
+import { useOnce, useShown } from "../hooks/once";
 import type { Place } from "../routes";
 import { go } from "../state/address";
+import { attempt } from "../state/toasts";
 import css from "./Ask.module.css";
 import { Dialog } from "./Dialog";
-import { useOnce, useShown } from "../hooks/once";
-import { attempt } from "../state/toasts";
 
 interface Props {
   title: string;

@@ -2,9 +2,9 @@
 
 import type { JSX } from "preact";
 
-import css from "./Comment.module.css";
 import { useDraft } from "../hooks/draft";
 import { focused } from "../hooks/focused";
+import css from "./Comment.module.css";
 import { Section } from "./Section";
 
 interface Props {

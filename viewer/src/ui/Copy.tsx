@@ -2,8 +2,8 @@
 
 import type { JSX } from "preact";
 
-import css from "./Copy.module.css";
 import { say } from "../state/toasts";
+import css from "./Copy.module.css";
 
 export function Copy({ text, what }: { text: string; what: string }): JSX.Element {
   return (

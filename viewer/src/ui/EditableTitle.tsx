@@ -4,8 +4,8 @@ import type { JSX } from "preact";
 import { useRef } from "preact/hooks";
 
 import { useDraft } from "../hooks/draft";
-import css from "./EditableTitle.module.css";
 import { focused } from "../hooks/focused";
+import css from "./EditableTitle.module.css";
 
 interface Props {
   text: string;

@@ -3,8 +3,8 @@
 import type { JSX } from "preact";
 
 import { file } from "../api/client";
+import { type FilePlace, filePlace } from "../lib/downloads";
 import { Copy } from "./Copy";
-import { filePlace, type FilePlace } from "../lib/downloads";
 
 interface Props {
   uri: string | null | undefined;

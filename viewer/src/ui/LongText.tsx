@@ -7,10 +7,10 @@
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 
+import { type Line, linesOf } from "../lib/lines";
+import { counted } from "../lib/times";
 import { Copy } from "./Copy";
 import css from "./LongText.module.css";
-import { linesOf, type Line } from "../lib/lines";
-import { counted } from "../lib/times";
 
 const FOLDED = 16;
 const MOST = 4000;

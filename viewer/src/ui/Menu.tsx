@@ -7,9 +7,9 @@
 import type { ComponentChildren, JSX } from "preact";
 import { useId, useLayoutEffect, useRef, useState } from "preact/hooks";
 
+import { nextEntry } from "../lib/entries";
 import type { Place } from "../routes";
 import { addressOf, go } from "../state/address";
-import { nextEntry } from "../lib/entries";
 import css from "./Menu.module.css";
 
 export interface MenuItem {

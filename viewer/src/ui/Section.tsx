@@ -3,9 +3,9 @@
 import type { ComponentChildren, JSX } from "preact";
 import { useState } from "preact/hooks";
 
+import { counted } from "../lib/times";
 import { remember, remembered } from "../state/session";
 import css from "./Section.module.css";
-import { counted } from "../lib/times";
 
 interface Props {
   title: string;

@@ -5,7 +5,7 @@ import { useId } from "preact/hooks";
 
 import { api, ServerError } from "../api/client";
 import { useAsked } from "../hooks/asked";
-import { useDraft, type Draft, type Drafting } from "../hooks/draft";
+import { type Draft, type Drafting, useDraft } from "../hooks/draft";
 import { focused } from "../hooks/focused";
 import css from "./Tags.module.css";
 

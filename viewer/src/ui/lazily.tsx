@@ -3,8 +3,8 @@
 import type { ComponentType, JSX } from "preact";
 
 import { noAnswer, ServerError, statusOf } from "../api/client";
-import { reload } from "../state/address";
 import { useAsked } from "../hooks/asked";
+import { reload } from "../state/address";
 import { Failed, Waiting } from "./Notice";
 
 /** `lazily(async () => (await import("./Run")).Run)`: the component that an `import()` gives. */

@@ -8,11 +8,11 @@ import {
   extentWithoutOutliers,
   firstFrom,
   nearest,
+  type Points,
   roomy,
   shown,
   spliced,
   sumWithin,
-  type Points,
 } from "../../src/chart/align";
 
 function points(

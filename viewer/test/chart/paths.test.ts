@@ -9,9 +9,9 @@ import {
   drawEnvelope,
   drawLine,
   holes,
+  type Plane,
   placing,
   SvgPath,
-  type Plane,
 } from "../../src/chart/paths";
 
 const PLANE: Plane = {

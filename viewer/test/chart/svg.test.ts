@@ -3,7 +3,7 @@ import { test } from "node:test";
 
 import type { Points } from "../../src/chart/align";
 import type { Line } from "../../src/chart/line";
-import { svgOf, type Style } from "../../src/chart/svg";
+import { type Style, svgOf } from "../../src/chart/svg";
 
 const PLANE = {
   x: { min: 0, max: 1, start: 0, size: 100, log: false },

@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { grouped, type OneAsk } from "../../src/chart/loader";
 import { looks, PALETTE } from "../../src/chart/line";
+import { grouped, type OneAsk } from "../../src/chart/loader";
 import { chartsOf, sectionsOf } from "../../src/chart/sections";
 import { SMOOTHINGS, smoothingOf, textOfSmoothing } from "../../src/chart/smoothing";
 import { clock, logSplits, logTicks, tick } from "../../src/chart/ticks";
-import { finder, parametersOf, viewOf, type View } from "../../src/chart/view";
+import { finder, parametersOf, type View, viewOf } from "../../src/chart/view";
 
 function back(view: Partial<View>): View {
   const query = new URLSearchParams();

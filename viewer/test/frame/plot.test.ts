@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
+import { choose, chosenIn, iterationOf } from "../../src/features/run/chosen";
 import { fromGuest } from "../../src/frame/messages";
 import { bundleOf, figureOf, isMap, plain, plotOf, themed } from "../../src/frame/plot";
-import { choose, chosenIn, iterationOf } from "../../src/features/run/chosen";
 
 const DARK = { dark: true, page: "#111", text: "#eee", soft: "#999", line: "#333" };
 

@@ -9,11 +9,10 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-
 import { Window } from "happy-dom";
 
 import { Clock } from "./clock";
-import { allOf, click, fill, FOCUSABLE, nameOf, press, textOf } from "./screen";
+import { allOf, click, FOCUSABLE, fill, nameOf, press, textOf } from "./screen";
 import type { FakeServer, Held } from "./server";
 
 const ORIGIN = "http://server";

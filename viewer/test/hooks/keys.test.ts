@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { meaningOf, type Binding, type Group } from "../../src/hooks/keys";
+import { type Binding, type Group, meaningOf } from "../../src/hooks/keys";
 
 function binding(does: string, ...keys: string[]): Binding {
   return { keys, does, run: () => undefined };

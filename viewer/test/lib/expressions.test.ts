@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { lineExpressionOf, nameExpressionOf } from "../../src/lib/expressions";
 import { parsedFigure } from "../../src/frame/plot";
+import { lineExpressionOf, nameExpressionOf } from "../../src/lib/expressions";
 
 for (const text of [
   "loss",

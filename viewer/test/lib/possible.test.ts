@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { leftOut, split, whyNot, whyNotEdited, type ActionName } from "../../src/lib/possible";
+import { type ActionName, leftOut, split, whyNot, whyNotEdited } from "../../src/lib/possible";
 
 const ACTIONS: readonly ActionName[] = [
   ...(["clone", "enqueue", "dequeue", "abort", "reset", "publish", "move", "archive", "restore", "delete"] as const),

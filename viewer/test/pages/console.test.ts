@@ -1,9 +1,9 @@
 /** The console of a run: what its lines show, how they fold, what is copied, and what is said when nothing is answered. */
 
 import assert from "node:assert/strict";
-import { test, type TestContext } from "node:test";
+import { type TestContext, test } from "node:test";
 
-import { lines, logOf, START, type LogLine } from "../harness/log";
+import { type LogLine, lines, logOf, START } from "../harness/log";
 import { open } from "../harness/open";
 import type { Page } from "../harness/page";
 import { RUN } from "../harness/run";

@@ -1,11 +1,11 @@
 /** The keyboard, the help that lists its keys, the focus after going somewhere, and the menu. */
 
 import assert from "node:assert/strict";
-import { test, type TestContext } from "node:test";
+import { type TestContext, test } from "node:test";
 
 import { open } from "../harness/open";
 import type { Page } from "../harness/page";
-import { parameters, PARENT, RUN, serverOf } from "../harness/run";
+import { PARENT, parameters, RUN, serverOf } from "../harness/run";
 
 function run(t: TestContext): Page {
   const { server } = serverOf({ ...PARENT, hyperparams: parameters({ lr: "1" }) });

@@ -1,11 +1,11 @@
 /** Answers that come late: after a dialog was closed, a tab was left, or somebody has begun to type something else. */
 
 import assert from "node:assert/strict";
-import { test, type TestContext } from "node:test";
+import { type TestContext, test } from "node:test";
 
 import { open } from "../harness/open";
 import type { Page } from "../harness/page";
-import { choose, parameters, PARENT, RUN, serverOf } from "../harness/run";
+import { choose, PARENT, parameters, RUN, serverOf } from "../harness/run";
 import type { FakeServer } from "../harness/server";
 
 const PLOT = '{"data":[{"type":"table","header":{"values":["a"]},"cells":{"values":[[1]]}}]}';

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { open } from "../harness/open";
-import { parameters, PARENT, RUN, serverOf } from "../harness/run";
+import { PARENT, parameters, RUN, serverOf } from "../harness/run";
 
 const OVERVIEW = `${RUN}/overview`;
 

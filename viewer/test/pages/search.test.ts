@@ -5,7 +5,7 @@ import { test } from "node:test";
 
 import { open } from "../harness/open";
 import { serverOf } from "../harness/run";
-import { FakeServer, Refusal, type Question } from "../harness/server";
+import { FakeServer, type Question, Refusal } from "../harness/server";
 
 /** A server with things of each kind, which have their names' words. */
 function things(runs: readonly string[]): FakeServer {

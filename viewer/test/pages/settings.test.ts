@@ -1,7 +1,7 @@
 /** Access keys and logins of who is signed in. */
 
 import assert from "node:assert/strict";
-import { test, type TestContext } from "node:test";
+import { type TestContext, test } from "node:test";
 
 import { open } from "../harness/open";
 import type { Page } from "../harness/page";

@@ -1,11 +1,11 @@
 /** Signing in: what is said when that fails, what stays, and what other tabs hear. */
 
 import assert from "node:assert/strict";
-import { test, type TestContext } from "node:test";
+import { type TestContext, test } from "node:test";
 
 import { open } from "../harness/open";
 import type { Page } from "../harness/page";
-import { FakeServer, Refusal, type Question } from "../harness/server";
+import { FakeServer, type Question, Refusal } from "../harness/server";
 
 const GUEST = { enabled: true, username: "guest", password: "guest" };
 

@@ -1,12 +1,12 @@
 /** The table of runs: filters, groups, marks, selection and actions, views, live changes. */
 
 import assert from "node:assert/strict";
-import { test, type TestContext } from "node:test";
+import { type TestContext, test } from "node:test";
 
 import { open } from "../harness/open";
 import type { Page, Part } from "../harness/page";
 import type { FakeServer } from "../harness/server";
-import { rows, tableOf, type Row } from "../harness/table";
+import { type Row, rows, tableOf } from "../harness/table";
 
 const FEW = ["one", "two", "three"];
 

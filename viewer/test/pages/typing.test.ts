@@ -1,7 +1,7 @@
 /** What is typed into a search stays: while the page begins to look for it, and when the page is left at once. */
 
 import assert from "node:assert/strict";
-import { test, type TestContext } from "node:test";
+import { type TestContext, test } from "node:test";
 
 import { open } from "../harness/open";
 import type { Page } from "../harness/page";

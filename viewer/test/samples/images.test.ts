@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { kindOf, nameOf, placeOfFile, whyNot } from "../../src/api/files";
-import { zoomed } from "../../src/samples/zoom";
 import { atIteration, iterationsOf, nearest, seriesOf } from "../../src/samples/images";
+import { zoomed } from "../../src/samples/zoom";
 
 const row = (variant: string, iter: number, url: string | null) => ({ metric: "m", variant, iter, timestamp: 0, url });
 

@@ -5,14 +5,14 @@ import { useEffect, useState } from "preact/hooks";
 
 import { data, dataAddress } from "../../api/client";
 import { useAsked } from "../../hooks/asked";
-import { Link } from "../../ui/Link";
-import { Empty, Failed, Waiting } from "../../ui/Notice";
-import { SearchField } from "../../ui/SearchField";
 import { useTyped } from "../../hooks/typed";
 import { adjust, query } from "../../state/address";
-import { answerOf, whatOf, whoOf, type AuditLine } from "./lines";
-import css from "./Audit.module.css";
+import { Link } from "../../ui/Link";
 import listing from "../../ui/Listing.module.css";
+import { Empty, Failed, Waiting } from "../../ui/Notice";
+import { SearchField } from "../../ui/SearchField";
+import css from "./Audit.module.css";
+import { type AuditLine, answerOf, whatOf, whoOf } from "./lines";
 
 /** Lines at first, as many more each time, and at most: the server answers no more at once. */
 const PAGE = 200;

@@ -2,7 +2,7 @@
 
 import type { JSX } from "preact";
 
-import { isMonitor, NUMBERS, type Column } from "./runs";
+import { type Column, isMonitor, NUMBERS } from "./runs";
 
 interface Props {
   label: string;

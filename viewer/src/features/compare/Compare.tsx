@@ -4,28 +4,28 @@ import type { JSX } from "preact";
 import { useEffect, useMemo } from "preact/hooks";
 
 import { looks } from "../../chart/line";
-import { chosenRows } from "./brush";
-import { columnsOf, type Run } from "./runs";
-import { isHidden, parametersOf, parametersOfClearml, TABS, viewOf, type CompareTab, type View } from "./view";
 import { useKeys } from "../../hooks/keys";
+import { counted } from "../../lib/times";
+import { ALL } from "../../routes";
+import { addressOf, go, type Parameters, query, replace } from "../../state/address";
+import { dark } from "../../state/session";
 import { Link } from "../../ui/Link";
 import { Empty, Failed, Waiting } from "../../ui/Notice";
 import { Tabs } from "../../ui/Tabs";
-import { counted } from "../../lib/times";
-import { ALL } from "../../routes";
 import { Views } from "../views/Views";
-import { addressOf, go, query, replace, type Parameters } from "../../state/address";
-import { dark } from "../../state/session";
+import { chosenRows } from "./brush";
 import css from "./Compare.module.css";
 import { CurvesTab } from "./CurvesTab";
 import { DifferencesTab } from "./differences/DifferencesTab";
 import { MOST_RUNS, useRuns } from "./load";
 import { ParallelTab } from "./plots/ParallelTab";
-import { show, type CompareProps } from "./props";
-import { ImagesTab, PlotsTab } from "./SamplesTab";
 import { ScatterTab } from "./plots/ScatterTab";
+import { type CompareProps, show } from "./props";
+import { columnsOf, type Run } from "./runs";
+import { ImagesTab, PlotsTab } from "./SamplesTab";
 import { Side } from "./Side";
 import { TableTab } from "./TableTab";
+import { type CompareTab, isHidden, parametersOf, parametersOfClearml, TABS, type View, viewOf } from "./view";
 
 const LABELS: Readonly<Record<CompareTab, string>> = {
   curves: "Curves",

@@ -5,16 +5,16 @@ import { useMemo } from "preact/hooks";
 
 import { Charts } from "../../chart/Charts";
 import { AXES } from "../../chart/Controls";
-import { ofGroups, ofRuns, type ChartSource, type ChartSpec } from "../../chart/source";
+import { type ChartSource, type ChartSpec, ofGroups, ofRuns } from "../../chart/source";
+import { useView } from "../../chart/useView";
 import { finder } from "../../chart/view";
-import { isMonitor, type Column } from "./runs";
-import type { Spread } from "./view";
-import { Empty } from "../../ui/Notice";
 import { counted } from "../../lib/times";
 import { ALL } from "../../routes";
-import { useView } from "../../chart/useView";
+import { Empty } from "../../ui/Notice";
 import { Choice } from "./Choice";
-import { show, type CompareProps } from "./props";
+import { type CompareProps, show } from "./props";
+import { type Column, isMonitor } from "./runs";
+import type { Spread } from "./view";
 
 /** In the place of a column that groups: each run has its own line … */
 const BY_RUN = "run";

@@ -3,29 +3,29 @@
 import type { JSX } from "preact";
 import { useCallback, useRef, useState } from "preact/hooks";
 
-import type { Run } from "./runs";
+import { kindOf } from "../../api/files";
 import { Board } from "../../frame/Board";
 import { useAsked } from "../../hooks/asked";
-import { kindOf } from "../../api/files";
+import { useSeen } from "../../hooks/near";
+import { counted } from "../../lib/times";
 import { IterationSlider } from "../../samples/IterationSlider";
 import { Lightbox } from "../../samples/Lightbox";
-import { useSeen } from "../../hooks/near";
-import { Empty, Failed, Waiting } from "../../ui/Notice";
 import { Picture } from "../../samples/Picture";
 import { PlotCard } from "../../samples/PlotCard";
-import { counted } from "../../lib/times";
 import type { Metric, SampleType } from "../../samples/samples";
-import { show, type CompareProps } from "./props";
+import { Empty, Failed, Waiting } from "../../ui/Notice";
+import { type CompareProps, show } from "./props";
+import type { Run } from "./runs";
+import css from "./SamplesTab.module.css";
 import {
   imagesOfAll,
   iterationsBeside,
   metricsOfAll,
   plotsOfAll,
-  useNewSamples,
   type Sample,
   type SideBySide,
+  useNewSamples,
 } from "./samples";
-import css from "./SamplesTab.module.css";
 
 /** So many runs are shown side by side: each plot takes the browser some time. */
 const MOST_RUNS = 12;

@@ -4,15 +4,15 @@ import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 
 import { api } from "../../api/client";
-import type { Run } from "./runs";
-import { hiding, type View } from "./view";
 import { useAsked } from "../../hooks/asked";
-import { Link } from "../../ui/Link";
-import { Menu, type MenuItem } from "../../ui/Menu";
 import { counted } from "../../lib/times";
 import { ALL } from "../../routes";
-import { pointed, show, type CompareProps } from "./props";
+import { Link } from "../../ui/Link";
+import { Menu, type MenuItem } from "../../ui/Menu";
+import { type CompareProps, pointed, show } from "./props";
+import type { Run } from "./runs";
 import css from "./Side.module.css";
+import { hiding, type View } from "./view";
 import { useWindow } from "./window";
 
 /** Of a row, in pixels. */

@@ -3,11 +3,11 @@
 import type { JSX } from "preact";
 import { useMemo } from "preact/hooks";
 
-import { bestRow, compareValues, differs, isMonitor, directionOf, type Column, type Number_, type Value } from "./runs";
+import { counted, short } from "../../lib/times";
 import { Link } from "../../ui/Link";
 import { Empty } from "../../ui/Notice";
-import { counted, short } from "../../lib/times";
-import { pointed, show, type CompareProps } from "./props";
+import { type CompareProps, pointed, show } from "./props";
+import { bestRow, type Column, compareValues, differs, directionOf, isMonitor, type Number_, type Value } from "./runs";
 import css from "./TableTab.module.css";
 import tools from "./tools.module.css";
 import { useWindow } from "./window";

@@ -4,9 +4,9 @@ import { useEffect, useState } from "preact/hooks";
 
 import { api, data } from "../../api/client";
 import { follow } from "../../api/live";
-import { FIELDS, type Run } from "./runs";
 import { useAsked } from "../../hooks/asked";
 import { ALL } from "../../routes";
+import { FIELDS, type Run } from "./runs";
 
 /** So many runs are compared at most. */
 export const MOST_RUNS = 1000;

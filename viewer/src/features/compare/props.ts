@@ -3,9 +3,9 @@
 import { signal } from "@preact/signals";
 
 import type { Look } from "../../chart/line";
+import { adjust } from "../../state/address";
 import type { Column, Run } from "./runs";
 import { parametersOf, type View } from "./view";
-import { adjust } from "../../state/address";
 
 export interface CompareProps {
   readonly project: string;

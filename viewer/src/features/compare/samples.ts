@@ -5,7 +5,7 @@ import { useEffect, useState } from "preact/hooks";
 import { api } from "../../api/client";
 import { follow } from "../../api/live";
 import { nearest, seriesOf } from "../../samples/images";
-import { imagesOf, newestPlots, plotsAt, plotsBeside, type Metric, type SampleType } from "../../samples/samples";
+import { imagesOf, type Metric, newestPlots, plotsAt, plotsBeside, type SampleType } from "../../samples/samples";
 
 /** What a run has of a series: at an iteration, or else the last before it. */
 export interface Sample {

@@ -1,7 +1,7 @@
 /** Where a value lies on an axis, from 0 (its beginning) to 1 (its end). Pure. */
 
 import { short } from "../../lib/times";
-import { compareValues, type Column, type Value } from "./runs";
+import { type Column, compareValues, type Value } from "./runs";
 
 export type ScaleKind = "linear" | "log" | "text";
 

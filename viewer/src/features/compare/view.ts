@@ -1,7 +1,7 @@
 /** What the page of a comparison shows, as its address says it. Pure. */
 
 import type { Parameters } from "../../state/query";
-import { brushOf, brushText, type Brush } from "./brush";
+import { type Brush, brushOf, brushText } from "./brush";
 import { NUMBERS, type Number_ } from "./runs";
 
 export const TABS = ["curves", "table", "differences", "parallel", "scatter", "plots", "images"] as const;

@@ -4,28 +4,28 @@ import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 
 import { api } from "../../api/client";
+import { NotThere } from "../../api/errors";
+import { useAsked } from "../../hooks/asked";
+import { useEdits } from "../../hooks/edits";
+import { statusText } from "../../lib/status";
+import { counted } from "../../lib/times";
+import { ALL } from "../../routes";
+import { mayEdit } from "../../state/session";
+import { attempt } from "../../state/toasts";
 import { Ago } from "../../ui/Ago";
 import { Ask } from "../../ui/Ask";
-import { useAsked } from "../../hooks/asked";
 import { Comment } from "../../ui/Comment";
 import { Copy } from "../../ui/Copy";
 import { EditableTitle } from "../../ui/EditableTitle";
-import { useEdits } from "../../hooks/edits";
 import { FactList } from "../../ui/FactList";
 import { FileLink } from "../../ui/FileLink";
 import { Link } from "../../ui/Link";
 import { LongText } from "../../ui/LongText";
 import { Menu } from "../../ui/Menu";
 import { Failed, Missing, Waiting } from "../../ui/Notice";
-import { NotThere } from "../../api/errors";
 import { Section } from "../../ui/Section";
 import { changeTags, Tags } from "../../ui/Tags";
-import { attempt } from "../../state/toasts";
-import { counted } from "../../lib/times";
-import { ALL } from "../../routes";
-import { mayEdit } from "../../state/session";
-import { statusText } from "../../lib/status";
-import { FIELDS, type Model as TheModel, type Named } from "./fields";
+import { FIELDS, type Named, type Model as TheModel } from "./fields";
 import css from "./Model.module.css";
 
 export function Model({ project, model: id }: { project: string; model: string }): JSX.Element {

@@ -4,17 +4,17 @@ import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 
 import { api } from "../../api/client";
-import { Ago } from "../../ui/Ago";
 import { useAsked } from "../../hooks/asked";
+import { ALL } from "../../routes";
+import { adjust, query } from "../../state/address";
+import { Ago } from "../../ui/Ago";
 import { Link } from "../../ui/Link";
+import listing from "../../ui/Listing.module.css";
 import { Empty, Failed, Waiting } from "../../ui/Notice";
 import { SearchField } from "../../ui/SearchField";
 import { Tags } from "../../ui/Tags";
-import { ALL } from "../../routes";
-import { adjust, query } from "../../state/address";
 import type { Model } from "./fields";
 import css from "./Models.module.css";
-import listing from "../../ui/Listing.module.css";
 
 const PAGE = 100;
 const MOST = 5000;

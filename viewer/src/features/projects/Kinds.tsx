@@ -4,11 +4,11 @@ import type { JSX } from "preact";
 import { useEffect } from "preact/hooks";
 
 import { api } from "../../api/client";
-import { Ago } from "../../ui/Ago";
 import { useAsked } from "../../hooks/asked";
+import { counted } from "../../lib/times";
+import { Ago } from "../../ui/Ago";
 import { Link } from "../../ui/Link";
 import { Empty, Failed, Waiting } from "../../ui/Notice";
-import { counted } from "../../lib/times";
 import css from "./Projects.module.css";
 
 interface Hidden {

@@ -5,20 +5,20 @@ import { useEffect, useRef, useState } from "preact/hooks";
 
 import { data } from "../../api/client";
 import { follow } from "../../api/live";
-import { Ago } from "../../ui/Ago";
 import { useAsked } from "../../hooks/asked";
 import { useKeys } from "../../hooks/keys";
-import { Link } from "../../ui/Link";
-import { Failed, Waiting } from "../../ui/Notice";
 import { counted } from "../../lib/times";
 import { ALL } from "../../routes";
 import { adjust, go, query } from "../../state/address";
-import { remember, remembered } from "../../state/session";
-import { Status } from "../../ui/Status";
 import { namesById, wantNames } from "../../state/names";
-import { linesOf, treeOf, type Project, type ProjectRow } from "./projectTree";
+import { remember, remembered } from "../../state/session";
+import { Ago } from "../../ui/Ago";
+import { Link } from "../../ui/Link";
+import { Failed, Waiting } from "../../ui/Notice";
+import { Status } from "../../ui/Status";
 import { FirstRun } from "./FirstRun";
 import css from "./Projects.module.css";
+import { linesOf, type Project, type ProjectRow, treeOf } from "./projectTree";
 
 interface Recent {
   readonly id: string;

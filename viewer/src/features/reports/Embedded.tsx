@@ -7,19 +7,19 @@ import { api, data } from "../../api/client";
 import { Card } from "../../chart/Card";
 import { pageOf } from "../../chart/page";
 import { ofRuns } from "../../chart/source";
-import { viewOf, type View } from "../../chart/view";
+import { type View, viewOf } from "../../chart/view";
 import type { Table } from "../../frame/plot";
 import { useAsked } from "../../hooks/asked";
-import { Link } from "../../ui/Link";
-import { Failed, Waiting } from "../../ui/Notice";
+import { counted, short } from "../../lib/times";
+import { ALL } from "../../routes";
 import { Picture } from "../../samples/Picture";
 import { PlotCard } from "../../samples/PlotCard";
-import { counted, short } from "../../lib/times";
-import { ValueTable } from "../../samples/ValueTable";
-import { ALL } from "../../routes";
 import type { ImageRow, PlotEvent } from "../../samples/samples";
+import { ValueTable } from "../../samples/ValueTable";
+import { Link } from "../../ui/Link";
+import { Failed, Waiting } from "../../ui/Notice";
 import css from "./Embedded.module.css";
-import { widgetOf, type Widget } from "./widget";
+import { type Widget, widgetOf } from "./widget";
 
 export function Embedded({ src, height }: { src: string; height: number | null }): JSX.Element {
   const widget = useMemo(() => widgetOf(src), [src]);

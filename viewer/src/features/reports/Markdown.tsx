@@ -4,10 +4,10 @@ import type { JSX } from "preact";
 import { useMemo } from "preact/hooks";
 
 import { placeOf } from "../../routes";
-import css from "./Markdown.module.css";
-import { blocksOf, safeAddress, type Block, type Inline } from "./blocks";
-import { AddressLink } from "../../ui/Link";
 import { Picture } from "../../samples/Picture";
+import { AddressLink } from "../../ui/Link";
+import { type Block, blocksOf, type Inline, safeAddress } from "./blocks";
+import css from "./Markdown.module.css";
 
 interface Props {
   readonly text: string;

@@ -4,14 +4,14 @@ import type { JSX } from "preact";
 import { useEffect } from "preact/hooks";
 
 import { api } from "../../api/client";
-import { Board } from "../../frame/Board";
-import { Ago } from "../../ui/Ago";
-import { useAsked } from "../../hooks/asked";
-import { Link } from "../../ui/Link";
-import { Markdown } from "./Markdown";
-import { Empty, Failed, Missing, Waiting } from "../../ui/Notice";
 import { NotThere } from "../../api/errors";
+import { Board } from "../../frame/Board";
+import { useAsked } from "../../hooks/asked";
+import { Ago } from "../../ui/Ago";
+import { Link } from "../../ui/Link";
+import { Empty, Failed, Missing, Waiting } from "../../ui/Notice";
 import { Embedded } from "./Embedded";
+import { Markdown } from "./Markdown";
 import css from "./Reports.module.css";
 
 interface Content {

@@ -4,12 +4,12 @@ import type { JSX } from "preact";
 import { useEffect } from "preact/hooks";
 
 import { api } from "../../api/client";
-import { Ago } from "../../ui/Ago";
 import { useAsked } from "../../hooks/asked";
+import { adjust, query } from "../../state/address";
+import { Ago } from "../../ui/Ago";
 import { Link } from "../../ui/Link";
 import { Empty, Failed, Waiting } from "../../ui/Notice";
 import { SearchField } from "../../ui/SearchField";
-import { adjust, query } from "../../state/address";
 import css from "./Reports.module.css";
 
 interface Row {

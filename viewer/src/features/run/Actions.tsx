@@ -4,12 +4,12 @@ import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 
 import { api } from "../../api/client";
-import { Ask } from "../../ui/Ask";
 import { useAsked } from "../../hooks/asked";
-import { Menu, type MenuItem } from "../../ui/Menu";
-import { attempt, say } from "../../state/toasts";
+import { type ActionName, isArchived, whyNot } from "../../lib/possible";
 import { ALL } from "../../routes";
-import { isArchived, whyNot, type ActionName } from "../../lib/possible";
+import { attempt, say } from "../../state/toasts";
+import { Ask } from "../../ui/Ask";
+import { Menu, type MenuItem } from "../../ui/Menu";
 import { WhatGoes } from "../runs/WhatGoes";
 import { ProjectField } from "./ProjectField";
 import type { Task } from "./task";

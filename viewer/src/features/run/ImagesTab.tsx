@@ -3,21 +3,21 @@
 import type { JSX } from "preact";
 import { useMemo, useRef } from "preact/hooks";
 
-import { useAsked } from "../../hooks/asked";
-import { IterationSlider } from "../../samples/IterationSlider";
 import { kindOf } from "../../api/files";
-import { Lightbox } from "../../samples/Lightbox";
+import { useAsked } from "../../hooks/asked";
 import { useSeen } from "../../hooks/near";
-import { Empty, Failed, Waiting } from "../../ui/Notice";
-import { Picture } from "../../samples/Picture";
 import { counted } from "../../lib/times";
+import { IterationSlider } from "../../samples/IterationSlider";
+import { atIteration, iterationsOf, nearest, type Shown, seriesOf } from "../../samples/images";
+import { Lightbox } from "../../samples/Lightbox";
+import { Picture } from "../../samples/Picture";
+import { imagesOf, type Metric, metricsOf, useSamples } from "../../samples/samples";
 import { adjust, query } from "../../state/address";
+import { Empty, Failed, Waiting } from "../../ui/Notice";
 import { choose, chosenIn, iterationOf } from "./chosen";
-import { atIteration, iterationsOf, nearest, seriesOf, type Shown } from "../../samples/images";
 import { named } from "./PlotsTab";
 import { SampleBar } from "./SampleBar";
 import css from "./Samples.module.css";
-import { imagesOf, metricsOf, useSamples, type Metric } from "../../samples/samples";
 import type { TabProps } from "./task";
 
 export function ImagesTab({ task }: TabProps): JSX.Element {

@@ -4,10 +4,10 @@ import type { JSX } from "preact";
 import { useEffect, useMemo } from "preact/hooks";
 
 import { useAsked } from "../../hooks/asked";
-import { Comment } from "../../ui/Comment";
-import { Failed, Waiting } from "../../ui/Notice";
 import { paced } from "../../hooks/paced";
 import { mayEdit } from "../../state/session";
+import { Comment } from "../../ui/Comment";
+import { Failed, Waiting } from "../../ui/Notice";
 import { Configuration } from "./overview/Configuration";
 import { details } from "./overview/details";
 import { Facts } from "./overview/Facts";

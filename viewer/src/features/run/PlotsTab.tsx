@@ -5,26 +5,26 @@ import { useRef } from "preact/hooks";
 
 import { Board } from "../../frame/Board";
 import { useAsked } from "../../hooks/asked";
-import { IterationSlider } from "../../samples/IterationSlider";
 import { useSeen } from "../../hooks/near";
-import { Empty, Failed, Waiting } from "../../ui/Notice";
 import { useOnce } from "../../hooks/once";
+import { IterationSlider } from "../../samples/IterationSlider";
 import { PlotCard } from "../../samples/PlotCard";
-import { attempt } from "../../state/toasts";
-import { adjust, place, query } from "../../state/address";
-import { choose, chosenIn, iterationOf } from "./chosen";
-import { SampleBar } from "./SampleBar";
-import css from "./Samples.module.css";
 import {
+  type Metric,
   metricsOf,
   newestPlots,
+  type PlotEvent,
+  type PlotsAt,
   plotsAt,
   plotsBeside,
   useSamples,
-  type Metric,
-  type PlotEvent,
-  type PlotsAt,
 } from "../../samples/samples";
+import { adjust, place, query } from "../../state/address";
+import { attempt } from "../../state/toasts";
+import { Empty, Failed, Waiting } from "../../ui/Notice";
+import { choose, chosenIn, iterationOf } from "./chosen";
+import { SampleBar } from "./SampleBar";
+import css from "./Samples.module.css";
 import type { TabProps } from "./task";
 
 export function PlotsTab({ task }: TabProps): JSX.Element {

@@ -2,9 +2,9 @@
 
 import type { ComponentChildren, JSX } from "preact";
 
-import { SearchField } from "../../ui/SearchField";
 import { counted } from "../../lib/times";
 import { adjust, query } from "../../state/address";
+import { SearchField } from "../../ui/SearchField";
 import { chosenIn } from "./chosen";
 import css from "./Samples.module.css";
 

@@ -7,15 +7,15 @@ import { api } from "../../api/client";
 import { Charts } from "../../chart/Charts";
 import { AXES, type AxisOption } from "../../chart/Controls";
 import { chartsOf, MOST_LINES } from "../../chart/sections";
-import { ofRun, type ChartSpec } from "../../chart/source";
+import { type ChartSpec, ofRun } from "../../chart/source";
+import { useView } from "../../chart/useView";
 import { finder } from "../../chart/view";
 import { useAsked } from "../../hooks/asked";
 import type { MenuItem } from "../../ui/Menu";
 import { Empty, Failed, Waiting } from "../../ui/Notice";
-import { isOfMachine, useMetrics, type Metrics } from "./metrics";
-import { SingleValues, type SingleValue } from "./SingleValues";
+import { isOfMachine, type Metrics, useMetrics } from "./metrics";
+import { type SingleValue, SingleValues } from "./SingleValues";
 import type { TabProps } from "./task";
-import { useView } from "../../chart/useView";
 
 export function ScalarsTab({ task }: TabProps): JSX.Element {
   const single = useAsked(task.id, (signal) => singleValues(task.id, signal));

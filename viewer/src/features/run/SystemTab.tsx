@@ -5,13 +5,13 @@ import { useMemo } from "preact/hooks";
 
 import { Charts } from "../../chart/Charts";
 import { AXES } from "../../chart/Controls";
-import { ofRun } from "../../chart/source";
 import { systemCharts } from "../../chart/sections";
+import { ofRun } from "../../chart/source";
+import { useView } from "../../chart/useView";
 import { finder } from "../../chart/view";
 import { Empty, Failed, Waiting } from "../../ui/Notice";
 import { isOfMachine, useMetrics } from "./metrics";
 import type { TabProps } from "./task";
-import { useView } from "../../chart/useView";
 
 export function SystemTab({ task }: TabProps): JSX.Element {
   const asked = useMetrics(task.id);

@@ -4,7 +4,7 @@ import { useEffect, useRef } from "preact/hooks";
 
 import { api } from "../../api/client";
 import { follow } from "../../api/live";
-import { useAsked, type Asked } from "../../hooks/asked";
+import { type Asked, useAsked } from "../../hooks/asked";
 
 /** Each metric with its variants. */
 export type Metrics = Readonly<Record<string, readonly string[]>>;

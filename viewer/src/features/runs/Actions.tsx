@@ -3,18 +3,18 @@
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 
-import { attempt, say } from "../../state/toasts";
-import { Menu } from "../../ui/Menu";
 import { useOnce, useShown } from "../../hooks/once";
+import { isActive, leftOut, runsText, split } from "../../lib/possible";
 import { counted } from "../../lib/times";
 import { addressOf, go } from "../../state/address";
-import css from "./Table.module.css";
-import { AskForSome, Outcomes, QueueDialog, TagDialog } from "./ManyDialogs";
-import { cloneMany, doToMany, MOST_COMPARED, outcomeText, readChosen, type Chosen, type Outcome } from "./many";
-import { marks } from "./marks";
-import { isActive, leftOut, runsText, split } from "../../lib/possible";
-import type { Shown } from "./shown";
+import { attempt, say } from "../../state/toasts";
+import { Menu } from "../../ui/Menu";
 import { shortened } from "../views/Views";
+import { AskForSome, Outcomes, QueueDialog, TagDialog } from "./ManyDialogs";
+import { type Chosen, cloneMany, doToMany, MOST_COMPARED, type Outcome, outcomeText, readChosen } from "./many";
+import { marks } from "./marks";
+import type { Shown } from "./shown";
+import css from "./Table.module.css";
 import { WhatGoes } from "./WhatGoes";
 
 interface Props {

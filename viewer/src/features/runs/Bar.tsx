@@ -3,19 +3,19 @@
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 
+import { useTyped } from "../../hooks/typed";
+import { runsText } from "../../lib/possible";
+import { namesById, wantNames } from "../../state/names";
 import { Link } from "../../ui/Link";
 import { Menu, type MenuItem } from "../../ui/Menu";
-import { useTyped } from "../../hooks/typed";
-import { columnOf } from "./columns";
+import { Views } from "../views/Views";
 import { ColumnsDialog } from "./ColumnsDialog";
+import { columnOf } from "./columns";
 import { FilterDialog } from "./FilterDialog";
 import { conditionText } from "./filters";
-import { namesById, wantNames } from "../../state/names";
 import { MOST_COMPARED } from "./many";
-import { runsText } from "../../lib/possible";
-import { comparison, type Condition, type Shown } from "./shown";
+import { type Condition, comparison, type Shown } from "./shown";
 import css from "./Table.module.css";
-import { Views } from "../views/Views";
 
 interface Props {
   readonly project: string;

@@ -3,11 +3,11 @@
 import type { JSX } from "preact";
 
 import { Spark } from "../../chart/Spark";
+import { addressOf } from "../../state/address";
 import { Ago } from "../../ui/Ago";
 import { AddressLink } from "../../ui/Link";
-import { addressOf } from "../../state/address";
-import { textOf, type Column } from "./columns";
 import { Status } from "../../ui/Status";
+import { type Column, textOf } from "./columns";
 import type { Row } from "./sections";
 import type { Sparks } from "./sparks";
 import css from "./Table.module.css";

@@ -3,12 +3,12 @@
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 
-import { Dialog } from "../../ui/Dialog";
-import { focused } from "../../hooks/focused";
-import { Waiting } from "../../ui/Notice";
 import { wordsOf } from "../../api/errors";
-import { columnOf, FIELD_NAMES, NUMBERS, withColumn } from "./columns";
+import { focused } from "../../hooks/focused";
+import { Dialog } from "../../ui/Dialog";
 import css from "../../ui/Forms.module.css";
+import { Waiting } from "../../ui/Notice";
+import { columnOf, FIELD_NAMES, NUMBERS, withColumn } from "./columns";
 import { useFacts } from "./facts";
 import type { Shown } from "./shown";
 

@@ -5,17 +5,17 @@ import { useEffect, useState } from "preact/hooks";
 
 import { data } from "../../api/client";
 import { useAsked } from "../../hooks/asked";
-import { Dialog } from "../../ui/Dialog";
 import { focused } from "../../hooks/focused";
-import { Waiting } from "../../ui/Notice";
-import { counted } from "../../lib/times";
-import { columnOf, FIELD_NAMES, textOf } from "./columns";
 import { statusText } from "../../lib/status";
-import css from "../../ui/Forms.module.css";
-import { useFacts } from "./facts";
-import { asksOf, type Asks } from "./filters";
+import { counted } from "../../lib/times";
 import { namesById, wantNames } from "../../state/names";
-import { whereOf, type Condition, type Shown } from "./shown";
+import { Dialog } from "../../ui/Dialog";
+import css from "../../ui/Forms.module.css";
+import { Waiting } from "../../ui/Notice";
+import { columnOf, FIELD_NAMES, textOf } from "./columns";
+import { useFacts } from "./facts";
+import { type Asks, asksOf } from "./filters";
+import { type Condition, type Shown, whereOf } from "./shown";
 
 interface Props {
   readonly project: string;

@@ -4,9 +4,9 @@ import { signal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 
-import { Menu, type MenuItem } from "../../ui/Menu";
 import { remember, remembered } from "../../state/session";
-import { CURVE, isRight, isTextual, type Column } from "./columns";
+import { Menu, type MenuItem } from "../../ui/Menu";
+import { type Column, CURVE, isRight, isTextual } from "./columns";
 import { moved, nextSort, type Shown } from "./shown";
 import css from "./Table.module.css";
 

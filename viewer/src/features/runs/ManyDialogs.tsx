@@ -5,13 +5,13 @@ import { useState } from "preact/hooks";
 
 import { api } from "../../api/client";
 import { useAsked } from "../../hooks/asked";
-import { Dialog } from "../../ui/Dialog";
 import { focused } from "../../hooks/focused";
-import { Failed, Waiting } from "../../ui/Notice";
+import { type ActionName, isActive, leftOut, runsText, split } from "../../lib/possible";
 import { counted } from "../../lib/times";
+import { Dialog } from "../../ui/Dialog";
 import css from "../../ui/Forms.module.css";
-import { outcomeText, readChosen, type Chosen, type Outcome } from "./many";
-import { isActive, leftOut, runsText, split, type ActionName } from "../../lib/possible";
+import { Failed, Waiting } from "../../ui/Notice";
+import { type Chosen, type Outcome, outcomeText, readChosen } from "./many";
 
 /** Names that a dialog shows. */
 const FEW_NAMES = 5;

@@ -5,8 +5,8 @@ import { useEffect } from "preact/hooks";
 
 import { api } from "../../api/client";
 import { useAsked } from "../../hooks/asked";
-import { Link } from "../../ui/Link";
 import { ALL } from "../../routes";
+import { Link } from "../../ui/Link";
 import { Table } from "./Table";
 import css from "./Table.module.css";
 

@@ -1,8 +1,8 @@
 /** What a project's runs have that can be a column: parameters and metrics. */
 
 import { api } from "../../api/client";
+import { type Asked, useAsked } from "../../hooks/asked";
 import { ALL } from "../../routes";
-import { useAsked, type Asked } from "../../hooks/asked";
 
 export interface Facts {
   /** `hyperparams.Args/lr` */

@@ -1,7 +1,7 @@
 /** Typed conditions on columns: which tests a column has, and how a condition is said. Pure. */
 
-import { columnOf, type Kind } from "./columns";
 import { statusText } from "../../lib/status";
+import { columnOf, type Kind } from "./columns";
 import type { Condition } from "./shown";
 
 /** What a filter of a column asks for. */

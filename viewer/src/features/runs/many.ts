@@ -2,8 +2,8 @@
 
 import { api, ServerError } from "../../api/client";
 import { wordsOf } from "../../api/errors";
-import { counted } from "../../lib/times";
 import { runsText, type State } from "../../lib/possible";
+import { counted } from "../../lib/times";
 
 /** Runs that a comparison can have. */
 export const MOST_COMPARED = 1000;

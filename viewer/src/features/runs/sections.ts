@@ -10,7 +10,7 @@ import { signal } from "@preact/signals";
 import { dataAddress, get } from "../../api/client";
 import { Pages } from "../../scroll/pages";
 import { Layout, type Line } from "./layout";
-import { whereOf, type Condition, type Shown } from "./shown";
+import { type Condition, type Shown, whereOf } from "./shown";
 
 /** The values of a run by the names of columns. */
 export type Row = Readonly<Record<string, unknown>> & {

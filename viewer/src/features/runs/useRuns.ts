@@ -2,10 +2,10 @@
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 
-import { follow, whenBack, type Change } from "../../api/live";
+import { type Change, follow, whenBack } from "../../api/live";
 import { ALL } from "../../routes";
 import { CURVE } from "./columns";
-import { ALWAYS, Runs, type Question, type Row } from "./sections";
+import { ALWAYS, type Question, type Row, Runs } from "./sections";
 import type { Shown } from "./shown";
 
 export function useRuns(project: string, shown: Shown): { runs: Runs | null; waiting: boolean } {

@@ -11,7 +11,7 @@ import { ALL } from "../../routes";
 import { remember, remembered } from "../../state/session";
 import { candidatesOf, fromRuns, type Values } from "./choosing";
 import { useFacts } from "./facts";
-import { namesText, USUAL_COLUMNS, whereOf, type Shown } from "./shown";
+import { namesText, type Shown, USUAL_COLUMNS, whereOf } from "./shown";
 
 /** So many of the newest runs are looked at. */
 const RUNS = 50;

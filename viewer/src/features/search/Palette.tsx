@@ -3,8 +3,8 @@
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 
-import { Dialog } from "../../ui/Dialog";
 import { go } from "../../state/address";
+import { Dialog } from "../../ui/Dialog";
 import css from "./Palette.module.css";
 import { SearchBox } from "./SearchBox";
 

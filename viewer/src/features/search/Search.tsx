@@ -3,10 +3,10 @@
 import type { JSX } from "preact";
 import { useEffect } from "preact/hooks";
 
-import { KINDS, TITLES, type Kind } from "./kinds";
-import { SearchBox } from "./SearchBox";
 import { adjust, query } from "../../state/address";
+import { KINDS, type Kind, TITLES } from "./kinds";
 import css from "./Search.module.css";
+import { SearchBox } from "./SearchBox";
 
 const COUNT = 10;
 /** Of one kind alone. */

@@ -5,12 +5,12 @@
 import type { JSX } from "preact";
 import { useEffect, useId, useRef, useState } from "preact/hooks";
 
-import { Ago } from "../../ui/Ago";
-import { nextEntry } from "../../lib/entries";
-import { focused } from "../../hooks/focused";
 import { wordsOf } from "../../api/errors";
+import { focused } from "../../hooks/focused";
+import { nextEntry } from "../../lib/entries";
 import { addressOf, go } from "../../state/address";
-import { KINDS, TITLES, type Found, type Kind } from "./kinds";
+import { Ago } from "../../ui/Ago";
+import { type Found, KINDS, type Kind, TITLES } from "./kinds";
 import css from "./SearchBox.module.css";
 import { useSearch } from "./useSearch";
 

@@ -1,11 +1,11 @@
 /** What a search looks for, and how the server is asked for it. Pure. */
 
+import { statusText } from "../../lib/status";
 import { ALL, type Place } from "../../routes";
 import type { Parameters } from "../../state/query";
 import { columnOf } from "../runs/columns";
-import { statusText } from "../../lib/status";
 import type { Facts } from "../runs/facts";
-import { parametersOf, type Condition } from "../runs/shown";
+import { type Condition, parametersOf } from "../runs/shown";
 
 /** What the server looks for … */
 export const LISTED = ["runs", "projects", "models", "reports", "datasets", "pipelines"] as const;

@@ -5,17 +5,17 @@ import { useEffect, useState } from "preact/hooks";
 import { api } from "../../api/client";
 import { useAsked } from "../../hooks/asked";
 import { ALL } from "../../routes";
-import { factsOf, type Facts } from "../runs/facts";
+import { type Facts, factsOf } from "../runs/facts";
 import {
   columnsFound,
-  foundOf,
-  KINDS,
-  LISTED,
-  questionFor,
   type Document,
   type Found,
+  foundOf,
+  KINDS,
   type Kind,
+  LISTED,
   type Listed,
+  questionFor,
 } from "./kinds";
 
 /** How long, in ms, nothing must be typed before the server is asked. */

@@ -4,16 +4,16 @@ import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 
 import { api } from "../../api/client";
+import { useAsked } from "../../hooks/asked";
+import { useOnce } from "../../hooks/once";
+import { user } from "../../state/session";
+import { attempt } from "../../state/toasts";
 import { Ago } from "../../ui/Ago";
 import { Ask } from "../../ui/Ask";
-import { useAsked } from "../../hooks/asked";
 import { Dialog } from "../../ui/Dialog";
 import { LongText } from "../../ui/LongText";
 import { Failed } from "../../ui/Notice";
-import { useOnce } from "../../hooks/once";
 import { Section } from "../../ui/Section";
-import { attempt } from "../../state/toasts";
-import { user } from "../../state/session";
 import { clientConfiguration } from "./configuration";
 import css from "./Settings.module.css";
 

@@ -3,13 +3,13 @@
 import type { JSX } from "preact";
 
 import { api } from "../../api/client";
-import { Ago } from "../../ui/Ago";
 import { useAsked } from "../../hooks/asked";
-import { Failed } from "../../ui/Notice";
 import { useOnce } from "../../hooks/once";
-import { Section } from "../../ui/Section";
-import { attempt } from "../../state/toasts";
 import { user } from "../../state/session";
+import { attempt } from "../../state/toasts";
+import { Ago } from "../../ui/Ago";
+import { Failed } from "../../ui/Notice";
+import { Section } from "../../ui/Section";
 import css from "./Settings.module.css";
 
 interface Login {

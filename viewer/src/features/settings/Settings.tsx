@@ -5,12 +5,12 @@ import { useEffect, useState } from "preact/hooks";
 
 import { api } from "../../api/client";
 import { useAsked } from "../../hooks/asked";
+import { useOnce } from "../../hooks/once";
+import { findUser, type Theme, theme, user } from "../../state/session";
+import { attempt } from "../../state/toasts";
 import { Link } from "../../ui/Link";
 import { Failed } from "../../ui/Notice";
-import { useOnce } from "../../hooks/once";
 import { Section } from "../../ui/Section";
-import { attempt } from "../../state/toasts";
-import { findUser, theme, user, type Theme } from "../../state/session";
 import { Keys } from "./Keys";
 import { Logins } from "./Logins";
 import css from "./Settings.module.css";

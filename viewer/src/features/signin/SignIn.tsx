@@ -4,11 +4,12 @@ import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 
 import { ServerError } from "../../api/client";
+import { wordsOf } from "../../api/errors";
 import { useAsked } from "../../hooks/asked";
 import { focused } from "../../hooks/focused";
-import { wordsOf } from "../../api/errors";
 import { query } from "../../state/address";
 import {
+  type CameBack,
   cameBackWith,
   findModes,
   goOn,
@@ -18,7 +19,6 @@ import {
   signInByLink,
   signInByName,
   signInByProvider,
-  type CameBack,
 } from "../../state/signing";
 import css from "./SignIn.module.css";
 

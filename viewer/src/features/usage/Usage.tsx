@@ -6,15 +6,15 @@ import { useEffect, useState } from "preact/hooks";
 import { data } from "../../api/client";
 import { useAsked } from "../../hooks/asked";
 import { sized } from "../../lib/downloads";
-import { Link } from "../../ui/Link";
-import { Empty, Failed, Waiting } from "../../ui/Notice";
-import { Section } from "../../ui/Section";
 import { counted } from "../../lib/times";
 import { ALL } from "../../routes";
 import { query } from "../../state/address";
-import { fullness, percent, quotasOf, sumsBy, type QuotaRow, type Sum, type UsageRow } from "./sums";
-import css from "./Usage.module.css";
+import { Link } from "../../ui/Link";
 import listing from "../../ui/Listing.module.css";
+import { Empty, Failed, Waiting } from "../../ui/Notice";
+import { Section } from "../../ui/Section";
+import { fullness, percent, type QuotaRow, quotasOf, type Sum, sumsBy, type UsageRow } from "./sums";
+import css from "./Usage.module.css";
 
 /** Rows of a table at first, and as many more each time. */
 const PAGE = 200;

@@ -5,15 +5,15 @@ import { useState } from "preact/hooks";
 
 import { data, post } from "../../api/client";
 import { useAsked } from "../../hooks/asked";
-import { Dialog } from "../../ui/Dialog";
 import { focused } from "../../hooks/focused";
-import { Menu, type MenuItem } from "../../ui/Menu";
 import { useOnce, useShown } from "../../hooks/once";
-import { attempt, say } from "../../state/toasts";
 import { ALL } from "../../routes";
 import { go, here } from "../../state/address";
 import { user } from "../../state/session";
+import { attempt, say } from "../../state/toasts";
+import { Dialog } from "../../ui/Dialog";
 import css from "../../ui/Forms.module.css";
+import { Menu, type MenuItem } from "../../ui/Menu";
 
 export interface View {
   readonly id: string;

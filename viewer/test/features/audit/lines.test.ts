@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { answerOf, whatOf, whoOf, type AuditLine } from "../../../src/features/audit/lines";
+import { type AuditLine, answerOf, whatOf, whoOf } from "../../../src/features/audit/lines";
 
 const LINE: AuditLine = {
   ...{

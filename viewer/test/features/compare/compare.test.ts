@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import {
+  type Brush,
   brushBetween,
   brushOf,
   brushText,
@@ -9,25 +10,24 @@ import {
   passes,
   placeOfBrush,
   withBrush,
-  type Brush,
 } from "../../../src/features/compare/brush";
 import { commonEnds, compared, folded, linesOf, type Row } from "../../../src/features/compare/differences/diff";
 import {
   countsOf,
+  type Details,
   packagesOf,
   sectionsOf,
   shownRows,
-  type Details,
 } from "../../../src/features/compare/differences/differences";
 import { nearestLine, nearestPoint, usualAxes } from "../../../src/features/compare/plots/plots";
 import {
   bestRow,
+  type Column,
   columnsOf,
   compareValues,
   directionOf,
   lessIsBetter,
   mainMetric,
-  type Column,
   type Run,
   type Value,
 } from "../../../src/features/compare/runs";

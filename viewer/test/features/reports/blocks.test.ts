@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { blocksOf, inlinesOf, safeAddress, type Block, type Inline } from "../../../src/features/reports/blocks";
+import { type Block, blocksOf, type Inline, inlinesOf, safeAddress } from "../../../src/features/reports/blocks";
 
 /** Blocks as short text: `h1(a) p(a em(b)) ul(li(p(x)))`. */
 function shown(blocks: readonly Block[]): string {

@@ -10,10 +10,10 @@ import {
   namesText,
   nextSort,
   parametersOf,
+  type Shown,
   shownOf,
   USUAL,
   whereOf,
-  type Shown,
 } from "../../../src/features/runs/shown";
 
 const SHOWN: Shown = {

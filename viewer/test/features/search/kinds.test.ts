@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { pathOf } from "../../../src/routes";
 import { columnsFound, foundOf, LISTED, questionFor } from "../../../src/features/search/kinds";
+import { pathOf } from "../../../src/routes";
 
 test("every question is bounded, and asks for the newest if there is no text", () => {
   for (const kind of LISTED) {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { fullness, percent, quotasOf, sumsBy, type QuotaRow, type UsageRow } from "../../../src/features/usage/sums";
+import { fullness, percent, type QuotaRow, quotasOf, sumsBy, type UsageRow } from "../../../src/features/usage/sums";
 
 const NOTHING = { bytes: 0, series: 0, points: 0, lines: 0, samples: 0, files: 0 };
 

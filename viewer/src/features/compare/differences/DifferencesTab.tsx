@@ -3,17 +3,17 @@
 import type { JSX } from "preact";
 import { useMemo } from "preact/hooks";
 
-import { withBrush } from "../brush";
-import { linesOf } from "./diff";
-import { countsOf, DETAIL_FIELDS, sectionsOf, shownRows, type Details, type Row } from "./differences";
 import { useAsked } from "../../../hooks/asked";
+import { counted } from "../../../lib/times";
 import { Dialog } from "../../../ui/Dialog";
 import { Empty, Failed, Waiting } from "../../../ui/Notice";
-import { counted } from "../../../lib/times";
-import css from "./DifferencesTab.module.css";
-import tools from "../tools.module.css";
+import { withBrush } from "../brush";
 import { tasksOf } from "../load";
-import { show, type CompareProps } from "../props";
+import { type CompareProps, show } from "../props";
+import tools from "../tools.module.css";
+import css from "./DifferencesTab.module.css";
+import { linesOf } from "./diff";
+import { countsOf, DETAIL_FIELDS, type Details, type Row, sectionsOf, shownRows } from "./differences";
 import { TextDiff } from "./TextDiff";
 
 /** More runs than these have no column each: their values are counted. */

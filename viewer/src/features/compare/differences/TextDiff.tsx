@@ -3,8 +3,8 @@
 import type { JSX } from "preact";
 import { useMemo, useState } from "preact/hooks";
 
-import { commonEnds, compared, folded, linesOf, type Row } from "./diff";
 import { counted } from "../../../lib/times";
+import { commonEnds, compared, folded, linesOf, type Row } from "./diff";
 import css from "./TextDiff.module.css";
 
 interface Side {

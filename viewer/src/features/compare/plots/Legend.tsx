@@ -2,10 +2,10 @@
 
 import type { JSX } from "preact";
 
-import type { Column } from "../runs";
-import { scaleOf } from "../scales";
 import { short } from "../../../lib/times";
 import { dark } from "../../../state/session";
+import type { Column } from "../runs";
+import { scaleOf } from "../scales";
 import { gradient } from "./colours";
 import css from "./plots.module.css";
 

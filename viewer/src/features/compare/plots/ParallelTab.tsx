@@ -6,19 +6,19 @@
 import type { JSX, RefObject } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 
-import { brushBetween, placeOfBrush, withBrush, type Brush } from "../brush";
-import { isLog, nearestLine, usualAxes } from "./plots";
-import { compareValues, type Column } from "../runs";
-import { scaleOf, type Scale } from "../scales";
+import { dark } from "../../../state/session";
 import { Menu, type MenuItem } from "../../../ui/Menu";
 import { Empty } from "../../../ui/Notice";
-import { dark } from "../../../state/session";
+import { type Brush, brushBetween, placeOfBrush, withBrush } from "../brush";
 import { Choice } from "../Choice";
+import { type CompareProps, pointed, show } from "../props";
+import { type Column, compareValues } from "../runs";
+import { type Scale, scaleOf } from "../scales";
+import tools from "../tools.module.css";
 import { Legend } from "./Legend";
 import { BY_RUN, emptied, logsOf, onRunKeys, openRun, themeColour, useColouring, useWidth } from "./plot";
+import { isLog, nearestLine, usualAxes } from "./plots";
 import css from "./plots.module.css";
-import tools from "../tools.module.css";
-import { pointed, show, type CompareProps } from "../props";
 import { Tip, written } from "./Tip";
 
 const HEIGHT = 480;

@@ -3,18 +3,18 @@
 import type { JSX } from "preact";
 import { useEffect, useMemo, useRef } from "preact/hooks";
 
-import { brushBetween, placeOfBrush, withBrush, type Brush } from "../brush";
-import { isLog, nearestPoint, usualAxes } from "./plots";
-import { compareValues, type Column } from "../runs";
-import { isWide, scaleOf, type Scale } from "../scales";
-import { Empty } from "../../../ui/Notice";
 import { dark } from "../../../state/session";
+import { Empty } from "../../../ui/Notice";
+import { type Brush, brushBetween, placeOfBrush, withBrush } from "../brush";
 import { Choice } from "../Choice";
+import { type CompareProps, pointed, show } from "../props";
+import { type Column, compareValues } from "../runs";
+import { isWide, type Scale, scaleOf } from "../scales";
+import tools from "../tools.module.css";
 import { Legend } from "./Legend";
 import { BY_RUN, emptied, onRunKeys, openRun, themeColour, useColouring, useWidth } from "./plot";
+import { isLog, nearestPoint, usualAxes } from "./plots";
 import css from "./plots.module.css";
-import tools from "../tools.module.css";
-import { pointed, show, type CompareProps } from "../props";
 import { Tip } from "./Tip";
 
 const HEIGHT = 500;

@@ -2,8 +2,8 @@
 
 import type { JSX } from "preact";
 
-import type { Column, Value } from "../runs";
 import { short } from "../../../lib/times";
+import type { Column, Value } from "../runs";
 import css from "./plots.module.css";
 
 interface Props {

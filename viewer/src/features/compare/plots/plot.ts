@@ -3,14 +3,14 @@
 import type { RefObject } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 
-import { isLog } from "./plots";
-import { mainMetric, type Column } from "../runs";
-import { scaleOf } from "../scales";
-import type { View } from "../view";
 import { go } from "../../../state/address";
 import { dark } from "../../../state/session";
+import { type CompareProps, pointed } from "../props";
+import { type Column, mainMetric } from "../runs";
+import { scaleOf } from "../scales";
+import type { View } from "../view";
 import { gradient } from "./colours";
-import { pointed, type CompareProps } from "../props";
+import { isLog } from "./plots";
 
 /** In the place of a column that colours: each run has its own colour. */
 export const BY_RUN = "run";

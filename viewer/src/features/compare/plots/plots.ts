@@ -1,6 +1,6 @@
 /** Geometry of parallel coordinates and of a scatter: which axes, and what is near the pointer. Pure. */
 
-import { differs, mainMetric, type Column } from "../runs";
+import { type Column, differs, mainMetric } from "../runs";
 import { isWide } from "../scales";
 
 /** So many parameters are axes, unless somebody chooses. */

@@ -3,18 +3,18 @@
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 
-import { useAsked } from "../../../hooks/asked";
-import { Menu } from "../../../ui/Menu";
 import { wordsOf } from "../../../api/errors";
-import { SearchField } from "../../../ui/SearchField";
-import { counted } from "../../../lib/times";
+import { useAsked } from "../../../hooks/asked";
 import { useTyped } from "../../../hooks/typed";
+import { counted } from "../../../lib/times";
 import { adjust } from "../../../state/address";
-import { downloadOf, workersOf, type Wanted } from "./ask";
+import { Menu } from "../../../ui/Menu";
+import { SearchField } from "../../../ui/SearchField";
+import { downloadOf, type Wanted, workersOf } from "./ask";
 import css from "./Console.module.css";
 import type { Log } from "./log";
 import type { Search } from "./search";
-import { LEVELS, type ConsoleView } from "./view";
+import { type ConsoleView, LEVELS } from "./view";
 
 /** What is shown of each line. */
 export interface Columns {

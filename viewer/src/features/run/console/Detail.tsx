@@ -4,13 +4,13 @@ import type { JSX } from "preact";
 import { useLayoutEffect, useMemo, useRef } from "preact/hooks";
 
 import { useAsked } from "../../../hooks/asked";
-import { Copy } from "../../../ui/Copy";
-import { Link } from "../../../ui/Link";
 import { counted } from "../../../lib/times";
 import type { Place } from "../../../routes";
-import { longLine, messageAddress, MOST_SHOWN } from "./ask";
+import { Copy } from "../../../ui/Copy";
+import { Link } from "../../../ui/Link";
+import { longLine, MOST_SHOWN, messageAddress } from "./ask";
 import css from "./Console.module.css";
-import { NOTHING, type Finder } from "./finding";
+import { type Finder, NOTHING } from "./finding";
 import type { ShownLine } from "./log";
 import { allStates } from "./progress";
 import { Message } from "./rows";

@@ -7,7 +7,7 @@
  * gets more. For example, a drawing of 60 messages marks the first 40, and the next one all of them.
  */
 
-import { lineExpressionOf, type LineExpression } from "../../../lib/expressions";
+import { type LineExpression, lineExpressionOf } from "../../../lib/expressions";
 import type { Message, Span } from "./rows";
 
 /** Milliseconds of searching in a turn, between two turns, and in one message altogether. */

@@ -9,11 +9,11 @@
 
 import { ServerError } from "../../../api/client";
 import { Pages } from "../../../scroll/pages";
-import { pieces, plain, PLAIN, type Style } from "./ansi";
-import { linesAt, linesFrom, longLine, MOST_SHOWN, numberOf, type Line, type Wanted } from "./ask";
-import { NOTHING, type Finder } from "./finding";
+import { PLAIN, pieces, plain, type Style } from "./ansi";
+import { type Line, linesAt, linesFrom, longLine, MOST_SHOWN, numberOf, type Wanted } from "./ask";
+import { type Finder, NOTHING } from "./finding";
 import { Heights } from "./heights";
-import { allStates, barOf, isOnlyBars, lastStates, overtakenBy, type BarState } from "./progress";
+import { allStates, type BarState, barOf, isOnlyBars, lastStates, overtakenBy } from "./progress";
 import { Message, MOST_ROWS, UNWRAPPED } from "./rows";
 import { Search } from "./search";
 

@@ -1,6 +1,6 @@
 /** A message as rows of a terminal: its text without escape sequences, in which styles, and where its rows begin. Pure. */
 
-import { pieces, type Piece, type Style } from "./ansi";
+import { type Piece, pieces, type Style } from "./ansi";
 
 /** A message shows no more rows until it is unfolded. */
 export const MOST_ROWS = 20;

@@ -1,6 +1,6 @@
 /** A search in a whole log: the server is asked part by part, and the numbers of the hits are gathered. */
 
-import { hits, type Hits, type Wanted } from "./ask";
+import { type Hits, hits, type Wanted } from "./ask";
 
 /** More hits are not gathered: 2 million of them are 16 MB. */
 const MOST = 2_000_000;

@@ -6,11 +6,11 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { api } from "../../../api/client";
 import { useAsked } from "../../../hooks/asked";
 import { paced } from "../../../hooks/paced";
+import { counted, short } from "../../../lib/times";
 import { SearchField } from "../../../ui/SearchField";
 import { Section } from "../../../ui/Section";
-import { counted, short } from "../../../lib/times";
 import type { Task } from "../task";
-import { metricsOf, type Details, type Metric } from "./details";
+import { type Details, type Metric, metricsOf } from "./details";
 import css from "./Overview.module.css";
 
 const MOST = 100;

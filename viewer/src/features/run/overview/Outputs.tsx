@@ -3,14 +3,14 @@
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 
+import { sized } from "../../../lib/downloads";
+import { ALL } from "../../../routes";
 import { Ago } from "../../../ui/Ago";
 import { Copy } from "../../../ui/Copy";
 import { FileLink } from "../../../ui/FileLink";
-import { sized } from "../../../lib/downloads";
 import { Link } from "../../../ui/Link";
 import { LongText } from "../../../ui/LongText";
 import { Section } from "../../../ui/Section";
-import { ALL } from "../../../routes";
 import type { Artifact, Details, UsedModel } from "./details";
 import css from "./Overview.module.css";
 

@@ -4,15 +4,15 @@ import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 
 import { api } from "../../../api/client";
+import { useOnce, useShown } from "../../../hooks/once";
+import { whyNotEdited } from "../../../lib/possible";
+import { mayEdit } from "../../../state/session";
+import { attempt } from "../../../state/toasts";
 import { Copy } from "../../../ui/Copy";
 import { SearchField } from "../../../ui/SearchField";
-import { useOnce, useShown } from "../../../hooks/once";
 import { Section } from "../../../ui/Section";
-import { attempt } from "../../../state/toasts";
-import { mayEdit } from "../../../state/session";
-import { whyNotEdited } from "../../../lib/possible";
 import type { Task } from "../task";
-import { changesOf, sectionsOf, type Details, type Parameter } from "./details";
+import { changesOf, type Details, type Parameter, sectionsOf } from "./details";
 import css from "./Overview.module.css";
 
 /** More rows are shown when they are asked for. */

@@ -3,13 +3,13 @@
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 
+import { diffKind } from "../../../lib/lines";
 import { Copy } from "../../../ui/Copy";
 import { FactList } from "../../../ui/FactList";
-import { diffKind } from "../../../lib/lines";
 import { LongText } from "../../../ui/LongText";
 import { SearchField } from "../../../ui/SearchField";
 import { Section } from "../../../ui/Section";
-import { packagesOf, type Details } from "./details";
+import { type Details, packagesOf } from "./details";
 import css from "./Overview.module.css";
 
 export function Script({ script, name }: { script: Details["script"]; name: string }): JSX.Element | null {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { pieces, plain, PLAIN, type Style } from "../../../../src/features/run/console/ansi";
+import { PLAIN, pieces, plain, type Style } from "../../../../src/features/run/console/ansi";
 import { Heights } from "../../../../src/features/run/console/heights";
 import {
   allStates,

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { PLAIN } from "../../../../src/features/run/console/ansi";
-import { Finder, type Clock } from "../../../../src/features/run/console/finding";
+import { type Clock, Finder } from "../../../../src/features/run/console/finding";
 import { Message } from "../../../../src/features/run/console/rows";
 
 /** A clock on which each look takes so long; `turn` lets the next turn begin. */
