@@ -25,7 +25,7 @@ from apiserver.events.model import EventType, Owner
 from apiserver.reading.groups import Fill, GroupCurve, GroupsQuery, group_curves
 from apiserver.reading.histogram import Key
 from apiserver.services.tasks.task_documents import TASKS
-from apiserver.stores.events.base import OWNERS_AT_ONCE
+from apiserver.stores.events.protocols.scalars import OWNERS_AT_ONCE
 from apiserver.tables.table import Batch, Column, Kind, Repeated, Table
 
 routes = router()

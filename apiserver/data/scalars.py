@@ -38,7 +38,7 @@ from apiserver.events.smoothing import Smoothing
 from apiserver.reading import whole_series
 from apiserver.reading.histogram import HistogramQuery, Key
 from apiserver.reading.whole_series import PointsQuery
-from apiserver.stores.events.base import OWNERS_AT_ONCE
+from apiserver.stores.events.protocols.scalars import OWNERS_AT_ONCE
 from apiserver.tables.formats import TABLES, Format, chosen
 from apiserver.tables.formats.writers import Options
 from apiserver.tables.table import Batch, Column, Kind, Repeated, Table

@@ -34,7 +34,8 @@ from apiserver.live.telling import Chunk, Event
 from apiserver.live.watchers import Audience, Subscription, Waiting, Watcher
 from apiserver.stores.documents.base import DocumentStore, DocumentStoreError
 from apiserver.stores.documents.scoped import VisibleDocuments
-from apiserver.stores.events.base import EventStore, EventStoreBusy, EventStoreError
+from apiserver.stores.events.base import EventStoreBusy, EventStoreError
+from apiserver.stores.events.protocols.changes import ChangeFeed
 
 log = logging.getLogger(__name__)
 
@@ -65,7 +66,7 @@ class Follower:
 
     def __init__(
         self,
-        events: EventStore,
+        events: ChangeFeed,
         store: DocumentStore,
         documents: VisibleDocuments,
         waiting: Waiting,

@@ -22,7 +22,7 @@ from apiserver.live.watchers import Subscription, Waiting, Watcher
 from apiserver.reading.scroll import Scrolls
 from apiserver.stores.documents.base import DocumentStore
 from apiserver.stores.documents.scoped import VisibleDocuments
-from apiserver.stores.events.base import EventStore
+from apiserver.stores.events.protocols.changes import ChangeFeed
 
 log = logging.getLogger(__name__)
 
@@ -59,7 +59,7 @@ class Hub:
     """Opens live streams. The stores are open as long as there are any."""
 
     def __init__(
-        self, events: EventStore, documents: DocumentStore, scrolls: Scrolls, bounds: LiveBounds | None = None
+        self, events: ChangeFeed, documents: DocumentStore, scrolls: Scrolls, bounds: LiveBounds | None = None
     ) -> None:
         self._events = events
         self._documents = documents

@@ -45,7 +45,7 @@ from apiserver.events.model import Float64Array, Owner
 from apiserver.events.queries import EVERYWHERE, CommonBuckets, CurvesQuery, Range
 from apiserver.events.smoothing import Smoothing
 from apiserver.reading.histogram import Key, axis_values
-from apiserver.stores.events.base import EventStore
+from apiserver.stores.events.protocols.scalars import ScalarStore
 
 #: Values that one read of a store answers.
 _VALUES_A_READ = 2**19
@@ -92,7 +92,7 @@ class GroupsQuery:
 
 
 async def group_curves(
-    store: EventStore,
+    store: ScalarStore,
     groups: Mapping[str, Sequence[Owner]],
     series: Sequence[tuple[str, str]],
     asked: GroupsQuery,
@@ -116,14 +116,14 @@ async def group_curves(
     return found
 
 
-async def _ends(store: EventStore, curves: CurvesQuery, runs: int) -> Range:
+async def _ends(store: ScalarStore, curves: CurvesQuery, runs: int) -> Range:
     """From the first to the last point of all curves; a range with nothing in it if there is none."""
     ends = [found for some in _some(curves, runs) if (found := await store.curve_ends(some)) is not None]
     return Range(min((least for least, _ in ends), default=1), max((greatest for _, greatest in ends), default=0))
 
 
 async def _group_curve(
-    store: EventStore, curves: CurvesQuery, buckets: CommonBuckets, ends: Range, asked: GroupsQuery
+    store: ScalarStore, curves: CurvesQuery, buckets: CommonBuckets, ends: Range, asked: GroupsQuery
 ) -> GroupCurve:
     """The curve of one group, in all buckets that have runs. The means of its runs are dropped before it returns."""
     columns = 6 + len(asked.quantiles) + (_TEXT if asked.key is Key.ISO_TIME else 0)
@@ -147,7 +147,7 @@ async def _group_curve(
 
 
 async def _neighbours(
-    store: EventStore,
+    store: ScalarStore,
     curves: CurvesQuery,
     runs: CurvesInBuckets,
     buckets: CommonBuckets,

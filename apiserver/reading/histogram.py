@@ -29,7 +29,7 @@ from apiserver.events.aggregates import ENVELOPE, Aggregate, Buckets
 from apiserver.events.model import BucketAxis
 from apiserver.events.queries import EVERYWHERE, LEAST, BucketQuery, Range, SeriesQuery
 from apiserver.events.smoothing import Smoothing
-from apiserver.stores.events.base import OWNERS_AT_ONCE, EventStore
+from apiserver.stores.events.protocols.scalars import OWNERS_AT_ONCE, ScalarStore
 
 #: {metric: {variant: {"name": variant, "x": array, "y": array, …}}}
 Histogram = dict[str, dict[str, dict[str, Any]]]
@@ -86,12 +86,12 @@ def interval(count: int, least: int, greatest: int, samples: int, range: Range =
     return min(max(1, -(-(greatest - least + 1) // samples)), _WIDEST)
 
 
-async def histogram(store: EventStore, series: SeriesQuery, asked: HistogramQuery) -> Histogram:
+async def histogram(store: ScalarStore, series: SeriesQuery, asked: HistogramQuery) -> Histogram:
     """The histogram of scalar series. Its bytes count for the answer."""
     return await _histogram(await store.scalar_buckets(series, asked.buckets), asked)
 
 
-async def histograms(store: EventStore, queries: Sequence[SeriesQuery], asked: HistogramQuery) -> list[Histogram]:
+async def histograms(store: ScalarStore, queries: Sequence[SeriesQuery], asked: HistogramQuery) -> list[Histogram]:
     """As `histogram` of each query, in order, by one read of the store for some queries at a time."""
     read = partial(store.scalar_buckets_of_each, buckets=asked.buckets)
     async with aclosing(answers.some_at_a_time(queries, OWNERS_AT_ONCE, read)) as parts:

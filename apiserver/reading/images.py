@@ -14,8 +14,8 @@ import msgspec
 from apiserver.common import answers
 from apiserver.events.model import Sample, SamplePosition
 from apiserver.events.queries import PageQuery, SeriesQuery
-from apiserver.stores.events.base import EventStore, may_go_on
-from apiserver.stores.events.sizes import bytes_of
+from apiserver.stores.events.protocols.samples import SampleStore
+from apiserver.stores.events.sizes import bytes_of, may_go_on
 
 #: How many images are read at once: few at first, as a reader may need no more, then four times as many each time.
 #: Each read costs something for each series.
@@ -36,7 +36,7 @@ def url_of(image: Sample) -> str:
 
 
 async def by_iteration(
-    store: EventStore, series: SeriesQuery, page: PageQuery[int], first: int = FIRST_PAGE
+    store: SampleStore, series: SeriesQuery, page: PageQuery[int], first: int = FIRST_PAGE
 ) -> dict[int, list[Sample]]:
     """The images of a page of iterations, except those whose files were overwritten.
 
@@ -59,7 +59,7 @@ async def by_iteration(
     return {iter: found[iter][::-1] for iter in nearest}
 
 
-async def _newest_first(store: EventStore, series: SeriesQuery, limit: int) -> AsyncIterator[Sample]:
+async def _newest_first(store: SampleStore, series: SeriesQuery, limit: int) -> AsyncIterator[Sample]:
     after: SamplePosition | None = None
     while page := await store.samples(series, PageQuery(limit, after, descending=True)):
         for image in page:

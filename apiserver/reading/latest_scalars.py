@@ -9,13 +9,13 @@ from typing import Any
 from apiserver.common.off_loop import off_loop
 from apiserver.events.model import SINGLE_VALUE_ITERATION
 from apiserver.events.queries import PageQuery, SeriesQuery
-from apiserver.stores.events.base import EventStore
+from apiserver.stores.events.protocols.scalars import ScalarStore
 
 #: How many of the last values are averaged.
 LAST = 100
 
 
-async def latest_scalars(store: EventStore, series: SeriesQuery) -> list[dict[str, Any]]:
+async def latest_scalars(store: ScalarStore, series: SeriesQuery) -> list[dict[str, Any]]:
     """`[{name, variants: [{name, last_value, last_100_value, last_10_value}]}]`, sorted by metric and variant.
 
     `last_value` is the value at the greatest iteration, and `last_100_value` the mean of the finite ones among
@@ -47,7 +47,7 @@ def finite_mean(values: Sequence[float]) -> float | None:
     return math.fsum(value / len(finite) for value in finite) if finite else None
 
 
-async def last_iteration(store: EventStore, series: SeriesQuery) -> tuple[int | None, int | None]:
+async def last_iteration(store: ScalarStore, series: SeriesQuery) -> tuple[int | None, int | None]:
     """The greatest iteration that has a scalar, and when the server got the newest of its scalars (epoch ms).
 
     Both are None if there are no scalars, or only single values.

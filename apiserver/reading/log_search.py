@@ -17,8 +17,8 @@ from apiserver.events import documents
 from apiserver.events.log_filter import LineFilter
 from apiserver.events.model import JsonObject, LogLine, LogPosition
 from apiserver.events.queries import PageQuery, SeriesQuery
-from apiserver.stores.events.base import PAGE_BYTES, EventStore, may_go_on, page_of
-from apiserver.stores.events.sizes import bytes_of_all
+from apiserver.stores.events.protocols.logs import LogStore
+from apiserver.stores.events.sizes import PAGE_BYTES, bytes_of_all, may_go_on, page_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class SearchPage:
 
 
 async def search(
-    store: EventStore,
+    store: LogStore,
     series: SeriesQuery,
     wanted: LineFilter,
     page: PageQuery[LogPosition],
@@ -90,7 +90,7 @@ class Hits:
 
 
 async def hits(
-    store: EventStore,
+    store: LogStore,
     series: SeriesQuery,
     wanted: LineFilter,
     after: LogPosition | None,

@@ -7,7 +7,8 @@ from collections.abc import AsyncIterator, Collection
 from apiserver.events.log_text import text_of
 from apiserver.events.model import EventType, LogLine, LogPosition, Owner
 from apiserver.events.queries import PageQuery, SeriesQuery
-from apiserver.stores.events.base import EventStore, may_go_on
+from apiserver.stores.events.protocols.logs import LogStore
+from apiserver.stores.events.sizes import may_go_on
 
 #: Lines that are read at once: few at first, then as many as have about PAGE_CHARACTERS together.
 FIRST_PAGE = 100
@@ -16,7 +17,7 @@ PAGE_CHARACTERS = 4 * 2**20
 
 
 async def pages(
-    store: EventStore,
+    store: LogStore,
     owner: Owner,
     workers: Collection[str],
     first: int = FIRST_PAGE,
@@ -36,7 +37,7 @@ async def pages(
         limit = max(1, min(LARGEST_PAGE, 4 * limit, int(characters / max(length, 1))))
 
 
-async def tail(store: EventStore, owner: Owner, workers: Collection[str], limit: int, first: int = FIRST_PAGE) -> bytes:
+async def tail(store: LogStore, owner: Owner, workers: Collection[str], limit: int, first: int = FIRST_PAGE) -> bytes:
     """The last bytes of the workers' log, at most `limit`.
 
     They begin with a whole line or, if the last line alone is longer than `limit`, with a whole character. For example,

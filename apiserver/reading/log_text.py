@@ -16,7 +16,7 @@ from apiserver.common import answers
 from apiserver.events import documents
 from apiserver.events.model import EventType, JsonObject, LogLine, LogPosition, Owner
 from apiserver.events.queries import PageQuery, SeriesQuery
-from apiserver.stores.events.base import EventStore
+from apiserver.stores.events.protocols.logs import LogStore
 from apiserver.stores.events.sizes import bytes_of_all
 
 #: Lines that are read at once.
@@ -79,7 +79,7 @@ def _parts(line_format: str) -> list[tuple[str, bool]]:
     return [*parts, (line_format[end:], False)]
 
 
-async def chunks(store: EventStore, owner: Owner, line: Line, lines_at_once: int = PAGE) -> AsyncGenerator[bytes, None]:
+async def chunks(store: LogStore, owner: Owner, line: Line, lines_at_once: int = PAGE) -> AsyncGenerator[bytes, None]:
     """The text of all lines that are stored when the download begins, by time.
 
     A thread makes it: while many are downloading, the event loop would be held for the time that all their pages take.

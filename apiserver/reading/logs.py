@@ -9,7 +9,7 @@ from apiserver.common.off_loop import off_loop
 from apiserver.events import documents
 from apiserver.events.model import JsonObject, LogLine, LogPosition, Owner
 from apiserver.events.queries import PageQuery, SeriesQuery
-from apiserver.stores.events.base import EventStore
+from apiserver.stores.events.protocols.logs import LogStore
 from apiserver.stores.events.sizes import bytes_of_all
 
 #: Greater than every sequence number. With a timestamp, it is the position behind all lines of that millisecond.
@@ -26,7 +26,7 @@ class LogPage:
     """The position of the last line of the page."""
 
 
-async def page(store: EventStore, series: SeriesQuery, asked: PageQuery[LogPosition]) -> LogPage:
+async def page(store: LogStore, series: SeriesQuery, asked: PageQuery[LogPosition]) -> LogPage:
     """A page of lines, and how many the whole log has.
 
     Readers who go on from a page's last timestamp ask for `whole` pages. So they miss no line of that timestamp.

@@ -20,7 +20,7 @@ from apiserver.events.model import LAST_NAME, EventType, MetricSelection, Owner,
 from apiserver.events.queries import PageQuery, Range, SeriesQuery
 from apiserver.reading import samples
 from apiserver.reading.images import url_of
-from apiserver.stores.events.base import EventStore
+from apiserver.stores.events.protocols.samples import SampleStore
 
 #: Images that are read at once while the next one is looked for.
 PAGE = 50
@@ -52,7 +52,7 @@ class ShownSamples:
     max_iteration: int
 
 
-async def image_at(store: EventStore, owner: Owner, place: Place) -> ShownSamples | None:
+async def image_at(store: SampleStore, owner: Owner, place: Place) -> ShownSamples | None:
     """The image of a series at an iteration, or else the last one before. The newest, if the iteration is None."""
     images = _Images(store, owner)
     series = images.series(MetricSelection(place.metric, (place.variant,)))
@@ -61,7 +61,7 @@ async def image_at(store: EventStore, owner: Owner, place: Place) -> ShownSample
 
 
 async def next_image(
-    store: EventStore, owner: Owner, place: Place, *, earlier: bool, next_iteration: bool, at_once: int = PAGE
+    store: SampleStore, owner: Owner, place: Place, *, earlier: bool, next_iteration: bool, at_once: int = PAGE
 ) -> ShownSamples | None:
     """The image behind or (`earlier`) before the one at a place. `next_iteration`: skip the rest of its iteration."""
     if place.iter is None:
@@ -75,7 +75,7 @@ async def next_image(
     return None
 
 
-async def plots_at(store: EventStore, owner: Owner, place: Place) -> ShownSamples | None:
+async def plots_at(store: SampleStore, owner: Owner, place: Place) -> ShownSamples | None:
     """The plots of a metric at an iteration, or else the last ones before. The newest, if the iteration is None."""
     series = SeriesQuery(owner, EventType.PLOT, [MetricSelection(place.metric)])
     found = await store.samples(series, PageQuery(1, descending=True), Range.of(None, place.iter))
@@ -83,7 +83,7 @@ async def plots_at(store: EventStore, owner: Owner, place: Place) -> ShownSample
 
 
 async def next_plots(
-    store: EventStore, owner: Owner, place: Place, *, earlier: bool, next_iteration: bool
+    store: SampleStore, owner: Owner, place: Place, *, earlier: bool, next_iteration: bool
 ) -> ShownSamples | None:
     """The plots of the next metric of the same iteration, or else of the first metric of the next iteration.
 
@@ -105,7 +105,7 @@ def _beyond(place: Place, earlier: bool, next_iteration: bool) -> SamplePosition
     return SamplePosition(place.iter, *((edge,) * 3 if next_iteration else (place.metric, place.variant, place.key)))
 
 
-async def _plots_with(store: EventStore, owner: Owner, place: Place, found: Sequence[Sample]) -> ShownSamples | None:
+async def _plots_with(store: SampleStore, owner: Owner, place: Place, found: Sequence[Sample]) -> ShownSamples | None:
     """All plots that have the metric and iteration of the first one of `found`, if there is one."""
     if not found:
         return None
@@ -122,7 +122,7 @@ async def _plots_with(store: EventStore, owner: Owner, place: Place, found: Sequ
 class _Images:
     """The images of one owner, and the range of iterations that each series can show."""
 
-    def __init__(self, store: EventStore, owner: Owner) -> None:
+    def __init__(self, store: SampleStore, owner: Owner) -> None:
         self._store = store
         self._owner = owner
         self._ranges: dict[tuple[str, str], tuple[int, int]] = {}

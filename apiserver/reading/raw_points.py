@@ -15,7 +15,7 @@ from apiserver.common import answers
 from apiserver.common.off_loop import off_loop
 from apiserver.events.model import LAST_NAME, BucketAxis, Float64Array, Int64Array, ScalarPoints, ScalarPosition
 from apiserver.events.queries import PageQuery, SeriesQuery
-from apiserver.stores.events.base import EventStore
+from apiserver.stores.events.protocols.scalars import ScalarStore
 
 #: Bytes of memory that a point takes, about: in columns, and as it is answered.
 _POINT_BYTES = 64
@@ -31,7 +31,7 @@ class RawPage:
     """The greatest key of the page; None when it is empty."""
 
 
-async def page(store: EventStore, series: SeriesQuery, axis: BucketAxis, asked: PageQuery[int]) -> RawPage:
+async def page(store: ScalarStore, series: SeriesQuery, axis: BucketAxis, asked: PageQuery[int]) -> RawPage:
     """The next `limit` points of one metric, and all others that have the same key as the last of them."""
     if axis is BucketAxis.ITER:
         after = None if asked.after is None else ScalarPosition(asked.after, LAST_NAME, LAST_NAME)
@@ -55,6 +55,6 @@ def _page(points: ScalarPoints, keys: Int64Array) -> RawPage:
     )
 
 
-async def count(store: EventStore, series: SeriesQuery) -> int:
+async def count(store: ScalarStore, series: SeriesQuery) -> int:
     """How many points all pages have together, exactly."""
     return sum(stats.count for stats in await store.scalar_stats(series))

@@ -17,8 +17,8 @@ from apiserver.common import answers
 from apiserver.events.model import EventType, Sample, SamplePosition
 from apiserver.events.queries import EVERYWHERE, PageQuery, Range, SeriesQuery
 from apiserver.reading import images
-from apiserver.stores.events.base import EventStore, may_go_on
-from apiserver.stores.events.sizes import bytes_of_all
+from apiserver.stores.events.protocols.samples import SampleStore
+from apiserver.stores.events.sizes import bytes_of_all, may_go_on
 
 #: Samples that are read at once.
 PAGE = 10_000
@@ -40,7 +40,7 @@ class WalkPage:
     seen: Seen | None
 
 
-async def latest_of(store: EventStore, series: SeriesQuery, iterations: int, *, of_each_series: bool) -> list[Sample]:
+async def latest_of(store: SampleStore, series: SeriesQuery, iterations: int, *, of_each_series: bool) -> list[Sample]:
     """The samples of the newest `iterations` iterations, counted for each series by itself or for all together."""
     if of_each_series:
         return await all_of(lambda after: store.latest_samples(series, iterations, after))
@@ -49,7 +49,7 @@ async def latest_of(store: EventStore, series: SeriesQuery, iterations: int, *, 
 
 
 async def walk(
-    store: EventStore,
+    store: SampleStore,
     series: SeriesQuery,
     *,
     iterations: int,
@@ -72,7 +72,7 @@ async def walk(
     return WalkPage(sorted(found.items(), reverse=True), (min(found), max(found)))
 
 
-async def _by_iteration(store: EventStore, series: SeriesQuery, page: PageQuery[int]) -> dict[int, list[Sample]]:
+async def _by_iteration(store: SampleStore, series: SeriesQuery, page: PageQuery[int]) -> dict[int, list[Sample]]:
     """The samples of a page of iterations."""
     found = await store.sample_iterations(series, page)
     by_iteration: dict[int, list[Sample]] = {iter: [] for iter in found}
@@ -82,7 +82,7 @@ async def _by_iteration(store: EventStore, series: SeriesQuery, page: PageQuery[
     return by_iteration
 
 
-async def all_between(store: EventStore, series: SeriesQuery, iterations: Range = EVERYWHERE) -> list[Sample]:
+async def all_between(store: SampleStore, series: SeriesQuery, iterations: Range = EVERYWHERE) -> list[Sample]:
     """All samples of these iterations. Their bytes count for the answer."""
     return await all_of(lambda after: store.samples(series, PageQuery(PAGE, after), iterations), PAGE)
 

@@ -7,7 +7,7 @@ from typing import Any
 from apiserver.common.off_loop import off_loop
 from apiserver.events.model import LAST_NAME, SINGLE_VALUE_ITERATION, ScalarPoints, ScalarPosition, ScalarStats
 from apiserver.events.queries import PageQuery, SeriesQuery
-from apiserver.stores.events.base import EventStore
+from apiserver.stores.events.protocols.scalars import ScalarStore
 
 
 def is_single_value(stats: ScalarStats) -> bool:
@@ -15,7 +15,7 @@ def is_single_value(stats: ScalarStats) -> bool:
     return stats.count == 1 and stats.min_iter == SINGLE_VALUE_ITERATION
 
 
-async def single_values(store: EventStore, series: SeriesQuery) -> list[dict[str, Any]]:
+async def single_values(store: ScalarStore, series: SeriesQuery) -> list[dict[str, Any]]:
     """The single values of the series, `{metric, variant, value, timestamp}` each, sorted by metric and variant."""
     before = ScalarPosition(SINGLE_VALUE_ITERATION - 1, LAST_NAME, LAST_NAME)
     points = await store.scalar_points(series, PageQuery(1, before, whole=True, until=SINGLE_VALUE_ITERATION))

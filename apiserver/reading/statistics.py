@@ -17,7 +17,7 @@ from apiserver.common import answers
 from apiserver.common.off_loop import off_loop
 from apiserver.events.model import ScalarStats
 from apiserver.events.queries import SeriesQuery
-from apiserver.stores.events.base import EventStore
+from apiserver.stores.events.protocols.scalars import ScalarStore
 
 #: Bytes of memory that the statistics of a series take, about.
 _BYTES = 2000
@@ -26,7 +26,7 @@ _BYTES = 2000
 Statistics = dict[str, dict[str, dict[str, Any]]]
 
 
-async def statistics(store: EventStore, series: SeriesQuery) -> tuple[Statistics, int]:
+async def statistics(store: ScalarStore, series: SeriesQuery) -> tuple[Statistics, int]:
     """The statistics of each series, and how many series there are."""
     found = await store.scalar_stats(series, spread=True)
     answers.hold(len(found) * _BYTES)

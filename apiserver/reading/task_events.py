@@ -36,8 +36,11 @@ from apiserver.events.model import (
 from apiserver.events.queries import PageQuery, Range, SeriesQuery
 from apiserver.reading import logs
 from apiserver.reading.samples import PAGE
-from apiserver.stores.events.base import PAGE_BYTES, EventStore, may_go_on
-from apiserver.stores.events.sizes import bytes_of_all
+from apiserver.stores.events.base import EventStore
+from apiserver.stores.events.protocols.logs import LogStore
+from apiserver.stores.events.protocols.samples import SampleStore
+from apiserver.stores.events.protocols.scalars import ScalarStore
+from apiserver.stores.events.sizes import PAGE_BYTES, bytes_of_all, may_go_on
 
 #: Bytes of memory that the event of a scalar takes, about.
 _SCALAR_BYTES = 600
@@ -115,7 +118,7 @@ async def _of_type(store: EventStore, series: SeriesQuery, asked: Asked) -> tupl
     return [(sample.iter, orjson.Fragment(sample.document)) for sample in samples], goes_on
 
 
-async def scalars(store: EventStore, series: SeriesQuery, asked: PageQuery[int]) -> list[tuple[int, Any]]:
+async def scalars(store: ScalarStore, series: SeriesQuery, asked: PageQuery[int]) -> list[tuple[int, Any]]:
     """The next `limit` scalar events behind an iteration, and all others of the last one's iteration."""
     after = None if asked.after is None else ScalarPosition(asked.after, *_edge(asked.descending, 2))
     points = await store.scalar_points(series, PageQuery(asked.limit, after, asked.descending, whole=True))
@@ -140,7 +143,7 @@ def _documents(owner: Owner, points: ScalarPoints) -> list[tuple[int, Any]]:
 
 
 async def _samples(
-    store: EventStore, series: SeriesQuery, asked: Asked, *, most: int | None
+    store: SampleStore, series: SeriesQuery, asked: Asked, *, most: int | None
 ) -> tuple[list[Sample], bool]:
     """The next samples, and whether there may be more. They end with a whole iteration, or at `most` bytes."""
     after: SamplePosition | None = None
@@ -168,7 +171,7 @@ def _edge(descending: bool, names: int) -> tuple[str, ...]:
     return ("" if descending else LAST_NAME,) * names
 
 
-async def _lines(store: EventStore, series: SeriesQuery, asked: Asked) -> tuple[list[Any], Position]:
+async def _lines(store: LogStore, series: SeriesQuery, asked: Asked) -> tuple[list[Any], Position]:
     position = asked.after or Position()
     after = None if position.log is None else LogPosition(*position.log)
     lines = await store.log_lines(series, PageQuery(asked.limit, after, asked.descending))

@@ -9,10 +9,10 @@ import orjson
 from apiserver.events.model import EventType, MetricSelection, Owner
 from apiserver.events.queries import SeriesQuery
 from apiserver.reading import samples
-from apiserver.stores.events.base import EventStore
+from apiserver.stores.events.protocols.samples import SampleStore
 
 
-async def vectors(store: EventStore, owner: Owner, metric: str, variant: str) -> dict[str, Any]:
+async def vectors(store: SampleStore, owner: Owner, metric: str, variant: str) -> dict[str, Any]:
     """`{metric, variant, vectors, iterations}` of one series, sorted by iteration."""
     series = SeriesQuery(owner, EventType.VECTOR, [MetricSelection(metric, (variant,))])
     found = await samples.all_between(store, series)

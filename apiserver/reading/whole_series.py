@@ -29,7 +29,7 @@ from apiserver.events.model import (
     selection_of,
 )
 from apiserver.events.queries import EVERYWHERE, LEAST, PageQuery, Range, SeriesQuery
-from apiserver.stores.events.base import EventStore
+from apiserver.stores.events.protocols.scalars import ScalarStore
 
 #: Points that are read at once. They are in memory while a client takes them, and there may be many slow clients.
 #: A sealed chunk of the embedded store has so many: it is decoded once.
@@ -90,7 +90,7 @@ class PointsQuery(NamedTuple):
 
 
 async def walk(
-    store: EventStore, asked: PointsQuery, *, first: bool = True, at_once: int = AT_ONCE
+    store: ScalarStore, asked: PointsQuery, *, first: bool = True, at_once: int = AT_ONCE
 ) -> AsyncGenerator[Points, None]:
     """The points, up to about `at_once` at a time. They count for the answer, which is sent meanwhile.
 
@@ -157,7 +157,7 @@ def _last(points: ScalarPoints) -> ScalarPosition:
 
 
 async def _page(
-    store: EventStore, series: SeriesQuery, after: ScalarPosition | None, at_once: int, *, whole: bool
+    store: ScalarStore, series: SeriesQuery, after: ScalarPosition | None, at_once: int, *, whole: bool
 ) -> ScalarPoints:
     """A page of one series, or with `whole` all points of several."""
     found = await store.scalar_points(series, PageQuery(at_once, after, may_be_shorter=not whole))

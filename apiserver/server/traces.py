@@ -17,7 +17,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from functools import wraps
 from importlib.util import find_spec
-from inspect import iscoroutinefunction
+from inspect import getmembers, iscoroutinefunction
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -118,9 +118,12 @@ class Traces:
         return answer
 
     def trace_calls(self, store: object, protocol: type, name: str) -> None:
-        """Make a span of each call of a method of the protocol, if it is for a request: `events add`."""
-        for method, member in vars(protocol).items():
-            if iscoroutinefunction(member) and method not in _NOT_CALLS and not method.startswith("_"):
+        """Make a span of each call of a method of the protocol, or of those it unites, if it is for a request.
+
+        For example, of a call of `EventStore.add` with the name "events", the span `events add`.
+        """
+        for method, _ in getmembers(protocol, iscoroutinefunction):
+            if method not in _NOT_CALLS and not method.startswith("_"):
                 setattr(store, method, self._traced(getattr(store, method), f"{name} {method}"))
 
     async def close(self) -> None:

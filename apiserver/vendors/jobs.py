@@ -14,7 +14,7 @@ from apiserver.services.backend import Backend
 from apiserver.services.documents.keys import unescape_keys
 from apiserver.stores.documents.query import AnyOf, Document, In
 from apiserver.stores.documents.scoped import VisibleDocuments
-from apiserver.stores.events.base import EventStore
+from apiserver.stores.events.protocols.logs import LogStore
 from apiserver.vendors.monitoring.nodes import Node, nodes_of
 from apiserver.vendors.monitoring.quantities import Kind
 from apiserver.vendors.refusals import Problem, Refused
@@ -78,7 +78,7 @@ class Job:
             raise Refused(Problem.NO_NODE, f"the training job {self.owner.id} has no task {name}")
         return found[0]
 
-    async def logs_of(self, store: EventStore, number: int) -> dict[str, LogSize]:
+    async def logs_of(self, store: LogStore, number: int) -> dict[str, LogSize]:
         """How much each worker of a node logged. Workers that belong to no node count for the first one."""
         logs = await store.log_sizes(self.owner) if self.logs is None else self.logs
         nodes = {worker: n for n, node in reversed([*enumerate(self.nodes)]) for worker in node.workers}

@@ -48,9 +48,9 @@ from apiserver.events.queries import (
     Range,
     SeriesQuery,
 )
-from apiserver.stores.events.base import TIMESTAMP_BYTES, may_go_on, page_of, whole_timestamps_of
 from apiserver.stores.events.codec.lines import BODY_ID, Column, Lines, body_id
 from apiserver.stores.events.codec.points import Points, WholePoints
+from apiserver.stores.events.sizes import TIMESTAMP_BYTES, may_go_on, page_of, whole_timestamps_of
 from apiserver.stores.events.usage import TYPES, Usage
 from tests.contract.plain_points import Name, Point, buckets_of, checksum_of, columns_of, stats_of, stay_of
 from tests.events.plain_smoothing import smoothed
@@ -196,9 +196,9 @@ class PlainEventStore:
                 )
                 yield [WholePoints(name, columns, workers)]
 
-    async def put_points(self, owner: Owner, some: Sequence[WholePoints]) -> None:
+    async def put_points(self, owner: Owner, curves: Sequence[WholePoints]) -> None:
         self._note_new(owner, OwnerChanges(everything=True), EventType.SCALAR)
-        for name, points, workers in some:
+        for name, points, workers in curves:
             series = self._made(owner).scalars.setdefault(name, {})
             for iter, value, timestamp, worker, received in zip(*map(np.ndarray.tolist, points), strict=True):
                 series[iter] = Point(iter, timestamp, value, workers[worker], received)
@@ -470,9 +470,9 @@ class PlainEventStore:
     async def log_number(self, owner: Owner, position: LogPosition) -> int:
         return sum(line.position < position for line in self._of(owner).logs)
 
-    async def log_hits(self, owner: Owner, wanted: LineFilter, after: LogPosition | None) -> LogHits:
+    async def log_hits(self, owner: Owner, line_filter: LineFilter, after: LogPosition | None) -> LogHits:
         page = await self.log_lines(SeriesQuery(owner, EventType.LOG), PageQuery(LINES_SEARCHED, after))
-        places = wanted.places(page)
+        places = line_filter.places(page)
         return LogHits(places, len(page), page[-1].position if page else after, not may_go_on(page, LINES_SEARCHED))
 
     async def log_sizes(self, owner: Owner) -> dict[str, LogSize]:

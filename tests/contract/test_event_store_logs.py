@@ -8,7 +8,7 @@ import pytest
 
 from apiserver.events.model import EventType, LogLine, LogPosition, LogSize, MetricSelection, Owner
 from apiserver.events.queries import PageQuery, SeriesQuery
-from apiserver.stores.events.base import PAGE_BYTES
+from apiserver.stores.events.sizes import PAGE_BYTES
 from tests.contract.event_stores import LOGS, OWNER, RECEIVED, Case, batch, case, lines, messages, select
 
 __all__ = ["case"]

@@ -8,7 +8,7 @@ import pytest
 
 from apiserver.events.model import SAMPLE_TYPES, EventType, MetricSelection, SamplePosition, SampleSeries, SeriesName
 from apiserver.events.queries import PageQuery, Range, SeriesQuery
-from apiserver.stores.events.base import PAGE_BYTES, may_go_on
+from apiserver.stores.events.sizes import PAGE_BYTES, may_go_on
 from tests.contract.event_stores import OWNER, PLOTS, Case, batch, case, iters, sample, select
 
 __all__ = ["case"]

@@ -13,8 +13,9 @@ from apiserver.events.queries import PageQuery, SeriesQuery
 from apiserver.reading import logs, samples, task_events
 from apiserver.reading.single_values import single_values
 from apiserver.reading.task_events import Position
-from apiserver.stores.events.base import PAGE_BYTES, EventStore
+from apiserver.stores.events.base import EventStore
 from apiserver.stores.events.embedded.store import EmbeddedEventStore
+from apiserver.stores.events.sizes import PAGE_BYTES
 from tests.contract.plain_event_store import PlainEventStore
 from tests.reading import events
 from tests.reading.events import LOGS, NOW, PLOTS, SCALARS, TASK, sample, scalars

@@ -100,7 +100,8 @@ def test_a_collector_gets_a_span_of_each_request_and_of_its_calls_of_stores(tmp_
     }
     assert batch.trace_id.hex() == TRACE
     calls = {span.name for span in spans if span.parent_span_id == batch.span_id}
-    assert "events add" in calls
+    assert "events add" in calls  # of `EventStore` itself, and of a protocol that it unites:
+    assert "events scalar_points" in {span.name for span in spans}
     assert "PUT files" in requests
     assert any(name.startswith("GET /data/tasks/{") for name in requests)
     assert attributes(requests["GET unknown"])["http.response.status_code"] == 400

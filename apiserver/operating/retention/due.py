@@ -29,6 +29,8 @@ from apiserver.settings.retention_rules import RetentionRule
 from apiserver.stores.events.base import EventStore
 from apiserver.stores.events.codec.chunks import POINTS_AT_A_TIME
 from apiserver.stores.events.codec.names import Name
+from apiserver.stores.events.protocols.logs import LogStore
+from apiserver.stores.events.protocols.samples import SampleStore
 
 #: Events that are read at once.
 _LINES, _SAMPLES = 5000, 200
@@ -109,7 +111,7 @@ async def find(
 
 
 async def _before_the_newest(
-    store: EventStore, series: SeriesQuery, kept: int, together: int
+    store: SampleStore, series: SeriesQuery, kept: int, together: int
 ) -> list[tuple[SeriesQuery, Range]]:
     """The series that have more iterations than are `kept`, and those before them: series with the same ones together.
 
@@ -179,7 +181,7 @@ async def _points(store: EventStore, due: Due) -> AsyncGenerator[Part, None]:
             yield tables.of_points(some)
 
 
-async def _lines(store: EventStore, due: Due) -> AsyncGenerator[Part, None]:
+async def _lines(store: LogStore, due: Due) -> AsyncGenerator[Part, None]:
     series, before = SeriesQuery(due.owner, due.type), due.before
     after: LogPosition | None = None
     while page := await store.log_lines(series, PageQuery(_LINES, after)):
@@ -191,7 +193,7 @@ async def _lines(store: EventStore, due: Due) -> AsyncGenerator[Part, None]:
             return
 
 
-async def _samples(store: EventStore, due: Due) -> AsyncGenerator[Part, None]:
+async def _samples(store: SampleStore, due: Due) -> AsyncGenerator[Part, None]:
     for series, iterations in due.ranges:
         after: SamplePosition | None = None
         while page := await store.samples(series, PageQuery(_SAMPLES, after), iterations):
@@ -201,7 +203,7 @@ async def _samples(store: EventStore, due: Due) -> AsyncGenerator[Part, None]:
                 yield await asyncio.to_thread(tables.of_samples, old)
 
 
-async def unneeded_files(store: EventStore, owner: Owner, names: set[str], hosts: Collection[str]) -> set[str]:
+async def unneeded_files(store: SampleStore, owner: Owner, names: set[str], hosts: Collection[str]) -> set[str]:
     """Those of the files that no image or plot of the task shows. They show files by URLs on any of the `hosts`.
 
     The SDK gives the images of a series names that repeat: the files of old ones become those of newer ones.

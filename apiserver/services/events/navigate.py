@@ -11,14 +11,14 @@ from apiserver.reading import neighbours
 from apiserver.reading.neighbours import Place, ShownSamples
 from apiserver.services.backend import Call, endpoint
 from apiserver.services.events import owners, picture_links
-from apiserver.stores.events.base import EventStore
+from apiserver.stores.events.protocols.samples import SampleStore
 
 
 class FindNeighbour(Protocol):
     """Finds the neighbour of a place: the one before or behind it."""
 
     async def __call__(
-        self, store: EventStore, owner: Owner, place: Place, *, earlier: bool, next_iteration: bool
+        self, store: SampleStore, owner: Owner, place: Place, *, earlier: bool, next_iteration: bool
     ) -> ShownSamples | None: ...
 
 

@@ -14,8 +14,7 @@ from apiserver.reading import samples
 from apiserver.reading.scroll import InvalidScroll
 from apiserver.services.backend import Call, endpoint
 from apiserver.services.events import owners, picture_links
-from apiserver.stores.events.base import may_go_on
-from apiserver.stores.events.sizes import bytes_of_all
+from apiserver.stores.events.sizes import bytes_of_all, may_go_on
 
 
 @endpoint("events.get_task_plots", "2.1")

@@ -25,7 +25,8 @@ from apiserver.events.queries import BucketQuery, Range, SeriesQuery
 from apiserver.services.history.steps import ChartCurve, Steps
 from apiserver.stores.documents.base import DocumentStore, DocumentStoreError
 from apiserver.stores.documents.query import AtLeast, Both, Document, Filter, In, Less, Update
-from apiserver.stores.events.base import OWNERS_AT_ONCE, EventStore, EventStoreError
+from apiserver.stores.events.base import EventStore, EventStoreError
+from apiserver.stores.events.protocols.scalars import OWNERS_AT_ONCE
 
 COLLECTION = "history"
 #: What a chart shows of a step; some show the latest value, too.

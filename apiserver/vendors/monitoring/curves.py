@@ -9,7 +9,7 @@ import numpy as np
 
 from apiserver.events.model import EventType, Float64Array, Int64Array, Owner, WorkerMeans, selection_of
 from apiserver.events.queries import Grid, SeriesQuery
-from apiserver.stores.events.base import EventStore
+from apiserver.stores.events.protocols.scalars import ScalarStore
 from apiserver.vendors.monitoring.nodes import Node
 from apiserver.vendors.monitoring.quantities import Quantity
 
@@ -31,7 +31,7 @@ Curves = dict[Quantity, dict[int, Curve]]
 
 
 async def curves_of(
-    store: EventStore, owner: Owner, nodes: Sequence[Node], quantities: Collection[Quantity], grid: Grid
+    store: ScalarStore, owner: Owner, nodes: Sequence[Node], quantities: Collection[Quantity], grid: Grid
 ) -> list[Curves]:
     """The curves of these quantities for each node. A quantity that was not reported is missing."""
     spans = [span for node in nodes for span in node.spans_of(quantities)]

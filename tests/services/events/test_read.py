@@ -10,7 +10,7 @@ import pytest
 from apiserver.common import off_loop
 from apiserver.events import documents
 from apiserver.events.model import JsonObject, LogLine, Owner
-from apiserver.stores.events.base import PAGE_BYTES
+from apiserver.stores.events.sizes import PAGE_BYTES
 from tests.harness import Api
 from tests.services.events.conftest import Add
 

@@ -75,9 +75,9 @@ class Stopping(PlainEventStore):
         self._take()
         return await super().add(batch)
 
-    async def put_points(self, owner: Owner, some: Sequence[WholePoints]) -> None:
+    async def put_points(self, owner: Owner, curves: Sequence[WholePoints]) -> None:
         self._take()
-        await super().put_points(owner, some)
+        await super().put_points(owner, curves)
 
     async def put_lines(self, owner: Owner, lines: Lines) -> None:
         self._take()

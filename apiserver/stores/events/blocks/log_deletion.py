@@ -60,7 +60,7 @@ from apiserver.stores.events.codec.names import Matcher, matcher
 async def delete_lines(
     loader: LogLoader, series: SeriesQuery, before: int | None, exclude: Selection, known: int | None
 ) -> int:
-    """Delete lines as `EventStore.delete_logs` says; return how many there were.
+    """Delete lines as `LogStore.delete_logs` says; return how many there were.
 
     None are deleted if step 2 finds lines of the owner that came behind the place `known`, if there is one.
     """

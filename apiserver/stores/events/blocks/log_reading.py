@@ -17,7 +17,6 @@ import numpy as np
 
 from apiserver.events.model import EventType, LogPosition, Owner
 from apiserver.events.queries import EVERYWHERE, SeriesQuery
-from apiserver.stores.events.base import PAGE_BYTES
 from apiserver.stores.events.blocks.blocks import NO_SERIES, Block, Columns, Found
 from apiserver.stores.events.blocks.loading import Loaded, Loader
 from apiserver.stores.events.blocks.log_blocks import (
@@ -38,6 +37,7 @@ from apiserver.stores.events.blocks.precedence import BlockPart
 from apiserver.stores.events.blocks.stretches import OfSeries, Stretch, stretches
 from apiserver.stores.events.codec.lines import Lines, Texts, joined
 from apiserver.stores.events.parts import in_parts
+from apiserver.stores.events.sizes import PAGE_BYTES
 
 #: Stretches that are asked at first whether they may have wanted lines, how many times as many then, and at most.
 _FIRST, _TIMES, _MOST = 20, 5, 2500

@@ -1,6 +1,6 @@
 """Log lines over a block store: writes fragments, reads pages of fragments and chunks, counts, searches, numbers.
 
-The methods are those of `EventStore` (`stores/events/base.py`) with the same names. An event store inherits the reads.
+The methods are those of `LogStore` (`protocols/logs.py`) with the same names. An event store inherits the reads.
 
 A *fragment* has the lines of one owner that came with one batch, in columns. Compaction makes *chunks* of fragments.
 Chunks have about a megabyte of lines. `precedence.py` says which block counts where, as for scalars: a chunk has all
@@ -37,7 +37,6 @@ from apiserver.common.off_loop import off_loop
 from apiserver.events.log_filter import LineFilter, LogHits
 from apiserver.events.model import EventBatch, EventType, LogLine, LogPosition, LogSize, Owner, Selection, SeriesName
 from apiserver.events.queries import PageQuery, SeriesQuery
-from apiserver.stores.events.base import PAGE_BYTES, page_of
 from apiserver.stores.events.blocks.blocks import BlockStore, Columns
 from apiserver.stores.events.blocks.bounds import BOUNDS, ColumnarBounds
 from apiserver.stores.events.blocks.compaction import compact
@@ -54,7 +53,7 @@ from apiserver.stores.events.codec.lines import Lines
 from apiserver.stores.events.codec.log_pages import PageOfLines, WantedLines, of_parts
 from apiserver.stores.events.codec.names import matcher
 from apiserver.stores.events.parts import in_parts
-from apiserver.stores.events.sizes import bytes_of_all
+from apiserver.stores.events.sizes import PAGE_BYTES, bytes_of_all, page_of
 
 #: Bytes of chunks that are kept in memory.
 CACHE = 32 * 2**20
@@ -63,7 +62,7 @@ _begins_again = begins_again(lambda reads: reads._log)
 
 
 class LogReads:
-    """The methods of `EventStore` that read log lines; it says what each of them answers."""
+    """The methods of `LogStore` that read; it says what each of them answers."""
 
     @property
     def _log(self) -> LogLoader:
@@ -191,12 +190,12 @@ class LogReads:
 
     @answers.counted
     @_begins_again
-    async def log_hits(self, owner: Owner, wanted: LineFilter, after: LogPosition | None) -> LogHits:
+    async def log_hits(self, owner: Owner, line_filter: LineFilter, after: LogPosition | None) -> LogHits:
         places: list[int] = []
         searched, size, most = 0, 0, self._log.bounds.searched_lines
         async for some, loaded in self._log.walk(await self._log.stretches(owner), after, lines=most):
             for one in some:
-                found, count = await off_loop(one.size, partial(_hits, one, loaded, wanted))
+                found, count = await off_loop(one.size, partial(_hits, one, loaded, line_filter))
                 places += [searched + place for place in found]
                 searched, size = searched + count, size + bytes_of(one)
                 after = position_at(one.last)

@@ -1,6 +1,6 @@
 """Scalars over a block store: writes fragments, reads points, stats and buckets of blocks.
 
-The methods are those of `EventStore` (`stores/events/base.py`) with the same names. A read asks the store once for what
+The methods are those of `ScalarStore` (`protocols/scalars.py`) with the same names. A read asks the store once for what
 there is of the series, and then for columns. If a block is gone by then, it was compacted, and the read begins again.
 An event store inherits the reads.
 """
@@ -48,7 +48,7 @@ Result = TypeVar("Result")
 
 
 class ScalarReads:
-    """The methods of `EventStore` that read points; it says what each of them answers."""
+    """The methods of `ScalarStore` that read; it says what each of them answers."""
 
     @property
     def _points(self) -> Loader:
@@ -151,8 +151,8 @@ class ColumnarScalars(ScalarReads):
             )
             await self.loader.store.put([block for block in alone if (block.owner, block.series) in refused])
 
-    async def put_points(self, owner: Owner, some: Sequence[WholePoints]) -> None:
-        await put_points(self.loader.store, owner, some, self.loader.bounds)
+    async def put_points(self, owner: Owner, curves: Sequence[WholePoints]) -> None:
+        await put_points(self.loader.store, owner, curves, self.loader.bounds)
 
     async def delete(self, owners: Sequence[Owner]) -> None:
         await self.loader.store.remove_before(await self.loader.store.delete(owners))

@@ -36,7 +36,7 @@ from apiserver.stores.events.thinned import Thinned
 
 
 async def thin(loader: Loader, series: SeriesQuery, points: int, checksums: Mapping[Name, int] | None) -> int:
-    """Thin series as `EventStore.thin_scalars` says; return how many points are gone."""
+    """Thin series as `ScalarStore.thin_scalars` says; return how many points are gone."""
     async with leased(loader.store, series.owner, loader.bounds) as holder:
         thinner = _Thinner(loader, series, points, checksums, holder)
         await thinner.thin()

@@ -56,7 +56,7 @@ def _lines(some: Sequence[Stretch], loaded: Loaded) -> Lines:
 
 @begins_again()
 async def put_lines(loader: LogLoader, owner: Owner, lines: Lines) -> None:
-    """Keep lines of the owner at their positions, as `EventStore.put_lines` says."""
+    """Keep lines of the owner at their positions, as `CopyStore.put_lines` says."""
     up_to = await ended(loader.store, owner, loader.bounds)
     some, there = await _between(loader, owner, _ends(lines), up_to)
     fresh = lines.without(there)

@@ -34,7 +34,7 @@ _Named = tuple[Name, Stretch]
 
 
 async def whole_points(loader: Loader, series: SeriesQuery) -> AsyncIterator[list[WholePoints]]:
-    """All points of the series, some at a time, as `EventStore.whole_points` says."""
+    """All points of the series, some at a time, as `CopyStore.whole_points` says."""
     done: tuple[Name, int] | None = None
     tries = 0
     while tries < TRIES:
@@ -65,25 +65,25 @@ def _points(part: Sequence[_Named], loaded: Loaded, done: tuple[Name, int] | Non
     return found
 
 
-async def put_points(store: BlockStore, owner: Owner, some: Sequence[WholePoints], bounds: ColumnarBounds) -> None:
-    """Keep points of series of the owner, as `EventStore.put_points` says."""
-    count = sum([len(one.points.iters) for one in some])
+async def put_points(store: BlockStore, owner: Owner, curves: Sequence[WholePoints], bounds: ColumnarBounds) -> None:
+    """Keep curves of the owner, as `CopyStore.put_points` says."""
+    count = sum([len(curve.points.iters) for curve in curves])
     if count < bounds.copied_points:
-        await store.put([block for one in some for block in fragments_of(owner, one, bounds)])
+        await store.put([block for curve in curves for block in fragments_of(owner, curve, bounds)])
         return
     up_to = await ended(store, owner, bounds)
-    ends = {one.series: Range(int(one.points.iters[0]), int(one.points.iters[-1])) for one in some}
-    all_of_them = Range(min(one.least for one in ends.values()), max(one.greatest for one in ends.values()))
-    found = stretches(await store.find(SeriesQuery(owner, EventType.SCALAR, selection_of(ends)), all_of_them))
+    ends = {curve.series: Range(int(curve.points.iters[0]), int(curve.points.iters[-1])) for curve in curves}
+    together = Range(min(range.least for range in ends.values()), max(range.greatest for range in ends.values()))
+    there = stretches(await store.find(SeriesQuery(owner, EventType.SCALAR, selection_of(ends)), together))
 
     def made() -> list[NewBlock]:
         blocks = []
-        for one in some:
-            range = ends[one.series]
-            if any(stretch.meets(range) for stretch in found.get(one.series, ())):
-                blocks += fragments_of(owner, one, bounds)
+        for curve in curves:
+            range = ends[curve.series]
+            if any(stretch.meets(range) for stretch in there.get(curve.series, ())):
+                blocks += fragments_of(owner, curve, bounds)
             else:
-                blocks += chunks_of(owner, one, (range.least, range.greatest), up_to, None, bounds)
+                blocks += chunks_of(owner, curve, (range.least, range.greatest), up_to, None, bounds)
         return blocks
 
     await store.put(await off_loop(count, made))

@@ -117,7 +117,7 @@ def put_into(
 
 
 def nearest_bucket(x: Int64Array, values: Float64Array, buckets: CommonBuckets, *, before: bool) -> tuple[float, float]:
-    """What `EventStore.curve_neighbours` says of one curve, whose points ascend by x."""
+    """What `ScalarStore.curve_neighbours` says of one curve, whose points ascend by x."""
     outside = x < buckets.range.least if before else x > buckets.range.greatest
     places = np.flatnonzero(outside & np.isfinite(values))
     if not len(places):

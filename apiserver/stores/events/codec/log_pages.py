@@ -10,10 +10,10 @@ import numpy as np
 
 from apiserver.events.model import Int64Array, LogLine, LogPosition
 from apiserver.events.queries import PageQuery, SeriesQuery
-from apiserver.stores.events.base import PAGE_BYTES, TIMESTAMP_BYTES, page_of, whole_timestamps_of
 from apiserver.stores.events.codec.lines import Lines
 from apiserver.stores.events.codec.names import Matcher, matcher
 from apiserver.stores.events.codec.points import page_end
+from apiserver.stores.events.sizes import PAGE_BYTES, TIMESTAMP_BYTES, page_of, whole_timestamps_of
 
 
 def of_parts(numbers: Sequence[int], firsts: Int64Array) -> list[tuple[int, Int64Array]]:

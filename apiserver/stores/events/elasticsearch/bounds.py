@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from apiserver.stores.events.base import PAGE_BYTES
 from apiserver.stores.events.blocks import bounds as columnar_bounds
 from apiserver.stores.events.blocks.bounds import ColumnarBounds
+from apiserver.stores.events.sizes import PAGE_BYTES
 
 
 @dataclass(frozen=True, slots=True)

@@ -152,7 +152,7 @@ def _key(owner: Owner) -> str:
 
 
 async def changes_since(cluster: Cluster, deletions: Deletions, query: ChangesQuery) -> Changes:
-    """What changed, as `EventStore.changes` describes it."""
+    """What changed, as `ChangeFeed.changes` describes it."""
     companies = sorted({owner.company for owner in query.owners})
     indices = _indices(cluster.prefix, companies)
     watched = [*indices, deletions.index]

@@ -10,11 +10,10 @@ from contextlib import aclosing
 
 from apiserver.common.answers import reading
 from apiserver.events.model import JsonObject
-from apiserver.stores.events.base import PAGE_BYTES, Event
 from apiserver.stores.events.elasticsearch.cluster import Cluster
 from apiserver.stores.events.elasticsearch.queries import BARE, all_of, without
 from apiserver.stores.events.parts import in_parts
-from apiserver.stores.events.sizes import bytes_of
+from apiserver.stores.events.sizes import PAGE_BYTES, Event, bytes_of
 
 ALL = 2**62
 _LARGE: JsonObject = {"exists": {"field": "large"}}

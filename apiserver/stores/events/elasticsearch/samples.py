@@ -8,13 +8,13 @@ from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 
 from apiserver.events.model import JsonObject, Sample, SamplePosition, SampleSeries
 from apiserver.events.queries import PageQuery, Range, SeriesQuery
-from apiserver.stores.events.base import may_go_on, page_of
 from apiserver.stores.events.codec.names import Name
 from apiserver.stores.events.elasticsearch import names, paging
 from apiserver.stores.events.elasticsearch.cluster import Cluster
 from apiserver.stores.events.elasticsearch.queries import BARE, any_of, between, inside, of, of_series, ordered
 from apiserver.stores.events.elasticsearch.writing import unpacked
 from apiserver.stores.events.parts import in_parts
+from apiserver.stores.events.sizes import may_go_on, page_of
 
 #: Nodes refuse to make more than 65,536 buckets.
 MOST_BUCKETS = 60_000
@@ -75,7 +75,7 @@ class Samples:
         return int(hits[0]["sort"][0]) if hits else min(int(near), 2**63 - 1)  # none: they were deleted meanwhile
 
     async def page(self, wanted: PageQuery[SamplePosition], iterations: Range) -> list[Sample]:
-        """A page, as `EventStore.samples` describes it."""
+        """A page, as `SampleStore.samples` describes it."""
         query = of(self._asked, *inside("iter", iterations))
         return await self._read(query, ordered(_BY, descending=wanted.descending), wanted.after, wanted.limit)
 

@@ -323,10 +323,10 @@ class ElasticsearchEventStore(ScalarReads, LogReads):
 
     # --- copies ------------------------------------------------------------------------------------
 
-    async def put_points(self, owner: Owner, some: Sequence[WholePoints]) -> None:
+    async def put_points(self, owner: Owner, curves: Sequence[WholePoints]) -> None:
         """Keep points of whole series, most of them as chunks at once."""
         await self._add_documents((), [owner])
-        await self._opened.scalars.put_points(owner, some)
+        await self._opened.scalars.put_points(owner, curves)
 
     async def put_lines(self, owner: Owner, lines: Lines) -> None:
         """Keep log lines at their positions, as chunks at once."""

@@ -22,13 +22,13 @@ from typing import NamedTuple
 import numpy as np
 
 from apiserver.events.model import EventType, Int64Array, LogLine, LogPosition, Owner
-from apiserver.stores.events.base import page_of
 from apiserver.stores.events.bounded import Bounded
 from apiserver.stores.events.codec.lines import Lines, Positions, joined
 from apiserver.stores.events.codec.log_pages import of_parts
 from apiserver.stores.events.embedded.bounds import EmbeddedBounds
 from apiserver.stores.events.embedded.log_walk import Log
 from apiserver.stores.events.embedded.names import CODES
+from apiserver.stores.events.sizes import page_of
 
 _ENDS = "SELECT id, last_time, last_sequence, count FROM log_blocks WHERE owner = ? ORDER BY last_time, last_sequence"
 #: What changes when an owner's blocks do.
@@ -112,7 +112,7 @@ class NumberedLog:
         return int(self._firsts[-1])
 
     def lines(self, numbers: Sequence[int]) -> list[LogLine]:
-        """The lines with these ascending numbers, as `EventStore.log_numbered` describes it."""
+        """The lines with these ascending numbers, as `LogStore.log_numbered` describes it."""
         some = (self._some(segment, places) for segment, places in of_parts(numbers, self._firsts))
         return page_of(line for lines in some for line in lines)
 

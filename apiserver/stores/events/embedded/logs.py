@@ -10,7 +10,6 @@ from apiserver.common import answers
 from apiserver.events.log_filter import LineFilter, LogHits
 from apiserver.events.model import EventType, LogLine, LogPosition, Selection
 from apiserver.events.queries import SeriesQuery
-from apiserver.stores.events.base import PAGE_BYTES
 from apiserver.stores.events.codec import compression
 from apiserver.stores.events.codec import lines as codec
 from apiserver.stores.events.codec.lines import LogPart
@@ -19,13 +18,14 @@ from apiserver.stores.events.codec.names import Name, matcher
 from apiserver.stores.events.embedded import log_sizes
 from apiserver.stores.events.embedded.log_walk import Block, Log
 from apiserver.stores.events.embedded.names import series_rows
+from apiserver.stores.events.sizes import PAGE_BYTES
 
 #: Hot lines that become columns first, at most.
 _FIRST = 1000
 
 
 def page(log: Log, wanted: WantedLines) -> list[LogLine]:
-    """A page, as `EventStore.log_lines` describes it."""
+    """A page, as `LogStore.log_lines` describes it."""
     page = _page(log, wanted)
     if page.is_large and wanted.whole:
         return page.whole_timestamps() or _page(log, wanted.of_one_timestamp).lines()
@@ -50,7 +50,7 @@ def _page(log: Log, wanted: WantedLines) -> PageOfLines:
 
 
 def hits(log: Log, wanted: LineFilter, after: LogPosition | None) -> LogHits:
-    """The next hits, as `EventStore.log_hits` describes it. After `searched_lines`, or PAGE_BYTES, the search pauses.
+    """The next hits, as `LogStore.log_hits` describes it. After `searched_lines`, or PAGE_BYTES, the search pauses.
 
     No line is made. Of a block whose lines are all asked for, only levels, workers and messages are decoded, and no
     line is looked at if the joined messages have no match. Where hot lines lie between merged ones, their positions are

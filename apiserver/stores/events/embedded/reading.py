@@ -59,7 +59,7 @@ Some = TypeVar("Some", bound=Sized)
 
 
 class EmbeddedReads:
-    """The methods of `EventStore` that read what is kept; it says what each of them answers."""
+    """The methods of the protocols that read (`stores/events/protocols`), which say what each of them answers."""
 
     bounds: EmbeddedBounds
 
@@ -242,8 +242,8 @@ class EmbeddedReads:
         known = self._parts.block_ends.reading()
         return await self._read_log(owner, lambda log: NumberedLog(log, known).number(position))
 
-    async def log_hits(self, owner: Owner, wanted: LineFilter, after: LogPosition | None) -> LogHits:
-        return await self._read_log(owner, lambda log: logs.hits(log, wanted, after))
+    async def log_hits(self, owner: Owner, line_filter: LineFilter, after: LogPosition | None) -> LogHits:
+        return await self._read_log(owner, lambda log: logs.hits(log, line_filter, after))
 
     async def log_sizes(self, owner: Owner) -> dict[str, LogSize]:
         return await self._read_log(owner, log_sizes.sizes)

@@ -15,13 +15,13 @@ import orjson
 from apiserver.common import answers
 from apiserver.events.model import EventType, Owner, Sample, SamplePosition, SampleSeries
 from apiserver.events.queries import GREATEST, LEAST, PageQuery, Range, SeriesQuery
-from apiserver.stores.events.base import page_of
 from apiserver.stores.events.codec import compression
 from apiserver.stores.events.codec.checked import decoder
 from apiserver.stores.events.codec.names import Name
 from apiserver.stores.events.embedded.bounds import EmbeddedBounds
 from apiserver.stores.events.embedded.hot import Memtable, SampleKey
 from apiserver.stores.events.embedded.names import Registrar, series_ids
+from apiserver.stores.events.sizes import page_of
 
 HotSamples = Mapping[Name, Mapping[SampleKey, Sample]]
 

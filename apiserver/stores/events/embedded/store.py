@@ -315,10 +315,10 @@ class EmbeddedEventStore(EmbeddedReads):
                 if place is None:
                     break
 
-    async def put_points(self, owner: Owner, some: Sequence[WholePoints]) -> None:
+    async def put_points(self, owner: Owner, curves: Sequence[WholePoints]) -> None:
         """Put points into chunks, beside those that are merged."""
         worker = self._parts.live.worker
-        await self._put(owner, lambda conn, registrar: merge_whole(conn, owner, some, registrar, worker, self.bounds))
+        await self._put(owner, lambda conn, registrar: merge_whole(conn, owner, curves, registrar, worker, self.bounds))
 
     async def whole_lines(self, owner: Owner) -> AsyncIterator[Lines]:
         after: LogPosition | None = None

@@ -16,7 +16,8 @@ from collections.abc import Iterator
 
 from apiserver.events.model import EventType, LogColumns, LogPosition, Owner
 from apiserver.events.queries import PageQuery, SeriesQuery
-from apiserver.stores.events.base import EventStore, may_go_on
+from apiserver.stores.events.protocols.logs import LogStore
+from apiserver.stores.events.sizes import may_go_on
 from apiserver.transfer.copying.retrying import Say, patiently
 
 #: Lines of a page.
@@ -28,7 +29,7 @@ _Line = tuple[int, str | None, str, str, int | None, str, str]
 class LinesThere:
     """The lines of one owner in the target. They are read as far as the source's lines are compared with them."""
 
-    def __init__(self, target: EventStore, owner: Owner, say: Say, page: int = PAGE) -> None:
+    def __init__(self, target: LogStore, owner: Owner, say: Say, page: int = PAGE) -> None:
         """`page`: how many lines of the target are read at once."""
         self._page = page
         self._target = target

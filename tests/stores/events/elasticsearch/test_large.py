@@ -10,10 +10,10 @@ import pytest
 
 from apiserver.events.model import EventType, Sample, SamplePosition
 from apiserver.events.queries import PageQuery
-from apiserver.stores.events.base import PAGE_BYTES
 from apiserver.stores.events.elasticsearch import node
 from apiserver.stores.events.elasticsearch.bounds import ElasticsearchBounds
 from apiserver.stores.events.elasticsearch.store import ElasticsearchEventStore
+from apiserver.stores.events.sizes import PAGE_BYTES
 from tests.contract.event_stores import LOGS, PLOTS, batch, lines, messages, sample
 
 pytestmark = pytest.mark.anyio

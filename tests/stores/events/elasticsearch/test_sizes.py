@@ -10,8 +10,8 @@ import pytest
 from apiserver.events.aggregates import ENVELOPE, Aggregate
 from apiserver.events.model import BucketAxis, EventType, MetricSelection, ScalarColumns, ScalarPosition
 from apiserver.events.queries import BucketQuery, PageQuery, SeriesQuery
-from apiserver.stores.events.base import may_go_on
 from apiserver.stores.events.elasticsearch.store import ElasticsearchEventStore
+from apiserver.stores.events.sizes import may_go_on
 from tests.contract.event_stores import LOGS, OWNER, SCALARS, batch, lines
 
 COUNT, MEAN, LAST = Aggregate.COUNT, Aggregate.MEAN, Aggregate.LAST

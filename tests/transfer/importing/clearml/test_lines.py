@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from apiserver.events.model import EventBatch, LogColumns
-from apiserver.stores.events.base import PAGE_BYTES
+from apiserver.stores.events.sizes import PAGE_BYTES
 from apiserver.transfer.importing.clearml.lines import LinesThere
 from tests.contract.event_stores import OWNER
 from tests.contract.plain_event_store import PlainEventStore
