@@ -9,13 +9,14 @@ from typing import Any
 import pytest
 
 from apiserver.common.answers import AnswerTooLarge
-from apiserver.stores.documents.base import DocumentStore, DuplicateDocument, InvalidDocument
+from apiserver.stores.documents.base import DocumentReads, DocumentStore, DuplicateDocument, InvalidDocument
 from apiserver.stores.documents.paging import pages_by_id
 from apiserver.stores.documents.query import (
     AnyOf,
     AtLeast,
     Document,
     Filter,
+    FindQuery,
     HasSize,
     In,
     Matches,
@@ -243,6 +244,7 @@ CHANGES: dict[str, Callable[[DocumentStore], Awaitable[Any]]] = {
     "delete by a pattern": lambda store: store.delete("things", {"id": Matches("a")}),
 }
 READS: dict[str, Callable[[DocumentStore], Awaitable[Any]]] = {
+    "search": lambda store: store.search("things", FindQuery({})),
     "find": lambda store: store.find("things", {}),
     "find_one": lambda store: store.find_one("things", {"id": "a"}),
     "count": lambda store: store.count("things", {}),
@@ -273,7 +275,8 @@ async def test_no_read_counts_as_a_change(store: DocumentStore) -> None:
 
 
 def test_every_method_is_known_to_change_documents_or_not() -> None:
-    public = {name for name, method in vars(DocumentStore).items() if callable(method) and not name.startswith("_")}
+    methods = vars(DocumentReads) | vars(DocumentStore)
+    public = {name for name, method in methods.items() if callable(method) and not name.startswith("_")}
     changing = {change.partition(" ")[0] for change in CHANGES}
     assert public == changing | set(READS) | {"open", "close", "changes"}
 

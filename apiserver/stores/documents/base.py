@@ -23,13 +23,11 @@ escape names that come from users.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from apiserver.stores.documents.query import Document, Filter, Sort, Update
-
-Counted = Callable[[int], None]
+from apiserver.stores.documents.query import Counted, Document, Filter, FindQuery, Sort, Update
 
 
 class DocumentStoreError(Exception):
@@ -74,7 +72,79 @@ class Index:
     covers: tuple[str, ...] = ()
 
 
-class DocumentStore(Protocol):
+class DocumentReads(Protocol):
+    """The reads of a store, or of a part of one. Each is answered as of one moment."""
+
+    async def search(self, collection: str, query: FindQuery) -> list[Document]:
+        """The documents that a query finds."""
+
+    async def find(
+        self,
+        collection: str,
+        filter: Filter,
+        *,
+        projection: Sequence[str] | None = None,
+        sort: Sort = (),
+        skip: int = 0,
+        limit: int | None = None,
+        counted: Counted | None = None,
+    ) -> list[Document]:
+        """`search`, for callers that say here what they look for."""
+        return await self.search(collection, FindQuery(filter, projection, sort, skip, limit, counted))
+
+    async def find_one(
+        self,
+        collection: str,
+        filter: Filter,
+        *,
+        projection: Sequence[str] | None = None,
+        sort: Sort = (),
+        counted: Counted | None = None,
+    ) -> Document | None:
+        """The first document that meets the filter, or None."""
+        query = FindQuery(filter, projection, sort, limit=1, counted=counted)
+        return next(iter(await self.search(collection, query)), None)
+
+    async def count(self, collection: str, filter: Filter) -> int:
+        """How many documents match."""
+
+    async def count_by(self, collection: str, filter: Filter, fields: Sequence[str]) -> dict[tuple[Any, ...], int]:
+        """The number of matching documents for each combination of the fields' values (missing: None).
+
+        A list or an object counts by its JSON text.
+        """
+
+    async def count_items(
+        self,
+        collection: str,
+        filter: Filter,
+        field: str,
+        *,
+        counted: Counted | None = None,
+        longest: int | None = None,
+    ) -> dict[Any, int]:
+        """The number of matching documents for each value of a field (missing: None).
+
+        A document counts for each item of its list, and for None if the list is empty. An object counts by its JSON
+        text. `counted` as in `FindQuery`. A text of more than `longest` characters may be cut to `longest` + 1 of them.
+        """
+
+    async def distinct(
+        self, collection: str, field: str, filter: Filter, *, counted: Counted | None = None
+    ) -> list[Any]:
+        """The distinct values of a field in the matching documents, list items one by one, sorted, without null.
+
+        `counted` as in `FindQuery`.
+        """
+
+    async def varieties(self, collection: str, field: str, filter: Filter) -> list[Document]:
+        """Some matching documents, with `id` and `field`, that together have all names below that top-level field.
+
+        There is a document for each distinct set of names, two levels deep (`field.first.second`).
+        """
+
+
+class DocumentStore(DocumentReads, Protocol):
     """Collections of documents. Each call is atomic. Its changes survive kill -9 once it returns."""
 
     def changes(self, collection: str, fields: Collection[str]) -> int:
@@ -101,72 +171,6 @@ class DocumentStore(Protocol):
 
     async def insert(self, collection: str, documents: Sequence[Document]) -> None:
         """Add all documents; add none and raise DuplicateDocument if there is already one of them."""
-
-    async def find(
-        self,
-        collection: str,
-        filter: Filter,
-        *,
-        projection: Sequence[str] | None = None,
-        sort: Sort = (),
-        skip: int = 0,
-        limit: int | None = None,
-        counted: Counted | None = None,
-    ) -> list[Document]:
-        """The matching documents. `projection` names the (dotted) fields to return; `id` is always returned.
-
-        `counted` is called with the bytes of documents as they are read, perhaps in a thread. If it raises, reading
-        ends.
-        """
-
-    async def find_one(
-        self,
-        collection: str,
-        filter: Filter,
-        *,
-        projection: Sequence[str] | None = None,
-        sort: Sort = (),
-        counted: Counted | None = None,
-    ) -> Document | None:
-        """The first matching document, or None."""
-
-    async def count(self, collection: str, filter: Filter) -> int:
-        """How many documents match."""
-
-    async def count_by(self, collection: str, filter: Filter, fields: Sequence[str]) -> dict[tuple[Any, ...], int]:
-        """The number of matching documents for each combination of the fields' values (missing: None).
-
-        A list or an object counts by its JSON text.
-        """
-
-    async def count_items(
-        self,
-        collection: str,
-        filter: Filter,
-        field: str,
-        *,
-        counted: Counted | None = None,
-        longest: int | None = None,
-    ) -> dict[Any, int]:
-        """The number of matching documents for each value of a field (missing: None).
-
-        A document counts for each item of its list, and for None if the list is empty. An object counts by its JSON
-        text. `counted` as in `find`. A text of more than `longest` characters may be cut to `longest` + 1 of them.
-        """
-
-    async def distinct(
-        self, collection: str, field: str, filter: Filter, *, counted: Counted | None = None
-    ) -> list[Any]:
-        """The distinct values of a field in the matching documents, list items one by one, sorted, without null.
-
-        `counted` as in `find`.
-        """
-
-    async def varieties(self, collection: str, field: str, filter: Filter) -> list[Document]:
-        """Some matching documents, with `id` and `field`, that together have all names below that top-level field.
-
-        There is a document for each distinct set of names, two levels deep (`field.first.second`).
-        """
 
     async def update(
         self, collection: str, filter: Filter, update: Update, *, many: bool = False, upsert: Document | None = None

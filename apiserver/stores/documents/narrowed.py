@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Generic, TypeVar
 
-from apiserver.stores.documents.base import Counted, DocumentStore
-from apiserver.stores.documents.query import Document, Filter, Sort
+from apiserver.stores.documents.base import DocumentReads, DocumentStore
+from apiserver.stores.documents.query import Counted, Document, Filter, FindQuery
 
 Store = TypeVar("Store", bound="DocumentStore | NarrowedReads[Any]")
 
 
-class NarrowedReads(ABC, Generic[Store]):
-    """The reads of a part of `store`. Whoever is a part says by `_narrowed` which documents it has."""
+class NarrowedReads(DocumentReads, ABC, Generic[Store]):
+    """The reads of a part of `store`. A subclass says in `_narrowed` which documents its part has."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -22,33 +23,9 @@ class NarrowedReads(ABC, Generic[Store]):
     async def _narrowed(self, collection: str, filter: Filter) -> Filter:
         """The filter, narrowed to the documents of the part."""
 
-    async def find(
-        self,
-        collection: str,
-        filter: Filter,
-        *,
-        projection: Sequence[str] | None = None,
-        sort: Sort = (),
-        skip: int = 0,
-        limit: int | None = None,
-        counted: Counted | None = None,
-    ) -> list[Document]:
-        narrowed = await self._narrowed(collection, filter)
-        return await self._store.find(
-            collection, narrowed, projection=projection, sort=sort, skip=skip, limit=limit, counted=counted
-        )
-
-    async def find_one(
-        self,
-        collection: str,
-        filter: Filter,
-        *,
-        projection: Sequence[str] | None = None,
-        sort: Sort = (),
-        counted: Counted | None = None,
-    ) -> Document | None:
-        narrowed = await self._narrowed(collection, filter)
-        return await self._store.find_one(collection, narrowed, projection=projection, sort=sort, counted=counted)
+    async def search(self, collection: str, query: FindQuery) -> list[Document]:
+        narrowed = await self._narrowed(collection, query.filter)
+        return await self._store.search(collection, replace(query, filter=narrowed))
 
     async def count(self, collection: str, filter: Filter) -> int:
         return await self._store.count(collection, await self._narrowed(collection, filter))

@@ -7,12 +7,14 @@ test of the values there. For example, drafts that are named "a" or "b" and have
 
 A number that may lie at one of several paths is named by all of them: `{FirstNumber(("a.b", "a.c")): Less(1)}`.
 
+`FindQuery` says besides the filter in which order documents are found, and what is read of them.
+
 An update says what to do with which fields: `Update(set={"status": "queued"}, add={"tags": ["new"]})`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeAlias, TypeVar
 
@@ -30,6 +32,7 @@ class FirstNumber:
 Place: TypeAlias = str | FirstNumber
 """What a filter or a sort is about: the values at a path, or the first number at some paths."""
 Sort = Sequence[tuple[Place, int]]
+Counted = Callable[[int], None]
 
 
 class Test:
@@ -156,6 +159,23 @@ class NoneOf(Generic[T_co]):
 
 _Fields: TypeAlias = Mapping[str, Any] | Mapping[FirstNumber, Any] | Mapping[Place, Any]
 Filter: TypeAlias = "_Fields | AllOf[Filter] | AnyOf[Filter] | NoneOf[Filter]"
+
+
+@dataclass(frozen=True, slots=True)
+class FindQuery:
+    """Which documents are found, in which order, and what is read of each.
+
+    The documents that meet `filter`, without the first `skip` of them, and at most `limit` (None: all). `projection`
+    names the (dotted) fields to return; None returns all, and `id` is always returned. `counted` is called with the
+    bytes of documents as they are read, perhaps in a thread. If it raises, reading ends.
+    """
+
+    filter: Filter
+    projection: Sequence[str] | None = None
+    sort: Sort = ()
+    skip: int = 0
+    limit: int | None = None
+    counted: Counted | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

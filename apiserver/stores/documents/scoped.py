@@ -14,9 +14,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
-from apiserver.stores.documents.base import Counted, DocumentStore, InvalidFilter
+from apiserver.stores.documents.base import DocumentStore, InvalidFilter
 from apiserver.stores.documents.narrowed import NarrowedReads
-from apiserver.stores.documents.query import AllOf, AnyOf, Document, Filter, In, Sort, Unequal, Update
+from apiserver.stores.documents.query import AllOf, AnyOf, Document, Filter, FindQuery, In, Unequal, Update
 from apiserver.stores.documents.within import WithinProject
 
 #: The field of a public document that is true.
@@ -60,47 +60,15 @@ class VisibleDocuments(NarrowedReads[PartOfStore]):
         allowed = await self._allowed(collection, filter)
         return AllOf([allowed, filter]) if filter else allowed
 
-    async def find(
-        self,
-        collection: str,
-        filter: Filter,
-        *,
-        projection: Sequence[str] | None = None,
-        sort: Sort = (),
-        skip: int = 0,
-        limit: int | None = None,
-        counted: Counted | None = None,
-    ) -> list[Document]:
-        found = await super().find(
-            collection,
-            filter,
-            projection=_with_mark(projection),
-            sort=sort,
-            skip=skip,
-            limit=limit,
-            counted=counted,
-        )
-        return [_shown(document) for document in found] if collection in SHARED else found
-
-    async def find_one(
-        self,
-        collection: str,
-        filter: Filter,
-        *,
-        projection: Sequence[str] | None = None,
-        sort: Sort = (),
-        counted: Counted | None = None,
-    ) -> Document | None:
-        found = await super().find_one(
-            collection, filter, projection=_with_mark(projection), sort=sort, counted=counted
-        )
-        return _shown(found) if found is not None and collection in SHARED else found
+    async def search(self, collection: str, query: FindQuery) -> list[Document]:
+        documents = await super().search(collection, replace(query, projection=_with_mark(query.projection)))
+        return [_shown(document) for document in documents] if collection in SHARED else documents
 
     async def find_kept(self, collection: str, ids: Collection[str], fields: Sequence[str]) -> list[Document]:
         """The documents of these ids, with the `company` that they belong to, even if they are public."""
-        wanted = list(ids)
-        by_id: Filter = {"id": wanted[0] if len(wanted) == 1 else In(wanted)}
-        return await super().find(collection, by_id, projection=[*fields, "company"])
+        listed = list(ids)
+        by_id: Filter = {"id": listed[0] if len(listed) == 1 else In(listed)}
+        return await super().search(collection, FindQuery(by_id, projection=[*fields, "company"]))
 
 
 class CompanyDocuments(VisibleDocuments):
@@ -154,8 +122,8 @@ class CompanyDocuments(VisibleDocuments):
 
     async def own_public(self, collection: str, filter: Filter) -> list[str]:
         """The ids of the company's own public documents that match."""
-        found = await self._store.find(collection, AllOf([self._published, filter]), projection=["id"])
-        return [document["id"] for document in found]
+        published = await self._store.find(collection, AllOf([self._published, filter]), projection=["id"])
+        return [document["id"] for document in published]
 
     async def make_public(self, collection: str, ids: Collection[str], stamps: Document) -> int:
         """Make private documents of the company public, and set the `stamps`; return how many there were."""

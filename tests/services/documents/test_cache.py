@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from apiserver.services.documents.cache import DocumentCache
-from apiserver.stores.documents.query import Document, Update
+from apiserver.stores.documents.query import Document, FindQuery, Update
 from apiserver.stores.documents.scoped import CompanyDocuments
 from apiserver.stores.documents.sqlite.store import SqliteDocumentStore
 
@@ -22,9 +22,9 @@ class Watched(SqliteDocumentStore):
     asked = 0
     shared = False
 
-    async def find(self, *arguments: Any, **named: Any) -> list[Document]:
+    async def search(self, collection: str, query: FindQuery) -> list[Document]:
         self.asked += 1
-        return await super().find(*arguments, **named)
+        return await super().search(collection, query)
 
 
 @pytest.fixture
@@ -66,16 +66,16 @@ async def test_changes_of_other_fields_and_collections_do_not_matter(store: Watc
 
 async def test_what_changes_while_it_is_looked_up_is_not_remembered(store: Watched) -> None:
     document_cache = DocumentCache(store)
-    find = store.find
+    search = store.search
 
-    async def overtaken(*arguments: Any, **named: Any) -> list[Document]:
-        store.find = find  # type: ignore[method-assign]
-        found = await find(*arguments, **named)
+    async def overtaken(collection: str, query: FindQuery) -> list[Document]:
+        store.search = search  # type: ignore[method-assign]
+        found = await search(collection, query)
         await store.update("tasks", {"id": "t"}, Update(set={"status": "published"}))
         assert await status(document_cache, store, id="another") is None
         return found
 
-    store.find = overtaken  # type: ignore[method-assign]
+    store.search = overtaken  # type: ignore[method-assign]
     assert await status(document_cache, store) == "created"
     assert await status(document_cache, store) == "published"
 
@@ -86,15 +86,15 @@ async def test_nothing_of_deleted_documents_is_kept(store: Watched) -> None:
     await store.insert("tasks", [{"id": id, "company": "acme", "status": "created"} for id in ("u", "v")])
     for id in ("t", "u"):
         assert await status(document_cache, store, id=id) == "created"
-    find = store.find
+    search = store.search
 
-    async def overtaken(*arguments: Any, **named: Any) -> list[Document]:
-        store.find = find  # type: ignore[method-assign]
-        found = await find(*arguments, **named)
+    async def overtaken(collection: str, query: FindQuery) -> list[Document]:
+        store.search = search  # type: ignore[method-assign]
+        found = await search(collection, query)
         await store.delete("tasks", {"id": "u"})
         return found
 
-    store.find = overtaken  # type: ignore[method-assign]
+    store.search = overtaken  # type: ignore[method-assign]
     await store.delete("tasks", {"id": "t"})
     assert await status(document_cache, store, id="u") == "created"
     assert await status(document_cache, store, id="v") == "created"

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 from uuid import uuid4
 
 import pytest
 
+from apiserver.stores.documents.query import Document, FindQuery
 from tests.harness import Api
 
 pytestmark = pytest.mark.anyio
@@ -36,13 +36,13 @@ async def test_a_call_for_many_things_lets_others_have_their_turn(api: Api) -> N
 @pytest.mark.own_api
 async def test_what_is_not_there_is_not_looked_for_one_by_one(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     looks: list[str] = []
-    find_one = api.backend.documents.find_one
+    search = api.backend.documents.search
 
-    async def noted(collection: str, *arguments: Any, **options: Any) -> Any:
+    async def noted(collection: str, query: FindQuery) -> list[Document]:
         looks.append(collection)
-        return await find_one(collection, *arguments, **options)
+        return await search(collection, query)
 
-    monkeypatch.setattr(api.backend.documents, "find_one", noted)
+    monkeypatch.setattr(api.backend.documents, "search", noted)
     task = (await api.call("tasks.create", {"name": "t", "type": "training"}))["id"]
     for ids in ([], [task]):
         looks.clear()

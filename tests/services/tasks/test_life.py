@@ -10,7 +10,7 @@ import pytest
 
 from apiserver.common.times import from_now, seconds_since, utc_now
 from apiserver.services.tasks.statuses import LOCKED, STATUSES
-from apiserver.stores.documents.query import Update
+from apiserver.stores.documents.query import Document, FindQuery, Update
 from tests.harness import Api
 from tests.services.tasks.calls import get, make, names, put, refused, report
 
@@ -148,16 +148,16 @@ async def test_lists_sort_and_filter_by_how_long_runs_have_been_under_way(api: A
 def publish_when_looked_at(api: Api, task: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Publish a task just after the next call has looked at it, and before that call changes it."""
     documents = api.backend.documents
-    find_one = documents.find_one
+    search = documents.search
 
-    async def find_and_lose(collection: str, *arguments: Any, **options: Any) -> Any:
-        found = await find_one(collection, *arguments, **options)
+    async def find_and_lose(collection: str, query: FindQuery) -> list[Document]:
+        found = await search(collection, query)
         if collection == "tasks":
-            monkeypatch.setattr(documents, "find_one", find_one)
+            monkeypatch.setattr(documents, "search", search)
             await put(api, task, "published")
         return found
 
-    monkeypatch.setattr(documents, "find_one", find_and_lose)
+    monkeypatch.setattr(documents, "search", find_and_lose)
 
 
 async def test_a_status_that_changes_meanwhile_is_not_overwritten(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:

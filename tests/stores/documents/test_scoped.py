@@ -65,7 +65,7 @@ async def theirs(store: SqliteDocumentStore) -> list[Document]:
 def test_every_method_is_tested_here() -> None:
     methods = {name for name, _ in inspect.getmembers(CompanyDocuments, inspect.iscoroutinefunction)}
     assert {name for name in methods if not name.startswith("_")} == {
-        *("insert", "find", "find_one", "find_kept", "count", "count_by", "count_items", "distinct"),
+        *("insert", "search", "find", "find_one", "find_kept", "count", "count_by", "count_items", "distinct"),
         *("varieties", "own_public"),
         *("update", "find_and_update", "delete", "make_public", "make_private", "sees_others"),
     }

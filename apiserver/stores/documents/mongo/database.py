@@ -12,6 +12,7 @@ import os
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, contextmanager, nullcontext
+from dataclasses import dataclass
 from typing import Any
 
 from bson import decode_all
@@ -20,11 +21,13 @@ from bson.int64 import Int64
 from pymongo.errors import ServerSelectionTimeoutError
 from pymongo.uri_parser import parse_uri
 
-from apiserver.stores.documents.base import Counted, DocumentStoreBusy, DocumentStoreError
+from apiserver.stores.documents.base import DocumentStoreBusy, DocumentStoreError
 from apiserver.stores.documents.mongo.errors import RETRY_AFTER, errors
+from apiserver.stores.documents.query import Counted
 
 Stored = dict[str, Any]
 Query = Mapping[str, Any]
+Projection = Mapping[str, int] | None
 
 DEFAULT_NAME = "events"
 
@@ -52,6 +55,23 @@ _DECODED = 3
 _EACH_ZERO = 32
 _REFUSING = 1.0
 """Seconds for which a server that could not be reached is not asked. Otherwise each call would wait for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Find:
+    """What MongoDB is asked to find. A `limit` of 0 is none."""
+
+    filter: Query
+    projection: Projection = None
+    sort: Sequence[tuple[str, int]] = ()
+    skip: int = 0
+    limit: int = 0
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The arguments of the driver's `find`."""
+        options: dict[str, Any] = {"filter": self.filter, "projection": self.projection, "sort": self.sort or None}
+        return {**options, "skip": self.skip, "limit": self.limit}
 
 
 class _PlainInteger(TypeDecoder):
@@ -130,69 +150,50 @@ class Database:
             found: list[Stored] = await self._opened()[collection].list_indexes().to_list(None)
             return found
 
-    async def find(
-        self,
-        collection: str,
-        query: Query,
-        *,
-        projection: Mapping[str, int] | None = None,
-        sort: Sequence[tuple[str, int]] = (),
-        skip: int = 0,
-        limit: int = 0,
-        counted: Counted | None = None,
-    ) -> list[Stored]:
-        """The documents that a query finds; `limit` 0: all. `counted` gets their bytes before they are decoded."""
-        how: dict[str, Any] = {"projection": projection, "sort": sort or None, "skip": skip, "limit": limit}
+    async def find(self, collection: str, find: Find, counted: Counted | None = None) -> list[Stored]:
+        """The documents that are found. `counted` gets their bytes before they are decoded."""
         async with self._asking(collection):
             if counted is None:
-                found: list[Stored] = await self._opened()[collection].find(query, **how).to_list(None)
-                return found
-            async with aclosing(self._batches(collection, query, how, counted)) as batches:
+                documents: list[Stored] = await self._opened()[collection].find(**find.options).to_list(None)
+                return documents
+            async with aclosing(self._batches(collection, find, counted)) as batches:
                 return [stored async for batch in batches for stored in batch]
 
-    async def batches(
-        self,
-        collection: str,
-        query: Query,
-        *,
-        projection: Mapping[str, int] | None = None,
-        sort: Sequence[tuple[str, int]] = (),
-    ) -> AsyncGenerator[list[Stored]]:
-        """The documents that a query finds, some at a time. Each batch is read when the caller asks for it."""
+    async def batches(self, collection: str, find: Find) -> AsyncGenerator[list[Stored]]:
+        """The documents that are found, some at a time. Each batch is read when the caller asks for it."""
         with self._failing(collection):
-            how = {"projection": projection, "sort": sort or None}
-            async with aclosing(self._batches(collection, query, how)) as batches:
-                async for found in batches:
-                    yield found
+            async with aclosing(self._batches(collection, find)) as batches:
+                async for batch in batches:
+                    yield batch
 
     async def _batches(
-        self, collection: str, query: Query, how: Query, counted: Counted | None = None
+        self, collection: str, find: Find, counted: Counted | None = None
     ) -> AsyncGenerator[list[Stored]]:
         """The replies to a query. Their sizes so far decide how many documents the next one should have."""
         opened = self._opened()[collection]
-        cursor = opened.find_raw_batches(query, **how)
+        cursor = opened.find_raw_batches(**find.options)
         try:
-            wanted, size, documents = 1, 0, 0
+            at_once, size, documents = 1, 0, 0
             while cursor.alive:
-                cursor.delegate._batch_size = wanted  # PyMongo's method for this works only before the first reply
+                cursor.delegate._batch_size = at_once  # PyMongo's method for this works only before the first reply
                 async with self._turn(collection, size / documents if documents else None):
                     reply = await anext(cursor, b"")
                     if counted is not None:
                         counted(_memory_of(reply))
                     if len(reply) > _LARGE:
-                        found: list[Stored] = await asyncio.to_thread(decode_all, reply, opened.codec_options)
+                        batch: list[Stored] = await asyncio.to_thread(decode_all, reply, opened.codec_options)
                     else:
-                        found = decode_all(reply, opened.codec_options)
-                if not found:
+                        batch = decode_all(reply, opened.codec_options)
+                if not batch:
                     continue
-                size, documents = size + len(reply), documents + len(found)
+                size, documents = size + len(reply), documents + len(batch)
                 if size > _LARGE * documents:
                     self._large_until[collection] = time.monotonic() + _LARGE_SECONDS
                 else:
                     self._large_until.setdefault(collection, 0)
                 del reply
-                yield found
-                wanted = min(max(_REPLY * documents // size, 1), _MOST_OF_A_REPLY)
+                yield batch
+                at_once = min(max(_REPLY * documents // size, 1), _MOST_OF_A_REPLY)
         finally:
             if cursor.alive:
                 await cursor.close()

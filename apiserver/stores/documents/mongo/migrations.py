@@ -13,7 +13,7 @@ from typing import Any
 from apiserver import __version__
 from apiserver.common.times import utc_now
 from apiserver.stores.documents.base import DocumentStoreError, DuplicateDocument
-from apiserver.stores.documents.mongo.database import Database
+from apiserver.stores.documents.mongo.database import Database, Find
 from apiserver.stores.migrations import SchemaError, Step, require, steps_of
 
 ENGINE = "mongo"
@@ -54,7 +54,7 @@ class MongoSchema:
         return f"MongoDB (database '{self._database.name}')"
 
     async def applied(self) -> dict[int, str]:
-        return {found["_id"]: found["release"] for found in await self._database.find(RECORDS, {})}
+        return {found["_id"]: found["release"] for found in await self._database.find(RECORDS, Find({}))}
 
     async def apply(self, steps: Sequence[Step]) -> None:
         for step, command in ((one, command) for one in steps for command in one.content):

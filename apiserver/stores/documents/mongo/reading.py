@@ -7,19 +7,21 @@ values to sort by: neither collations nor pipelines sort as our language does on
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from typing import Any
 
-from apiserver.stores.documents.base import Counted
 from apiserver.stores.documents.dialect.filters import Condition, meets, paths_of
+from apiserver.stores.documents.dialect.groups import Group
 from apiserver.stores.documents.dialect.paths import Path, gathered, shape_of
+from apiserver.stores.documents.dialect.queries import ParsedQuery
 from apiserver.stores.documents.dialect.sorts import Term, in_order
 from apiserver.stores.documents.mongo import pipelines
-from apiserver.stores.documents.mongo.database import Database, Stored
+from apiserver.stores.documents.mongo.database import Database, Find, Projection, Stored
 from apiserver.stores.documents.mongo.layout import REVISION, decode, name_of
 from apiserver.stores.documents.mongo.ordering import ids_in_order
-from apiserver.stores.documents.mongo.translate import in_turn, left_of, projection_of, query_of
+from apiserver.stores.documents.mongo.translate import Turn, in_turn, left_of, projection_of, query_of
+from apiserver.stores.documents.query import Counted
 
 _CHUNK = 1000
 """Documents that are read by id in one query."""
@@ -31,68 +33,62 @@ class Reader:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def find(
-        self,
-        collection: str,
-        condition: Condition,
-        *,
-        projection: Mapping[str, int] | None = None,
-        terms: Sequence[Term] = (),
-        skip: int = 0,
-        limit: int | None = None,
-        counted: Counted | None = None,
-    ) -> list[Stored]:
-        """The documents that meet a condition, sorted; with `projection`, only these fields of each.
+    async def find(self, collection: str, query: ParsedQuery) -> list[Stored]:
+        """The documents that a query finds."""
+        projection = None if query.fields is None else projection_of(query.fields)
+        return await self.find_stored(collection, query, projection)
+
+    async def find_stored(self, collection: str, query: ParsedQuery, projection: Projection) -> list[Stored]:
+        """The documents that a query finds, with these stored fields in place of the query's.
 
         `counted` gets the bytes of these documents as they are read, but not of others that are tested.
         """
-        if limit == 0:
+        if query.limit == 0:
             return []
-        queries = in_turn(condition, terms)
-        if queries is not None and all(query_of(part).exact for part, _ in queries):
-            return await self._find_in_turn(collection, queries, projection, skip, limit, counted)
-        if (
-            queries is None
-            and query_of(condition).exact
-            and all(pipelines.takes(path) for term in terms for path in term.paths)
-        ):
-            sorted_ids = await self._sorted(collection, query_of(condition).filter, terms)
-            page = sorted_ids[skip : None if limit is None else skip + limit]
-            return await self._by_id(collection, page, projection, counted)
+        turns = in_turn(query.condition, query.terms)
+        if turns is not None and all(query_of(part).exact for part, _ in turns):
+            return await self._find_in_turn(collection, turns, query, projection)
+        if turns is None and _are_computed(query):
+            ids = await self._sorted(collection, query_of(query.condition).filter, query.terms)
+            page = ids[query.skip :][: query.limit]
+        else:
+            page = await self._matching_ids(collection, query)
+        return await self._by_id(collection, page, projection, query.counted)
+
+    async def _matching_ids(self, collection: str, query: ParsedQuery) -> list[str]:
+        """The ids of a page, whose documents are tested here."""
         ids: list[str] = []
-        async with aclosing(self.matching(collection, condition, terms=terms)) as matching:
+        async with aclosing(self.matching(collection, query.condition, terms=query.terms)) as matching:
             async for stored in matching:
                 ids.append(stored["_id"])
-                if limit is not None and len(ids) == skip + limit:
+                if query.limit is not None and len(ids) == query.skip + query.limit:
                     break
-        return await self._by_id(collection, ids[skip:], projection, counted)
+        return ids[query.skip :]
 
-    async def first(
-        self, collection: str, condition: Condition, *, projection: Mapping[str, int] | None = None
-    ) -> Stored | None:
-        """One document that meets a condition, as it was at one moment. `projection` includes its fields."""
+    async def first(self, collection: str, condition: Condition, projection: Projection) -> Stored | None:
+        """One document that meets a condition, as it was at one moment. `projection` has the condition's fields."""
         if query_of(condition).exact:
-            found = await self.find(collection, condition, projection=projection, limit=1)
-            return found[0] if found else None
+            documents = await self.find_stored(collection, ParsedQuery(condition, limit=1), projection)
+            return next(iter(documents), None)
         async with aclosing(self.matching(collection, condition)) as matching:
             async for stored in matching:
-                for found_now in await self._by_id(collection, [stored["_id"]], projection):
-                    if meets(condition)(decode(found_now)):
-                        return found_now
+                for document in await self._by_id(collection, [stored["_id"]], projection):
+                    if meets(condition)(decode(document)):
+                        return document
         return None
 
     async def matching(
         self, collection: str, condition: Condition, *, terms: Sequence[Term] = ()
     ) -> AsyncGenerator[Stored]:
         """The id and revision of each document that meets a condition, sorted."""
-        queries = in_turn(condition, terms)
-        if queries is None:
+        turns = in_turn(condition, terms)
+        if turns is None:
             paths = [path for term in terms for path in term.paths]
-            found = {stored["_id"]: stored async for stored in self._matching(collection, condition, paths=paths)}
-            for document in await asyncio.to_thread(in_order, map(decode, found.values()), terms):
-                yield found[document["id"]]
+            by_id = {stored["_id"]: stored async for stored in self._matching(collection, condition, paths=paths)}
+            for document in await asyncio.to_thread(in_order, map(decode, by_id.values()), terms):
+                yield by_id[document["id"]]
             return
-        for part, sort in queries:
+        for part, sort in turns:
             async with aclosing(self._matching(collection, part, sort=sort)) as matching:
                 async for stored in matching:
                     yield stored
@@ -107,43 +103,35 @@ class Reader:
     ) -> AsyncGenerator[Stored]:
         query, left = query_of(condition), left_of(condition)
         projection = {**projection_of([*paths_of(left), *paths]), REVISION: 1}
-        batches = self._database.batches(collection, query.filter, projection=projection, sort=sort)
-        async with aclosing(batches) as found:
-            async for batch in found:
-                for stored in batch if query.exact else await asyncio.to_thread(_those_that_match, left, batch):
+        async with aclosing(self._database.batches(collection, Find(query.filter, projection, sort))) as batches:
+            async for batch in batches:
+                for stored in batch if query.exact else await asyncio.to_thread(_matching_of, batch, left):
                     yield stored
 
     async def _find_in_turn(
-        self,
-        collection: str,
-        queries: Sequence[tuple[Condition, list[tuple[str, int]]]],
-        projection: Mapping[str, int] | None,
-        skip: int,
-        limit: int | None,
-        counted: Counted | None,
+        self, collection: str, turns: Sequence[Turn], query: ParsedQuery, projection: Projection
     ) -> list[Stored]:
-        """A page of the documents of all queries, one query after another."""
-        found: list[Stored] = []
-        for place, (condition, sort) in enumerate(queries):
-            filter, wanted = query_of(condition).filter, 0 if limit is None else limit - len(found)
-            page = await self._database.find(
-                collection, filter, projection=projection, sort=sort, skip=skip, limit=wanted, counted=counted
-            )
-            found += page
-            if place == len(queries) - 1 or len(found) == limit:
+        """A page of the documents of all turns, one turn after another."""
+        page: list[Stored] = []
+        skip = query.skip
+        for place, (condition, sort) in enumerate(turns):
+            filter, limit = query_of(condition).filter, 0 if query.limit is None else query.limit - len(page)
+            part = await self._database.find(collection, Find(filter, projection, sort, skip, limit), query.counted)
+            page += part
+            if place == len(turns) - 1 or len(page) == query.limit:
                 break
             if skip:
-                skip = 0 if page else max(0, skip - await self._database.count(collection, filter))
-        return found
+                skip = 0 if part else max(0, skip - await self._database.count(collection, filter))
+        return page
 
     async def _sorted(self, collection: str, query: dict[str, Any], terms: Sequence[Term]) -> list[str]:
         """The ids of all documents that a query finds, sorted. The last of the terms is the id."""
         paths = [path for term in terms[:-1] for path in term.paths]
-        found = await self._database.aggregate(collection, pipelines.values(query, paths))
-        lists = {stored["_id"]: stored for stored in pipelines.with_lists(found, paths)}
-        for stored in await self._by_id(collection, list(lists), projection_of(paths)):
-            lists[stored["_id"]] |= pipelines.given(decode(stored), paths)
-        return await asyncio.to_thread(ids_in_order, found, terms)
+        rows = await self._database.aggregate(collection, pipelines.values(query, paths))
+        with_lists = {row["_id"]: row for row in pipelines.with_lists(rows, paths)}
+        for stored in await self._by_id(collection, list(with_lists), projection_of(paths)):
+            with_lists[stored["_id"]] |= pipelines.given(decode(stored), paths)
+        return await asyncio.to_thread(ids_in_order, rows, terms)
 
     async def count(self, collection: str, condition: Condition) -> int:
         """How many documents meet a condition."""
@@ -152,7 +140,7 @@ class Reader:
             return await self._database.count(collection, query.filter)
         return len([stored async for stored in self.matching(collection, condition)])
 
-    async def grouped(
+    async def groups(
         self,
         collection: str,
         condition: Condition,
@@ -160,8 +148,8 @@ class Reader:
         *,
         by_item: bool = False,
         counted: Counted | None = None,
-    ) -> list[tuple[int, list[Any]]]:
-        """The values at the paths of documents that meet a condition, and how many documents share them.
+    ) -> list[Group]:
+        """How many documents that meet a condition have the same values at the paths, and these values.
 
         A missing value is null. If a list is on the way, the value is the list of all values. With `by_item`, the items
         of lists may come one by one, which is faster, as there are fewer distinct items than lists. `counted` gets the
@@ -174,16 +162,16 @@ class Reader:
             )
             if not pipelines.with_lists([group["_id"] for group in groups], paths):
                 fields = [pipelines.field(place) for place in range(len(paths))]
-                return [(group["documents"], list(map(group["_id"].get, fields))) for group in groups]
+                return [(group["documents"], *map(group["_id"].get, fields)) for group in groups]
         async with aclosing(self._matching(collection, condition, paths=paths)) as matching:
-            found: list[tuple[int, list[Any]]] = []
+            singles: list[Group] = []
             async for stored in matching:
                 document = decode(stored)
                 values = [gathered(document, path) for path in paths]
                 if counted is not None:
                     counted(len(repr(values)))
-                found.append((1, values))
-        return found
+                singles.append((1, *values))
+        return singles
 
     async def varieties(self, collection: str, condition: Condition, path: Path) -> AsyncGenerator[Stored]:
         """A document that meets the condition for each distinct set of names, two levels deep, below the path."""
@@ -192,26 +180,31 @@ class Reader:
             for group in await self._database.aggregate(collection, pipelines.varieties(query.filter, name)):
                 yield {"_id": group["document"], name: group["value"]}
             return
-        known: set[int] = set()
+        shapes: set[int] = set()
         async with aclosing(self._matching(collection, condition, paths=[path])) as matching:
             async for stored in matching:
                 shape = shape_of(gathered(decode(stored), path))
-                if shape not in known:
-                    known.add(shape)
+                if shape not in shapes:
+                    shapes.add(shape)
                     yield stored
 
     async def _by_id(
-        self, collection: str, ids: list[str], projection: Mapping[str, int] | None, counted: Counted | None = None
+        self, collection: str, ids: list[str], projection: Projection, counted: Counted | None = None
     ) -> list[Stored]:
         """The documents with these ids, in this order, without those that are gone."""
-        found: dict[str, Stored] = {}
+        by_id: dict[str, Stored] = {}
         for start in range(0, len(ids), _CHUNK):
-            query = {"_id": {"$in": ids[start : start + _CHUNK]}}
-            chunk = await self._database.find(collection, query, projection=projection, counted=counted)
-            found |= {stored["_id"]: stored for stored in chunk}
-        return [found[identity] for identity in ids if identity in found]
+            find = Find({"_id": {"$in": ids[start : start + _CHUNK]}}, projection)
+            by_id |= {stored["_id"]: stored for stored in await self._database.find(collection, find, counted)}
+        return [by_id[id] for id in ids if id in by_id]
 
 
-def _those_that_match(condition: Condition, found: list[Stored]) -> list[Stored]:
+def _are_computed(query: ParsedQuery) -> bool:
+    """Whether MongoDB finds exactly the query's documents, and computes the values that they are sorted by."""
+    return query_of(query.condition).exact and all(pipelines.takes(path) for term in query.terms for path in term.paths)
+
+
+def _matching_of(documents: list[Stored], condition: Condition) -> list[Stored]:
+    """Those of the documents that meet a condition."""
     met = meets(condition)
-    return [stored for stored in found if met(decode(stored))]
+    return [stored for stored in documents if met(decode(stored))]

@@ -6,27 +6,24 @@ import asyncio
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-import orjson
-
-from apiserver.stores.documents.base import Counted, DocumentStoreError, Index, InvalidFilter
-from apiserver.stores.documents.dialect import paths
+from apiserver.stores.documents.base import DocumentStore, DocumentStoreError, Index, InvalidFilter
 from apiserver.stores.documents.dialect.documents import is_name
 from apiserver.stores.documents.dialect.filters import parse_filter
-from apiserver.stores.documents.dialect.sorts import parse_sort
+from apiserver.stores.documents.dialect.groups import Group, counts_by_item, counts_by_values, distinct_items
+from apiserver.stores.documents.dialect.paths import parse, project
+from apiserver.stores.documents.dialect.queries import parse_query
 from apiserver.stores.documents.dialect.updates import ParsedUpdate
-from apiserver.stores.documents.dialect.values import order
 from apiserver.stores.documents.indexes import APART, INDEXES, NUMERIC
-from apiserver.stores.documents.mongo.database import Database
+from apiserver.stores.documents.mongo.database import Database, Find
 from apiserver.stores.documents.mongo.layout import Layout, decode
 from apiserver.stores.documents.mongo.migrations import RECORDS, check_schema
 from apiserver.stores.documents.mongo.native import MANY_FIELDS, NativeUpdate, native_update
 from apiserver.stores.documents.mongo.reading import Reader
-from apiserver.stores.documents.mongo.translate import projection_of
 from apiserver.stores.documents.mongo.writing import Writer
-from apiserver.stores.documents.query import Document, Filter, Sort, Update
+from apiserver.stores.documents.query import Counted, Document, Filter, FindQuery, Update
 
 
-class MongoDocumentStore:
+class MongoDocumentStore(DocumentStore):
     """Collections of one database. For use by one event loop at a time."""
 
     def __init__(
@@ -72,57 +69,21 @@ class MongoDocumentStore:
 
     async def collections(self) -> list[str]:
         names = [name for name in await self._database.collections() if is_name(name) and name != RECORDS]
-        return [name for name in names if await self._database.find(name, {}, projection={"_id": 1}, limit=1)]
+        return [name for name in names if await self._database.find(name, Find({}, {"_id": 1}, limit=1))]
 
     async def insert(self, collection: str, documents: Sequence[Document]) -> None:
         await self._writer.insert(self._layout(collection), documents)
 
-    async def find(
-        self,
-        collection: str,
-        filter: Filter,
-        *,
-        projection: Sequence[str] | None = None,
-        sort: Sort = (),
-        skip: int = 0,
-        limit: int | None = None,
-        counted: Counted | None = None,
-    ) -> list[Document]:
-        layout, condition = self._layout(collection), parse_filter(filter)
-        wanted = None if projection is None else [paths.parse(path) for path in projection]
-        found = await self._reader.find(
-            layout.collection,
-            condition,
-            projection=None if wanted is None else projection_of(wanted),
-            terms=parse_sort(sort, self._numeric.get(collection, ())),
-            skip=skip,
-            limit=limit,
-            counted=counted,
-        )
-        documents = map(decode, found)
-        return list(documents) if wanted is None else [paths.project(document, wanted) for document in documents]
-
-    async def find_one(
-        self,
-        collection: str,
-        filter: Filter,
-        *,
-        projection: Sequence[str] | None = None,
-        sort: Sort = (),
-        counted: Counted | None = None,
-    ) -> Document | None:
-        found = await self.find(collection, filter, projection=projection, sort=sort, limit=1, counted=counted)
-        return found[0] if found else None
+    async def search(self, collection: str, query: FindQuery) -> list[Document]:
+        parsed = parse_query(query, self._numeric.get(collection, ()))
+        documents = map(decode, await self._reader.find(self._layout(collection).collection, parsed))
+        return list(documents) if parsed.fields is None else [project(each, parsed.fields) for each in documents]
 
     async def count(self, collection: str, filter: Filter) -> int:
         return await self._reader.count(self._layout(collection).collection, parse_filter(filter))
 
     async def count_by(self, collection: str, filter: Filter, fields: Sequence[str]) -> dict[tuple[Any, ...], int]:
-        counts: dict[tuple[Any, ...], int] = {}
-        for number, found in await self._grouped(collection, filter, fields):
-            key = tuple(orjson.dumps(value).decode() if isinstance(value, dict | list) else value for value in found)
-            counts[key] = counts.get(key, 0) + number
-        return counts
+        return counts_by_values(await self._groups(collection, filter, fields))
 
     async def count_items(
         self,
@@ -133,28 +94,21 @@ class MongoDocumentStore:
         counted: Counted | None = None,
         longest: int | None = None,
     ) -> dict[Any, int]:
-        counts: dict[Any, int] = {}
-        for number, (value,) in await self._grouped(collection, filter, [field], by_item=True, counted=counted):
-            for item in value or [None] if isinstance(value, list) else [value]:
-                key = orjson.dumps(item).decode() if isinstance(item, dict | list) else item
-                counts[key] = counts.get(key, 0) + number
-        return counts
+        return counts_by_item(await self._groups(collection, filter, [field], by_item=True, counted=counted))
 
     async def distinct(
         self, collection: str, field: str, filter: Filter, *, counted: Counted | None = None
     ) -> list[Any]:
-        found = [value for _, (value,) in await self._grouped(collection, filter, [field], by_item=True)]
-        items = (item for value in found for item in (value if isinstance(value, list) else [value]))
-        distinct = {order(item): item for item in items if item is not None}
+        items = distinct_items(await self._groups(collection, filter, [field], by_item=True))
         if counted is not None:
-            counted(sum(len(item) for item in distinct.values() if isinstance(item, str)))
-        return [distinct[key] for key in sorted(distinct)]
+            counted(sum(len(item) for item in items if isinstance(item, str)))
+        return items
 
     async def varieties(self, collection: str, field: str, filter: Filter) -> list[Document]:
         layout, condition = self._layout(collection), parse_filter(filter)
-        path = paths.parse(field)[:1]
-        found = [stored async for stored in self._reader.varieties(layout.collection, condition, path)]
-        return [paths.project(decode(stored), [path]) for stored in found]
+        path = parse(field)[:1]
+        varieties = self._reader.varieties(layout.collection, condition, path)
+        return [project(decode(stored), [path]) async for stored in varieties]
 
     async def update(
         self, collection: str, filter: Filter, update: Update, *, many: bool = False, upsert: Document | None = None
@@ -175,8 +129,8 @@ class MongoDocumentStore:
     ) -> Document | None:
         layout, condition = self._layout(collection), parse_filter(filter)
         change, native = await _parsed(layout, update)
-        found = await self._writer.find_and_update(layout, condition, change, native)
-        return None if found is None else found[return_new]
+        before_and_after = await self._writer.find_and_update(layout, condition, change, native)
+        return None if before_and_after is None else before_and_after[return_new]
 
     async def delete(self, collection: str, filter: Filter) -> int:
         return await self._writer.delete(self._layout(collection), parse_filter(filter))
@@ -186,7 +140,7 @@ class MongoDocumentStore:
             self._layouts[collection] = Layout.of(collection, self._indexes, self._large.get(collection, ()))
         return self._layouts[collection]
 
-    async def _grouped(
+    async def _groups(
         self,
         collection: str,
         filter: Filter,
@@ -194,11 +148,11 @@ class MongoDocumentStore:
         *,
         by_item: bool = False,
         counted: Counted | None = None,
-    ) -> list[tuple[int, list[Any]]]:
+    ) -> list[Group]:
         if not fields:
             raise InvalidFilter("a field to group by is needed")
-        layout, condition, parsed = self._layout(collection), parse_filter(filter), [paths.parse(f) for f in fields]
-        return await self._reader.grouped(layout.collection, condition, parsed, by_item=by_item, counted=counted)
+        layout, condition, paths = self._layout(collection), parse_filter(filter), [parse(field) for field in fields]
+        return await self._reader.groups(layout.collection, condition, paths, by_item=by_item, counted=counted)
 
 
 async def _parsed(layout: Layout, update: Update) -> tuple[ParsedUpdate, NativeUpdate | None]:

@@ -35,6 +35,10 @@ _PIECE = re.compile(r"\.|\\[^A-Za-z0-9]|[^\\.+*?()|\[\]{}^$\x00]")
 _PLAIN = re.compile(rf"(\^?)((?:{_PIECE.pattern})*)(\$?)", re.DOTALL)
 
 
+Turn = tuple[Condition, list[tuple[str, int]]]
+"""A condition, and MongoDB's sort of the documents that meet it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Query:
     """A query that finds all documents that meet a condition; if it is `exact`, it finds no others."""
@@ -66,7 +70,7 @@ def left_of(condition: Condition) -> Condition:
     return AllOf(()) if query_of(condition).exact else condition
 
 
-def in_turn(condition: Condition, terms: Sequence[Term]) -> list[tuple[Condition, list[tuple[str, int]]]] | None:
+def in_turn(condition: Condition, terms: Sequence[Term]) -> list[Turn] | None:
     """Conditions and sorts that give the documents in order, one query after another; None if MongoDB cannot sort so.
 
     An ascending sort of MongoDB has documents without a value first. They must come last, so they are found last.

@@ -26,6 +26,7 @@ from bson.objectid import ObjectId
 
 from apiserver.stores.documents.base import DocumentStoreBusy, DocumentStoreError, DuplicateDocument
 from apiserver.stores.documents.dialect.filters import Condition, Field, names_one, paths_of
+from apiserver.stores.documents.dialect.queries import ParsedQuery
 from apiserver.stores.documents.dialect.updates import ParsedUpdate
 from apiserver.stores.documents.mongo.database import Database, Stored
 from apiserver.stores.documents.mongo.layout import REVISION, Layout, decode, name_of, plain
@@ -112,7 +113,7 @@ class Writer:
         if native is not None and not native.guard and query.exact:
             return await self._database.update(layout.collection, query.filter, native.update, many=True)
         needed = _needed(layout, condition, change)
-        found = await self._reader.find(layout.collection, condition, projection=needed)
+        found = await self._reader.find_stored(layout.collection, ParsedQuery(condition), needed)
         revision = ObjectId()
         before = [decode(stored) for stored in found]
         updates = [layout.changes(change.apply(plain(old)), change.paths, revision) for old in before]
@@ -181,7 +182,7 @@ class Writer:
         """Update one match, of which the `needed` fields are read; return it as it was, and as it is now."""
         patience = _Patience(layout.collection)
         while True:
-            found = await self._reader.first(layout.collection, condition, projection=needed)
+            found = await self._reader.first(layout.collection, condition, needed)
             if found is None:
                 return None
             old = decode(found)

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 import orjson
 
-from apiserver.stores.documents.base import Counted
 from apiserver.stores.documents.dialect.paths import Path, project
-from apiserver.stores.documents.query import Document
+from apiserver.stores.documents.query import Counted, Document
 from apiserver.stores.documents.sqlite.table import apart_column, decode
 
 #: A row of fewer bytes counts by its own size. Of a larger one, the fields that are kept count.

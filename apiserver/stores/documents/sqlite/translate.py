@@ -7,7 +7,7 @@ SQLite calls Python with the JSON of a document. All values are bound parameters
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import itemgetter
 from typing import Any, TypeGuard
 
@@ -80,6 +80,14 @@ class Statement(Parameters):
     def found(self, sql: str) -> list[tuple[Any, ...]]:
         """The rows that a query with the parameters of this statement finds."""
         return self.connection.execute(sql, self.parameters).fetchall()
+
+    def rows(self, sql: str) -> Iterator[tuple[Any, ...]]:
+        """The same rows, one after another."""
+        return self.connection.execute(sql, self.parameters)
+
+    def another(self) -> Statement:
+        """Another statement over the same table, of the same moment."""
+        return Statement(self.table, self._callbacks, self.connection, self.sides, self.bounds)
 
     def where(self, condition: Condition, *, of_all: bool = False) -> str:
         """SQL that is true for exactly the documents that meet the condition. NULL stands for false.

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from apiserver.stores.documents.dialect.filters import meets, parse_filter
 from apiserver.stores.documents.dialect.sorts import in_order, parse_sort
 from apiserver.stores.documents.query import AllOf, AnyOf, Document, Filter, In, Matches, Sort, Update
-from apiserver.stores.documents.sqlite import pages, store
+from apiserver.stores.documents.sqlite import finding, pages
 from apiserver.stores.documents.sqlite.bounds import BOUNDS, SqliteBounds
 from apiserver.stores.documents.sqlite.store import SqliteDocumentStore
 from tests.chance import examples
@@ -122,7 +122,7 @@ async def test_pages_far_down_are_sorted_once_until_something_changes(
         sorted_for.append(terms)
         return original(statement, condition, terms)
 
-    monkeypatch.setattr(store, "rows_in_order", rows_in_order)
+    monkeypatch.setattr(finding, "rows_in_order", rows_in_order)
     names = [f"{number:03d}" for number in range(100)]
     async with opened(tmp_path, SqliteBounds(furthest=10)) as documents:
         await documents.insert("tasks", [{"id": name, "company": "c", "name": name, "n": 0} for name in names])
@@ -153,7 +153,7 @@ async def test_a_page_of_a_large_project_is_walked_to(tmp_path: Path, monkeypatc
         statements.append(original(*given))
         return statements[-1]
 
-    monkeypatch.setattr(store, "select", select)
+    monkeypatch.setattr(finding, "select", select)
     async with opened(tmp_path) as documents:
         many = [{"id": f"{n:03d}", "company": "c", "name": f"{n:03d}", "project": "p"} for n in range(300)]
         await documents.insert("tasks", many)
