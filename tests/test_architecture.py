@@ -75,6 +75,22 @@ def test_modules_that_others_name_are_there() -> None:
     assert {(path, name) for path, name in named if not any(full.endswith(f"/{name}") for full in paths)} == set()
 
 
+#: Lines of a function at most, as a reader should see it at once.
+LONGEST = 60
+
+
+@pytest.mark.test
+def test_functions_fit_on_a_screen() -> None:
+    functions = {
+        f"{module}:{node.name}": node.end_lineno - node.lineno + 1
+        for module, path in rooms.modules().items()
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.end_lineno is not None
+    }
+    assert len(functions) > 1000
+    assert {name: lines for name, lines in functions.items() if lines > LONGEST} == {}
+
+
 #: The packages of the engines.
 ENGINES = (
     *("stores/events/embedded", "stores/events/elasticsearch", "stores/events/blocks"),

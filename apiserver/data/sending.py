@@ -21,6 +21,7 @@ from starlette.types import Receive, Scope, Send
 from apiserver import __version__
 from apiserver.data import file_answers
 from apiserver.data.calls import DataCall
+from apiserver.data.exports import Write
 from apiserver.data.versions import Version
 from apiserver.events.model import Owner
 from apiserver.rpc.encodings import accepted_encoding
@@ -69,7 +70,8 @@ async def answer(
     version = Version(call, format, owners) if owners else None
     if version is not None and (tag := await version.known_to(call)) is not None:
         return _not_modified(tag, headers)
-
+    if format.needs_extra:
+        _require_extra(format)
     modified = None if version is None else await version.modified()
 
     def stamped() -> Table:
@@ -78,36 +80,47 @@ async def answer(
         table.about = {**table.about, "server": f"events-apiserver {__version__}", **time}
         return table
 
-    if format in (Format.PARQUET, Format.ARROW):
-        _require_extra(format)
+    file_name = f"{name}.{format.ending}"
     if format is Format.PARQUET or call.request.method == "HEAD" or "range" in call.headers:
-
-        async def write(path: Path) -> None:
-            if format is Format.PARQUET:
-                await to_files.write_parquet(path, stamped())
-            else:
-                await to_files.write_pieces(path, pieces(format, stamped(), options))
-
-        return await file_answers.answer(call, f"{name}.{format.ending}", write, version)
+        return await file_answers.answer(call, file_name, _written(format, stamped, options), version)
     if version is not None:
         headers["etag"] = await version.now()
         if modified is not None:
             headers["last-modified"] = modified
     headers["content-type"] = format.media_type
-    headers["content-disposition"] = f'inline; filename="{name}.{format.ending}"'
-    made = _gathered(pieces(format, stamped(), options))
+    headers["content-disposition"] = f'inline; filename="{file_name}"'
+    return await _streamed(call, format, pieces(format, stamped(), options), headers)
+
+
+def _written(format: Format, make: Callable[[], Table], options: Options) -> Write:
+    """A function that writes the table into a file."""
+
+    async def write(path: Path) -> None:
+        if format is Format.PARQUET:
+            await to_files.write_parquet(path, make())
+        else:
+            await to_files.write_pieces(path, pieces(format, make(), options))
+
+    return write
+
+
+async def _streamed(
+    call: DataCall, format: Format, content: AsyncGenerator[bytes, None], headers: dict[str, str]
+) -> Response:
+    """An answer with the content, sent while it is made unless it is short."""
+    chunks = _gathered(content)
     async with call.while_connected():
-        first = await anext(made, b"")
+        first = await anext(chunks, b"")
     if len(first) < _PIECE:  # that is all
-        await made.aclose()
+        await chunks.aclose()
         return _whole(call, first, headers)
     encoding = accepted_encoding(call.headers.get("accept-encoding", ""))
     if encoding is not None and format is not Format.ARROW:
         headers["content-encoding"] = encoding
-        made = _compressed(first, made, encoding)
+        chunks = _compressed(first, chunks, encoding)
     else:
-        made = _behind(first, made)
-    return _with_headers(call, DataResponse(call, made), headers)
+        chunks = _behind(first, chunks)
+    return _with_headers(call, DataResponse(call, chunks), headers)
 
 
 def _whole(call: DataCall, content: bytes, headers: dict[str, str]) -> Response:

@@ -9,23 +9,24 @@ from apiserver.common.extras import installed_by
 from apiserver.rpc.errors import ApiError
 
 
-class _Named(NamedTuple):
+class _Described(NamedTuple):
     ending: str
     media_type: str
-    others: tuple[str, ...] = ()
-    """Other media types under which clients ask for the format."""
+    other_media_types: tuple[str, ...] = ()
+    """Clients ask for the format by these, too."""
+    needs_extra: bool = False
 
 
 class Format(Enum):
     """A format. The first is the answer for those who do not say what they want."""
 
-    JSON = _Named("json", "application/json")
-    NDJSON = _Named("ndjson", "application/x-ndjson", ("application/jsonl", "application/json-lines"))
-    CSV = _Named("csv", "text/csv; charset=utf-8")
-    ARROW = _Named("arrow", "application/vnd.apache.arrow.stream")
-    PARQUET = _Named("parquet", "application/vnd.apache.parquet", ("application/x-parquet",))
-    BINARY = _Named("bin", "application/octet-stream")
-    TEXT = _Named("txt", "text/plain; charset=utf-8")
+    JSON = _Described("json", "application/json")
+    NDJSON = _Described("ndjson", "application/x-ndjson", ("application/jsonl", "application/json-lines"))
+    CSV = _Described("csv", "text/csv; charset=utf-8")
+    ARROW = _Described("arrow", "application/vnd.apache.arrow.stream", needs_extra=True)
+    PARQUET = _Described("parquet", "application/vnd.apache.parquet", ("application/x-parquet",), needs_extra=True)
+    BINARY = _Described("bin", "application/octet-stream")
+    TEXT = _Described("txt", "text/plain; charset=utf-8")
 
     @property
     def ending(self) -> str:
@@ -37,12 +38,17 @@ class Format(Enum):
         """The Content-Type of an answer."""
         return self.value.media_type
 
+    @property
+    def needs_extra(self) -> bool:
+        """Whether an optional package has to be installed."""
+        return self.value.needs_extra
+
 
 BY_ENDING = {format.ending: format for format in Format}
 _BY_MEDIA_TYPE = {
     media_type.partition(";")[0]: format
     for format in Format
-    for media_type in (format.media_type, *format.value.others)
+    for media_type in (format.media_type, *format.value.other_media_types)
 }
 #: What a page in a browser asks for; it shows JSON.
 _ANYTHING = ("*/*", "text/html")
