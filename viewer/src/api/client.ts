@@ -2,6 +2,8 @@
 
 import { signal } from "@preact/signals";
 
+import type { Answer, Body, Endpoint, Only } from "./questions";
+
 /** An answer that is an error, in words; `status` 0 means that there was no answer. */
 export class ServerError extends Error {
   constructor(
@@ -29,28 +31,36 @@ const MOST_RETRIES = 4;
 const LONGEST_PAUSE = 10;
 
 /** Call an endpoint of the API, such as `tasks.get_all`, and return the `data` of its answer. Throws ServerError. */
-export async function api<T>(endpoint: string, body: unknown = {}, signal?: AbortSignal): Promise<T> {
+export async function api<E extends Endpoint, const B extends Body<E>>(
+  endpoint: E,
+  body: B & Only<B, Body<E>>,
+  signal?: AbortSignal,
+): Promise<Answer<E, B>> {
   const response = await ask(`/${endpoint}`, {
     method: "POST",
     headers: { "content-type": "application/json", accept: "application/json" },
     body: JSON.stringify(body),
     ...(signal && { signal }),
   });
-  return ((await response.json()) as { data: T }).data;
+  return (await json<{ data: Answer<E, B> }>(response)).data;
 }
 
 /**
  * Call an endpoint as somebody else than the cookie says, by headers, and do not ask again while the server is busy: for
  * signing in. Throws ServerError.
  */
-export async function apiOnce<T>(endpoint: string, body: unknown, headers: Record<string, string> = {}): Promise<T> {
+export async function apiOnce<E extends Endpoint, const B extends Body<E>>(
+  endpoint: E,
+  body: B & Only<B, Body<E>>,
+  headers: Record<string, string> = {},
+): Promise<Answer<E, B>> {
   const response = await fetched(`/${endpoint}`, {
     method: "POST",
     headers: { "content-type": "application/json", accept: "application/json", ...headers },
     body: JSON.stringify(body),
   });
   if (!response.ok) throw await errorOf(response);
-  return ((await response.json()) as { data: T }).data;
+  return (await json<{ data: Answer<E, B> }>(response)).data;
 }
 
 /** Values for the query of an address of data: a list is repeated, null and undefined are left out. */
@@ -69,7 +79,7 @@ export function dataAddress(path: string, query: Query = {}): string {
 
 /** What an address of data answers as JSON. Throws ServerError. */
 export async function data<T>(path: string, query: Query = {}, signal?: AbortSignal): Promise<T> {
-  return (await (await get(dataAddress(path, query), signal)).json()) as T;
+  return json(await get(dataAddress(path, query), signal));
 }
 
 /** What an address of data answers as bytes. Throws ServerError. */
@@ -90,7 +100,12 @@ export function file(address: string, signal?: AbortSignal): Promise<Response> {
 /** Post JSON to an address of data. Throws ServerError. */
 export async function post<T>(path: string, body: unknown): Promise<T> {
   const headers = { "content-type": "application/json", accept: "application/json" };
-  return (await (await ask(path, { method: "POST", headers, body: JSON.stringify(body) })).json()) as T;
+  return json(await ask(path, { method: "POST", headers, body: JSON.stringify(body) }));
+}
+
+/** What an answer says, of the type that its address has: the server is trusted to answer as it describes. */
+async function json<T>(response: Response): Promise<T> {
+  return (await response.json()) as T;
 }
 
 /** The status with which an address is answered, without asking again; 0 if there is no answer for so many seconds. */

@@ -903,6 +903,16 @@ export interface Endpoints {
     };
     answer: ModelsUpdated;
   };
+  "models.update_tags": {
+    request: {
+      readonly ids: readonly string[];
+      readonly add_tags?: readonly string[];
+      readonly remove_tags?: readonly string[];
+    };
+    answer: {
+      readonly updated: number;
+    };
+  };
   "organization.get_tags": {
     request: {
       readonly include_system?: boolean;

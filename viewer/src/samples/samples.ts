@@ -3,66 +3,46 @@
 import { useEffect, useState } from "preact/hooks";
 
 import { api, data } from "../api/client";
+import type { Plot, PlotSampleResponse, ReportedMetric } from "../api/endpoints";
 import { follow } from "../api/live";
 
 /** The type of events, as the API names it. */
 export type SampleType = "plot" | "training_debug_image";
 
-/** The series of one metric. */
-export interface Metric {
-  readonly metric: string;
-  readonly variants: readonly string[];
-}
-
 /** The metrics of a run that have plots or images, by name. */
-export async function metricsOf(task: string, type: SampleType, signal: AbortSignal): Promise<Metric[]> {
+export async function metricsOf(task: string, type: SampleType, signal: AbortSignal): Promise<ReportedMetric[]> {
   const asked = { tasks: [task], event_type: type };
-  const { metrics } = await api<{ metrics: Metric[] }>("events.get_multi_task_metrics", asked, signal);
+  const { metrics } = await api("events.get_multi_task_metrics", asked, signal);
   return metrics.toSorted((one, other) => one.metric.localeCompare(other.metric, "en", { numeric: true }));
-}
-
-export interface PlotEvent {
-  readonly metric: string;
-  readonly variant: string;
-  readonly iter: number;
-  readonly timestamp?: number;
-  readonly plot_str?: string;
 }
 
 /** The plots of a metric at one iteration, and the iterations that there are. */
 export interface PlotsAt {
-  readonly plots: readonly PlotEvent[];
+  readonly plots: readonly Plot[];
   readonly least: number;
   readonly greatest: number;
   /** Begins a walk to the iterations before and after. */
   readonly scroll: string;
 }
 
-interface PlotAnswer {
-  readonly events: PlotEvent[];
-  readonly min_iteration: number | null;
-  readonly max_iteration: number | null;
-  readonly scroll_id: string;
-}
-
 /** The plots of a metric at an iteration, or else the last ones before; the newest if it is null. */
 export async function plotsAt(task: string, metric: string, at: number | null, signal: AbortSignal): Promise<PlotsAt> {
   const asked = { task, metric, ...(at !== null && { iteration: at }), navigate_current_metric: true };
-  const found = read(await api<PlotAnswer>("events.get_plot_sample", asked, signal));
+  const found = read(await api("events.get_plot_sample", asked, signal));
   // Before the first iteration there is nothing: the first one is better than an empty page.
   if (found.plots.length || at === null) return found;
   const { least } = await plotsAt(task, metric, null, signal);
-  return read(await api<PlotAnswer>("events.get_plot_sample", { ...asked, iteration: least }, signal));
+  return read(await api("events.get_plot_sample", { ...asked, iteration: least }, signal));
 }
 
 /** The plots of the iteration before (-1) or after (1); null if there is none. */
 export async function plotsBeside(task: string, from: PlotsAt, step: -1 | 1): Promise<PlotsAt | null> {
   const asked = { task, scroll_id: from.scroll, navigate_earlier: step < 0, next_iteration: true };
-  const found = read(await api<PlotAnswer>("events.next_plot_sample", asked));
+  const found = read(await api("events.next_plot_sample", asked));
   return found.plots.length ? found : null;
 }
 
-function read(answer: PlotAnswer): PlotsAt {
+function read(answer: PlotSampleResponse): PlotsAt {
   const { events, min_iteration: least, max_iteration: greatest, scroll_id: scroll } = answer;
   return { plots: events, least: least ?? 0, greatest: greatest ?? 0, scroll };
 }
@@ -73,9 +53,9 @@ export async function newestPlots(
   metric: string,
   variants: readonly string[],
   signal: AbortSignal,
-): Promise<PlotEvent[]> {
+): Promise<readonly Plot[]> {
   const asked = { task, iters: 1, no_scroll: true, metrics: [{ metric, variants }] };
-  return (await api<{ plots: PlotEvent[] }>("events.get_task_plots", asked, signal)).plots;
+  return (await api("events.get_task_plots", asked, signal)).plots;
 }
 
 export interface ImageRow {

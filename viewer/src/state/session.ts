@@ -3,17 +3,11 @@
 import { effect, signal } from "@preact/signals";
 
 import { api, ServerError, signedIn } from "../api/client";
+import type { CurrentUser } from "../api/endpoints";
 import { reload } from "./address";
 
-export interface User {
-  readonly id: string;
-  readonly name: string;
-  readonly company: { readonly id: string; readonly name: string };
-  readonly role: string;
-}
-
 /** null until it is known, or if nobody is signed in. */
-export const user = signal<User | null>(null);
+export const user = signal<CurrentUser | null>(null);
 
 /** Under this name the browser remembers who is signed in, so that its other tabs hear of it. */
 const WHO = "user";
@@ -29,7 +23,7 @@ effect(() => {
 /** Ask who is signed in; `signedIn` tells whether anybody is. Throws ServerError if the server does not answer. */
 export async function findUser(): Promise<void> {
   try {
-    user.value = (await api<{ user: User }>("users.get_current_user")).user;
+    user.value = (await api("users.get_current_user", {})).user;
     remember(WHO, (known = user.value.id));
     signedIn.value = true;
   } catch (error) {
@@ -42,7 +36,7 @@ export async function findUser(): Promise<void> {
  * nothing of this user stays. Throws ServerError.
  */
 export async function signOut(): Promise<void> {
-  const { url } = await api<{ url?: string }>("login.logout");
+  const { url } = await api("login.logout", {});
   remember(WHO, undefined); // other tabs hear of it
   location.assign(url ?? "/sign-in");
 }

@@ -24,17 +24,9 @@ export interface CameBack {
 const PAGES_KEY = "EYVQ385RW7Y2QQUH88CZ7DWIQ1WUHP";
 const PAGES_SECRET = "XhkH6a6ds9JBnM_MrahYyYdO-wS2bqFSm8gl-V0UZXH26Ydd6Eyi28TeBEoSr6Z3Bes";
 
-interface SupportedModes {
-  readonly provider: { readonly name?: string };
-  readonly basic: {
-    readonly enabled: boolean;
-    readonly guest: { readonly enabled: boolean; readonly username?: string; readonly password?: string };
-  };
-}
-
 /** Ask the server how people sign in. Throws ServerError. */
 export async function findModes(): Promise<Modes> {
-  const { basic, provider } = await apiOnce<SupportedModes>("login.supported_modes", {});
+  const { basic, provider } = await apiOnce("login.supported_modes", {});
   const { enabled, guest } = basic;
   const isOpen = guest.enabled && guest.username !== undefined && guest.password !== undefined;
   return {
@@ -52,10 +44,10 @@ export async function signIn(name: string, password: string): Promise<void> {
 /** By a name alone; somebody new is added. Throws ServerError. */
 export async function signInByName(name: string): Promise<void> {
   const authorization = basic(PAGES_KEY, PAGES_SECRET);
-  const { users } = await apiOnce<{ users: { id: string; name: string }[] }>("users.get_all", {}, { authorization });
+  const { users } = await apiOnce("users.get_all", {}, { authorization });
   const id =
     users.find((user) => user.name === name)?.id ??
-    (await apiOnce<{ id: string }>("auth.create_user", { name, role: "user" }, { authorization })).id;
+    (await apiOnce("auth.create_user", { name, role: "user" }, { authorization })).id;
   await apiOnce("auth.login", {}, { authorization, "x-clearml-impersonate-as": id });
 }
 
@@ -70,13 +62,13 @@ const LONGEST_NEXT = 2000;
 /** Leave for the provider, which sends the browser back to the sign-in page; `next`: where to go then. Throws ServerError. */
 export async function leaveForProvider(next: string): Promise<void> {
   const kept = next.length <= LONGEST_NEXT ? next : "/";
-  const { url } = await apiOnce<{ url: string }>("auth.begin_provider_login", { next: kept });
+  const { url } = await apiOnce("auth.begin_provider_login", { next: kept });
   location.assign(url);
 }
 
 /** Finish what `leaveForProvider` began, and return where to go. Throws ServerError. */
 export async function signInByProvider(cameBack: CameBack): Promise<string> {
-  return (await apiOnce<{ next: string }>("auth.finish_provider_login", cameBack)).next;
+  return (await apiOnce("auth.finish_provider_login", cameBack)).next;
 }
 
 /** What a provider sent the browser back with, if it did, by the query of the sign-in page. */

@@ -19,8 +19,12 @@ interface Props {
 }
 
 /** Change the tags of a task or a model. */
-export async function changeTags(service: "tasks" | "models", id: string, by: TagChange): Promise<void> {
-  const { updated } = await api<{ updated: number }>(`${service}.update_tags`, { ids: [id], ...by });
+export async function changeTags(
+  endpoint: "tasks.update_tags" | "models.update_tags",
+  id: string,
+  by: TagChange,
+): Promise<void> {
+  const { updated } = await api(endpoint, { ids: [id], ...by });
   if (!updated)
     throw new ServerError(404, "The tags were not changed: what has them was deleted, or you may not change it");
 }
@@ -65,7 +69,7 @@ export function Tags({ tags, change }: Props): JSX.Element {
 /** A field for a tag; it offers those that there are. */
 function NewTag({ draft, type, submit, close }: Drafting & { draft: Draft }): JSX.Element {
   const list = useId();
-  const known = useAsked("tags", (signal) => api<{ tags: string[] }>("organization.get_tags", {}, signal));
+  const known = useAsked("tags", (signal) => api("organization.get_tags", {}, signal));
   return (
     <>
       <input

@@ -3,6 +3,7 @@
 import type { JSX } from "preact";
 import { useCallback, useRef, useState } from "preact/hooks";
 
+import type { ReportedMetric } from "../../api/endpoints";
 import { kindOf } from "../../api/files";
 import { Board } from "../../frame/Board";
 import { useAsked } from "../../hooks/asked";
@@ -12,7 +13,7 @@ import { IterationSlider } from "../../samples/IterationSlider";
 import { Lightbox } from "../../samples/Lightbox";
 import { Picture } from "../../samples/Picture";
 import { PlotCard } from "../../samples/PlotCard";
-import type { Metric, SampleType } from "../../samples/samples";
+import type { SampleType } from "../../samples/samples";
 import { Empty, Failed, Waiting } from "../../ui/Notice";
 import { type CompareProps, show } from "./props";
 import type { Run } from "./runs";
@@ -105,7 +106,7 @@ function SamplesTab(props: Props): JSX.Element {
 
 interface SectionProps extends Props {
   some: readonly Run[];
-  metric: Metric;
+  metric: ReportedMetric;
   version: number;
   learn: (iterations: readonly number[]) => void;
   step: (by: -1 | 1) => void;

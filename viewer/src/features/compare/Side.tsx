@@ -4,6 +4,8 @@ import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 
 import { api } from "../../api/client";
+import type { TaskEx } from "../../api/endpoints";
+import type { Part } from "../../api/questions";
 import { useAsked } from "../../hooks/asked";
 import { counted } from "../../lib/times";
 import { ALL } from "../../routes";
@@ -110,12 +112,6 @@ function actions(run: Run, view: View, ids: readonly string[], isBase: boolean):
   ];
 }
 
-interface Found {
-  readonly id: string;
-  readonly name: string;
-  readonly project?: { readonly name: string };
-}
-
 /** A field to find runs by their name or id, and add them. */
 function Add({ project, ids }: { project: string; ids: readonly string[] }): JSX.Element {
   const [text, setText] = useState("");
@@ -157,15 +153,19 @@ function Add({ project, ids }: { project: string; ids: readonly string[] }): JSX
   );
 }
 
-async function found(project: string, text: string, signal: AbortSignal): Promise<readonly Found[]> {
+async function found(
+  project: string,
+  text: string,
+  signal: AbortSignal,
+): Promise<readonly Part<TaskEx, "name" | "project.name">[]> {
   const pattern = text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
   const request = {
     _any_: { fields: ["name", "id"], pattern: `(?i)${pattern}` },
     ...(project !== ALL && { project: [project], include_subprojects: true }),
-    only_fields: ["id", "name", "project.name"],
+    only_fields: ["name", "project.name"] as const,
     order_by: ["-last_update"],
     page: 0,
     page_size: 10,
   };
-  return (await api<{ tasks: Found[] }>("tasks.get_all_ex", request, signal)).tasks;
+  return (await api("tasks.get_all_ex", request, signal)).tasks;
 }

@@ -3,7 +3,9 @@
 import { useEffect, useState } from "preact/hooks";
 
 import { api, data } from "../../api/client";
+import type { TaskEx } from "../../api/endpoints";
 import { follow } from "../../api/live";
+import type { FieldOf, Part } from "../../api/questions";
 import { useAsked } from "../../hooks/asked";
 import { ALL } from "../../routes";
 import { FIELDS, type Run } from "./runs";
@@ -26,7 +28,7 @@ export function useRuns(project: string, ids: readonly string[], where: string |
   const byFilter = ids.length === 0 && where !== null;
   const found = useAsked(byFilter ? `${project} ${where}` : null, (signal) => matching(project, where!, signal));
   const wanted = byFilter ? found.value : ids.slice(0, MOST_RUNS);
-  const asked = useAsked(wanted && wanted.join(), (signal) => tasksOf<Run>(wanted!, FIELDS, signal));
+  const asked = useAsked(wanted && wanted.join(), (signal) => tasksOf(wanted!, FIELDS, signal));
   const runs = useCurrent(asked.value);
   // There is no stream of all projects together: a filter over them finds new runs when the page is loaded anew.
   const follows = byFilter && project !== ALL;
@@ -35,18 +37,16 @@ export function useRuns(project: string, ids: readonly string[], where: string |
 }
 
 /** The tasks of these ids in their order, with these fields. Those that are gone are left out. */
-export async function tasksOf<T extends { id: string }>(
+export async function tasksOf<F extends FieldOf<TaskEx>>(
   ids: readonly string[],
-  fields: readonly string[],
+  fields: readonly F[],
   signal?: AbortSignal,
-): Promise<T[]> {
+): Promise<Part<TaskEx, F>[]> {
   const parts = Array.from({ length: Math.ceil(ids.length / AT_ONCE) }, (_, n) =>
     ids.slice(n * AT_ONCE, (n + 1) * AT_ONCE),
   );
   const answers = await Promise.all(
-    parts.map((id) =>
-      api<{ tasks: T[] }>("tasks.get_all_ex", { id, only_fields: fields, search_hidden: true }, signal),
-    ),
+    parts.map((id) => api("tasks.get_all_ex", { id, only_fields: fields, search_hidden: true }, signal)),
   );
   const found = new Map(answers.flatMap(({ tasks }) => tasks.map((task) => [task.id, task])));
   return ids.map((id) => found.get(id)).filter((task) => task !== undefined);
@@ -80,7 +80,7 @@ function onChanges(loaded: readonly Run[], show: (runs: readonly Run[]) => void)
     const ids = [...waiting];
     waiting.clear();
     try {
-      for (const run of await tasksOf<Run>(ids, FIELDS, stop.signal)) known.set(run.id, run);
+      for (const run of await tasksOf(ids, FIELDS, stop.signal)) known.set(run.id, run);
       if (!stop.signal.aborted) show(loaded.map((run) => known.get(run.id) ?? run));
     } catch {
       // What changed next is read then; the connection's state says whether the server answers.

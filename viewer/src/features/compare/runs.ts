@@ -1,34 +1,24 @@
 /** Runs that are compared, and their values as columns: parameters, numbers of metrics, fields. Pure. */
 
-export interface LastValue {
-  readonly metric: string;
-  readonly variant: string;
-  readonly value?: number;
-  readonly min_value?: number;
-  readonly min_value_iteration?: number;
-  readonly max_value?: number;
-}
+import type { TaskEx } from "../../api/endpoints";
+import type { Part } from "../../api/questions";
 
-/** A run as the API describes it, with what all tabs need. */
-export interface Run {
-  readonly id: string;
-  readonly name: string;
-  readonly status: string;
-  readonly tags?: readonly string[];
-  readonly started?: string;
-  readonly last_update?: string;
-  readonly last_iteration?: number;
-  readonly active_duration?: number;
-  readonly project?: { readonly id: string; readonly name: string };
-  readonly user?: { readonly id: string; readonly name: string };
-  readonly hyperparams?: Readonly<Record<string, Readonly<Record<string, { readonly value?: string | null }>>>>;
-  readonly last_metrics?: Readonly<Record<string, Readonly<Record<string, LastValue>>>>;
-}
-
+/** What all tabs need of a run. */
 export const FIELDS = [
-  ...["id", "name", "status", "tags", "started", "last_update", "last_iteration", "active_duration"],
-  ...["project.name", "user.name", "hyperparams", "last_metrics"],
-];
+  "id",
+  "name",
+  "status",
+  "tags",
+  "started",
+  "last_update",
+  "last_iteration",
+  "active_duration",
+  "project.name",
+  "user.name",
+  "hyperparams",
+  "last_metrics",
+] as const;
+export type Run = Part<TaskEx, (typeof FIELDS)[number]>;
 
 /** What a run has in a column; null if it has nothing there. */
 export type Value = number | string | null;

@@ -3,9 +3,10 @@
 import { useEffect, useState } from "preact/hooks";
 
 import { api } from "../../api/client";
+import type { ReportedMetric } from "../../api/endpoints";
 import { follow } from "../../api/live";
 import { nearest, seriesOf } from "../../samples/images";
-import { imagesOf, type Metric, newestPlots, plotsAt, plotsBeside, type SampleType } from "../../samples/samples";
+import { imagesOf, newestPlots, plotsAt, plotsBeside, type SampleType } from "../../samples/samples";
 
 /** What a run has of a series: at an iteration, or else the last before it. */
 export interface Sample {
@@ -22,18 +23,18 @@ export interface SideBySide {
 }
 
 /** The metrics that any of the runs has plots or images of, by name. */
-export async function metricsOfAll(tasks: readonly string[], type: SampleType, signal: AbortSignal): Promise<Metric[]> {
-  const { metrics } = await api<{ metrics: Metric[] }>(
-    "events.get_multi_task_metrics",
-    { tasks, event_type: type },
-    signal,
-  );
+export async function metricsOfAll(
+  tasks: readonly string[],
+  type: SampleType,
+  signal: AbortSignal,
+): Promise<ReportedMetric[]> {
+  const { metrics } = await api("events.get_multi_task_metrics", { tasks, event_type: type }, signal);
   return metrics.toSorted((one, other) => one.metric.localeCompare(other.metric, "en", { numeric: true }));
 }
 
 export async function plotsOfAll(
   tasks: readonly string[],
-  { metric, variants }: Metric,
+  { metric, variants }: ReportedMetric,
   at: number | null,
   signal: AbortSignal,
 ): Promise<SideBySide> {
@@ -64,7 +65,7 @@ export async function plotsOfAll(
 
 export async function imagesOfAll(
   tasks: readonly string[],
-  { metric, variants }: Metric,
+  { metric, variants }: ReportedMetric,
   at: number | null,
   signal: AbortSignal,
 ): Promise<SideBySide> {
@@ -94,7 +95,7 @@ const MOST_METRICS = 3;
 /** Iterations before (-1) or after (1) `at` that have plots: the next of each run, ascending. */
 export async function iterationsBeside(
   tasks: readonly string[],
-  metrics: readonly Metric[],
+  metrics: readonly ReportedMetric[],
   at: number,
   by: -1 | 1,
 ): Promise<number[]> {

@@ -25,12 +25,14 @@ import { Menu } from "../../ui/Menu";
 import { Failed, Missing, Waiting } from "../../ui/Notice";
 import { Section } from "../../ui/Section";
 import { changeTags, Tags } from "../../ui/Tags";
-import { FIELDS, type Named, type Model as TheModel } from "./fields";
+import { FIELDS, type Model as TheModel } from "./fields";
 import css from "./Model.module.css";
 
 export function Model({ project, model: id }: { project: string; model: string }): JSX.Element {
   const asked = useAsked(id, (signal) => oneModel(id, signal));
-  const [model, edit] = useEdits(asked, (fields) => api("models.update", { model: id, ...fields }));
+  const [model, edit] = useEdits<TheModel, "name" | "comment" | "tags">(asked, (fields) =>
+    api("models.update", { model: id, ...fields }),
+  );
   useEffect(() => {
     document.title = model ? `${model.name} – Model` : "Model";
   }, [model?.name]);
@@ -61,7 +63,7 @@ export function Model({ project, model: id }: { project: string; model: string }
         {(editable || (model.tags?.length ?? 0) > 0) && (
           <Tags
             tags={model.tags ?? []}
-            {...(editable && { change: (tags, by) => edit({ tags }, () => changeTags("models", id, by)) })}
+            {...(editable && { change: (tags, by) => edit({ tags }, () => changeTags("models.update_tags", id, by)) })}
           />
         )}
         <span class={css["space"]} />
@@ -86,7 +88,7 @@ export function Model({ project, model: id }: { project: string; model: string }
 
 async function oneModel(id: string, signal: AbortSignal): Promise<TheModel> {
   const body = { id: [id], only_fields: FIELDS, search_hidden: true };
-  const [found] = (await api<{ models: TheModel[] }>("models.get_all_ex", body, signal)).models;
+  const [found] = (await api("models.get_all_ex", body, signal)).models;
   if (!found) throw new NotThere();
   return found;
 }
@@ -256,6 +258,13 @@ function About({ model }: { model: TheModel }): JSX.Element {
   );
 }
 
+/** What a link to a run or model needs. */
+interface Named {
+  readonly id: string;
+  readonly name: string | null;
+  readonly project?: string | null;
+}
+
 function RunLink({ run }: { run: Named }): JSX.Element {
   if (!run.name) return <span class={css["soft"]}>a run that is deleted</span>;
   return <Link to={{ page: "run", project: run.project ?? ALL, task: run.id, tab: "overview" }}>{run.name}</Link>;
@@ -269,9 +278,15 @@ const MOST_USERS = 50;
 
 function UsedBy({ model }: { model: string }): JSX.Element {
   const asked = useAsked(model, async (signal) => {
-    const fields = { only_fields: ["name", "project", "status"], order_by: ["-last_update"], search_hidden: true };
-    const body = { "models.input.model": [model], ...fields, page: 0, page_size: MOST_USERS + 1 };
-    return (await api<{ tasks: (Named & { status: string })[] }>("tasks.get_all", body, signal)).tasks;
+    const body = {
+      "models.input.model": [model],
+      only_fields: ["name", "project", "status"],
+      order_by: ["-last_update"],
+      search_hidden: true,
+      page: 0,
+      page_size: MOST_USERS + 1,
+    } as const;
+    return (await api("tasks.get_all", body, signal)).tasks;
   });
   return (
     <Section title="Used by" count={asked.value && asked.value.length <= MOST_USERS ? asked.value.length : null}>

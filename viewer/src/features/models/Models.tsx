@@ -4,6 +4,8 @@ import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 
 import { api } from "../../api/client";
+import type { ModelEx } from "../../api/endpoints";
+import type { Part } from "../../api/questions";
 import { useAsked } from "../../hooks/asked";
 import { ALL } from "../../routes";
 import { adjust, query } from "../../state/address";
@@ -13,15 +15,23 @@ import listing from "../../ui/Listing.module.css";
 import { Empty, Failed, Waiting } from "../../ui/Notice";
 import { SearchField } from "../../ui/SearchField";
 import { Tags } from "../../ui/Tags";
-import type { Model } from "./fields";
 import css from "./Models.module.css";
 
 const PAGE = 100;
 const MOST = 5000;
 const FIELDS = [
-  ...["name", "framework", "ready", "tags", "system_tags", "created", "last_update"],
-  ...["project.name", "task.name", "task.project"],
-];
+  "name",
+  "framework",
+  "ready",
+  "tags",
+  "system_tags",
+  "created",
+  "last_update",
+  "project.name",
+  "task.name",
+  "task.project",
+] as const;
+type Model = Part<ModelEx, (typeof FIELDS)[number]>;
 
 export function Models({ project }: { project: string }): JSX.Element {
   const text = query.value.get("q") ?? "";
@@ -34,8 +44,7 @@ export function Models({ project }: { project: string }): JSX.Element {
   const asked = useAsked(`${of} ${count}`, async (signal) => {
     const where = project === ALL ? {} : { project: [project], include_subprojects: true };
     const wanted = { ...where, ...(text && { search_text: text }), only_fields: FIELDS, order_by: ["-last_update"] };
-    return (await api<{ models: Model[] }>("models.get_all_ex", { ...wanted, page: 0, page_size: count }, signal))
-      .models;
+    return (await api("models.get_all_ex", { ...wanted, page: 0, page_size: count }, signal)).models;
   });
   return (
     <>

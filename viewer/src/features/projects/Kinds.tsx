@@ -11,13 +11,6 @@ import { Link } from "../../ui/Link";
 import { Empty, Failed, Waiting } from "../../ui/Notice";
 import css from "./Projects.module.css";
 
-interface Hidden {
-  readonly id: string;
-  readonly name: string;
-  readonly last_update?: string;
-  readonly stats?: { readonly active?: { readonly total_tasks?: number } };
-}
-
 const KINDS = {
   datasets: {
     tag: "dataset",
@@ -47,7 +40,7 @@ export function Kinds({ kind }: { kind: keyof typeof KINDS }): JSX.Element {
       page: 0,
       page_size: MOST,
     };
-    return (await api<{ projects: Hidden[] }>("projects.get_all_ex", body, signal)).projects;
+    return (await api("projects.get_all_ex", body, signal)).projects;
   });
   useEffect(() => {
     document.title = title;

@@ -14,7 +14,7 @@ import { counted, short } from "../../lib/times";
 import { ALL } from "../../routes";
 import { Picture } from "../../samples/Picture";
 import { PlotCard } from "../../samples/PlotCard";
-import type { ImageRow, PlotEvent } from "../../samples/samples";
+import type { ImageRow } from "../../samples/samples";
 import { ValueTable } from "../../samples/ValueTable";
 import { Link } from "../../ui/Link";
 import { Failed, Waiting } from "../../ui/Notice";
@@ -44,12 +44,10 @@ const CONTENT: Readonly<Record<Widget["type"], (props: Props) => JSX.Element>> =
   single: Values,
 };
 
-type Found = Record<string, Record<string, Record<string, Record<string, { name: string; plots: PlotEvent[] }>>>>;
-
 function Plots({ widget }: Props): JSX.Element {
   const body = { tasks: widget.tasks, iters: 1, no_scroll: true, metrics: seriesOf(widget) };
   const asked = useAsked(JSON.stringify(body), async (signal) => {
-    const { plots } = await api<{ plots: Found }>("events.get_multi_task_plots", body, signal);
+    const { plots } = await api("events.get_multi_task_plots", body, signal);
     const of = <T,>(part: Record<string, T>): T[] => Object.values(part);
     return of(plots)
       .flatMap(of)
@@ -80,11 +78,7 @@ function Curves({ widget, height }: Props): JSX.Element {
   const { tasks, metrics, variants } = widget;
   const key = tasks.join();
   const asked = useAsked(key, (signal) =>
-    api<{ tasks: { id: string; name: string }[] }>(
-      "tasks.get_all_ex",
-      { id: tasks, only_fields: ["name"], search_hidden: true },
-      signal,
-    ),
+    api("tasks.get_all_ex", { id: tasks, only_fields: ["name"], search_hidden: true }, signal),
   );
   const [views, setViews] = useState<View>(() => viewOf(new URLSearchParams()));
   const page = useMemo(() => (asked.value ? pageOf(ofRuns(ALL, asked.value.tasks)) : null), [asked.value]);
@@ -134,16 +128,9 @@ function Samples({ widget }: Props): JSX.Element {
   );
 }
 
-interface OfTask {
-  readonly task_name: string;
-  readonly values: readonly { metric: string; variant: string; value: number }[];
-}
-
 function Values({ widget }: Props): JSX.Element {
   const body = { tasks: widget.tasks };
-  const asked = useAsked(JSON.stringify(body), (signal) =>
-    api<{ tasks: OfTask[] }>("events.get_task_single_value_metrics", body, signal),
-  );
+  const asked = useAsked(JSON.stringify(body), (signal) => api("events.get_task_single_value_metrics", body, signal));
   if (asked.error) return <Failed error={asked.error} again={asked.again} />;
   if (!asked.value) return <Waiting />;
   const wanted = (name: string): boolean => !widget.variants.length || widget.variants.includes(name);

@@ -14,23 +14,12 @@ import { Embedded } from "./Embedded";
 import { Markdown } from "./Markdown";
 import css from "./Reports.module.css";
 
-interface Content {
-  readonly id: string;
-  readonly name: string;
-  readonly report?: string;
-  readonly comment?: string;
-  readonly status: string;
-  readonly tags?: readonly string[];
-  readonly last_update?: string;
-  readonly user?: { readonly name: string };
-}
-
-const FIELDS = ["name", "report", "comment", "status", "tags", "last_update", "user.name"];
+const FIELDS = ["name", "report", "comment", "status", "tags", "last_update", "user.name"] as const;
 
 export function Report({ report: id }: { report: string }): JSX.Element {
   const asked = useAsked(id, async (signal) => {
     const body = { id: [id], only_fields: FIELDS };
-    const [found] = (await api<{ tasks: Content[] }>("reports.get_all_ex", body, signal)).tasks;
+    const [found] = (await api("reports.get_all_ex", body, signal)).tasks;
     if (!found) throw new NotThere();
     return found;
   });

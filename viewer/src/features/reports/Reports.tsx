@@ -12,18 +12,7 @@ import { Empty, Failed, Waiting } from "../../ui/Notice";
 import { SearchField } from "../../ui/SearchField";
 import css from "./Reports.module.css";
 
-interface Row {
-  readonly id: string;
-  readonly name: string;
-  readonly comment?: string;
-  readonly status: string;
-  readonly tags?: readonly string[];
-  readonly last_update?: string;
-  readonly user?: { readonly name: string };
-  readonly project?: { readonly name: string };
-}
-
-const FIELDS = ["name", "comment", "status", "tags", "last_update", "user.name", "project.name"];
+const FIELDS = ["name", "comment", "status", "tags", "last_update", "user.name", "project.name"] as const;
 /** More are found by searching. */
 const MOST = 500;
 
@@ -37,7 +26,7 @@ export function Reports(): JSX.Element {
       page_size: MOST,
       ...(text.trim() && { search_text: text }),
     };
-    return api<{ tasks: Row[] }>("reports.get_all_ex", { ...body, system_tags: ["-archived"] }, signal);
+    return api("reports.get_all_ex", { ...body, system_tags: ["-archived"] }, signal);
   });
   useEffect(() => {
     document.title = "Reports";
@@ -62,7 +51,7 @@ export function Reports(): JSX.Element {
             <Link to={{ page: "report", report: id }}>{name}</Link>
             <p class={css["about"]}>
               {status === "published" && <span class={css["published"]}>published</span>}
-              {project && <span>{project.name.replace(/\/?\.reports$/, "") || "No project"}</span>}
+              {project && <span>{project.name?.replace(/\/?\.reports$/, "") || "No project"}</span>}
               {user && <span>{user.name}</span>}
               <Ago time={last_update} />
               {tags?.map((tag) => (

@@ -24,9 +24,10 @@ type Asking = "clone" | "enqueue" | "reset" | "publish" | "move" | "delete";
 export function Actions({ task, changed }: Props): JSX.Element {
   const [asking, setAsking] = useState<Asking | null>(null);
 
-  async function now(endpoint: string, body: object, done: string): Promise<void> {
-    if (await attempt(() => api(endpoint, body), done)) changed();
+  async function now(act: () => Promise<unknown>, done: string): Promise<void> {
+    if (await attempt(act, done)) changed();
   }
+  const restore = (): void => void now(() => api("tasks.unarchive_many", { ids: [task.id] }), "Restored");
   function item(name: ActionName, label: string, run: () => void, more: Partial<MenuItem> = {}): MenuItem {
     return { label, run, why: whyNot(name, task), ...more };
   }
@@ -34,29 +35,23 @@ export function Actions({ task, changed }: Props): JSX.Element {
   const items: (MenuItem | null)[] = [
     item("clone", "Clone…", () => setAsking("clone")),
     item("enqueue", "Enqueue…", () => setAsking("enqueue")),
-    item("dequeue", "Dequeue", () => void now("tasks.dequeue", { task: task.id }, "It is out of the queue")),
+    item("dequeue", "Dequeue", () => void now(() => api("tasks.dequeue", { task: task.id }), "It is out of the queue")),
     item("abort", "Abort", () => void abort()),
     item("reset", "Reset…", () => setAsking("reset")),
     item("publish", "Publish…", () => setAsking("publish")),
     null,
     item("move", "Move to a project…", () => setAsking("move")),
-    archived
-      ? item(
-          "restore",
-          "Restore from the archive",
-          () => void now("tasks.unarchive_many", { ids: [task.id] }, "Restored"),
-        )
-      : item("archive", "Archive", () => void archive()),
+    archived ? item("restore", "Restore from the archive", restore) : item("archive", "Archive", () => void archive()),
     item("delete", "Delete…", () => setAsking("delete"), { danger: true }),
   ];
 
   async function abort(): Promise<void> {
-    await now("tasks.stop", { task: task.id, status_reason: "Aborted in the viewer" }, "The run was told to stop");
+    const body = { task: task.id, status_reason: "Aborted in the viewer" };
+    await now(() => api("tasks.stop", body), "The run was told to stop");
   }
   async function archive(): Promise<void> {
-    const undo = { label: "Undo", run: () => void now("tasks.unarchive_many", { ids: [task.id] }, "Restored") };
     if (!(await attempt(() => api("tasks.archive", { tasks: [task.id] })))) return;
-    say("Archived", { action: undo });
+    say("Archived", { action: { label: "Undo", run: restore } });
     changed();
   }
   const close = (): void => setAsking(null);
@@ -136,7 +131,7 @@ function Clone({ task, close }: { task: Task; close: () => void }): JSX.Element 
         const where =
           project === task.project?.name ? { new_task_project: task.project.id } : { new_project_name: project };
         const body = { task: task.id, new_task_name: name.trim(), new_task_parent: task.id, ...(project && where) };
-        id = (await api<{ id: string }>("tasks.clone", body)).id;
+        id = (await api("tasks.clone", body)).id;
       }}
       done="The clone is a draft: change its parameters, then enqueue it."
       to={() => ({ page: "run", project: ALL, task: id, tab: "overview" })}
@@ -173,16 +168,9 @@ function Move({ task, close, changed }: { task: Task; close: () => void; changed
   );
 }
 
-interface Queue {
-  readonly id: string;
-  readonly name: string;
-  readonly display_name?: string;
-  readonly entries?: readonly unknown[];
-}
-
 function Enqueue({ task, close, changed }: { task: Task; close: () => void; changed: () => void }): JSX.Element {
   const [chosen, setChosen] = useState("");
-  const asked = useAsked("queues", (signal) => api<{ queues: Queue[] }>("queues.get_all", {}, signal));
+  const asked = useAsked("queues", (signal) => api("queues.get_all", {}, signal));
   const queues = asked.value?.queues ?? [];
   const queue = chosen || (queues.find(({ name }) => name === "default") ?? queues[0])?.id || "";
   const name = queues.find(({ id }) => id === queue)?.name ?? "default";
@@ -193,7 +181,7 @@ function Enqueue({ task, close, changed }: { task: Task; close: () => void; chan
       close={close}
       act={async () => {
         const body = { task: task.id, ...(queue && { queue }), verify_watched_queue: true };
-        const { queue_watched: watched } = await api<{ queue_watched?: boolean }>("tasks.enqueue", body);
+        const { queue_watched: watched } = await api("tasks.enqueue", body);
         if (watched === false)
           say(`No agent watches the queue ${name}: start one with clearml-agent daemon --queue ${name}`);
       }}

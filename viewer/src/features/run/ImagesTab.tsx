@@ -3,6 +3,7 @@
 import type { JSX } from "preact";
 import { useMemo, useRef } from "preact/hooks";
 
+import type { ReportedMetric } from "../../api/endpoints";
 import { kindOf } from "../../api/files";
 import { useAsked } from "../../hooks/asked";
 import { useSeen } from "../../hooks/near";
@@ -11,7 +12,7 @@ import { IterationSlider } from "../../samples/IterationSlider";
 import { atIteration, iterationsOf, nearest, type Shown, seriesOf } from "../../samples/images";
 import { Lightbox } from "../../samples/Lightbox";
 import { Picture } from "../../samples/Picture";
-import { imagesOf, type Metric, metricsOf, useSamples } from "../../samples/samples";
+import { imagesOf, metricsOf, useSamples } from "../../samples/samples";
 import { adjust, query } from "../../state/address";
 import { Empty, Failed, Waiting } from "../../ui/Notice";
 import { choose, chosenIn, iterationOf } from "./chosen";
@@ -58,7 +59,7 @@ export function ImagesTab({ task }: TabProps): JSX.Element {
 /** So many iterations are shown side by side. */
 const MOST_BESIDE = 50;
 
-function Section({ task, metric, beside }: { task: string; metric: Metric; beside: boolean }): JSX.Element {
+function Section({ task, metric, beside }: { task: string; metric: ReportedMetric; beside: boolean }): JSX.Element {
   const { metric: name, variants } = metric;
   const element = useRef<HTMLElement>(null);
   const view = query.value.get("view") ?? "";

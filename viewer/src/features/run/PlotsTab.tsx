@@ -3,22 +3,14 @@
 import type { JSX } from "preact";
 import { useRef } from "preact/hooks";
 
+import type { Plot, ReportedMetric } from "../../api/endpoints";
 import { Board } from "../../frame/Board";
 import { useAsked } from "../../hooks/asked";
 import { useSeen } from "../../hooks/near";
 import { useOnce } from "../../hooks/once";
 import { IterationSlider } from "../../samples/IterationSlider";
 import { PlotCard } from "../../samples/PlotCard";
-import {
-  type Metric,
-  metricsOf,
-  newestPlots,
-  type PlotEvent,
-  type PlotsAt,
-  plotsAt,
-  plotsBeside,
-  useSamples,
-} from "../../samples/samples";
+import { metricsOf, newestPlots, type PlotsAt, plotsAt, plotsBeside, useSamples } from "../../samples/samples";
 import { adjust, place, query } from "../../state/address";
 import { attempt } from "../../state/toasts";
 import { Empty, Failed, Waiting } from "../../ui/Notice";
@@ -55,7 +47,7 @@ export function PlotsTab({ task }: TabProps): JSX.Element {
 }
 
 /** The metrics whose name, or a variant's, has the text in it. */
-export function named(metrics: readonly Metric[], text: string): Metric[] {
+export function named(metrics: readonly ReportedMetric[], text: string): ReportedMetric[] {
   const wanted = text.toLowerCase();
   return metrics.flatMap(({ metric, variants }) => {
     if (metric.toLowerCase().includes(wanted)) return [{ metric, variants }];
@@ -64,7 +56,7 @@ export function named(metrics: readonly Metric[], text: string): Metric[] {
   });
 }
 
-function Section({ task, metric: { metric, variants } }: { task: string; metric: Metric }): JSX.Element {
+function Section({ task, metric: { metric, variants } }: { task: string; metric: ReportedMetric }): JSX.Element {
   const element = useRef<HTMLElement>(null);
   const seen = useSeen(element);
   const version = useSamples(task, "plot", metric);
@@ -140,7 +132,7 @@ function Older({ task, metric, variants }: { task: string; metric: string; varia
   );
 }
 
-function Card({ plot: { metric, variant, iter, plot_str } }: { plot: PlotEvent }): JSX.Element {
+function Card({ plot: { metric, variant, iter, plot_str } }: { plot: Plot }): JSX.Element {
   const text = typeof plot_str === "string" ? plot_str : JSON.stringify(plot_str ?? null);
   return <PlotCard title={variant || metric} name={`${metric} / ${variant}`} iter={iter} text={text} />;
 }

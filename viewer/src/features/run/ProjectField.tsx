@@ -10,10 +10,9 @@ const MOST = 500;
 
 export function ProjectField({ value, onInput }: { value: string; onInput: (value: string) => void }): JSX.Element {
   const list = useId();
-  const asked = useAsked("projects", (signal) => {
-    const body = { only_fields: ["name"], order_by: ["-last_update"], page: 0, page_size: MOST };
-    return api<{ projects: { id: string; name: string }[] }>("projects.get_all", body, signal);
-  });
+  const asked = useAsked("projects", (signal) =>
+    api("projects.get_all", { only_fields: ["name"], order_by: ["-last_update"], page: 0, page_size: MOST }, signal),
+  );
   return (
     <label>
       Project

@@ -76,7 +76,9 @@ export function Run({ project, task: id, tab }: { project: string; task: string;
       run: () => go({ page: "runs", project: asked.value?.project?.id ?? project }),
     },
   ]);
-  const [task, edit] = useEdits(asked, (fields) => api("tasks.update", { task: id, ...fields }));
+  const [task, edit] = useEdits<Task, "name" | "comment" | "tags">(asked, (fields) =>
+    api("tasks.update", { task: id, ...fields }),
+  );
   useEffect(() => {
     document.title = task ? `${task.name} – ${LABELS[tab]}` : "Run";
   }, [task?.name, tab]);
@@ -104,7 +106,7 @@ export function Run({ project, task: id, tab }: { project: string; task: string;
         {(editable || (task.tags?.length ?? 0) > 0) && (
           <Tags
             tags={task.tags ?? []}
-            {...(editable && { change: (tags, by) => edit({ tags }, () => changeTags("tasks", id, by)) })}
+            {...(editable && { change: (tags, by) => edit({ tags }, () => changeTags("tasks.update_tags", id, by)) })}
           />
         )}
         <span class={css["space"]} />
@@ -138,11 +140,7 @@ function Gone({ id, task }: { id: string; task: Task | null }): JSX.Element {
 }
 
 async function oneTask(id: string, signal: AbortSignal): Promise<Task> {
-  const { tasks } = await api<{ tasks: Task[] }>(
-    "tasks.get_all_ex",
-    { id: [id], only_fields: FIELDS, search_hidden: true },
-    signal,
-  );
+  const { tasks } = await api("tasks.get_all_ex", { id: [id], only_fields: FIELDS, search_hidden: true }, signal);
   const [task] = tasks;
   if (!task) throw new NotThere();
   return task;

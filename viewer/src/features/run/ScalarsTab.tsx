@@ -4,6 +4,7 @@ import type { JSX } from "preact";
 import { useMemo, useState } from "preact/hooks";
 
 import { api } from "../../api/client";
+import type { SingleValue } from "../../api/endpoints";
 import { Charts } from "../../chart/Charts";
 import { AXES, type AxisOption } from "../../chart/Controls";
 import { chartsOf, MOST_LINES } from "../../chart/sections";
@@ -14,7 +15,7 @@ import { useAsked } from "../../hooks/asked";
 import type { MenuItem } from "../../ui/Menu";
 import { Empty, Failed, Waiting } from "../../ui/Notice";
 import { isOfMachine, type Metrics, useMetrics } from "./metrics";
-import { type SingleValue, SingleValues } from "./SingleValues";
+import { SingleValues } from "./SingleValues";
 import type { TabProps } from "./task";
 
 export function ScalarsTab({ task }: TabProps): JSX.Element {
@@ -50,11 +51,7 @@ export function ScalarsTab({ task }: TabProps): JSX.Element {
 }
 
 async function singleValues(task: string, signal: AbortSignal): Promise<readonly SingleValue[]> {
-  const answer = await api<{ tasks: { values: SingleValue[] }[] }>(
-    "events.get_task_single_value_metrics",
-    { tasks: [task] },
-    signal,
-  );
+  const answer = await api("events.get_task_single_value_metrics", { tasks: [task] }, signal);
   return answer.tasks.flatMap(({ values }) => values);
 }
 

@@ -2,14 +2,9 @@
 
 import type { JSX } from "preact";
 
+import type { SingleValue } from "../../api/endpoints";
 import { short } from "../../lib/times";
 import css from "./SingleValues.module.css";
-
-export interface SingleValue {
-  readonly metric: string;
-  readonly variant: string;
-  readonly value: number | string;
-}
 
 export function SingleValues({ values }: { values: readonly SingleValue[] }): JSX.Element | null {
   if (!values.length) return null;
@@ -18,7 +13,7 @@ export function SingleValues({ values }: { values: readonly SingleValue[] }): JS
       {values.map(({ metric, variant, value }) => (
         <div key={`${metric}/${variant}`}>
           <dt title={`${metric}/${variant}`}>{variant}</dt>
-          <dd>{typeof value === "number" ? short(value) : value}</dd>
+          <dd>{value === null ? "" : short(value)}</dd>
         </div>
       ))}
     </dl>

@@ -12,7 +12,7 @@ export type Metrics = Readonly<Record<string, readonly string[]>>;
 /** They are asked again when the run reports one that is new; and then `onNew` is called. */
 export function useMetrics(task: string, onNew?: () => void): Asked<Metrics> {
   const asked = useAsked(task, async (signal) => {
-    const answer = await api<{ metrics: Metrics }>("events.get_scalar_metrics_and_variants", { task }, signal);
+    const answer = await api("events.get_scalar_metrics_and_variants", { task }, signal);
     return answer.metrics;
   });
   const latest = useRef({ metrics: asked.value, onNew });

@@ -3,6 +3,7 @@
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 
+import { api } from "../../api/client";
 import { useOnce, useShown } from "../../hooks/once";
 import { isActive, leftOut, runsText, split } from "../../lib/possible";
 import { counted } from "../../lib/times";
@@ -34,6 +35,9 @@ const LONG_ADDRESS = 1500;
 
 type Asked = "tag" | "delete" | "abort" | "enqueue" | "archive" | null;
 type Progress = (tried: number) => void;
+type Act = Parameters<typeof doToMany>[1];
+
+const archiveMany: Act = (some) => api("tasks.archive_many", { ids: some });
 
 export function Actions({ ids, project, shown, change, done, clear }: Props): JSX.Element {
   const [asked, setAsked] = useState<Asked>(null);
@@ -59,9 +63,9 @@ export function Actions({ ids, project, shown, change, done, clear }: Props): JS
     done(left);
   }
 
-  function runFor(endpoint: string, runs: readonly Chosen[], did: string, more: object = {}, note = ""): void {
-    const some = runs.map(({ id }) => id);
-    void run((progress) => doToMany(endpoint, some, more, progress), some.length, did, note);
+  function runFor(runs: readonly Chosen[], did: string, act: Act, note = ""): void {
+    const all = runs.map(({ id }) => id);
+    void run((progress) => doToMany(all, act, progress), all.length, did, note);
   }
 
   /** Archive at once, but ask first if that ends runs. */
@@ -70,14 +74,14 @@ export function Actions({ ids, project, shown, change, done, clear }: Props): JS
       const { can, others } = split("archive", await readChosen(ids));
       if (can.some(isActive))
         setAsked((now) => now ?? "archive"); // a dialog that was opened meanwhile stays
-      else runFor("tasks.archive_many", can, "Archived", {}, leftOut("archive", others));
+      else runFor(can, "Archived", archiveMany, leftOut("archive", others));
     });
   }
 
   async function restore(): Promise<void> {
     await attempt(async () => {
       const { can, others } = split("restore", await readChosen(ids));
-      runFor("tasks.unarchive_many", can, "Restored", {}, leftOut("restore", others));
+      runFor(can, "Restored", (some) => api("tasks.unarchive_many", { ids: some }), leftOut("restore", others));
     });
   }
 
@@ -164,7 +168,7 @@ export function Actions({ ids, project, shown, change, done, clear }: Props): JS
           close={close}
           act={(tags) =>
             void run(
-              (progress) => doToMany("tasks.update_tags", ids, tags, progress),
+              (progress) => doToMany(ids, (some) => api("tasks.update_tags", { ids: some, ...tags }), progress),
               ids.length,
               "Changed the tags of",
             )
@@ -175,7 +179,7 @@ export function Actions({ ids, project, shown, change, done, clear }: Props): JS
         <QueueDialog
           ids={ids}
           close={close}
-          act={(runs, queue) => runFor("tasks.enqueue_many", runs, "Enqueued", { queue })}
+          act={(runs, queue) => runFor(runs, "Enqueued", (some) => api("tasks.enqueue_many", { ids: some, queue }))}
         />
       )}
       {asked === "abort" && (
@@ -184,7 +188,7 @@ export function Actions({ ids, project, shown, change, done, clear }: Props): JS
           verb="Abort"
           ids={ids}
           close={close}
-          act={(runs) => runFor("tasks.stop_many", runs, "Aborted")}
+          act={(runs) => runFor(runs, "Aborted", (some) => api("tasks.stop_many", { ids: some }))}
         >
           <p>What they have reported stays.</p>
         </AskForSome>
@@ -195,7 +199,7 @@ export function Actions({ ids, project, shown, change, done, clear }: Props): JS
           verb="Archive"
           ids={ids}
           close={close}
-          act={(runs) => runFor("tasks.archive_many", runs, "Archived")}
+          act={(runs) => runFor(runs, "Archived", archiveMany)}
         >
           <p>Those that are running or queued are aborted. What they have reported stays.</p>
         </AskForSome>
@@ -206,8 +210,8 @@ export function Actions({ ids, project, shown, change, done, clear }: Props): JS
           verb="Delete"
           ids={ids}
           close={close}
-          act={(runs) => runFor("tasks.delete_many", runs, "Deleted")}
-          archive={(runs) => runFor("tasks.archive_many", runs, "Archived")}
+          act={(runs) => runFor(runs, "Deleted", (some) => api("tasks.delete_many", { ids: some }))}
+          archive={(runs) => runFor(runs, "Archived", archiveMany)}
         >
           <p>They can't be brought back. This goes with them:</p>
           <WhatGoes />

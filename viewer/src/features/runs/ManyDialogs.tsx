@@ -144,7 +144,7 @@ interface TagProps {
 export function TagDialog({ count, close, act }: TagProps): JSX.Element {
   const [add, setAdd] = useState("");
   const [remove, setRemove] = useState("");
-  const known = useAsked("tags", (signal) => api<{ tags: string[] }>("projects.get_task_tags", {}, signal));
+  const known = useAsked("tags", (signal) => api("projects.get_task_tags", {}, signal));
   const tags = (text: string): string[] => [
     ...new Set(
       text
@@ -205,13 +205,7 @@ interface QueueProps {
 
 export function QueueDialog({ ids, close, act }: QueueProps): JSX.Element {
   const runs = useAsked("chosen", (signal) => readChosen(ids, signal));
-  const asked = useAsked("queues", (signal) =>
-    api<{ queues: { id: string; name: string; entries?: unknown[] }[] }>(
-      "queues.get_all",
-      { order_by: ["name"] },
-      signal,
-    ),
-  );
+  const asked = useAsked("queues", (signal) => api("queues.get_all", { order_by: ["name"] }, signal));
   const [chosen, setChosen] = useState("");
   const { can, others } = split("enqueue", runs.value ?? []);
   const queues = asked.value?.queues ?? [];

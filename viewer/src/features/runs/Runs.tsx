@@ -10,16 +10,10 @@ import { Link } from "../../ui/Link";
 import { Table } from "./Table";
 import css from "./Table.module.css";
 
-interface Project {
-  readonly id: string;
-  readonly name: string;
-  readonly parent?: string;
-}
-
 export function Runs({ project: id }: { project: string }): JSX.Element {
   const asked = useAsked(
     id === ALL ? null : id,
-    async (signal) => (await api<{ project: Project }>("projects.get_by_id", { project: id }, signal)).project,
+    async (signal) => (await api("projects.get_by_id", { project: id }, signal)).project,
   );
   const name = id === ALL ? "All runs" : (asked.value?.name ?? "");
   useEffect(() => {

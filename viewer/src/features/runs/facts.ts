@@ -19,12 +19,8 @@ export async function factsOf(project: string, inside: boolean, signal?: AbortSi
   // The server takes no name of a project for all of them.
   const scope = { include_subprojects: inside || project === ALL, project: project === ALL ? "" : project };
   const [parameters, metrics] = await Promise.all([
-    api<{ parameters: { section: string; name: string }[] }>(
-      "projects.get_hyper_parameters",
-      { ...scope, page: 0, page_size: 5000 },
-      signal,
-    ),
-    api<{ metrics: { metric: string; variant: string }[] }>("projects.get_unique_metric_variants", scope, signal),
+    api("projects.get_hyper_parameters", { ...scope, page: 0, page_size: 5000 }, signal),
+    api("projects.get_unique_metric_variants", scope, signal),
   ]);
   return {
     parameters: parameters.parameters.map(({ section, name }) => `hyperparams.${section}/${name}`),

@@ -29,29 +29,30 @@ export interface Outcome {
   readonly problem: string | null;
 }
 
+/** What is answered to a change of runs: those that failed, or, if they are changed together, how many were. */
 interface Answer {
-  readonly failed?: readonly { id: string; error: { msg: string } }[];
+  readonly failed?: readonly { readonly id: string; readonly error: { readonly msg: string } }[];
+  readonly updated?: number;
 }
 
 /** The runs with these ids, in that order, but for those that are not there any more: one request for 10,000. */
 export async function readChosen(ids: readonly string[], signal?: AbortSignal): Promise<Chosen[]> {
   const found = new Map<string, Chosen>();
   for (const some of parts(ids, MOST_READ)) {
-    const only_fields = ["id", "name", "status", "system_tags"];
+    const only_fields = ["id", "name", "status", "system_tags"] as const;
     const body = { id: some, only_fields, search_hidden: true, page: 0, page_size: some.length };
-    for (const run of (await api<{ tasks: Chosen[] }>("tasks.get_all", body, signal)).tasks) found.set(run.id, run);
+    for (const run of (await api("tasks.get_all", body, signal)).tasks) found.set(run.id, run);
   }
   return ids.flatMap((id) => found.get(id) ?? []);
 }
 
-/** Call an endpoint that takes `ids`. `progress` is told how many runs were tried. */
+/** Do something to many runs, some at a time. `progress` is told how many were tried. */
 export function doToMany(
-  endpoint: string,
   ids: readonly string[],
-  more: object,
+  act: (some: readonly string[]) => Promise<Answer>,
   progress: (tried: number) => void = () => undefined,
 ): Promise<Outcome> {
-  return inParts(parts(ids, AT_ONCE), progress, (some) => api<Answer>(endpoint, { ids: some, ...more }));
+  return inParts(parts(ids, AT_ONCE), progress, act);
 }
 
 /** Clone runs, one after another, each as a child of its original. */

@@ -1,5 +1,6 @@
 /** What a search looks for, and how the server is asked for it. Pure. */
 
+import type { Body } from "../../api/questions";
 import { statusText } from "../../lib/status";
 import { ALL, type Place } from "../../routes";
 import type { Parameters } from "../../state/query";
@@ -37,12 +38,9 @@ export interface Found {
   readonly with?: Parameters;
 }
 
-export interface Question {
-  readonly endpoint: string;
-  readonly body: Readonly<Record<string, unknown>>;
-  /** The name of the list in the answer. */
-  readonly list: "tasks" | "projects" | "models";
-}
+type Searched = "tasks.get_all_ex" | "projects.get_all" | "models.get_all_ex" | "reports.get_all_ex";
+/** An endpoint, and what it is asked. */
+export type Question = { [E in Searched]: { readonly endpoint: E; readonly body: Body<E> } }[Searched];
 
 /** The question for `count` things of a kind that have all words of the text; the newest of all if there is no text. */
 export function questionFor(kind: Listed, text: string, count: number): Question {
@@ -52,26 +50,22 @@ export function questionFor(kind: Listed, text: string, count: number): Question
     page: 0,
     page_size: count,
   };
-  const task = ["name", "status", "project.name", "last_update", "system_tags", "tags"];
+  const task = ["name", "status", "project.name", "last_update", "system_tags", "tags"] as const;
   switch (kind) {
     case "projects":
-      return {
-        endpoint: "projects.get_all",
-        list: "projects",
-        body: { ...common, only_fields: ["name", "last_update"] },
-      };
+      return { endpoint: "projects.get_all", body: { ...common, only_fields: ["name", "last_update"] } };
     case "models": {
-      const fields = ["name", "framework", "project.name", "last_update", "system_tags", "ready"];
-      return { endpoint: "models.get_all_ex", list: "models", body: { ...common, only_fields: fields } };
+      const fields = ["name", "framework", "project.name", "last_update", "system_tags", "ready"] as const;
+      return { endpoint: "models.get_all_ex", body: { ...common, only_fields: fields } };
     }
     case "reports":
-      return { endpoint: "reports.get_all_ex", list: "tasks", body: { ...common, only_fields: task } };
+      return { endpoint: "reports.get_all_ex", body: { ...common, only_fields: task } };
     case "runs":
-      return { endpoint: "tasks.get_all_ex", list: "tasks", body: { ...common, only_fields: task } };
+      return { endpoint: "tasks.get_all_ex", body: { ...common, only_fields: task } };
     case "datasets":
     case "pipelines": {
       const wanted = { search_hidden: true, system_tags: [kind === "datasets" ? "dataset" : "pipeline"] };
-      return { endpoint: "tasks.get_all_ex", list: "tasks", body: { ...common, ...wanted, only_fields: task } };
+      return { endpoint: "tasks.get_all_ex", body: { ...common, ...wanted, only_fields: task } };
     }
   }
 }
@@ -81,7 +75,7 @@ export interface Document {
   readonly id: string;
   readonly name?: string;
   readonly status?: string;
-  readonly framework?: string;
+  readonly framework?: string | null;
   readonly ready?: boolean;
   readonly last_update?: string;
   readonly project?: { readonly id: string; readonly name?: string | null } | null;

@@ -58,9 +58,10 @@ export function useSearch(
 }
 
 async function ask(kind: Listed, text: string, count: number, signal: AbortSignal): Promise<Group> {
-  const { endpoint, body, list } = questionFor(kind, text, count + 1);
-  const answer = await api<Partial<Record<typeof list, Document[]>>>(endpoint, body, signal);
-  const all = answer[list] ?? [];
+  const { endpoint, body } = questionFor(kind, text, count + 1);
+  const answer = await api(endpoint, body, signal);
+  const all: readonly Document[] =
+    "tasks" in answer ? answer.tasks : "models" in answer ? answer.models : answer.projects;
   return { kind, found: all.slice(0, count).map((one) => foundOf(kind, one)), more: all.length > count };
 }
 

@@ -4,6 +4,7 @@ import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 
 import { api } from "../../api/client";
+import type { CredentialKey, Credentials } from "../../api/endpoints";
 import { useAsked } from "../../hooks/asked";
 import { useOnce } from "../../hooks/once";
 import { user } from "../../state/session";
@@ -16,16 +17,6 @@ import { Failed } from "../../ui/Notice";
 import { Section } from "../../ui/Section";
 import { clientConfiguration } from "./configuration";
 import css from "./Settings.module.css";
-
-interface Key {
-  readonly access_key: string;
-  readonly label?: string | null;
-  readonly last_used?: string | null;
-  readonly last_used_from?: string | null;
-  readonly scopes?: readonly string[] | null;
-  readonly project?: string | null;
-  readonly expires?: string | null;
-}
 
 /** What a new key may be made for: the scope, and what to call it. Without a scope, it allows what its owner may do. */
 const SCOPES = [
@@ -41,10 +32,12 @@ const DAYS = [
   ["30", "In 30 days"],
   ["365", "In a year"],
 ] as const;
+type Scope = (typeof SCOPES)[number][0];
+type Days = (typeof DAYS)[number][0];
 const SECONDS_A_DAY = 86_400;
 
 /** What a key allows: "read, events in a project, until 24/12/2026". */
-function allowed(key: Key): string {
+function allowed(key: CredentialKey): string {
   const said = [key.scopes ? key.scopes.join(", ") : "everything"];
   if (key.project) said.push("in one project");
   if (key.expires) {
@@ -54,17 +47,22 @@ function allowed(key: Key): string {
   return said.join(", ");
 }
 
-function Choice(props: {
-  label: string;
-  value: string;
-  options: readonly (readonly [string, string])[];
-  choose: (value: string) => void;
-}): JSX.Element {
+interface ChoiceProps<T extends string> {
+  readonly label: string;
+  readonly value: T;
+  readonly options: readonly (readonly [value: T, text: string])[];
+  readonly choose: (value: T) => void;
+}
+
+function Choice<T extends string>({ label, value: chosen, options, choose }: ChoiceProps<T>): JSX.Element {
   return (
     <label>
-      {props.label}
-      <select value={props.value} onChange={(event) => props.choose(event.currentTarget.value)}>
-        {props.options.map(([value, text]) => (
+      {label}
+      <select
+        value={chosen}
+        onChange={({ currentTarget }) => choose(options[currentTarget.selectedIndex]?.[0] ?? chosen)}
+      >
+        {options.map(([value, text]) => (
           <option key={value} value={value}>
             {text}
           </option>
@@ -75,12 +73,12 @@ function Choice(props: {
 }
 
 export function Keys(): JSX.Element {
-  const asked = useAsked("keys", (signal) => api<{ credentials: Key[] }>("auth.get_credentials", {}, signal));
+  const asked = useAsked("keys", (signal) => api("auth.get_credentials", {}, signal));
   const [label, setLabel] = useState("");
-  const [scope, setScope] = useState("");
-  const [days, setDays] = useState("");
-  const [made, setMade] = useState<{ access_key: string; secret_key: string } | null>(null);
-  const [revoking, setRevoking] = useState<Key | null>(null);
+  const [scope, setScope] = useState<Scope>("");
+  const [days, setDays] = useState<Days>("");
+  const [made, setMade] = useState<Credentials | null>(null);
+  const [revoking, setRevoking] = useState<CredentialKey | null>(null);
   const keys = asked.value?.credentials ?? [];
   const [making, once] = useOnce();
   const mayMake = user.value?.role !== "guest";
@@ -91,15 +89,12 @@ export function Keys(): JSX.Element {
         ...(scope && { scopes: [scope] }),
         ...(days && { expiration_sec: Number(days) * SECONDS_A_DAY }),
       };
-      setMade(
-        (await api<{ credentials: { access_key: string; secret_key: string } }>("auth.create_credentials", body))
-          .credentials,
-      );
+      setMade((await api("auth.create_credentials", body)).credentials);
       setLabel((typed) => (typed === label ? "" : typed));
     });
     asked.again();
   }
-  async function rename(key: Key, wanted: string): Promise<void> {
+  async function rename(key: CredentialKey, wanted: string): Promise<void> {
     const body = { access_key: key.access_key, label: wanted || null };
     if (await attempt(() => api("auth.edit_credentials", body), "The label is saved")) asked.again();
   }

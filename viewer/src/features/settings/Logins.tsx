@@ -3,6 +3,7 @@
 import type { JSX } from "preact";
 
 import { api } from "../../api/client";
+import type { Body } from "../../api/questions";
 import { useAsked } from "../../hooks/asked";
 import { useOnce } from "../../hooks/once";
 import { user } from "../../state/session";
@@ -12,23 +13,14 @@ import { Failed } from "../../ui/Notice";
 import { Section } from "../../ui/Section";
 import css from "./Settings.module.css";
 
-interface Login {
-  readonly id: string;
-  readonly last_used: string;
-  readonly address: string;
-  readonly agent: string;
-  readonly worker: string;
-  readonly current: boolean;
-}
-
 const MOST_LOGINS = 50;
 
 export function Logins(): JSX.Element {
-  const asked = useAsked("logins", (signal) => api<{ sessions: Login[] }>("users.get_sessions", {}, signal));
+  const asked = useAsked("logins", (signal) => api("users.get_sessions", {}, signal));
   const logins = asked.value?.sessions ?? [];
   const mayEnd = user.value?.role !== "guest";
   const [, once] = useOnce();
-  function end(body: object, done: string): void {
+  function end(body: Body<"users.end_sessions">, done: string): void {
     void once(async () => {
       if (await attempt(() => api("users.end_sessions", body), done)) asked.again();
     });

@@ -48,8 +48,9 @@ function Profile(): JSX.Element {
   const [name, setName] = useState(who?.name ?? "");
   const [, once] = useOnce();
   async function save(): Promise<void> {
-    if (await attempt(() => api("users.update", { user: who?.id, name: name.trim() }), "Your name is saved"))
-      await findUser();
+    if (!who) return;
+    const body = { user: who.id, name: name.trim() };
+    if (await attempt(() => api("users.update", body), "Your name is saved")) await findUser();
   }
   return (
     <Section title="You">
@@ -100,19 +101,12 @@ function Appearance(): JSX.Element {
   );
 }
 
-interface OneUser {
-  readonly id: string;
-  readonly name: string;
-  readonly role?: string;
-  readonly created?: string;
-}
-
 const MOST_USERS = 500;
 
 function Users(): JSX.Element {
   const asked = useAsked("users", (signal) => {
-    const body = { only_fields: ["name", "role", "created"], order_by: ["name"], page: 0, page_size: MOST_USERS };
-    return api<{ users: OneUser[] }>("users.get_all", body, signal);
+    const only_fields = ["name", "role", "created"] as const;
+    return api("users.get_all", { only_fields, order_by: ["name"], page: 0, page_size: MOST_USERS }, signal);
   });
   const users = asked.value?.users ?? [];
   return (

@@ -222,11 +222,13 @@ test("the line and the point next to the pointer are found", () => {
 const DETAILS: Details[] = [
   {
     ...RUNS[0]!,
+    type: "training",
     script: { version_num: "a1", requirements: { pip: "numpy==1.0\ntorch==2.0 # gpu\n" } },
     configuration: { m: { value: "a\nb" } },
   },
   {
     ...RUNS[1]!,
+    type: "training",
     script: { version_num: "a1", requirements: { pip: ["numpy==1.1", "torch==2.0"] } },
     configuration: { m: { value: "a\nc" } },
   },

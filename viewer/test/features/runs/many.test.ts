@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
+import { api } from "../../../src/api/client";
+import type { ChangeManyResponse } from "../../../src/api/endpoints";
 import { cloneMany, doToMany, outcomeText, readChosen } from "../../../src/features/runs/many";
 
 interface Asked {
@@ -28,6 +30,7 @@ function serve(answer: (asked: Asked) => object | number): Asked[] {
   return all;
 }
 
+const deleteMany = (ids: readonly string[]): Promise<ChangeManyResponse> => api("tasks.delete_many", { ids });
 const IDS = Array.from({ length: 250 }, (_, n) => `run${n}`);
 
 test("chosen runs are read by one request, in the order in which they were chosen", async () => {
@@ -60,7 +63,7 @@ test("many runs are changed a hundred at a time, and what the server refuses is 
   const refused = { id: "run7", error: { msg: "published models=1" } };
   serve(({ body }) => ({ succeeded: [], failed: body.ids!.includes("run7") ? [refused] : [] }));
   const tried: number[] = [];
-  const outcome = await doToMany("tasks.delete_many", IDS, {}, (count) => tried.push(count));
+  const outcome = await doToMany(IDS, deleteMany, (count) => tried.push(count));
   assert.deepEqual(tried, [100, 200, 250]);
   assert.deepEqual(outcome, {
     done: 249,
@@ -73,7 +76,7 @@ test("many runs are changed a hundred at a time, and what the server refuses is 
 
 test("a request that fails as a whole ends it, and the rest is named", async () => {
   serve(({ body }) => (body.ids!.includes("run100") ? 500 : {}));
-  const outcome = await doToMany("tasks.delete_many", IDS, {});
+  const outcome = await doToMany(IDS, deleteMany);
   assert.deepEqual([outcome.done, outcome.untried, outcome.problem], [100, IDS.slice(100), "no such run"]);
   assert.equal(outcomeText("Deleted", outcome), "Deleted 100 of 250 runs");
 });

@@ -25,7 +25,7 @@ export function DifferencesTab(props: CompareProps): JSX.Element {
   const ids = shown.map((row) => runs[row]!.id);
   const key = runs.map((run) => `${run.id} ${run.status}`).join();
   const asked = useAsked(key, (signal) =>
-    tasksOf<Details>(
+    tasksOf(
       runs.map((run) => run.id),
       DETAIL_FIELDS,
       signal,

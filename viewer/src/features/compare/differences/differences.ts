@@ -1,33 +1,26 @@
 /** What runs were made of, as rows: parameters, configuration, code and packages, a value for each run. Pure. */
 
-import { compareValues, type Run } from "../runs";
+import type { Script, TaskEx } from "../../../api/endpoints";
+import type { Part } from "../../../api/questions";
+import { compareValues } from "../runs";
 
-/** What the rows are made of, besides what all tabs have of a run. */
-export interface Details extends Run {
-  readonly type?: string;
-  readonly comment?: string;
-  readonly system_tags?: readonly string[];
-  readonly parent?: { readonly id: string; readonly name?: string } | string | null;
-  readonly configuration?: Readonly<Record<string, { readonly value?: string | null }>>;
-  readonly container?: Readonly<Record<string, string | null>>;
-  readonly runtime?: Readonly<Record<string, unknown>>;
-  readonly script?: {
-    readonly repository?: string | null;
-    readonly branch?: string | null;
-    readonly tag?: string | null;
-    readonly version_num?: string | null;
-    readonly entry_point?: string | null;
-    readonly working_dir?: string | null;
-    readonly binary?: string | null;
-    readonly diff?: string | null;
-    readonly requirements?: Readonly<Record<string, unknown>>;
-  };
-}
-
+/** What the rows are made of. */
 export const DETAIL_FIELDS = [
-  ...["id", "name", "status", "type", "comment", "tags", "project.name", "user.name", "parent.name", "hyperparams"],
-  ...["configuration", "container", "script"],
-];
+  "id",
+  "name",
+  "status",
+  "type",
+  "comment",
+  "tags",
+  "project.name",
+  "user.name",
+  "parent.name",
+  "hyperparams",
+  "configuration",
+  "container",
+  "script",
+] as const;
+export type Details = Part<TaskEx, (typeof DETAIL_FIELDS)[number]>;
 
 export interface Row {
   /** Which row it is: the section and the name. */
@@ -105,13 +98,12 @@ function* valuesOf(run: Details): Generator<Found> {
   yield ["Run", "User", run.user?.name];
   yield ["Run", "Tags", [...(run.tags ?? [])].sort().join(", ")];
   yield ["Run", "Comment", run.comment];
-  const parent = run.parent;
-  yield ["Run", "Parent", typeof parent === "string" ? parent : (parent?.name ?? parent?.id)];
+  yield ["Run", "Parent", run.parent?.name ?? run.parent?.id];
   for (const [section, values] of Object.entries(run.hyperparams ?? {})) {
     for (const [name, { value }] of Object.entries(values)) yield [`Parameters: ${section}`, name, value];
   }
   for (const [name, { value }] of Object.entries(run.configuration ?? {})) yield ["Configuration", name, value];
-  const script = run.script ?? {};
+  const script: Script = run.script ?? {};
   yield ["Code", "Repository", script.repository];
   yield ["Code", "Branch", script.branch];
   yield ["Code", "Tag", script.tag];

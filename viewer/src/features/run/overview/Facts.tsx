@@ -87,11 +87,11 @@ function Active({ task, seconds }: { task: Task; seconds: number | null }): JSX.
   return <span title={`${counted(Math.round(milliseconds / 1000))} seconds`}>{duration(milliseconds)}</span>;
 }
 
+/** What a link to a run needs. */
 interface Related {
   readonly id: string;
-  readonly name?: string | null;
+  readonly name: string | null;
   readonly project?: string | null;
-  readonly status?: string;
 }
 
 function RunLink({ run }: { run: Related }): JSX.Element {
@@ -105,9 +105,15 @@ const MOST_CHILDREN = 50;
 
 function Children({ task }: { task: string }): JSX.Element | null {
   const asked = useAsked(task, async (signal) => {
-    const fields = { only_fields: ["name", "project", "status"], order_by: ["-created"], search_hidden: true };
-    const body = { parent: [task], ...fields, page: 0, page_size: MOST_CHILDREN + 1 };
-    return (await api<{ tasks: Related[] }>("tasks.get_all", body, signal)).tasks;
+    const body = {
+      parent: [task],
+      only_fields: ["name", "project", "status"],
+      order_by: ["-created"],
+      search_hidden: true,
+      page: 0,
+      page_size: MOST_CHILDREN + 1,
+    } as const;
+    return (await api("tasks.get_all", body, signal)).tasks;
   });
   if (!asked.value?.length) return null;
   const more = asked.value.length > MOST_CHILDREN;

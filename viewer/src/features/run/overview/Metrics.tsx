@@ -4,13 +4,14 @@ import type { JSX } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 
 import { api } from "../../../api/client";
+import type { LastMetric } from "../../../api/endpoints";
 import { useAsked } from "../../../hooks/asked";
 import { paced } from "../../../hooks/paced";
 import { counted, short } from "../../../lib/times";
 import { SearchField } from "../../../ui/SearchField";
 import { Section } from "../../../ui/Section";
 import type { Task } from "../task";
-import { type Details, type Metric, metricsOf } from "./details";
+import { type Details, metricsOf } from "./details";
 import css from "./Overview.module.css";
 
 const MOST = 100;
@@ -58,7 +59,7 @@ export function Metrics({ task, found }: { task: Task; found: Details["last_metr
   );
 }
 
-function Row({ metric: one }: { metric: Metric }): JSX.Element {
+function Row({ metric: one }: { metric: LastMetric }): JSX.Element {
   return (
     <tr>
       <th scope="row">
@@ -72,12 +73,15 @@ function Row({ metric: one }: { metric: Metric }): JSX.Element {
   );
 }
 
-function Extreme({ value, iteration }: { value: number | undefined; iteration: number | undefined }): JSX.Element {
-  const where = iteration === undefined || iteration === SINGLE ? undefined : `at iteration ${counted(iteration)}`;
+type Value = number | null | undefined;
+
+function Extreme({ value, iteration }: { value: Value; iteration: Value }): JSX.Element {
+  const where =
+    typeof iteration !== "number" || iteration === SINGLE ? undefined : `at iteration ${counted(iteration)}`;
   return <td title={where}>{number(value)}</td>;
 }
 
-function number(value: number | undefined): string {
+function number(value: Value): string {
   return typeof value === "number" ? short(value) : "";
 }
 
@@ -85,8 +89,8 @@ function number(value: number | undefined): string {
 function useNewest(task: Task): Details["last_metrics"] | null {
   const [wanted, setWanted] = useState(false);
   const asked = useAsked(wanted ? task.id : null, async (signal) => {
-    const fields = { id: [task.id], only_fields: ["last_metrics"], search_hidden: true };
-    const { tasks } = await api<{ tasks: Details[] }>("tasks.get_all_ex", fields, signal);
+    const body = { id: [task.id], only_fields: ["last_metrics"], search_hidden: true } as const;
+    const { tasks } = await api("tasks.get_all_ex", body, signal);
     return tasks[0]?.last_metrics ?? {};
   });
   const first = useRef(task.last_update);

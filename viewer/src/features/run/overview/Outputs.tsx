@@ -3,6 +3,7 @@
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 
+import type { Artifact } from "../../../api/endpoints";
 import { sized } from "../../../lib/downloads";
 import { ALL } from "../../../routes";
 import { Ago } from "../../../ui/Ago";
@@ -11,7 +12,7 @@ import { FileLink } from "../../../ui/FileLink";
 import { Link } from "../../../ui/Link";
 import { LongText } from "../../../ui/LongText";
 import { Section } from "../../../ui/Section";
-import type { Artifact, Details, UsedModel } from "./details";
+import type { Details, UsedModel } from "./details";
 import css from "./Overview.module.css";
 
 const MOST = 100;

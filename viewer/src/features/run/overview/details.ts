@@ -1,94 +1,48 @@
 /** What the overview shows beside what every tab has: one question to the server. Pure, but for `details`. */
 
 import { api } from "../../../api/client";
+import type { LastMetric, ParamsItem, TaskEx } from "../../../api/endpoints";
+import type { Part } from "../../../api/questions";
 
-export interface Parameter {
+const FIELDS = [
+  "script",
+  "hyperparams",
+  "configuration",
+  "execution.artifacts",
+  "execution.queue.name",
+  "runtime",
+  "container",
+  "output.destination",
+  "last_metrics",
+  "last_worker",
+  "active_duration",
+  "published",
+  "status_changed",
+  "status_reason",
+  "status_message",
+  "models.input.model.name",
+  "models.input.model.framework",
+  "models.input.model.uri",
+  "models.input.model.project",
+  "models.output.model.name",
+  "models.output.model.framework",
+  "models.output.model.uri",
+  "models.output.model.project",
+  "models.input.name",
+  "models.output.name",
+] as const;
+export type Details = Part<TaskEx, (typeof FIELDS)[number]>;
+/** A model that a run used or made. */
+export type UsedModel = NonNullable<NonNullable<Details["models"]>["input"]>[number];
+
+/** A parameter in its section. */
+export interface Parameter extends ParamsItem {
   readonly section: string;
   readonly name: string;
-  readonly value?: string;
-  readonly type?: string;
-  readonly description?: string;
 }
-
-export interface Artifact {
-  readonly key: string;
-  readonly type: string;
-  readonly mode?: string;
-  readonly uri?: string;
-  readonly content_size?: number;
-  readonly hash?: string;
-  readonly timestamp?: number;
-  readonly type_data?: { readonly preview?: string };
-}
-
-export interface UsedModel {
-  readonly name: string;
-  readonly model: {
-    readonly id: string;
-    readonly name?: string | null;
-    readonly framework?: string | null;
-    readonly uri?: string | null;
-    readonly project?: string | null;
-  };
-}
-
-export interface Metric {
-  readonly metric: string;
-  readonly variant: string;
-  readonly value?: number;
-  readonly min_value?: number;
-  readonly min_value_iteration?: number;
-  readonly max_value?: number;
-  readonly max_value_iteration?: number;
-}
-
-export interface Details {
-  readonly id: string;
-  readonly script?: {
-    readonly repository?: string;
-    readonly branch?: string;
-    readonly tag?: string;
-    readonly version_num?: string;
-    readonly entry_point?: string;
-    readonly working_dir?: string;
-    readonly binary?: string;
-    readonly diff?: string;
-    readonly requirements?: Readonly<Record<string, unknown>>;
-  };
-  readonly hyperparams?: Readonly<Record<string, Readonly<Record<string, Parameter>>>>;
-  readonly configuration?: Readonly<Record<string, { value?: string; type?: string; description?: string }>>;
-  readonly execution?: {
-    readonly artifacts?: readonly Artifact[];
-    readonly queue?: { id: string; name?: string | null };
-  };
-  readonly models?: { readonly input?: readonly UsedModel[]; readonly output?: readonly UsedModel[] };
-  readonly runtime?: Readonly<Record<string, unknown>>;
-  readonly container?: Readonly<Record<string, string>>;
-  readonly output?: { readonly destination?: string };
-  readonly last_metrics?: Readonly<Record<string, Readonly<Record<string, Metric>>>>;
-  readonly last_worker?: string;
-  readonly active_duration?: number;
-  readonly published?: string;
-  readonly status_changed?: string;
-  readonly status_reason?: string;
-  readonly status_message?: string;
-}
-
-const MODEL_FIELDS = ["name", "framework", "uri", "project"];
-const FIELDS = [
-  ...["script", "hyperparams", "configuration", "execution.artifacts", "execution.queue.name", "runtime", "container"],
-  ...["output.destination", "last_metrics", "last_worker", "active_duration", "published"],
-  ...["status_changed", "status_reason", "status_message"],
-  ...["input", "output"].flatMap((kind) => MODEL_FIELDS.map((field) => `models.${kind}.model.${field}`)),
-  ...["models.input.name", "models.output.name"],
-];
 
 export async function details(task: string, signal: AbortSignal): Promise<Details> {
-  const { tasks } = await api<{ tasks: Details[] }>(
-    "tasks.get_all_ex",
-    { id: [task], only_fields: FIELDS, search_hidden: true },
-    signal,
-  );
+  const { tasks } = await api("tasks.get_all_ex", { id: [task], only_fields: FIELDS, search_hidden: true }, signal);
   const [found] = tasks;
   if (!found) throw new Error("there is no such run any more");
   return found;
@@ -109,8 +63,8 @@ export function sectionsOf(found: Details["hyperparams"]): { section: string; pa
 }
 
 /** All metrics, sorted by name; those of machines (":monitor:gpu") come last. */
-export function metricsOf(found: Details["last_metrics"]): Metric[] {
-  const machine = (one: Metric): number => (one.metric.startsWith(":monitor:") ? 1 : 0);
+export function metricsOf(found: Details["last_metrics"]): LastMetric[] {
+  const machine = (one: LastMetric): number => (one.metric.startsWith(":monitor:") ? 1 : 0);
   return Object.values(found ?? {})
     .flatMap((variants) => Object.values(variants))
     .filter((one) => typeof one?.metric === "string" && typeof one.variant === "string")
