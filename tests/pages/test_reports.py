@@ -58,7 +58,8 @@ def made(server: Served, text: str, **fields: Any) -> str:
 
 def test_a_report_is_shown_with_what_it_embeds(page: Page, server: Served, lab: Lab) -> None:
     single = {"type": "training_stats_scalar", "task": lab.run, "metric": "Summary", "variant": "recall"}
-    add(server, [{**single, "iter": -(2**31), "value": 0.85}])
+    broken = {**single, "variant": "precision", "value": "NaN"}
+    add(server, [{**one, "iter": -(2**31)} for one in ({**single, "value": 0.85}, broken)])
     names = {"task": lab.run, "project": lab.project, "other": lab.tasks["vit-base"]}
     page.goto(f"/reports/{made(server, REPORT.format(**names))}")
     expect(page.get_by_role("heading", name="Findings")).to_be_visible()
@@ -76,7 +77,9 @@ def test_a_report_is_shown_with_what_it_embeds(page: Page, server: Served, lab: 
     picture = page.get_by_role("img", name="samples / input")
     picture.scroll_into_view_if_needed()
     page.wait_for_function("image => image.naturalWidth === 64", arg=picture.element_handle())
-    expect(page.get_by_role("region", name="Single values")).to_contain_text("0.85")
+    values = page.get_by_role("region", name="Single values")
+    expect(values).to_contain_text("0.85")
+    expect(values).to_contain_text("precisionnot finite")
     page.get_by_role("link", name="its curves").click()
     expect(page).to_have_title("resnet-50 – Scalars")
 

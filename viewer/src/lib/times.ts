@@ -55,6 +55,11 @@ export function short(value: number): string {
   return String(Number(value.toPrecision(6)));
 }
 
+/** A value as the API answers it: null stands for NaN and infinities. */
+export function valueText(value: number | null): string {
+  return value === null ? "not finite" : short(value);
+}
+
 const grouping = new Intl.NumberFormat("en-US");
 
 /** 1204331 → "1,204,331". */

@@ -10,7 +10,7 @@ import { ofRuns } from "../../chart/source";
 import { type View, viewOf } from "../../chart/view";
 import type { Table } from "../../frame/plot";
 import { useAsked } from "../../hooks/asked";
-import { counted, short } from "../../lib/times";
+import { counted, valueText } from "../../lib/times";
 import { ALL } from "../../routes";
 import { Picture } from "../../samples/Picture";
 import { PlotCard } from "../../samples/PlotCard";
@@ -135,7 +135,7 @@ function Values({ widget }: Props): JSX.Element {
   if (!asked.value) return <Waiting />;
   const wanted = (name: string): boolean => !widget.variants.length || widget.variants.includes(name);
   const rows = asked.value.tasks.flatMap(({ task_name: name, values }) =>
-    values.filter(({ variant }) => wanted(variant)).map(({ variant, value }) => [name, variant, short(Number(value))]),
+    values.filter(({ variant }) => wanted(variant)).map(({ variant, value }) => [name, variant, valueText(value)]),
   );
   if (!rows.length) return <Gone widget={widget} />;
   const table: Table = { heads: ["Run", "Name", "Value"], rows, numbers: [false, false, true] };

@@ -3,7 +3,7 @@
 import type { JSX } from "preact";
 
 import type { SingleValue } from "../../api/endpoints";
-import { short } from "../../lib/times";
+import { valueText } from "../../lib/times";
 import css from "./SingleValues.module.css";
 
 export function SingleValues({ values }: { values: readonly SingleValue[] }): JSX.Element | null {
@@ -13,7 +13,7 @@ export function SingleValues({ values }: { values: readonly SingleValue[] }): JS
       {values.map(({ metric, variant, value }) => (
         <div key={`${metric}/${variant}`}>
           <dt title={`${metric}/${variant}`}>{variant}</dt>
-          <dd>{value === null ? "" : short(value)}</dd>
+          <dd>{valueText(value)}</dd>
         </div>
       ))}
     </dl>
