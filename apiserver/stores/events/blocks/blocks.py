@@ -136,6 +136,10 @@ class Version(NamedTuple):
     term: int
 
 
+#: Where the version of a block does not matter.
+NO_VERSION = Version(0, 0)
+
+
 class Block(msgspec.Struct, frozen=True):
     """A block that a store has, without its columns."""
 

@@ -14,7 +14,8 @@ from __future__ import annotations
 
 from apiserver.events.model import EventType, Owner
 from apiserver.events.queries import SeriesQuery
-from apiserver.stores.events.blocks.compaction import found_up_to, leased
+from apiserver.stores.events.blocks.compaction import found_up_to
+from apiserver.stores.events.blocks.leasing import leased
 from apiserver.stores.events.blocks.loading import Loader, begins_again
 from apiserver.stores.events.blocks.statistics import count
 from apiserver.stores.events.blocks.stretches import stretches

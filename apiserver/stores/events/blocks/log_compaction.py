@@ -12,7 +12,6 @@ from itertools import pairwise
 from apiserver.common.off_loop import off_loop
 from apiserver.events.model import EventType, Owner
 from apiserver.stores.events.blocks.blocks import Block, Found, NewBlock
-from apiserver.stores.events.blocks.compaction import Maker, Run
 from apiserver.stores.events.blocks.loading import Loaded
 from apiserver.stores.events.blocks.log_batches import Batches, joined
 from apiserver.stores.events.blocks.log_blocks import (
@@ -28,6 +27,7 @@ from apiserver.stores.events.blocks.log_blocks import (
     position_at,
 )
 from apiserver.stores.events.blocks.log_reading import LogLoader, bytes_of, cut, lines_in, of_lasting
+from apiserver.stores.events.blocks.makers import Maker, Run
 from apiserver.stores.events.blocks.precedence import BlockPart
 from apiserver.stores.events.blocks.stretches import Stretch
 from apiserver.stores.events.codec.lines import Lines

@@ -47,7 +47,8 @@ from apiserver.events.model import EventType, LogPosition, Owner, Selection
 from apiserver.events.queries import SeriesQuery
 from apiserver.stores.events.base import EventStoreBusy
 from apiserver.stores.events.blocks.blocks import NO_SERIES, Block, BlockStore, Found
-from apiserver.stores.events.blocks.compaction import leased, make_chunks
+from apiserver.stores.events.blocks.compaction import make_chunks
+from apiserver.stores.events.blocks.leasing import leased
 from apiserver.stores.events.blocks.loading import TRIES
 from apiserver.stores.events.blocks.log_blocks import ABOUT, about_of, note, note_in, place_of, written_at
 from apiserver.stores.events.blocks.log_compaction import LinesMaker

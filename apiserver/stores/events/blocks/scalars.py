@@ -30,11 +30,12 @@ from apiserver.stores.events.blocks import buckets as bucketing
 from apiserver.stores.events.blocks import by_worker, curves, last_values, pages, statistics
 from apiserver.stores.events.blocks.blocks import BlockStore, Refused
 from apiserver.stores.events.blocks.bounds import BOUNDS, ColumnarBounds
-from apiserver.stores.events.blocks.compaction import PointsMaker, compact
+from apiserver.stores.events.blocks.compaction import compact
 from apiserver.stores.events.blocks.deletion import delete_known
 from apiserver.stores.events.blocks.earliest import earliest
 from apiserver.stores.events.blocks.encoding import fragments
 from apiserver.stores.events.blocks.loading import Loader, begins_again
+from apiserver.stores.events.blocks.makers import PointsMaker
 from apiserver.stores.events.blocks.stretches import OfSeries
 from apiserver.stores.events.blocks.thinning import thin
 from apiserver.stores.events.blocks.whole_points import put_points, whole_points

@@ -21,10 +21,11 @@ from collections.abc import Mapping, Sequence
 from apiserver.common.off_loop import off_loop
 from apiserver.events.model import BucketAxis, ScalarStats
 from apiserver.events.queries import EVERYWHERE, SeriesQuery
-from apiserver.stores.events.blocks.blocks import Block, NewBlock
-from apiserver.stores.events.blocks.compaction import NO_VERSION, found_up_to, leased, superseded_blocks
+from apiserver.stores.events.blocks.blocks import NO_VERSION, Block, NewBlock
+from apiserver.stores.events.blocks.compaction import found_up_to, superseded_blocks
 from apiserver.stores.events.blocks.curves import ends
 from apiserver.stores.events.blocks.encoding import chunks_of
+from apiserver.stores.events.blocks.leasing import leased
 from apiserver.stores.events.blocks.loading import Loaded, Loader, begins_again, points_in
 from apiserver.stores.events.blocks.statistics import scalar_stats
 from apiserver.stores.events.blocks.stretches import Numbered, OfSeries, numbered, stretches
