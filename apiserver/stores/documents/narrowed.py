@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, Generic, TypeVar
 
 from apiserver.stores.documents.base import DocumentReads, DocumentStore
@@ -24,8 +23,7 @@ class NarrowedReads(DocumentReads, ABC, Generic[Store]):
         """The filter, narrowed to the documents of the part."""
 
     async def search(self, collection: str, query: FindQuery) -> list[Document]:
-        narrowed = await self._narrowed(collection, query.filter)
-        return await self._store.search(collection, replace(query, filter=narrowed))
+        return await self._store.search(collection, query.within(await self._narrowed(collection, query.filter)))
 
     async def count(self, collection: str, filter: Filter) -> int:
         return await self._store.count(collection, await self._narrowed(collection, filter))

@@ -177,6 +177,10 @@ class FindQuery:
     limit: int | None = None
     counted: Counted | None = None
 
+    def within(self, filter: Filter) -> FindQuery:
+        """The same query with another filter."""
+        return FindQuery(filter, self.projection, self.sort, self.skip, self.limit, self.counted)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Update:

@@ -61,7 +61,7 @@ class VisibleDocuments(NarrowedReads[PartOfStore]):
         return AllOf([allowed, filter]) if filter else allowed
 
     async def search(self, collection: str, query: FindQuery) -> list[Document]:
-        documents = await super().search(collection, replace(query, projection=_with_mark(query.projection)))
+        documents = await super().search(collection, _with_mark(query))
         return [_shown(document) for document in documents] if collection in SHARED else documents
 
     async def find_kept(self, collection: str, ids: Collection[str], fields: Sequence[str]) -> list[Document]:
@@ -142,8 +142,10 @@ class CompanyDocuments(VisibleDocuments):
         return {"company": self.company, **_IS_PUBLIC}
 
 
-def _with_mark(projection: Sequence[str] | None) -> Sequence[str] | None:
-    return projection if projection is None or "company" not in projection else [*projection, PUBLIC]
+def _with_mark(query: FindQuery) -> FindQuery:
+    """The query, which also reads the mark of public documents if it reads their company."""
+    fields = query.projection
+    return query if fields is None or "company" not in fields else replace(query, projection=[*fields, PUBLIC])
 
 
 def _shown(document: Document) -> Document:

@@ -44,7 +44,7 @@ from apiserver.stores.documents.query import (
     Unequal,
     Update,
 )
-from apiserver.stores.documents.sqlite import translate
+from apiserver.stores.documents.sqlite import rendering, translate
 from apiserver.stores.documents.sqlite.bounds import SqliteBounds
 from apiserver.stores.documents.sqlite.connections import Connections
 from apiserver.stores.documents.sqlite.side_tables import (
@@ -356,8 +356,8 @@ async def test_the_first_number_at_some_paths_is_told_by_side_tables(
 
         return watching
 
-    for name in ("sort_value", "meets"):
-        monkeypatch.setattr(translate, name, watched(getattr(translate, name)))
+    for module, name in ((translate, "sort_value"), (rendering, "meets")):
+        monkeypatch.setattr(module, name, watched(getattr(module, name)))
     async with opened(tmp_path) as store:
         await store.insert("things", documents)
         assert await ids(store, {}, [(place, 1)]) == ["4", "1", "2", "0", "3", "5"]
