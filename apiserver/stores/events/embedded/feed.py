@@ -60,12 +60,16 @@ def mark_deleted(conn: sqlite3.Connection, owners: Iterable[Owner], active: Memt
     )
 
 
-@dataclass(slots=True)
-class _Found:
-    """What came of an owner since a place."""
+class _News(NamedTuple):
+    """What came of an owner since a place, as far as it is in memory."""
 
-    merged: list[OwnerSummary] = field(default_factory=list)
-    sent: list[Sent] = field(default_factory=list)
+    merged: Sequence[OwnerSummary]
+    sent: Sequence[Sent]
+
+    @property
+    def copied(self) -> int:
+        """How many series were copied."""
+        return sum([len(sent.groups) for sent in self.sent])
 
     def changes(self) -> OwnerChanges:
         changes = OwnerChanges()
@@ -97,47 +101,60 @@ class _Since(NamedTuple):
     deletions: int | None
 
 
+class _Verdict(NamedTuple):
+    """What memory says of an owner."""
+
+    everything: bool = False
+    """Everything may have changed."""
+    news: _News | None = None
+    may_have_changed: bool = False
+    """Not all that came since is in memory: the owner's mark says whether there is more."""
+    may_be_deleted: bool = False
+    """This process does not know all deletions since: the owner's other mark says whether there was one."""
+
+
+_NOTHING, _EVERYTHING = _Verdict(), _Verdict(everything=True)
+
+
 @dataclass(slots=True)
 class Look:
-    """What was found in memory. The marks in the database say the rest."""
+    """A look at some owners: a verdict on each that has anything to tell. The marks in the database say the rest."""
 
     cursor: Cursor
     most: int
     since: _Since | None = None
     """None: everything may have changed."""
-    everything: set[Owner] = field(default_factory=set)
-    found: dict[Owner, _Found] = field(default_factory=dict)
+    verdicts: dict[Owner, _Verdict] = field(default_factory=dict)
     copied: int = 0
     """How many series were copied."""
-    may_have_changed: set[Owner] = field(default_factory=set)
-    """Owners of whom not all is in memory that came since."""
-    may_be_deleted: set[Owner] = field(default_factory=set)
-    """Owners of whom this process does not know all deletions since."""
 
     def changes(self, conn: sqlite3.Connection) -> Changes:
         """What changed. The lock is not needed: if marks are newer than the look, too much is told at worst."""
-        unsure = (self.may_have_changed | self.may_be_deleted) - self.everything
-        everything = self.everything.union(owner for owner in unsure if self._is_marked(conn, owner))
+        everything = {owner for owner, verdict in self.verdicts.items() if self._is_everything(conn, owner, verdict)}
         changes = Changes.all_of(self.cursor, everything)
         room = self.most
-        for owner, found in self.found.items():
-            if owner not in everything:
-                changed = found.changes()
+        for owner, verdict in self.verdicts.items():
+            if verdict.news is not None and owner not in everything:
+                changed = verdict.news.changes()
                 room -= len(changed.series)
                 changes.owners[owner] = changed if room >= 0 else EVERYTHING
         return changes
 
-    def _is_marked(self, conn: sqlite3.Connection, owner: Owner) -> bool:
-        row = conn.execute(
+    def _is_everything(self, conn: sqlite3.Connection, owner: Owner, verdict: _Verdict) -> bool:
+        """Whether everything of the owner may have changed, as memory or a mark says."""
+        if verdict.everything or not (verdict.may_have_changed or verdict.may_be_deleted):
+            return verdict.everything
+        marks = conn.execute(
             "SELECT changed_segment, changed_record, whole_segment, whole_record FROM owners"
             " WHERE company = ? AND name = ? AND is_model = ?",
             (owner.company, owner.id, int(owner.is_model)),
         ).fetchone()
-        if row is None:  # nothing of the owner was merged, or all of it was deleted
-            return owner in self.may_be_deleted
+        if marks is None:  # nothing of the owner was merged, or all of it was deleted
+            return verdict.may_be_deleted
         assert self.since is not None
-        return (owner in self.may_have_changed and row[:2] > self.since.place) or (
-            owner in self.may_be_deleted and row[2:] > self.since.place
+        changed, whole = marks[:2], marks[2:]
+        return (verdict.may_have_changed and changed > self.since.place) or (
+            verdict.may_be_deleted and whole > self.since.place
         )
 
 
@@ -215,31 +232,38 @@ class Feed:
         What came after the look began is found, too, and will be told again.
         """
         if look.since is None:
-            look.everything.update(owners)
+            look.verdicts.update(dict.fromkeys(owners, _EVERYTHING))
             return
         place, deletions = look.since
-        if place.segment <= self._forgotten:
-            look.may_have_changed.update(owners)
-        if deletions is None:
-            look.may_be_deleted.update(owners)
         summaries = [summary for summary in self._merged if summary.segment >= place.segment]
         tables = [table for table in tables if table.segment >= place.segment]
+        quiet = _Verdict(may_have_changed=place.segment <= self._forgotten, may_be_deleted=deletions is None)
         for owner in owners:
-            if deletions is not None and deletions < self._deleted.get(owner, self._forgotten_deletions):
-                look.everything.add(owner)
-                continue
-            merged = [one for summary in summaries if (one := summary.owners.get(owner)) and one.place > place]
-            hot = [
-                (table, found)
-                for table in tables
-                if (found := table.owners.get(owner)) and (table.segment, found.records) > place
-            ]
-            if look.copied > look.most and hot:  # there is no room for its series
-                look.everything.add(owner)
-            elif merged or hot:
-                sent = [
-                    found.sent_since(table.start(place.records if table.segment == place.segment else 0))
-                    for table, found in hot
-                ]
-                look.copied += sum([len(one.groups) for one in sent])
-                look.found[owner] = _Found(merged, sent)
+            verdict = self._verdict(look, owner, summaries, tables, quiet)
+            if verdict != _NOTHING:
+                look.verdicts[owner] = verdict
+                look.copied += verdict.news.copied if verdict.news is not None else 0
+
+    def _verdict(
+        self, look: Look, owner: Owner, summaries: Sequence[Summary], tables: Sequence[Memtable], quiet: _Verdict
+    ) -> _Verdict:
+        """What these segments, merged or in memory, say of an owner; `quiet` if nothing came of it in them."""
+        assert look.since is not None
+        place, deletions = look.since
+        if deletions is not None and deletions < self._deleted.get(owner, self._forgotten_deletions):
+            return _EVERYTHING
+        merged = [part for summary in summaries if (part := summary.owners.get(owner)) and part.place > place]
+        hot = [
+            (table, points)
+            for table in tables
+            if (points := table.owners.get(owner)) and (table.segment, points.records) > place
+        ]
+        if not merged and not hot:
+            return quiet
+        if hot and look.copied > look.most:  # there is no room for its series
+            return _EVERYTHING
+        sent = [
+            points.sent_since(table.start(place.records if table.segment == place.segment else 0))
+            for table, points in hot
+        ]
+        return quiet._replace(news=_News(merged, sent))
