@@ -32,6 +32,21 @@ def utc_text(moment: datetime) -> str:
     return moment.isoformat(timespec="microseconds")
 
 
+def utc_moment(text: object) -> datetime | None:
+    """The moment of an ISO 8601 text; in UTC if it has no offset. None if it is not a time."""
+    try:
+        moment = datetime.fromisoformat(text)  # type: ignore[arg-type]
+        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+def stored_time(text: object) -> str | None:
+    """The time of an ISO 8601 text as documents store it; in UTC if it has no offset. None if it is not a time."""
+    moment = utc_moment(text)
+    return None if moment is None else utc_text(moment)
+
+
 def epoch_millis(text: object) -> int | None:
     """The epoch milliseconds of an ISO 8601 text, rounded; UTC if it has no offset. None if it is not a time."""
     try:

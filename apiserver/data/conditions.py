@@ -17,9 +17,9 @@ from typing import Any
 from apiserver.common.errors import Refusal, validation_error
 from apiserver.data.fields import Field, field_of
 from apiserver.rpc.errors import ApiError
-from apiserver.services.lists.queries import all_of, parse_time
+from apiserver.services.lists.conditions import parse_time
 from apiserver.stores.documents import query
-from apiserver.stores.documents.query import AnyOf, AsNumber, Comparison, Filter, In, Matches, NoneOf
+from apiserver.stores.documents.query import AnyOf, AsNumber, Comparison, Filter, In, Matches, NoneOf, all_of
 from apiserver.tables.table import Kind
 
 MOST = 50

@@ -23,11 +23,12 @@ from apiserver.data.places import ALL, find_project
 from apiserver.data.routes import router, table
 from apiserver.data.sending import answer
 from apiserver.rpc.errors import ApiError
-from apiserver.services.lists.queries import FURTHEST, all_of, build_filter, hide_hidden
+from apiserver.services.lists.conditions import build_filter, hide_hidden
+from apiserver.services.lists.paging import FURTHEST
 from apiserver.services.projects.tree import PROJECTS, with_subprojects
 from apiserver.services.tasks.read import SPEC
 from apiserver.services.tasks.task_documents import TASKS
-from apiserver.stores.documents.query import AllOf, AtLeast, Document, Filter, In, NoneOf, Sort
+from apiserver.stores.documents.query import AllOf, AtLeast, Document, Filter, In, NoneOf, Sort, all_of
 from apiserver.stores.documents.scoped import VisibleDocuments
 from apiserver.tables.formats.writers import Options
 from apiserver.tables.table import Batch, Column, Kind, Table

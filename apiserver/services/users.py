@@ -16,11 +16,14 @@ from apiserver.services.access.roles import GUEST, LOGIN_PAGE, USER, is_admin
 from apiserver.services.access.sessions import end_sessions, sessions_of
 from apiserver.services.auth import name_taken, own_company
 from apiserver.services.backend import Call, documents, endpoint
-from apiserver.services.lists.queries import QuerySpec, all_of, build_filter, page_of, projection_of, sort_of
+from apiserver.services.lists.conditions import QuerySpec, build_filter
+from apiserver.services.lists.fields import fields_of
+from apiserver.services.lists.order import sort_of
+from apiserver.services.lists.paging import page_of
 from apiserver.services.lists.references import PUBLIC_FIELDS
 from apiserver.services.projects.tree import PROJECTS, with_descendants
 from apiserver.stores.documents.base import DuplicateDocument
-from apiserver.stores.documents.query import Document, Filter, In, Unequal, Update
+from apiserver.stores.documents.query import Document, Filter, In, Unequal, Update, all_of
 
 FIELDS = PUBLIC_FIELDS["users"]
 SPEC = QuerySpec(lists=("id", "role"), times=())
@@ -89,7 +92,7 @@ async def _find(call: Call, request: dict[str, Any], condition: Filter) -> dict[
     users = await documents(call).find(
         "users",
         all_of([build_filter(request, SPEC), condition, {"role": Unequal(LOGIN_PAGE)}]),
-        projection=[field for field in projection_of(request) or FIELDS if field in FIELDS] or ["id"],
+        projection=[field for field in fields_of(request).answered or FIELDS if field in FIELDS] or ["id"],
         sort=[(path, way) for path, way in sort_of(request, (("name", 1),)) if path in FIELDS],
         skip=page.skip,
         limit=page.limit,

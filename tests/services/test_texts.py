@@ -8,7 +8,7 @@ from apiserver.common.errors import Refusal
 from apiserver.events.odd import normalize
 from apiserver.events.rejects import Reject
 from apiserver.fileserver.ranges import requested_range
-from apiserver.services.lists.queries import QuerySpec, build_filter
+from apiserver.services.lists.conditions import QuerySpec, build_filter
 from apiserver.stores.documents.dialect.sorts import parse_sort
 
 LONG = 300_000

@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 
 from apiserver.common.errors import validation_error
 from apiserver.services.documents.keys import escape_path
-from apiserver.stores.documents.query import AllOf, AnyOf, Filter, HasAll, In, NoneOf, NotIn, Unequal
+from apiserver.stores.documents.query import AllOf, AnyOf, Filter, HasAll, In, NoneOf, NotIn, Unequal, combined
 
 _Combined: TypeAlias = type[AllOf[Filter]] | type[AnyOf[Filter]]
 
@@ -39,17 +39,14 @@ def list_filter(path: str, value: Any) -> Filter:
     """The condition on the field at `path` that `value` sets: a list of texts and operators, or one text."""
     values = value if isinstance(value, list) else [value]
     first, groups = _parse(path, values)
-    conditions = [condition for group in groups if (condition := _condition(path, group))]
-    wanted = conditions[0] if len(conditions) == 1 else first(conditions) if conditions else {}
-    if None not in values:
-        return wanted
-    return AnyOf([wanted, _without_value(path)]) if wanted else _without_value(path)
+    of_values = combined(first, [_condition(path, group) for group in groups])
+    return combined(AnyOf, [of_values, _without_value(path)]) if None in values else of_values
 
 
 def only_values(value: Any) -> list[str] | None:
     """The values in `value` if it is a plain list of values (or one value); None if it has operators or exclusions."""
     values = value if isinstance(value, list) else [value]
-    plain = [one for one in values if isinstance(one, str) and one and not one.startswith(("-", "__$"))]
+    plain = [text for text in values if isinstance(text, str) and text and not text.startswith(("-", "__$"))]
     return plain if plain and len(plain) == len(values) else None
 
 
@@ -121,9 +118,7 @@ def _condition(path: str, group: _Group) -> Filter:
         terms += [{path: Unequal(value)} for value in group.excluded]
     elif group.excluded:
         terms.append({path: NotIn(group.excluded)})
-    if len(terms) <= 1:
-        return terms[0] if terms else {}
-    return (group.operator or AllOf)(terms)
+    return combined(group.operator or AllOf, terms)
 
 
 def _object_condition(name: str, value: Any) -> Filter:
@@ -133,10 +128,7 @@ def _object_condition(name: str, value: Any) -> Filter:
         raise validation_error("expected {any, all, op: 'and' or 'or'}", field=f"filters.{name}")
     parts = [part for part in ("any", "all") if value.get(part)]
     conditions = [_part_condition(path, part, value[part], f"filters.{name}.{part}") for part in parts]
-    present = [condition for condition in conditions if condition]
-    if len(present) <= 1:
-        return present[0] if present else {}
-    return AnyOf(present) if value.get("op") == "or" else AllOf(present)
+    return combined(AnyOf if value.get("op") == "or" else AllOf, conditions)
 
 
 def _part_condition(path: str, part: str, values: Any, source: str) -> Filter:

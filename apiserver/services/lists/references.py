@@ -12,7 +12,6 @@ import orjson
 
 from apiserver.common import answers
 from apiserver.services.documents.keys import unescape_keys
-from apiserver.services.lists.queries import outermost, projection_of
 from apiserver.stores.documents.query import Document, In
 from apiserver.stores.documents.scoped import VisibleDocuments
 
@@ -34,43 +33,35 @@ _LARGE = 4096
 
 async def names_of(documents: VisibleDocuments, collection: str, ids: Iterable[str | None]) -> dict[str, str]:
     """The names of the collection's documents with these ids, by id. Unknown ids are left out."""
-    wanted = sorted({id for id in ids if id})
-    if not wanted:
+    given = sorted({id for id in ids if id})
+    if not given:
         return {}
-    found = await documents.find(collection, {"id": In(wanted)}, projection=("name",))
-    return {document["id"]: document["name"] for document in found}
-
-
-def projection_with(references: Mapping[str, str], request: Mapping[str, Any]) -> list[str] | None:
-    """The stored fields for `only_fields`: `project` in place of `project.name` if `project` is a reference."""
-    fields = projection_of(request)
-    if fields is None:
-        return None
-    stored = {next((path for path in references if field.startswith(f"{path}.")), field) for field in fields}
-    return outermost(stored)
+    named = await documents.find(collection, {"id": In(given)}, projection=("name",))
+    return {document["id"]: document["name"] for document in named}
 
 
 async def expand(
     documents: VisibleDocuments,
-    found: Sequence[Document],
+    referring: Sequence[Document],
     references: Mapping[str, str],
     fields: Sequence[str] | None = None,
 ) -> None:
-    """Replace ids, in place, by `{id, name}`, or by the id and the asked `fields` of its document (`project.tags`).
+    """Replace ids in the `referring` documents, in place, by `{id, name}`.
 
-    If no document has the id, its fields are null.
+    With `fields`, by the id and those of them that lie in its document (`project.tags`). If no document
+    has the id, its fields are null.
     """
     for path, collection in references.items():
         beyond = [field.removeprefix(f"{path}.") for field in fields or () if field.startswith(f"{path}.")]
-        wanted = ["name"] if fields is None else [field for field in beyond if _may_be_shown(collection, field)]
-        slots = [slot for document in found for slot in _slots(document, path.split("."))]
-        known = await _fields_of(documents, collection, {holder[key] for holder, key in slots}, wanted)
-        unknown = {field: None for field in wanted if "." not in field}
-        sizes = {id: len(orjson.dumps(other)) for id, other in known.items()}
+        shown = ["name"] if fields is None else [field for field in beyond if _may_be_shown(collection, field)]
+        slots = [slot for document in referring for slot in _slots(document, path.split("."))]
+        referred = await _fields_of(documents, collection, {holder[key] for holder, key in slots}, shown)
+        missing = {field: None for field in shown if "." not in field}
+        sizes = {id: len(orjson.dumps(document)) for id, document in referred.items()}
         if max(sizes.values(), default=0) > _LARGE:  # many documents may refer to a large one
             answers.hold(sum(sizes.get(holder[key], 0) for holder, key in slots))
         for holder, key in slots:
-            holder[key] = {"id": holder[key], **known.get(holder[key], unknown)}
+            holder[key] = {"id": holder[key], **referred.get(holder[key], missing)}
 
 
 def _may_be_shown(collection: str, field: str) -> bool:
@@ -82,9 +73,9 @@ async def _fields_of(
 ) -> dict[str, Document]:
     if not ids or not fields:
         return {}
-    wanted = {"id": In(sorted(ids))}
-    others = await documents.find(collection, wanted, projection=fields, counted=answers.counter())
-    return {other["id"]: unescape_keys(other) for other in others}
+    by_ids = {"id": In(sorted(ids))}
+    referred = await documents.find(collection, by_ids, projection=fields, counted=answers.counter())
+    return {document["id"]: unescape_keys(document) for document in referred}
 
 
 def _slots(value: Any, path: Sequence[str]) -> Iterator[tuple[dict[str, Any], str]]:

@@ -9,19 +9,17 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import orjson
 
-from apiserver.common import answers
 from apiserver.services.backend import Call, documents
 from apiserver.services.lists.expiring_ids import new_id, oldest_id
-from apiserver.services.lists.queries import DEFAULT_PAGE_SIZE, PageBounds, leave_out, page_of, sort_of
+from apiserver.services.lists.paging import DEFAULT_PAGE_SIZE, PageBounds, page_of
 from apiserver.stores.documents.base import DocumentStoreBusy
-from apiserver.stores.documents.query import Document, Filter, Less, Update
-from apiserver.stores.documents.scoped import VisibleDocuments
+from apiserver.stores.documents.query import Less, Update
 
 SCROLLS = "scrolls"
 #: How long a scroll is stored after its first page.
@@ -63,28 +61,6 @@ async def scrolled_page(call: Call, request: Mapping[str, Any]) -> ScrolledPage:
     )
 
 
-async def find_page(
-    view: VisibleDocuments,
-    collection: str,
-    request: Mapping[str, Any],
-    page: PageBounds,
-    wanted: Filter,
-    projection: Sequence[str] | None,
-) -> list[Document]:
-    """The documents of a page, in the order that the request asks for, without the fields that it leaves out."""
-    found = await view.find(
-        collection,
-        wanted,
-        projection=projection,
-        sort=sort_of(request),
-        skip=page.skip,
-        limit=page.limit,
-        counted=answers.counter(),
-    )
-    leave_out(request, found)
-    return found
-
-
 def scroll_answer(call: Call, page: ScrolledPage, returned: int) -> dict[str, str]:
     """The `{scroll_id}` of an answer if the caller scrolls. The position is stored after the answer was sent."""
     scroll, position = page.scroll, page.skip + returned
@@ -108,9 +84,9 @@ async def _scroll(call: Call, request: Mapping[str, Any]) -> ListScroll:
     """The scroll that the request continues, or a new one."""
     query = _fingerprint(request)
     if scroll_id := request.get("scroll_id"):
-        found = await documents(call).find_one(SCROLLS, {"id": scroll_id, "query": query})
-        if found is not None:
-            return ListScroll(scroll_id, query, found["position"])
+        scroll = await documents(call).find_one(SCROLLS, {"id": scroll_id, "query": query})
+        if scroll is not None:
+            return ListScroll(scroll_id, query, scroll["position"])
     return ListScroll(new_id(), query)
 
 

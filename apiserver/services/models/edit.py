@@ -8,7 +8,7 @@ from apiserver.services.backend import Call, documents, endpoint
 from apiserver.services.documents.metadata_items import metadata_removal, metadata_update
 from apiserver.services.documents.stamps import changed_now
 from apiserver.services.documents.unneeded_files import delete_replaced
-from apiserver.services.lists.queries import parse_time
+from apiserver.services.lists.conditions import parse_time
 from apiserver.services.models.deletions import tell_if_deleted
 from apiserver.services.models.model_documents import (
     MODELS,

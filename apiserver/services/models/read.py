@@ -10,10 +10,12 @@ from apiserver.common.errors import Refusal, Why, invalid_id
 from apiserver.services.backend import Call, endpoint, visible
 from apiserver.services.documents.keys import escape, unescape
 from apiserver.services.documents.public import read_one
+from apiserver.services.lists.conditions import QuerySpec, hide_hidden
+from apiserver.services.lists.fields import Fields, fields_of
 from apiserver.services.lists.filters import only_values
-from apiserver.services.lists.queries import QuerySpec, all_of, build_filter, hide_hidden, leave_out, projection_of
-from apiserver.services.lists.references import expand, projection_with
-from apiserver.services.lists.scrolls import find_page, scroll_answer, scrolled_page
+from apiserver.services.lists.queries import list_query
+from apiserver.services.lists.references import expand
+from apiserver.services.lists.scrolls import scroll_answer, scrolled_page
 from apiserver.services.models.model_documents import MODELS, answered
 from apiserver.services.projects.tree import with_descendants, with_subprojects
 from apiserver.services.tasks.task_documents import TASKS
@@ -45,14 +47,14 @@ async def get_by_task_id(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 
 @endpoint("models.get_all", "1.0")
 async def get_all(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    return await _find(call, request, projection_of(request))
+    return await _find(call, request, fields_of(request))
 
 
 @endpoint("models.get_all_ex", "1.0")
 async def get_all_ex(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    fields = projection_of(request)
-    answer = await _find(call, request, projection_with(REFERENCES, request))
-    await expand(visible(call), answer["models"], REFERENCES, fields)
+    fields = fields_of(request, REFERENCES)
+    answer = await _find(call, request, fields)
+    await expand(visible(call), answer["models"], REFERENCES, fields.answered)
     if request.get("include_stats"):
         await _add_stats(call, answer["models"])
     return answer
@@ -60,25 +62,23 @@ async def get_all_ex(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 
 @endpoint("models.get_by_id_ex", "1.0")
 async def get_by_id_ex(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    wanted, fields = request["id"], projection_of(request)
-    await call.backend.last_metrics.settle(call.identity.company, models=True, ids=wanted)
-    projection = projection_with(REFERENCES, request)
-    chosen = {"id": In(wanted)}
-    found = await visible(call).find(MODELS, chosen, projection=projection, counted=answers.counter())
-    leave_out(request, found)
-    models = {model["id"]: answered(model) for model in found}
-    if unknown := [id for id in wanted if id not in models]:
+    ids, fields = request["id"], fields_of(request, REFERENCES)
+    await call.backend.last_metrics.settle(call.identity.company, models=True, ids=ids)
+    stored = await visible(call).find(MODELS, {"id": In(ids)}, projection=fields.read, counted=answers.counter())
+    fields.leave_out(stored)
+    models = {model["id"]: answered(model) for model in stored}
+    if unknown := [id for id in ids if id not in models]:
         raise invalid_id("model", *unknown)
-    await expand(visible(call), list(models.values()), REFERENCES, fields)
-    return {"models": [models[id] for id in dict.fromkeys(wanted)]}
+    await expand(visible(call), list(models.values()), REFERENCES, fields.answered)
+    return {"models": [models[id] for id in dict.fromkeys(ids)]}
 
 
 @endpoint("models.get_frameworks", "1.0")
 async def get_frameworks(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     projects = request.get("projects")
     chosen = {"project": In(await with_descendants(call, projects))} if projects else {}
-    found = await visible(call).distinct(MODELS, "framework", chosen)
-    return {"frameworks": [framework for framework in found if framework]}
+    frameworks = await visible(call).distinct(MODELS, "framework", chosen)
+    return {"frameworks": [framework for framework in frameworks if framework]}
 
 
 async def _one(call: Call, model_id: str) -> dict[str, Any]:
@@ -86,20 +86,21 @@ async def _one(call: Call, model_id: str) -> dict[str, Any]:
     return {"model": answered(await read_one(call, MODELS, model_id))}
 
 
-async def _find(call: Call, request: dict[str, Any], projection: list[str] | None) -> dict[str, Any]:
+async def _find(call: Call, request: dict[str, Any], fields: Fields) -> dict[str, Any]:
     await call.backend.last_metrics.settle(call.identity.company, models=True, ids=only_values(request.get("id")))
-    query = _with_metadata_paths(await with_subprojects(call, request))
     page = await scrolled_page(call, request)
-    wanted = all_of([build_filter(query, SPEC), hide_hidden(query)])
-    found = await find_page(visible(call, request), MODELS, query, page, wanted, projection)
-    models: list[Document] = [answered(model) for model in found]
-    return {"models": models, **scroll_answer(call, page, len(models))}
+    request = _with_metadata_paths(await with_subprojects(call, request))
+    query = list_query(request, SPEC, fields, page, hide_hidden(request))
+    models = await visible(call, request).search(MODELS, query)
+    fields.leave_out(models)
+    return {"models": [answered(model) for model in models], **scroll_answer(call, page, len(models))}
 
 
 async def _add_stats(call: Call, models: list[Document]) -> None:
     """Add `stats` to each model. Labels are read again, because the request may not have asked for them."""
     chosen: Filter = {"id": In([model["id"] for model in models])}
-    labels = {found["id"]: found["labels"] for found in await visible(call).find(MODELS, chosen, projection=["labels"])}
+    labelled = await visible(call).find(MODELS, chosen, projection=["labels"])
+    labels = {model["id"]: model["labels"] for model in labelled}
     for model in models:
         model["stats"] = {"labels_count": len(labels.get(model["id"], {}))}
 

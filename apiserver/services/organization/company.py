@@ -7,7 +7,7 @@ from typing import Any
 from apiserver.common import answers
 from apiserver.services.access.roles import ASSIGNABLE
 from apiserver.services.backend import Call, documents, endpoint, visible
-from apiserver.services.lists.queries import QuerySpec, build_filter
+from apiserver.services.lists.conditions import QuerySpec, build_filter
 from apiserver.stores.documents.query import Filter, In
 
 _TAGS = QuerySpec(patterns=(), lists=("tags", "system_tags"), times=())

@@ -7,7 +7,7 @@ from typing import Any
 from apiserver.common.errors import Refusal
 from apiserver.rpc.statuses import answer_to
 from apiserver.services.backend import Call, endpoint, visible
-from apiserver.services.lists.queries import all_of, build_filter, hide_hidden
+from apiserver.services.lists.conditions import build_filter, hide_hidden
 from apiserver.services.models import read as models
 from apiserver.services.models.model_documents import MODELS
 from apiserver.services.projects import read as projects
@@ -15,7 +15,7 @@ from apiserver.services.projects.children import holding_children
 from apiserver.services.projects.tree import PROJECTS, with_subprojects
 from apiserver.services.tasks import read as tasks
 from apiserver.services.tasks.task_documents import TASKS
-from apiserver.stores.documents.query import Filter, In
+from apiserver.stores.documents.query import Filter, In, all_of
 
 #: By kind of thing that is counted: its collection, and the filters that requests may have.
 _KINDS = {

@@ -7,9 +7,8 @@ from typing import Any
 
 from apiserver.services.backend import Call, visible
 from apiserver.services.lists.filters import include_exclude_filter, list_filter
-from apiserver.services.lists.queries import all_of
 from apiserver.services.projects.tree import PROJECTS
-from apiserver.stores.documents.query import Filter, In, Unequal
+from apiserver.stores.documents.query import Filter, In, Unequal, all_of
 
 #: The tasks that are reports.
 REPORTS: Filter = {"system_tags": "reports"}

@@ -11,13 +11,12 @@ from apiserver.events.model import Owner
 from apiserver.fileserver.addresses import is_in_object_store
 from apiserver.services.backend import Call, documents
 from apiserver.services.documents.unneeded_files import delete_files, event_urls
-from apiserver.services.lists.queries import all_of
 from apiserver.services.models.life import unlink
 from apiserver.services.projects.children import DATASETS, PIPELINES
 from apiserver.services.projects.stats import STATES
 from apiserver.services.projects.tree import PROJECTS
 from apiserver.services.tasks.cleanup import delete_task
-from apiserver.stores.documents.query import Filter, In, Unequal
+from apiserver.stores.documents.query import Filter, In, Unequal, all_of
 
 #: The tasks that are not reports.
 TASKS_WITHOUT_REPORTS: Filter = {"system_tags": Unequal("reports")}

@@ -8,11 +8,11 @@ from typing import Any
 
 from apiserver.services.backend import Call, endpoint, visible
 from apiserver.services.documents.keys import escape, unescape
-from apiserver.services.lists.queries import all_of, pattern_filter
+from apiserver.services.lists.conditions import pattern_filter
 from apiserver.services.lists.references import expand
 from apiserver.services.projects.stats import STATES
 from apiserver.services.projects.tree import with_descendants
-from apiserver.stores.documents.query import Document, Filter, In
+from apiserver.stores.documents.query import Document, Filter, In, all_of
 
 
 @endpoint("projects.get_unique_metric_variants", "1.0")

@@ -9,7 +9,6 @@ from apiserver.common.errors import Refusal, Why
 from apiserver.common.times import utc_now
 from apiserver.services.backend import Call, documents, endpoint
 from apiserver.services.documents.public import require_private
-from apiserver.services.lists.queries import all_of
 from apiserver.services.projects.children import REPORTS
 from apiserver.services.projects.contents import TASKS_WITHOUT_REPORTS, active, contents_of, delete_models, delete_tasks
 from apiserver.services.projects.move import relocate
@@ -22,7 +21,7 @@ from apiserver.services.projects.tree import (
     find_or_create,
     get_project,
 )
-from apiserver.stores.documents.query import Document, Filter, In, Update
+from apiserver.stores.documents.query import Document, Filter, In, Update, all_of
 
 _FIELDS = ("description", "tags", "system_tags", "default_output_destination")
 

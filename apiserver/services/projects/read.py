@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from apiserver.services.backend import Call, endpoint, visible
 from apiserver.services.documents.public import read_one
+from apiserver.services.lists.conditions import QuerySpec, exact_literal, hide_hidden
+from apiserver.services.lists.fields import Fields, fields_of
 from apiserver.services.lists.filters import list_filter
-from apiserver.services.lists.queries import QuerySpec, all_of, build_filter, exact_literal, hide_hidden, projection_of
-from apiserver.services.lists.references import expand, projection_with
-from apiserver.services.lists.scrolls import find_page, scroll_answer, scrolled_page
+from apiserver.services.lists.queries import list_query
+from apiserver.services.lists.references import expand
+from apiserver.services.lists.scrolls import scroll_answer, scrolled_page
 from apiserver.services.projects.children import holding_children
 from apiserver.services.projects.names import cleaned_name
 from apiserver.services.projects.stats import dataset_stats, own_counts, scope_of, stats_of, sub_projects
@@ -33,7 +36,7 @@ async def get_by_id(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 
 @endpoint("projects.get_all", "1.0")
 async def get_all(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    return await _find(call, request, _wanted(request), projection_of(request))
+    return await _find(call, request, fields_of(request), {})
 
 
 @endpoint("projects.get_all_ex", "1.0")
@@ -41,11 +44,11 @@ async def get_all_ex(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     if request["non_public"]:
         request = {**request, "allow_public": False}
     selected = await holding_children(call, request)
-    wanted = all_of([_wanted(request), {} if selected is None else {"id": In(selected)}])
-    answer = await _find(call, request, wanted, _stored(projection_with(REFERENCES, request)))
+    fields = _without_derived(fields_of(request, REFERENCES))
+    answer = await _find(call, request, fields, {} if selected is None else {"id": In(selected)})
     projects: list[Document] = answer["projects"]
     ids = [project["id"] for project in projects]
-    await expand(visible(call), projects, REFERENCES, projection_of(request) or ())
+    await expand(visible(call), projects, REFERENCES, fields.answered or ())
     if request["include_stats"]:
         scope = await scope_of(call, projects, request, selected)
         _join(projects, await stats_of(call, scope, request))
@@ -60,16 +63,14 @@ async def get_all_ex(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     return answer
 
 
-async def _find(call: Call, request: dict[str, Any], wanted: Filter, projection: list[str] | None) -> dict[str, Any]:
-    page = await scrolled_page(call, request)
-    projects = await find_page(visible(call, request), PROJECTS, request, page, wanted, projection)
-    return {"projects": projects, **scroll_answer(call, page, len(projects))}
-
-
-def _wanted(request: dict[str, Any]) -> Filter:
+async def _find(call: Call, request: dict[str, Any], fields: Fields, selected: Filter) -> dict[str, Any]:
     named = _name_filter(request)
-    others = {**request, "name": None} if named else request
-    return all_of([named, build_filter(others, SPEC), hide_hidden(request), _place_filter(request)])
+    conditions = [hide_hidden(request), named, _place_filter(request), selected]
+    page = await scrolled_page(call, request)
+    query = list_query({**request, "name": None} if named else request, SPEC, fields, page, *conditions)
+    projects = await visible(call, request).search(PROJECTS, query)
+    fields.leave_out(projects)
+    return {"projects": projects, **scroll_answer(call, page, len(projects))}
 
 
 def _name_filter(request: dict[str, Any]) -> Filter:
@@ -92,11 +93,11 @@ def _place_filter(request: dict[str, Any]) -> Filter:
     return {"parent": None} if request["shallow_search"] and not request.get("id") else {}
 
 
-def _stored(projection: list[str] | None) -> list[str] | None:
-    """The projection without fields that are not stored. It is never empty, which would mean all fields."""
-    if projection is None:
-        return None
-    return [field for field in projection if field.split(".")[0] not in _DERIVED] or ["id"]
+def _without_derived(fields: Fields) -> Fields:
+    """The fields, of which only stored ones are read. There is always one, as none would mean all fields."""
+    if fields.read is None:
+        return fields
+    return replace(fields, read=[field for field in fields.read if field.split(".")[0] not in _DERIVED] or ["id"])
 
 
 def _join(projects: list[Document], parts: dict[str, Document]) -> None:

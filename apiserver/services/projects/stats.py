@@ -12,13 +12,13 @@ from typing import Any
 
 from apiserver.common.times import from_now
 from apiserver.services.backend import Call, visible
-from apiserver.services.lists.queries import all_of, build_filter, hide_hidden
+from apiserver.services.lists.conditions import build_filter, hide_hidden
 from apiserver.services.projects.children import DATASETS, children_tags, counted_tasks, of_users
 from apiserver.services.projects.tree import PROJECTS
 from apiserver.services.tasks.read import SPEC
 from apiserver.services.tasks.statuses import STATUSES
 from apiserver.services.tasks.task_documents import TASKS
-from apiserver.stores.documents.query import Document, Filter, In, Unequal
+from apiserver.stores.documents.query import Document, Filter, In, Unequal, all_of
 
 #: The states of tasks and models that are counted separately, and the condition for each.
 STATES: dict[str, Filter] = {"active": {"system_tags": Unequal("archived")}, "archived": {"system_tags": "archived"}}

@@ -7,9 +7,8 @@ from typing import Any
 from apiserver.common import answers
 from apiserver.services.backend import Call, endpoint, visible
 from apiserver.services.lists.filters import list_filter
-from apiserver.services.lists.queries import all_of
 from apiserver.services.projects.tree import PROJECTS, with_descendants
-from apiserver.stores.documents.query import Filter, In
+from apiserver.stores.documents.query import Filter, In, all_of
 
 #: By endpoint: the collection, and the field that says in which project a document is.
 _COLLECTIONS = {

@@ -12,9 +12,11 @@ from apiserver.services.documents.many import batches
 from apiserver.services.documents.metadata_items import metadata_of, metadata_removal, metadata_update
 from apiserver.services.documents.stamps import changed_now
 from apiserver.services.history.steps import Steps
-from apiserver.services.lists.queries import QuerySpec, all_of, build_filter, projection_of
-from apiserver.services.lists.references import expand, projection_with
-from apiserver.services.lists.scrolls import find_page, scroll_answer, scrolled_page
+from apiserver.services.lists.conditions import QuerySpec
+from apiserver.services.lists.fields import Fields, fields_of
+from apiserver.services.lists.queries import list_query
+from apiserver.services.lists.references import expand
+from apiserver.services.lists.scrolls import scroll_answer, scrolled_page
 from apiserver.services.queues import entries as queue_entries
 from apiserver.services.queues import history as queue_history
 from apiserver.services.queues.queue_documents import (
@@ -77,12 +79,12 @@ async def get_by_id(call: Call, request: dict[str, Any]) -> dict[str, Any]:
 
 @endpoint("queues.get_all", "1.0")
 async def get_all(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    return await _find(call, request, projection_of(request))
+    return await _find(call, request, fields_of(request))
 
 
 @endpoint("queues.get_all_ex", "1.0")
 async def get_all_ex(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    answer = await _find(call, request, projection_with(REFERENCES, request))
+    answer = await _find(call, request, fields_of(request, REFERENCES))
     queues = answer["queues"]
     await expand(documents(call), queues, REFERENCES)
     await _add_workers(call, queues)
@@ -253,10 +255,10 @@ def _fields(request: dict[str, Any]) -> Document:
     return fields | ({"metadata": metadata_of(request["metadata"])} if "metadata" in request else {})
 
 
-async def _find(call: Call, request: dict[str, Any], projection: list[str] | None) -> dict[str, Any]:
+async def _find(call: Call, request: dict[str, Any], fields: Fields) -> dict[str, Any]:
     page = await scrolled_page(call, request)
-    wanted = all_of([build_filter(request, SPEC), _visible(request)])
-    queues = await find_page(documents(call), "queues", request, page, wanted, projection)
+    queues = await documents(call).search("queues", list_query(request, SPEC, fields, page, _visible(request)))
+    fields.leave_out(queues)
     answers = [
         _answer(queue, request.get("max_task_entries"), counted=request["count_task_entries"]) for queue in queues
     ]

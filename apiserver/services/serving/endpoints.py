@@ -9,10 +9,9 @@ from typing import Any
 from apiserver.common.errors import Refusal, Why
 from apiserver.rpc.validate import INT64_MAX
 from apiserver.services.backend import Call, documents, endpoint
-from apiserver.services.lists.queries import all_of
 from apiserver.services.serving.containers import CONTAINERS, live
 from apiserver.services.serving.quantities import count
-from apiserver.stores.documents.query import Document, Filter, In, NotIn
+from apiserver.stores.documents.query import Document, Filter, In, NotIn, all_of
 
 #: Fields of answers about what is served, and the container's field for each.
 _SERVED = {

@@ -10,7 +10,7 @@ from apiserver.services.backend import Call, documents, endpoint
 from apiserver.services.documents.keys import escape, escape_keys
 from apiserver.services.documents.public import read_one
 from apiserver.services.documents.stamps import changed_now
-from apiserver.services.lists.queries import parse_time
+from apiserver.services.lists.conditions import parse_time
 from apiserver.services.models.deletions import DELETED
 from apiserver.services.projects.tree import find_or_create, get_project, touch_projects
 from apiserver.services.tasks.artifacts import in_order

@@ -14,7 +14,7 @@ from apiserver.common.errors import validation_error
 from apiserver.common.times import seconds_since, utc_now
 from apiserver.services.access.roles import is_admin
 from apiserver.services.backend import Call, documents, endpoint
-from apiserver.services.lists.queries import parse_time
+from apiserver.services.lists.conditions import parse_time
 from apiserver.services.projects.tree import find_or_create, touch_projects
 from apiserver.services.tasks.edit import checked_fields
 from apiserver.services.tasks.import_times import EVENTS_DELETED, IMPORTED

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from apiserver.common.errors import invalid_id
@@ -11,10 +11,13 @@ from apiserver.events.last_metrics import run_time
 from apiserver.services.backend import Call, endpoint, visible
 from apiserver.services.documents.public import read_one
 from apiserver.services.events.last_metrics import WRITTEN
+from apiserver.services.lists.conditions import QuerySpec, hide_hidden
+from apiserver.services.lists.fields import Fields, fields_of
 from apiserver.services.lists.filters import only_values
-from apiserver.services.lists.queries import PageBounds, QuerySpec, all_of, build_filter, hide_hidden, projection_of
-from apiserver.services.lists.references import expand, projection_with
-from apiserver.services.lists.scrolls import find_page, scroll_answer, scrolled_page
+from apiserver.services.lists.paging import PageBounds
+from apiserver.services.lists.queries import list_query
+from apiserver.services.lists.references import expand
+from apiserver.services.lists.scrolls import scroll_answer, scrolled_page
 from apiserver.services.projects.tree import with_descendants, with_subprojects
 from apiserver.services.tasks.legacy import with_legacy
 from apiserver.services.tasks.task_documents import TASKS, answered
@@ -58,15 +61,15 @@ _RUNNING_FOR = "active_duration"
 @endpoint("tasks.get_by_id", "1.0")
 async def get_by_id(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     await call.backend.last_metrics.settle(call.identity.company, ids=[request["task"]])
-    return {"task": _shown(call, await read_one(call, TASKS, request["task"]), None)}
+    [task] = _shown(call, [await read_one(call, TASKS, request["task"])], None)
+    return {"task": task}
 
 
 @endpoint("tasks.get_all", "1.0")
 async def get_all(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     page = await scrolled_page(call, request)
-    fields = projection_of(request)
-    tasks = await _find(call, request, page, fields)
-    return {"tasks": [_shown(call, task, fields) for task in tasks], **scroll_answer(call, page, len(tasks))}
+    tasks = await _find(call, request, fields_of(request), page)
+    return {"tasks": tasks, **scroll_answer(call, page, len(tasks))}
 
 
 @endpoint("tasks.get_by_id_ex", "1.0")
@@ -92,18 +95,21 @@ async def get_types(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     return {"types": await visible(call).distinct(TASKS, "type", inside)}
 
 
-async def _find(call: Call, request: dict[str, Any], page: PageBounds, projection: list[str] | None) -> list[Document]:
-    if _depends_on_events(request, projection):
+async def _find(call: Call, request: dict[str, Any], fields: Fields, page: PageBounds) -> list[Document]:
+    if _depends_on_events(request, fields.read):
         await call.backend.last_metrics.settle(call.identity.company, ids=only_values(request.get("id")))
-    wanted = all_of([build_filter(await with_subprojects(call, request), SPEC), hide_hidden(request)])
-    return await find_page(visible(call, request), TASKS, request, page, wanted, projection)
+    request = await with_subprojects(call, request)
+    query = list_query(request, SPEC, fields, page, hide_hidden(request))
+    tasks = await visible(call, request).search(TASKS, query)
+    fields.leave_out(tasks)
+    return _shown(call, tasks, fields.answered)
 
 
 def _depends_on_events(request: dict[str, Any], projection: list[str] | None) -> bool:
-    """Whether events may change what is found, or what is answered of it.
+    """Whether events may change which tasks are found, or what is answered of them.
 
-    They do not when the SDK asks whether its task is to stop. As it asks every other second, most documents would be
-    written for that alone.
+    They do not when the SDK asks whether its task is to stop. The SDK asks every other second, so most documents would
+    be written for that alone.
     """
     given = {name for name, value in request.items() if value}
     return (
@@ -114,15 +120,16 @@ def _depends_on_events(request: dict[str, Any], projection: list[str] | None) ->
 
 
 async def _find_expanded(call: Call, request: dict[str, Any], page: PageBounds) -> list[Document]:
-    found = await _find(call, request, page, projection_with(REFERENCES, request))
-    fields = projection_of(request)
-    tasks = [_shown(call, task, fields) for task in found]
-    await expand(visible(call), tasks, REFERENCES, fields or ())
+    fields = fields_of(request, REFERENCES)
+    tasks = await _find(call, request, fields, page)
+    await expand(visible(call), tasks, REFERENCES, fields.answered or ())
     return tasks
 
 
-def _shown(call: Call, task: Document, fields: Collection[str] | None) -> Document:
-    shown = with_legacy(answered(task), call.requested_version)
+def _shown(call: Call, tasks: Sequence[Document], fields: Collection[str] | None) -> list[Document]:
+    """Stored tasks in the form that the client gets, with these fields of theirs."""
+    shown = [with_legacy(task, call.requested_version) for task in list(map(answered, tasks))]
     if fields is None or _RUNNING_FOR in fields:
-        shown |= run_time(shown, utc_now())
+        now = utc_now()
+        return [task | run_time(task, now) for task in shown]
     return shown

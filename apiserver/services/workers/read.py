@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 from typing import Any
 
 from apiserver.services.backend import Call, documents, endpoint
-from apiserver.services.lists.queries import all_of
 from apiserver.services.lists.references import expand
 from apiserver.services.queues.entries import tasks_of
 from apiserver.services.workers.worker_documents import (
@@ -18,7 +17,7 @@ from apiserver.services.workers.worker_documents import (
     live_workers,
     workers_filter,
 )
-from apiserver.stores.documents.query import Document, In
+from apiserver.stores.documents.query import Document, In, all_of
 from apiserver.stores.documents.scoped import CompanyDocuments
 
 REFERENCES = {

@@ -15,8 +15,8 @@ from apiserver.common.times import from_now, utc_now
 from apiserver.services.backend import Call, documents
 from apiserver.services.history.spans import Span
 from apiserver.services.history.store import Subject
-from apiserver.services.lists.queries import QuerySpec, all_of, build_filter
-from apiserver.stores.documents.query import AtLeast, Document, Filter, Greater, In, Matches, Update
+from apiserver.services.lists.conditions import QuerySpec, build_filter
+from apiserver.stores.documents.query import AtLeast, Document, Filter, Greater, In, Matches, Update, all_of
 from apiserver.stores.documents.scoped import CompanyDocuments
 
 WORKERS = "workers"

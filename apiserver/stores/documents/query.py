@@ -14,7 +14,7 @@ An update says what to do with which fields: `Update(set={"status": "queued"}, a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeAlias, TypeVar
 
@@ -159,6 +159,19 @@ class NoneOf(Generic[T_co]):
 
 _Fields: TypeAlias = Mapping[str, Any] | Mapping[FirstNumber, Any] | Mapping[Place, Any]
 Filter: TypeAlias = "_Fields | AllOf[Filter] | AnyOf[Filter] | NoneOf[Filter]"
+
+
+def combined(how: type[AllOf[Filter]] | type[AnyOf[Filter]], conditions: Iterable[Filter]) -> Filter:
+    """The combination of conditions, of which empty ones do not count; a single one needs none; `{}` for none."""
+    present = [condition for condition in conditions if condition]
+    if len(present) <= 1:
+        return present[0] if present else {}
+    return how(present)
+
+
+def all_of(conditions: Iterable[Filter]) -> Filter:
+    """The filter for documents that meet every condition."""
+    return combined(AllOf, conditions)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""From requests to filters, sorts, projections and pages."""
+"""From requests to filters."""
 
 from __future__ import annotations
 
@@ -11,18 +11,7 @@ from hypothesis import strategies as st
 
 from apiserver.common.errors import Refusal, Why
 from apiserver.rpc.statuses import answer_to
-from apiserver.services.lists.queries import (
-    PageBounds,
-    QuerySpec,
-    build_filter,
-    exact_literal,
-    leave_out,
-    outermost,
-    page_of,
-    pattern_filter,
-    projection_of,
-    sort_of,
-)
+from apiserver.services.lists.conditions import QuerySpec, build_filter, exact_literal, pattern_filter
 from apiserver.stores.documents.base import InvalidFilter
 from apiserver.stores.documents.dialect.filters import meets, parse_filter
 from apiserver.stores.documents.query import (
@@ -200,51 +189,3 @@ def test_a_request_sets_no_more_conditions_than_can_be_looked_into(request_: dic
 def test_any_number_of_values_is_one_condition() -> None:
     values = [str(n) for n in range(1000)]
     assert build_filter({"tags": values}, SPEC) == {"tags": In(values)}
-
-
-def test_a_sort_has_few_fields() -> None:
-    assert len(sort_of({"order_by": ["name"] * 10})) == 10
-    with pytest.raises(Refusal):
-        sort_of({"order_by": ["name"] * 11})
-
-
-def test_sorts() -> None:
-    assert sort_of({}) == [("created", 1)]
-    assert sort_of({"order_by": ["-last_update", "name"]}) == [("last_update", -1), ("name", 1)]
-    assert sort_of({"order_by": ["-id", "@text_score"]}) == [("id", -1)]
-    assert sort_of({"order_by": ["-", ""]}) == [("created", 1)]
-
-
-def test_a_sort_by_a_parameter_is_by_its_value() -> None:
-    asked = ["hyperparams.Args.lr", "-hyperparams.Args.lr.value", "-metadata.size", "hyperparams.Args", "metadata"]
-    assert sort_of({"order_by": asked}) == [
-        *[("hyperparams.Args.lr.value", 1), ("hyperparams.Args.lr.value", -1), ("metadata.size.value", -1)],
-        *[("hyperparams.Args", 1), ("metadata", 1)],
-    ]
-
-
-def test_projections_have_no_field_inside_another() -> None:
-    assert projection_of({}) is None
-    assert projection_of({"only_fields": []}) is None
-    assert projection_of({"only_fields": ["name", "execution.queue", "execution", "name"]}) == ["execution", "name"]
-
-
-@pytest.mark.test
-@given(st.lists(st.text("ab.", min_size=1, max_size=6)))
-def test_the_outermost_fields_are_those_inside_no_other(fields: list[str]) -> None:
-    asked = set(fields)
-    inside = {field for field in asked if any(field.startswith(f"{other}.") for other in asked)}
-    assert outermost(fields) == sorted(asked - inside)
-
-
-def test_fields_that_are_left_out() -> None:
-    task = {"id": "1", "name": "n", "tags": [], "script": {"diff": "d", "tag": "t"}, "models": [{"a": 1, "b": 2}, 3]}
-    leave_out({"only_fields": ["-", "-id", "-tags", "-script.diff", "-models.a", "-name.x", "-no.such"]}, [task])
-    assert task == {"id": "1", "name": "n", "script": {"tag": "t"}, "models": [{"b": 2}, 3]}
-    leave_out({"only_fields": ["-script.tag", "-script"]}, [task])
-    assert "script" not in task
-
-
-def test_pages() -> None:
-    assert page_of({}) == PageBounds(0, 500)
-    assert page_of({"page": 3, "page_size": 20}) == PageBounds(60, 20)
