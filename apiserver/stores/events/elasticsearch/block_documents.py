@@ -4,7 +4,11 @@ An item is an action and its document: two lines of JSON.
 
 Columns with few bytes are columns of the index (doc values). The others are stored. Whatever is stored of a document is
 read together, also if only its `_id` is asked for. So documents have their `id` as a column of the index, too, and
-searches for blocks read nothing that is stored.
+searches for blocks read nothing that is stored. There is no `_source`.
+
+Beside the blocks, an owner has up to three other documents in the index: the note of the last deletion of everything,
+whose place is what counts; the note of the last deletion of what lies before some place, which it names; and the lease
+of the server that compacts the owner (`leases.py`).
 """
 
 from __future__ import annotations
