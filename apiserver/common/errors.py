@@ -83,6 +83,10 @@ class Why(Enum):
     PROJECT_MERGED_BELOW = auto()
 
 
+PASSING = frozenset({Why.OVERLOADED, Why.UNAVAILABLE, Why.NO_ROOM})
+"""The reasons that end by themselves: the same call may be answered later."""
+
+
 class Refusal(Exception):
     """A call is refused. `data`: what programs want to know of it; `retry_after`: in seconds, when to try again.
 

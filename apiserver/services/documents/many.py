@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Any, Literal, TypeAlias, TypeVar
 
-from apiserver.common.errors import Refusal, invalid_id
+from apiserver.common.errors import PASSING, Refusal, invalid_id
 from apiserver.rpc.statuses import answer_to
 from apiserver.services.backend import Call, endpoint, visible
 from apiserver.stores.documents.query import In
@@ -58,22 +58,22 @@ async def do_each(
     """Call `do` once for each id; answers `{succeeded: [{id, **its answer}], failed: [{id, error}]}`.
 
     Ids of documents that the caller may not read fail without `first` and `do`. `first` is called with the other ids of
-    each batch before `do`, for work that costs as much for many ids as for one. What ends by itself (OVERLOADED,
-    UNAVAILABLE) is raised, not noted as a failure of one id, so that the client tries the whole call again.
+    each batch before `do`, for work that costs as much for many ids as for one. A refusal that ends by itself
+    (`PASSING`) is raised, not noted as a failure of one id, so that the client tries the whole call again.
     """
     succeeded: list[dict[str, Any]] = []
     failed: list[dict[str, Any]] = []
     for batch in batches(ids):
-        known = set(await visible(call).distinct(f"{kind}s", "id", {"id": In(batch)}))
+        readable = set(await visible(call).distinct(f"{kind}s", "id", {"id": In(batch)}))
         if first is not None:
-            await first([id for id in batch if id in known])
+            await first([id for id in batch if id in readable])
         for id in batch:
             try:
-                if id not in known:
+                if id not in readable:
                     raise invalid_id(kind, id)
                 succeeded.append({"id": id, **await do(id)})
             except Refusal as refusal:
-                if answer_to(refusal).code >= 429:
+                if refusal.why in PASSING:
                     raise
                 failed.append(failure(id, refusal))
     return {"succeeded": succeeded, "failed": failed}

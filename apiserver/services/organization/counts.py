@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from apiserver.common.errors import Refusal
-from apiserver.rpc.statuses import answer_to
+from apiserver.common.errors import Refusal, Why
 from apiserver.services.backend import Call, endpoint, visible
 from apiserver.services.lists.conditions import build_filter, hide_hidden
 from apiserver.services.models import read as models
@@ -42,7 +41,7 @@ async def get_entities_count(call: Call, request: dict[str, Any]) -> dict[str, A
             try:
                 counts[kind] = await _count(call, kind, request)
             except Refusal as error:
-                if answer_to(error).code != 400:
+                if error.why is not Why.INVALID:
                     raise
                 errors[kind] = error.message
     return {**counts, "errors": errors} if errors else counts
@@ -64,5 +63,5 @@ async def _count(call: Call, kind: str, request: dict[str, Any]) -> int:
     if kind in _TYPES:
         criteria["include_subprojects"] = True
     conditions.append(build_filter(await with_subprojects(call, criteria), spec))
-    found = await visible(call, request).count(collection, all_of(conditions))
-    return found if "limit" not in request else min(found, int(request["limit"]))
+    number = await visible(call, request).count(collection, all_of(conditions))
+    return number if "limit" not in request else min(number, int(request["limit"]))

@@ -45,12 +45,12 @@ class StoreInspection(DocumentInspection):
         yield
 
     async def each(self, collection: str, fields: Sequence[str]) -> AsyncIterator[list[Document]]:
-        async for some in pages_by_id(self._store, collection, projection=fields, limit=_IN_PART):
-            yield some
+        async for page in pages_by_id(self._store, collection, projection=fields, limit=_IN_PART):
+            yield page
 
     async def texts(self, collection: str) -> AsyncIterator[list[bytes]]:
-        async for some in pages_by_id(self._store, collection, limit=_WHOLE):
-            yield [orjson.dumps(one) for one in some]
+        async for page in pages_by_id(self._store, collection, limit=_WHOLE):
+            yield list(map(orjson.dumps, page))
 
 
 @asynccontextmanager

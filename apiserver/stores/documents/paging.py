@@ -20,7 +20,7 @@ async def pages_by_id(
 ) -> AsyncIterator[list[Document]]:
     """Pages of up to `limit` documents that have the values `wanted`, by their ids.
 
-    A document that is added or deleted meanwhile may be in one.
+    A page may have a document that is added or deleted meanwhile.
 
     Engines find ids in order by going over those of all companies. So a part of the collection that fits into a page is
     asked for by age: of each company, they know that order.

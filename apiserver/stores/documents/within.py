@@ -23,7 +23,7 @@ from apiserver.stores.documents.base import DocumentStore, DocumentStoreError
 from apiserver.stores.documents.narrowed import NarrowedReads
 from apiserver.stores.documents.query import AllOf, AnyOf, Document, Filter, In, Update
 
-#: Nothing meets the one, everything the other.
+#: Filters that no document meets, and that every document meets.
 _NOTHING: Filter = AnyOf([])
 _ALL: Filter = AllOf([])
 #: The fields that say where a project is in the tree.
@@ -98,7 +98,8 @@ class WithinProject(NarrowedReads[DocumentStore]):
 
     async def _projects(self) -> list[str]:
         """The ids of the project and of all below it, as of now."""
-        return [one["id"] for one in await self._store.find("projects", self._of_projects, projection=["id"])]
+        projects = await self._store.find("projects", self._of_projects, projection=["id"])
+        return [project["id"] for project in projects]
 
     async def _check_place(self, collection: str, document: Document) -> None:
         """Raise OutOfProject unless a new document would be within the project."""
@@ -125,7 +126,7 @@ class WithinProject(NarrowedReads[DocumentStore]):
         return within
 
     async def _moved_out(self, collection: str, word: str, name: str, value: Any) -> Filter | None:
-        """Which documents a change of a field would move out of the project; None if there are no such."""
+        """The documents that a change of a field would move out of the project; None if it moves none."""
         field, sets = name.partition(".")[0], word == "set" and "." not in name
         if field in ("id", "company"):
             return None if field == "company" and sets and value == self._company else _ALL

@@ -143,7 +143,9 @@ def plain(value: dict[str, Any]) -> dict[str, Any]:
         raise InvalidDocument(f"not a JSON value: {error}") from None
     copy: dict[str, Any] = orjson.loads(text)
     if b'"$ref"' in text and _holds_reference(copy):
-        raise InvalidDocument("an object with the fields '$ref' and '$id' is more to MongoDB than an object")
+        raise InvalidDocument(
+            "MongoDB reads an object with the fields '$ref' and '$id' as a reference, not as an object"
+        )
     if len(text) > _MAY_BE_TOO_LARGE:
         with errors():
             if len(bson.encode(copy)) > _LARGEST:
