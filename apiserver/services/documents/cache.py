@@ -47,32 +47,32 @@ class DocumentCache:
         if not documents.whole:  # which documents are within a project depends on others
             return next(iter(await documents.find_kept(collection, [id], fields)), None)
         # Looked for before the document is read, so that a change meanwhile makes the document outdated.
-        known = self._known(collection, fields)
+        cached = self._known(collection, fields)
         key = (type(documents), documents.company, id)
-        if (document := known.get(key)) is not None:
+        if (document := cached.get(key)) is not None:
             return document
-        found = next(iter(await documents.find_kept(collection, [id], fields)), None)
-        if found is not None:  # unknown ids are not cached: they may be of any length
-            if len(known) >= _MOST:
-                known.clear()
-            known[key] = found
-        return found
+        stored = next(iter(await documents.find_kept(collection, [id], fields)), None)
+        if stored is not None:  # unknown ids are not cached: they may be of any length
+            if len(cached) >= _MOST:
+                cached.clear()
+            cached[key] = stored
+        return stored
 
     def _known(
         self, collection: str, fields: tuple[str, ...]
     ) -> dict[tuple[type[VisibleDocuments], str, str], Document]:
         """The documents with these fields that are not outdated."""
         now = self._clock() if self._store.shared else 0.0
-        found = self._found.get((collection, fields))
-        if found is None or self._is_outdated(collection, fields, found, now):
+        cached = self._found.get((collection, fields))
+        if cached is None or self._is_outdated(collection, fields, cached, now):
             # All that is outdated is forgotten, as nobody may ask for these fields again.
-            self._found = {key: one for key, one in self._found.items() if not self._is_outdated(*key, one, now)}
+            self._found = {key: other for key, other in self._found.items() if not self._is_outdated(*key, other, now)}
             until = now + _SHARED_SECONDS if self._store.shared else math.inf
-            found = self._found[collection, fields] = _Found(self._changes(collection, fields), until, {})
-        return found.documents
+            cached = self._found[collection, fields] = _Found(self._changes(collection, fields), until, {})
+        return cached.documents
 
-    def _is_outdated(self, collection: str, fields: tuple[str, ...], found: _Found, now: float) -> bool:
-        return found.changes != self._changes(collection, fields) or now > found.until
+    def _is_outdated(self, collection: str, fields: tuple[str, ...], cached: _Found, now: float) -> bool:
+        return cached.changes != self._changes(collection, fields) or now > cached.until
 
     def _changes(self, collection: str, fields: tuple[str, ...]) -> int:
         return self._store.changes(collection, (*fields, "company", PUBLIC))

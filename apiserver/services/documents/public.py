@@ -25,9 +25,9 @@ async def make_public(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     collection, ids = call.endpoint.partition(".")[0], request["ids"]
     if collection != "projects":
         await call.backend.last_metrics.settle(call.identity.company, models=collection == "models", ids=ids)
-    known = await documents(call).distinct(collection, "id", {"id": In(ids)})
-    _require_all(collection, ids, set(known))
-    return {"updated": await documents(call).make_public(collection, known, _stamps(call, collection))}
+    private = await documents(call).distinct(collection, "id", {"id": In(ids)})
+    _require_all(collection, ids, set(private))
+    return {"updated": await documents(call).make_public(collection, private, _stamps(call, collection))}
 
 
 @endpoint("models.make_private", "2.9")
@@ -39,9 +39,9 @@ async def make_private(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     Raises Refusal(NO_…), and changes nothing, if some ids are not public, or of another company.
     """
     collection, ids = call.endpoint.partition(".")[0], request["ids"]
-    known = await documents(call).own_public(collection, {"id": In(ids)})
-    _require_all(collection, ids, set(known))
-    return {"updated": await documents(call).make_private(collection, known, _stamps(call, collection))}
+    public = await documents(call).own_public(collection, {"id": In(ids)})
+    _require_all(collection, ids, set(public))
+    return {"updated": await documents(call).make_private(collection, public, _stamps(call, collection))}
 
 
 async def read_one(call: Call, collection: str, id: str, fields: Sequence[str] | None = None) -> Document:
@@ -49,10 +49,10 @@ async def read_one(call: Call, collection: str, id: str, fields: Sequence[str] |
 
     Raises Refusal(NO_TASK), Refusal(NO_MODEL) or Refusal(NO_PROJECT) if there is none.
     """
-    found = await visible(call).find_one(collection, {"id": id}, projection=fields, counted=answers.counter())
-    if found is None:
+    document = await visible(call).find_one(collection, {"id": id}, projection=fields, counted=answers.counter())
+    if document is None:
         raise invalid_id(_KINDS[collection], id)
-    return found
+    return document
 
 
 async def denied(call: Call, collection: str, *ids: str) -> Refusal:
@@ -70,8 +70,8 @@ async def require_private(call: Call, collection: str, filter: Filter) -> None:
         raise await denied(call, collection, *public)
 
 
-def _require_all(collection: str, ids: list[str], known: set[str]) -> None:
-    if unknown := list(dict.fromkeys(id for id in ids if id not in known)):
+def _require_all(collection: str, ids: list[str], there: set[str]) -> None:
+    if unknown := list(dict.fromkeys(id for id in ids if id not in there)):
         raise invalid_id(_KINDS[collection], *unknown)
 
 

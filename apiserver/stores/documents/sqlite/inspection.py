@@ -91,11 +91,11 @@ class FileInspection(DocumentInspection):
         cursor = self._conn.execute(f'SELECT {quoted} FROM "{collection}"')
         names = [name.removeprefix("apart.") for name in apart]
         while rows := cursor.fetchmany(_AT_ONCE):
-            some = []
+            decoded = []
             for row in rows:
                 values = dict(zip(columns, row, strict=True))
-                some.append((values["row"], _document(values, names), values))
-            yield some
+                decoded.append((values["row"], _document(values, names), values))
+            yield decoded
 
     async def findings(self) -> AsyncIterator[Finding]:
         """Damage of the file, then of documents, then of what repeats them."""

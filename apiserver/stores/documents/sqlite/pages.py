@@ -92,11 +92,11 @@ def _rows(statement: Statement, condition: Condition, page: Page) -> str:
         return rows_sorted(statement, condition, page)
     bounds = statement.bounds
     first = rows_sorted(statement, company, Page(page.terms, 0, bounds.first_look))
-    looked, found = _looked(statement, condition, first)
-    if looked == bounds.first_look and not _is_far(bounds, page, looked, found):
+    looked, met = _looked(statement, condition, first)
+    if looked == bounds.first_look and not _is_far(bounds, page, looked, met):
         # SQLite would rather find all documents of a project, which may be nearly all there are, and sort them.
         return rows_sorted(statement, condition, page, walked=(".".join(company.path), ".".join(page.terms[0].path)))
-    far = found * bounds.sparse < looked and _is_far(bounds, page, looked, found)
+    far = met * bounds.sparse < looked and _is_far(bounds, page, looked, met)
     return rows_sorted(statement, condition, page, found_first=far)
 
 
@@ -138,14 +138,14 @@ def _rows_beside(statement: Statement, condition: Condition, side: str, page: Pa
 def _looked(statement: Statement, condition: Condition, first: str) -> tuple[int, int]:
     """The number of rows that SQL of the `first` of an order gives, and how many of these meet the condition."""
     there = f'({first}) CROSS JOIN "{statement.table.name}" ON row = place'
-    ((looked, found),) = statement.found(f"SELECT count(*), total({statement.where(condition)}) FROM {there}")
-    return looked, found
+    ((looked, met),) = statement.found(f"SELECT count(*), total({statement.where(condition)}) FROM {there}")
+    return looked, met
 
 
-def _is_far(bounds: SqliteBounds, page: Page, looked: int, found: int) -> bool:
+def _is_far(bounds: SqliteBounds, page: Page, looked: int, met: int) -> bool:
     """Whether a walk to the end of a page seems to be long, judging by the rows that were tested first."""
-    wanted = inf if page.limit is None else page.skip + page.limit
-    return looked == bounds.first_look and looked * wanted > bounds.furthest * found
+    end = inf if page.limit is None else page.skip + page.limit
+    return looked == bounds.first_look and looked * end > bounds.furthest * met
 
 
 def _limited(statement: Statement, page: Page) -> str:

@@ -99,15 +99,15 @@ class Upkeep:
         doc = "doc" if roots.difference(apart, ["id"]) else "json_object('id', id)"
         columns = ", ".join(["row", *(f"CAST({column} AS BLOB)" for column in (doc, *map(apart_column, apart)))])
         sql = f'SELECT {columns} FROM "{table.name}" WHERE row > ? ORDER BY row LIMIT {self._bounds.documents_at_once}'
-        found: list[tuple[Any, ...]] = []
+        rows: list[tuple[Any, ...]] = []
         size = 0
         with self._connections.read() as connection:
             for row, *texts in connection.execute(sql, (after,)):
-                found.append((row, *side.of(decode(texts[0], apart, texts[1:]))))
+                rows.append((row, *side.of(decode(texts[0], apart, texts[1:]))))
                 size += sum(len(text) for text in texts if text is not None)
                 if size >= self._bounds.bytes_at_once:
                     break
-        return found
+        return rows
 
     def _end(self, number: int, state: str) -> None:
         with self._connections.write(spare_reserve=True) as connection:

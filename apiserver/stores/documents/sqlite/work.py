@@ -124,18 +124,18 @@ class Work:
         The side tables that the condition needs, and `sides`, help to find it. Those that are not there yet are made
         first, if many documents would have to be read without them.
         """
-        wanted, others = set(sides), list[Condition]()
+        useful, without_sides = set(sides), list[Condition]()
         if table.apart and not names_one(condition):
-            helping, others = sides_for(table, condition)
-            wanted |= helping
+            sides_of_condition, without_sides = sides_for(table, condition)
+            useful |= sides_of_condition
 
         def work(*, make: bool) -> T:
             moment = self._connections.read() if quick else self._connections.snapshot()
             with moment as connection:
-                known = self._upkeep.known(connection, table) if wanted else {}
-                if make and (missing := wanted.difference(known)) and self._are_many(connection, table, others):
+                names = self._upkeep.known(connection, table) if useful else {}
+                if make and (missing := useful.difference(names)) and self._are_many(connection, table, without_sides):
                     raise _WithoutSides(sorted(missing, key=text_of))
-                used = {side: name for side, name in known.items() if side in wanted and name is not None}
+                used = {side: name for side, name in names.items() if side in useful and name is not None}
                 self._upkeep.used(used.values())
                 with Statement(table, self._connections.callbacks, connection, used, self._bounds) as statement:
                     return ask(statement)
