@@ -141,7 +141,7 @@ accelerator: .venv/accelerator.stamp
 viewer: $(PAGES)
 
 check-viewer: $(PAGES)
-	cd viewer && $(NPM) run check && $(NPM) test
+	cd viewer && $(NPM) run lint && $(NPM) run check && $(NPM) test
 
 lint: .venv/dev.stamp
 	$(BIN)/ruff check .
@@ -158,6 +158,7 @@ types-of-tests: .venv/dev.stamp
 fmt: .venv/dev.stamp
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+	if [ -d viewer/node_modules ]; then cd viewer && $(NPM) run fmt; fi
 
 # The documentation site, into the folder site. A link that leads nowhere stops it, and so does an example that fails.
 docs: .venv/docs.stamp

@@ -66,22 +66,22 @@ function Content({
   const [picked, setPicked] = useState<Picked | null>(null);
 
   const shown = useCurves(spec, view, page, width - LEFT);
-  useEffect(() => page.changes.listen(spec, shown.again), [spec.metric, page]);
+  const { metric } = spec;
+  const { again } = shown;
+  useEffect(() => page.changes.listen(metric, again), [page, metric, again]);
 
   const lines = useMemo(() => shown.lines.filter(({ key }) => !hidden.has(key)), [shown.lines, hidden]);
   const mark = view.at !== null && shown.kind === "timestamp" ? view.at : null;
   const { tasks } = page.source;
   const task = ({ line }: Picked): string | undefined => line.task ?? (tasks.length === 1 ? tasks[0] : undefined);
-  const toggle = (key: string, alone: boolean): void => {
-    const others = shown.lines.map((line) => line.key).filter((one) => one !== key);
-    const next = new Set(hidden);
-    if (alone) setHidden(new Set(others.every((one) => hidden.has(one)) ? [] : others));
-    else setHidden((next.delete(key) || next.add(key), next));
-  };
-  const names = useMemo(
-    () => <Names lines={shown.lines} hidden={hidden} toggle={toggle} {...(spec.of !== undefined && { of: spec.of })} />,
-    [shown.lines, hidden, spec.of],
-  );
+  const names = useMemo(() => {
+    const keys = shown.lines.map((line) => line.key);
+    const toggle = (key: string, alone: boolean): void =>
+      setHidden(alone ? hiddenBut(key, keys, hidden) : toggled(hidden, key));
+    return (
+      <Names lines={shown.lines} hidden={hidden} toggle={toggle} {...(spec.of !== undefined && { of: spec.of })} />
+    );
+  }, [shown.lines, hidden, spec.of]);
   return (
     <>
       <header class={css["head"]}>
@@ -97,7 +97,10 @@ function Content({
       <div style={{ height: `${height}px` }}>
         {shown.error ? (
           <div class={css["error"]} role="alert">
-            {wordsOf(shown.error)} <button onClick={shown.again}>Try again</button>
+            {wordsOf(shown.error)}{" "}
+            <button type="button" onClick={shown.again}>
+              Try again
+            </button>
           </div>
         ) : shown.lines.length > 0 ? (
           <Chart
@@ -133,6 +136,18 @@ function Content({
       </footer>
     </>
   );
+}
+
+function toggled(hidden: ReadonlySet<string>, key: string): ReadonlySet<string> {
+  const next = new Set(hidden);
+  if (!next.delete(key)) next.add(key);
+  return next;
+}
+
+/** All lines but one are hidden; if they are already, none is. */
+function hiddenBut(key: string, keys: readonly string[], hidden: ReadonlySet<string>): ReadonlySet<string> {
+  const others = keys.filter((other) => other !== key);
+  return new Set(others.every((other) => hidden.has(other)) ? [] : others);
 }
 
 function inWords({ points, wrong }: Count): string {

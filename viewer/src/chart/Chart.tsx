@@ -4,7 +4,7 @@
  * Its drawer lives as long as the component, or until the axes change; new lines are only drawn anew.
  */
 
-import { type ReadonlySignal, signal } from "@preact/signals";
+import { type ReadonlySignal, useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useEffect, useMemo, useRef } from "preact/hooks";
 
@@ -31,8 +31,8 @@ export function Chart(props: ChartProps): JSX.Element {
   const drawer = useRef<Drawer | null>(null);
   const latest = useRef(props);
   latest.current = props;
-  const hover = useRef(signal<Hover | null>(null)).current;
-  const hint = useRef(signal(false)).current;
+  const hover = useSignal<Hover | null>(null);
+  const hint = useSignal(false);
 
   useEffect(() => {
     const made = new Drawer(place.current!, { kind, logX, logY }, () => latest.current, hover, hint);
@@ -43,7 +43,7 @@ export function Chart(props: ChartProps): JSX.Element {
       drawer.current = null;
       made.destroy();
     };
-  }, [kind, logX, logY]);
+  }, [kind, logX, logY, hover, hint]);
 
   const { lines, range, trimmed, height, mark } = props;
   useEffect(() => drawer.current?.update(), [lines, trimmed, height, mark, range?.[0], range?.[1]]);

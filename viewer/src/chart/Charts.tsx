@@ -50,7 +50,7 @@ export function Charts(props: ChartsProps): JSX.Element {
   const { source, charts, view, onView, name, axes } = props;
   const page = useMemo(() => pageOf(source), [source]);
   useKeys("Charts", KEYS);
-  useEffect(() => page.changes.follow(source.tasks), [page]);
+  useEffect(() => page.changes.follow(page.source.tasks), [page]);
   useEffect(() => {
     if (!view.range) page.together.zoomed = null;
   }, [page, view.range]);

@@ -109,7 +109,7 @@ function useHeld<T>(value: T, isHeld: boolean, longest: number): T {
       drawAgain((turn) => turn + 1);
     }, longest);
     return () => clearTimeout(timer);
-  }, [isOld]);
+  }, [isOld, longest]);
   return kept.current;
 }
 

@@ -2,7 +2,7 @@
 
 import { follow } from "../api/live";
 import { Loader } from "./loader";
-import type { ChartSource, ChartSpec } from "./source";
+import type { ChartSource } from "./source";
 import { type Together, together } from "./sync";
 
 export interface Page {
@@ -21,14 +21,15 @@ const PAUSE = 1000;
 
 /** Tells the charts on the screen when their curves have changed. */
 export class Changes {
-  private readonly listeners = new Map<() => void, ChartSpec>();
+  private readonly listeners = new Map<() => void, string>();
   /** Metrics that changed since charts were told; null: any may have. */
   private changed: Set<string> | null = new Set();
   private timer: ReturnType<typeof setTimeout> | undefined;
   private told = 0;
 
-  listen(spec: ChartSpec, again: () => void): () => void {
-    this.listeners.set(again, spec);
+  /** Call `again` when curves of the metric have changed, until the returned function is called. */
+  listen(metric: string, again: () => void): () => void {
+    this.listeners.set(again, metric);
     return () => this.listeners.delete(again);
   }
 
@@ -52,6 +53,6 @@ export class Changes {
     this.changed = new Set();
     this.timer = undefined;
     this.told = Date.now();
-    for (const [again, { metric }] of [...this.listeners]) if (!changed || changed.has(metric)) again();
+    for (const [again, metric] of [...this.listeners]) if (!changed || changed.has(metric)) again();
   }
 }

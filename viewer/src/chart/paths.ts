@@ -44,7 +44,7 @@ const FAR = 30_000;
 export function placing({ min, max, start, size, log }: Scale): (value: number) => number {
   const [low, high] = log ? [Math.log(min), Math.log(max)] : [min, max];
   const factor = size / (high - low);
-  const bounded = (pixel: number): number => (pixel > FAR ? FAR : pixel < -FAR ? -FAR : pixel);
+  const bounded = (pixel: number): number => Math.max(-FAR, Math.min(FAR, pixel));
   if (log) return (value) => (value > 0 ? bounded(start + (Math.log(value) - low) * factor) : NaN);
   return (value) => bounded(start + (value - low) * factor);
 }
@@ -63,7 +63,7 @@ export function drawLine(pen: Pen, points: Points, plane: Plane, numbers: Number
   for (let at = first; at <= last; at++) {
     const x = toX(points.x[at]!);
     const y = toY(numbers[at]!);
-    if (y !== y || x !== x) {
+    if (Number.isNaN(y) || Number.isNaN(x)) {
       down = false;
       continue;
     }
@@ -82,7 +82,7 @@ export function drawBand(pen: Pen, points: Points, plane: Plane): void {
   const { x, min, max } = points;
   let begin = first;
   while (begin <= last) {
-    if (!isFinite(toY(max[begin]!)) || !isFinite(toX(x[begin]!))) {
+    if (!Number.isFinite(toY(max[begin]!)) || !Number.isFinite(toX(x[begin]!))) {
       begin++;
       continue;
     }
@@ -90,13 +90,13 @@ export function drawBand(pen: Pen, points: Points, plane: Plane): void {
     pen.moveTo(toX(x[begin]!), toY(max[begin]!));
     while (end < last) {
       const y = toY(max[end + 1]!);
-      if (!isFinite(y)) break;
+      if (!Number.isFinite(y)) break;
       end++;
       pen.lineTo(toX(x[end]!), y);
     }
     for (let at = end; at >= begin; at--) {
       const y = toY(min[at]!);
-      pen.lineTo(toX(x[at]!), y === y ? y : bottom);
+      pen.lineTo(toX(x[at]!), Number.isNaN(y) ? bottom : y);
     }
     pen.lineTo(toX(x[begin]!), toY(max[begin]!));
     begin = end + 1;
@@ -147,9 +147,9 @@ function drawTogether(
     const end = Math.min(at + size, last + 1);
     const [top, bottom] = [high(points.max, at, end, toY), low(points.min, at, end, toY)];
     const x = (toX(points.x[at]!) + toX(points.x[end - 1]!)) / 2;
-    if (top === top && x === x) {
+    if (!Number.isNaN(top) && !Number.isNaN(x)) {
       above.push(x, top);
-      below.push(x, bottom === bottom ? bottom : plane.y.start);
+      below.push(x, Number.isNaN(bottom) ? plane.y.start : bottom);
       continue;
     }
     closeArea(pen, above, below);
@@ -162,7 +162,7 @@ function meanOf(...[numbers, first, end, place]: Parameters<Summary>): number {
   let [sum, count] = [0, 0];
   for (let at = first; at < end; at++) {
     const pixel = place(numbers[at]!);
-    if (pixel !== pixel) continue;
+    if (Number.isNaN(pixel)) continue;
     sum += pixel;
     count++;
   }
@@ -174,7 +174,7 @@ function highestOf(...[numbers, first, end, place]: Parameters<Summary>): number
   let found = NaN;
   for (let at = first; at < end; at++) {
     const pixel = place(numbers[at]!);
-    if (pixel === pixel && !(found <= pixel)) found = pixel;
+    if (!Number.isNaN(pixel) && !(found <= pixel)) found = pixel;
   }
   return found;
 }
@@ -183,7 +183,7 @@ function lowestOf(...[numbers, first, end, place]: Parameters<Summary>): number 
   let found = NaN;
   for (let at = first; at < end; at++) {
     const pixel = place(numbers[at]!);
-    if (pixel === pixel && !(found >= pixel)) found = pixel;
+    if (!Number.isNaN(pixel) && !(found >= pixel)) found = pixel;
   }
   return found;
 }

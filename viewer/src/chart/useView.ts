@@ -14,10 +14,10 @@ export function useView(
   usual: Axis = "iter",
 ): readonly [View, (change: Partial<View>, push: boolean) => void] {
   const text = useComputed(() => query.value.toString());
-  const view = useMemo(() => viewOf(new URLSearchParams(text.value), usual), [text.value]);
+  const view = useMemo(() => viewOf(new URLSearchParams(text.value), usual), [text.value, usual]);
   useEffect(() => {
     const kept = remembered<string[]>(pins, []);
-    if (!view.pins.length && kept.length) adjust({ pin: kept });
+    if (!query.peek().has("pin") && kept.length) adjust({ pin: kept });
   }, [pins]);
   function change(part: Partial<View>, push: boolean): void {
     const { at } = view; // with a moment to mark, the usual axis is time: any other is named

@@ -57,7 +57,7 @@ export function parametersOf(view: Partial<View>, usual: Axis = "iter"): Paramet
   if (view.logX !== undefined && view.logY !== undefined)
     result["log"] = `${view.logX ? "x" : ""}${view.logY ? "y" : ""}`;
   if (view.trimmed !== undefined) result["trim"] = view.trimmed;
-  if (view.range !== undefined) result["x"] = view.range && view.range.map(shortest).join("..");
+  if (view.range !== undefined) result["x"] = view.range?.map(shortest).join("..") ?? null;
   if (view.find !== undefined) result["find"] = view.find;
   if (view.pins !== undefined) result["pin"] = view.pins;
   if (view.at !== undefined) result["at"] = view.at;

@@ -4,6 +4,7 @@ import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 
 import { blobOf } from "../api/files";
+import { useSame } from "../hooks/same";
 import { useHoles } from "./Board";
 import css from "./Figure.module.css";
 import type { Progress } from "./host";
@@ -39,12 +40,12 @@ export function Figure({ name, text, height, images = NONE, onPicture }: Props):
     seen.observe(element.current!);
     return () => seen.disconnect();
   }, []);
-  const named = images.join("\n");
+  const pictures = useSame(images);
   useEffect(() => {
     if (!near || !holes) return;
     const stop = new AbortController();
     let id: number | null = null;
-    void blobs(images, stop.signal).then((found) => {
+    void blobs(pictures, stop.signal).then((found) => {
       if (stop.signal.aborted) return;
       const drawn = holes.draw(element.current!, text, found, (next) => {
         setProgress(next);
@@ -58,7 +59,7 @@ export function Figure({ name, text, height, images = NONE, onPicture }: Props):
       setProgress({ state: "waiting" });
       if (id !== null) holes.remove(id);
     };
-  }, [near, text, named, holes]);
+  }, [near, text, pictures, holes]);
   return (
     <div
       ref={element}

@@ -137,7 +137,8 @@ function purge(id: number): void {
   drawn.delete(id);
   wanted.delete(id);
   one?.plotly.purge(one.element);
-  for (const image of one?.figure.layout["images"] instanceof Array ? one.figure.layout["images"] : []) {
+  const images: unknown = one?.figure.layout["images"];
+  for (const image of Array.isArray(images) ? images : []) {
     const source: unknown = (image as { source?: unknown } | null)?.source;
     if (typeof source === "string" && source.startsWith("blob:")) URL.revokeObjectURL(source);
   }

@@ -245,7 +245,9 @@ function valuesOf(part: unknown): readonly unknown[] {
 
 function isNumber(value: unknown): boolean {
   return (
-    typeof value === "number" || value === null || (typeof value === "string" && value.trim() !== "" && !isNaN(+value))
+    typeof value === "number" ||
+    value === null ||
+    (typeof value === "string" && value.trim() !== "" && !Number.isNaN(+value))
   );
 }
 

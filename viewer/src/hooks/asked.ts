@@ -67,19 +67,23 @@ export function useAsked<T>(
         })),
     );
     return () => stop.abort();
-  }, [key, turn]);
+  }, [key, turn, again]);
   const refresh = useCallback(() => {
     if (now.current.asking) now.current.more = true;
     else again();
-  }, []);
+  }, [again]);
   // Over a connection that is dead, no answer comes any more. Over any other, it may be on its way for long.
-  useEffect(() => (key === null ? undefined : whenBack((wasAway) => (wasAway ? again() : refresh()))), [key === null]);
+  const isAsked = key !== null;
+  useEffect(
+    () => (isAsked ? whenBack((wasAway) => (wasAway ? again() : refresh())) : undefined),
+    [isAsked, again, refresh],
+  );
   const seen = useRef({ key, version });
   useLayoutEffect(() => {
     const before = seen.current;
     seen.current = { key, version };
     if (before.key === key && before.version !== version) refresh();
-  }, [key, version]);
+  }, [key, version, refresh]);
   const stale = fresh && state.key !== key;
   return {
     value: stale ? null : state.value,

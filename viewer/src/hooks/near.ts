@@ -13,6 +13,6 @@ export function useSeen(element: RefObject<HTMLElement | null>, margin = "600px"
     });
     watch.observe(element.current);
     return () => watch.disconnect();
-  }, [seen]);
+  }, [seen, element, margin]);
   return seen;
 }

@@ -1,6 +1,6 @@
 /** A text that somebody types, or a slider's, which is told when keys and hand rest. */
 
-import { useEffect, useReducer, useRef } from "preact/hooks";
+import { useCallback, useEffect, useReducer, useRef } from "preact/hooks";
 
 /** Milliseconds after the last key. */
 const PAUSE = 250;
@@ -27,13 +27,13 @@ export function useTyped(text: string, told: (text: string) => void): Typed {
     field.text = text;
     if (text !== field.told) field.typed = field.told = text;
   }
-  function tell(): void {
+  const tell = useCallback(() => {
     if (field.typed !== field.told) tellOf.current((field.told = field.typed));
-  }
+  }, [field]);
   useEffect(() => {
     const timer = setTimeout(tell, PAUSE);
     return () => clearTimeout(timer);
-  }, [field.typed]);
+  }, [field.typed, tell]);
   function type(typed: string): void {
     field.typed = typed;
     draw();

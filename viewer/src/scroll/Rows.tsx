@@ -8,10 +8,10 @@
  */
 
 import type { ComponentChildren, JSX, Ref } from "preact";
-import { useEffect, useImperativeHandle, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useCallback, useEffect, useImperativeHandle, useLayoutEffect, useRef, useState } from "preact/hooks";
 
 import css from "./Rows.module.css";
-import { moved, scaleOf, settled, type Where } from "./scale";
+import { moved, type Scale, scaleOf, settled, type Where } from "./scale";
 
 /**
  * Pixels above and below the window whose rows are drawn, too, and how many come and go at once: a few in each frame, since
@@ -70,32 +70,31 @@ export function Rows(props: Props): JSX.Element {
 
   const scale = scaleOf(count, rowHeight, Math.max(0, view - headHeight));
   const { top, scrolled } = where.current;
-  const [first, end] = drawnAt(top);
-
-  /** The rows to draw if this pixel is at the top: from the first up to but not including the second. */
-  function drawnAt(pixel: number): [number, number] {
-    const [around, step] = [Math.ceil(AROUND / rowHeight), Math.ceil(STEP / rowHeight)];
-    const [above, below] = [Math.floor(pixel / rowHeight / step), Math.ceil((pixel + scale.view) / rowHeight / step)];
-    return [Math.max(0, above * step - around), Math.min(count, below * step + around)];
-  }
-
-  /** Where the list is now; drawn again only if that asks for other rows, or for another place of them. */
-  function put(next: Where, isMove = true): void {
-    where.current = next;
-    draw(`${drawnAt(next.top).join()} ${Math.round(next.scrolled - next.top)}`);
-    if (isMove) latest.current.onMove?.();
-  }
+  const [first, end] = drawnAt(top, scale.view, rowHeight, count);
 
   /** Pixels of the window now, also before the first drawing. */
-  function height(): number {
-    return Math.max(0, (element.current?.clientHeight ?? 0) - (latest.current.headHeight ?? 0));
-  }
+  const height = useCallback(
+    () => Math.max(0, (element.current?.clientHeight ?? 0) - (latest.current.headHeight ?? 0)),
+    [],
+  );
 
-  function goTo(pixel: number, isMove = true): void {
-    const next = settled(scaleOf(latest.current.count, rowHeight, height()), pixel);
-    put(next, isMove);
-    if (element.current) element.current.scrollTop = next.scrolled;
-  }
+  /** Where the list is now; drawn again only if that asks for other rows, or for another place of them. */
+  const put = useCallback((next: Where, { view }: Scale, isMove: boolean) => {
+    where.current = next;
+    const { rowHeight, count, onMove } = latest.current;
+    draw(`${drawnAt(next.top, view, rowHeight, count).join()} ${Math.round(next.scrolled - next.top)}`);
+    if (isMove) onMove?.();
+  }, []);
+
+  const goTo = useCallback(
+    (pixel: number, isMove = true) => {
+      const scale = scaleOf(latest.current.count, latest.current.rowHeight, height());
+      const next = settled(scale, pixel);
+      put(next, scale, isMove);
+      if (element.current) element.current.scrollTop = next.scrolled;
+    },
+    [height, put],
+  );
 
   useLayoutEffect(() => {
     const shown = element.current!;
@@ -110,7 +109,7 @@ export function Rows(props: Props): JSX.Element {
 
   useLayoutEffect(() => {
     if (view) goTo(where.current.top, false); // the same rows, on a new scale
-  }, [count, view, rowHeight]);
+  }, [count, view, rowHeight, goTo]);
 
   useEffect(() => {
     if (view) onRange?.(first, end);
@@ -136,7 +135,7 @@ export function Rows(props: Props): JSX.Element {
       },
       element: element.current!,
     }),
-    [rowHeight],
+    [rowHeight, goTo, height],
   );
 
   function onScroll(): void {
@@ -145,7 +144,7 @@ export function Rows(props: Props): JSX.Element {
     box.toggleAttribute("data-aside", box.scrollLeft > 0);
     const now = box.scrollTop;
     if (Math.abs(now - where.current.scrolled) < 1) return; // it was us
-    put(moved(scale, where.current, now));
+    put(moved(scale, where.current, now), scale, true);
     clearTimeout(settling.current);
     settling.current = setTimeout(() => goTo(where.current.top, false), SETTLED);
   }
@@ -179,4 +178,11 @@ export function Rows(props: Props): JSX.Element {
       </div>
     </div>
   );
+}
+
+/** The rows to draw if this pixel is at the top of a window: from the first up to but not including the second. */
+function drawnAt(pixel: number, view: number, rowHeight: number, count: number): [number, number] {
+  const [around, step] = [Math.ceil(AROUND / rowHeight), Math.ceil(STEP / rowHeight)];
+  const [above, below] = [Math.floor(pixel / rowHeight / step), Math.ceil((pixel + view) / rowHeight / step)];
+  return [Math.max(0, above * step - around), Math.min(count, below * step + around)];
 }

@@ -52,25 +52,8 @@ export function Menu({ children, label, items, class: className, current }: Prop
   const wasOpen = useRef(false);
   // Only an open menu is in the document, because each row of a long list may have a menu.
   useLayoutEffect(() => {
-    if (open) show();
+    if (open && button.current && list.current) show(list.current, button.current);
   }, [open]);
-
-  function entries(): HTMLElement[] {
-    return [...(list.current?.querySelectorAll<HTMLElement>("[data-entry]") ?? [])];
-  }
-
-  function show(): void {
-    const [at, menu] = [button.current, list.current];
-    if (!at || !menu) return;
-    menu.showPopover();
-    const place = at.getBoundingClientRect();
-    const left = Math.min(place.left, innerWidth - menu.offsetWidth - 8);
-    const below = place.bottom + 4 + menu.offsetHeight < innerHeight || place.top < menu.offsetHeight;
-    menu.style.left = `${Math.max(8, left)}px`;
-    menu.style.top = `${below ? place.bottom + 4 : place.top - menu.offsetHeight - 4}px`;
-    menu.style.maxHeight = `${innerHeight - (below ? place.bottom + 12 : 8)}px`;
-    entries()[0]?.focus();
-  }
 
   function choose(item: MenuItem): void {
     if (item.why) return;
@@ -81,7 +64,7 @@ export function Menu({ children, label, items, class: className, current }: Prop
   }
 
   function onKeyDown(event: KeyboardEvent): void {
-    const all = entries();
+    const all = list.current ? entriesOf(list.current) : [];
     const at = all.indexOf(document.activeElement as HTMLElement);
     const next = nextEntry(
       event.key,
@@ -149,6 +132,22 @@ export function Menu({ children, label, items, class: className, current }: Prop
       )}
     </>
   );
+}
+
+function entriesOf(menu: HTMLElement): HTMLElement[] {
+  return [...menu.querySelectorAll<HTMLElement>("[data-entry]")];
+}
+
+/** Show the menu below its button, or above it if there is no room below. The first entry has the focus. */
+function show(menu: HTMLElement, button: HTMLElement): void {
+  menu.showPopover();
+  const place = button.getBoundingClientRect();
+  const left = Math.min(place.left, innerWidth - menu.offsetWidth - 8);
+  const below = place.bottom + 4 + menu.offsetHeight < innerHeight || place.top < menu.offsetHeight;
+  menu.style.left = `${Math.max(8, left)}px`;
+  menu.style.top = `${below ? place.bottom + 4 : place.top - menu.offsetHeight - 4}px`;
+  menu.style.maxHeight = `${innerHeight - (below ? place.bottom + 12 : 8)}px`;
+  entriesOf(menu)[0]?.focus();
 }
 
 function Entry({ item, choose }: { item: MenuItem; choose: () => void }): JSX.Element {

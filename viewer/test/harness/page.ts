@@ -198,8 +198,7 @@ export class Page {
     );
     const own = ["Event", "EventTarget", "CustomEvent", "MessageEvent", "DOMException", "Blob", "File"];
     const found = [...classes, ...own, ...NAMES].map((name) => [name, given[name]]);
-    const page = this;
-    const shown = (): URL => new URL(page.address, ORIGIN);
+    const shown = (): URL => new URL(this.address, ORIGIN);
     const leave = (address: string): void => void this.left.push(address);
     const location = {
       get pathname() {

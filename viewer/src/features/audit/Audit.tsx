@@ -1,10 +1,11 @@
 /** The audit log, for admins: who did what, from where and when, the newest first. */
 
 import type { JSX } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 
 import { data, dataAddress } from "../../api/client";
 import { useAsked } from "../../hooks/asked";
+import { useTitle } from "../../hooks/title";
 import { useTyped } from "../../hooks/typed";
 import { adjust, query } from "../../state/address";
 import { Link } from "../../ui/Link";
@@ -31,9 +32,7 @@ export function Audit(): JSX.Element {
   const of = JSON.stringify(wanted);
   const [more, setMore] = useState({ of, limit: PAGE });
   const limit = more.of === of ? more.limit : PAGE; // other lines begin with the newest
-  useEffect(() => {
-    document.title = "Audit log";
-  }, []);
+  useTitle("Audit log");
   const asked = useAsked(`${of} ${limit}`, (signal) =>
     data<AuditLine[]>("/data/audit.json", { ...wanted, limit }, signal),
   );

@@ -5,6 +5,8 @@ import { useEffect, useMemo } from "preact/hooks";
 
 import { looks } from "../../chart/line";
 import { useKeys } from "../../hooks/keys";
+import { useSame } from "../../hooks/same";
+import { useTitle } from "../../hooks/title";
 import { counted } from "../../lib/times";
 import { ALL } from "../../routes";
 import { addressOf, go, type Parameters, query, replace } from "../../state/address";
@@ -49,13 +51,11 @@ const CONTENT: Readonly<Record<CompareTab, (props: CompareProps) => JSX.Element>
 export function Compare({ project, given }: { project: string; given?: string }): JSX.Element {
   useEffect(() => {
     if (given !== undefined) replace(addressOf({ page: "compare", project }, parametersOfClearml(given)));
-  }, [given]);
+  }, [project, given]);
   const parameters = query.value;
   const view = useMemo(() => viewOf(parameters), [parameters]);
   const { runs, error, again } = useRuns(project, view.tasks, view.where);
-  useEffect(() => {
-    document.title = runs ? `${counted(runs.length)} runs – ${LABELS[view.tab]}` : "Compare runs";
-  }, [runs?.length, view.tab]);
+  useTitle(runs ? `${counted(runs.length)} runs – ${LABELS[view.tab]}` : "Compare runs");
   if (given !== undefined) return <Waiting />;
   if (!view.tasks.length && view.where === null) return <NoRuns project={project} />;
   if (error && !runs) return <Failed error={error} again={again} />;
@@ -76,7 +76,7 @@ function NoRuns({ project, title = "No runs are selected" }: { project: string; 
 function Comparison({ project, view, runs }: { project: string; view: View; runs: readonly Run[] }): JSX.Element {
   const columns = useMemo(() => columnsOf(runs), [runs]);
   const chosen = useMemo(() => chosenRows(runs.length, columns, view.brush), [runs, columns, view.brush]);
-  const hidden = useMemo(() => runs.map((run) => isHidden(view, run.id)), [runs, view.hide]);
+  const hidden = useMemo(() => runs.map((run) => isHidden(view.hide, run.id)), [runs, view.hide]);
   const base = Math.max(
     0,
     runs.findIndex((run) => run.id === view.base),
@@ -84,10 +84,10 @@ function Comparison({ project, view, runs }: { project: string; view: View; runs
   const shown = useMemo(() => {
     const rows = [...runs.keys()].filter((row) => chosen[row] && !hidden[row]);
     return rows.includes(base) ? [base, ...rows.filter((row) => row !== base)] : rows;
-  }, [chosen, hidden, base]);
-  const ids = useMemo(() => runs.map((run) => run.id), [runs]);
+  }, [runs, chosen, hidden, base]);
+  const ids = useSame(runs.map((run) => run.id));
   const shade = dark.value ? 1 : 0;
-  const look = useMemo(() => looks(ids), [ids.join()]);
+  const look = useMemo(() => looks(ids), [ids]);
   const colours = useMemo(() => new Map([...look].map(([id, { colour }]) => [id, colour[shade]])), [look, shade]);
   const props: CompareProps = { project, view, runs, columns, shown, chosen, hidden, base, looks: look, colours };
   useKeys("Compare", [

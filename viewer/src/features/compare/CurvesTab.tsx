@@ -8,12 +8,13 @@ import { AXES } from "../../chart/Controls";
 import { type ChartSource, type ChartSpec, ofGroups, ofRuns } from "../../chart/source";
 import { useView } from "../../chart/useView";
 import { finder } from "../../chart/view";
+import { useSame } from "../../hooks/same";
 import { counted } from "../../lib/times";
 import { ALL } from "../../routes";
 import { Empty } from "../../ui/Notice";
 import { Choice } from "./Choice";
 import { type CompareProps, show } from "./props";
-import { type Column, isMonitor } from "./runs";
+import { type Column, isMonitor, type Run } from "./runs";
 import type { Spread } from "./view";
 
 /** In the place of a column that groups: each run has its own line … */
@@ -29,7 +30,7 @@ const FEW_NUMBERS = 10;
 const BINS = [5, 3, 10];
 
 export function CurvesTab(props: CompareProps): JSX.Element {
-  const { project, view, runs, shown, columns } = props;
+  const { project, view, runs, shown, columns, looks } = props;
   const [charts, onView] = useView(`pins.${project}`);
   const group = view.group ?? (shown.length > MOST_LINES ? TOGETHER : BY_RUN);
   const tooMany = useMemo(
@@ -40,11 +41,13 @@ export function CurvesTab(props: CompareProps): JSX.Element {
   const count = useMemo(() => (column?.numbers ? new Set(column.values).size : 0), [column]);
   const bins = view.bins ?? (count > MOST_GROUPS ? BINS[0]! : 0);
   const lines = group === BY_RUN ? shown.slice(0, MOST_LINES) : shown;
-  const ids = lines.map((row) => runs[row]!.id).join();
-  const source = useMemo(() => sourceOf(props, lines, group, bins), [ids, group, bins, view.spread, props.looks]);
-  const curves = [...columns.values()].filter((one) => one.kind === "metric" && one.name.startsWith("last:"));
-  const names = curves.map(({ name }) => name).join("\n");
-  const specs = useMemo(() => specsOf(curves, charts.find), [names, charts.find]);
+  const drawn = useSame(lines.map((row) => ({ id: runs[row]!.id, name: runs[row]!.name })));
+  const source = useMemo(
+    () => (group === BY_RUN ? ofEach(drawn, looks) : ofGroup(drawn, group, bins, view.spread)),
+    [drawn, group, bins, view.spread, looks],
+  );
+  const curves = useSame([...columns.values()].filter(isCurve).flatMap(curveOf));
+  const specs = useMemo(() => specsOf(curves, charts.find), [curves, charts.find]);
   if (!shown.length) return <Empty title="No run is shown" />;
   return (
     <Charts source={source} charts={specs} view={charts} onView={onView} name="compare" axes={AXES}>
@@ -95,6 +98,17 @@ export function CurvesTab(props: CompareProps): JSX.Element {
   );
 }
 
+/** The last values of a metric stand for its curve. */
+function isCurve(column: Column): boolean {
+  return column.kind === "metric" && column.name.startsWith("last:");
+}
+
+type Curve = Required<Pick<Column, "name" | "label" | "series">>;
+
+function curveOf({ name, label, series }: Column): Curve[] {
+  return series ? [{ name, label, series }] : [];
+}
+
 function groups(column: Column): boolean {
   return column.kind === "parameter" || column.name === "status";
 }
@@ -104,40 +118,35 @@ function isOffered(column: Column): boolean {
   return column.numbers || new Set(column.values).size <= MOST_GROUPS;
 }
 
-function sourceOf(
-  { runs, view, looks }: CompareProps,
-  rows: readonly number[],
-  group: string,
-  bins: number,
-): ChartSource {
-  const some = rows.map((row) => runs[row]!);
-  if (group !== BY_RUN) {
-    const source = ofGroups(
-      ALL,
-      some.map(({ id }) => id),
-      { group, bins: bins || null, spread: view.spread },
-    );
-    if (group !== TOGETHER) return source;
-    const name = `all ${counted(some.length)} runs`;
-    return { ...source, looks: (curves) => source.looks(curves).map((look) => ({ ...look, name })) };
-  }
-  const names = new Map(some.map(({ id, name }) => [id, name]));
+type Named = Pick<Run, "id" | "name">;
+
+/** Runs with the same value of a column are one curve. */
+function ofGroup(runs: readonly Named[], group: string, bins: number, spread: Spread): ChartSource {
+  const ids = runs.map(({ id }) => id);
+  const source = ofGroups(ALL, ids, { group, bins: bins || null, spread });
+  if (group !== TOGETHER) return source;
+  const name = `all ${counted(runs.length)} runs`;
+  return { ...source, looks: (curves) => source.looks(curves).map((look) => ({ ...look, name })) };
+}
+
+/** Each run is a curve of its own, in the colour that it has on all tabs. */
+function ofEach(runs: readonly Named[], looks: CompareProps["looks"]): ChartSource {
+  const names = new Map(runs.map(({ id, name }) => [id, name]));
   return {
-    ...ofRuns(ALL, some),
+    ...ofRuns(ALL, runs),
     looks: (curves) =>
       curves.map(({ task = "" }) => ({ key: task, name: names.get(task) ?? task, ...looks.get(task)! })),
   };
 }
 
 /** A chart for each curve whose name is looked for; those of machines come last. */
-function specsOf(columns: readonly Column[], find: string): ChartSpec[] {
-  const found = finder(find);
-  const ordered = [...columns].sort((one, other) => Number(isMonitor(one)) - Number(isMonitor(other)));
-  return ordered.flatMap(({ label, series }) => {
-    if (!series || !found(label)) return [];
-    const [metric, variant] = series;
-    return [
-      { id: label, title: `${metric.replace(/^:monitor:/, "machine: ")} · ${variant}`, metric, variants: [variant] },
-    ];
-  });
+function specsOf(curves: readonly Curve[], find: string): ChartSpec[] {
+  const matches = finder(find);
+  return curves
+    .filter(({ label }) => matches(label))
+    .sort((one, other) => Number(isMonitor(one)) - Number(isMonitor(other)))
+    .map(({ label, series: [metric, variant] }) => {
+      const title = `${metric.replace(/^:monitor:/, "machine: ")} · ${variant}`;
+      return { id: label, title, metric, variants: [variant] };
+    });
 }

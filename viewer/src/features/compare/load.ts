@@ -26,14 +26,15 @@ export interface Loaded {
 /** The runs of these ids, or if there are none, those of a project that a filter lets through. */
 export function useRuns(project: string, ids: readonly string[], where: string | null): Loaded {
   const byFilter = ids.length === 0 && where !== null;
-  const found = useAsked(byFilter ? `${project} ${where}` : null, (signal) => matching(project, where!, signal));
-  const wanted = byFilter ? found.value : ids.slice(0, MOST_RUNS);
-  const asked = useAsked(wanted && wanted.join(), (signal) => tasksOf(wanted!, FIELDS, signal));
+  const matches = useAsked(byFilter ? `${project} ${where}` : null, (signal) => matching(project, where!, signal));
+  const tasks = byFilter ? matches.value : ids.slice(0, MOST_RUNS);
+  const asked = useAsked(tasks?.join() ?? null, (signal) => tasksOf(tasks!, FIELDS, signal));
   const runs = useCurrent(asked.value);
   // There is no stream of all projects together: a filter over them finds new runs when the page is loaded anew.
   const follows = byFilter && project !== ALL;
-  useEffect(() => (follows ? onNewRuns(project, found.refresh) : undefined), [project, follows]);
-  return { runs, error: found.error ?? asked.error, again: found.error ? found.again : asked.again };
+  const { refresh } = matches;
+  useEffect(() => (follows ? onNewRuns(project, refresh) : undefined), [project, follows, refresh]);
+  return { runs, error: matches.error ?? asked.error, again: matches.error ? matches.again : asked.again };
 }
 
 /** The tasks of these ids in their order, with these fields. Those that are gone are left out. */

@@ -140,7 +140,7 @@ export function differs(column: Column): boolean {
 }
 
 /** Whether a metric tells about the machine, and not about what was trained. */
-export function isMonitor(column: Column): boolean {
+export function isMonitor(column: Pick<Column, "name">): boolean {
   return /^(last|min|max)::monitor:/.test(column.name);
 }
 

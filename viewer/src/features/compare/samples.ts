@@ -5,6 +5,7 @@ import { useEffect, useState } from "preact/hooks";
 import { api } from "../../api/client";
 import type { ReportedMetric } from "../../api/endpoints";
 import { follow } from "../../api/live";
+import { useSame } from "../../hooks/same";
 import { nearest, seriesOf } from "../../samples/images";
 import { imagesOf, newestPlots, plotsAt, plotsBeside, type SampleType } from "../../samples/samples";
 
@@ -118,9 +119,10 @@ function ascending(numbers: readonly number[]): number[] {
 /** A number that grows when any of the runs gets plots or images, at most every other second. */
 export function useNewSamples(tasks: readonly string[], type: SampleType): number {
   const [version, setVersion] = useState(0);
+  const followed = useSame(tasks);
   useEffect(() => {
     let timer: ReturnType<typeof setTimeout> | undefined;
-    const end = follow({ tasks }, (change) => {
+    const end = follow({ tasks: followed }, (change) => {
       const ours = change.event === "samples" && (change.series?.some(([, , , , kind]) => kind === type) ?? true);
       if (!ours && change.event !== "reset") return;
       timer ??= setTimeout(() => {
@@ -132,6 +134,6 @@ export function useNewSamples(tasks: readonly string[], type: SampleType): numbe
       end();
       clearTimeout(timer);
     };
-  }, [tasks.join(), type]);
+  }, [followed, type]);
   return version;
 }

@@ -109,8 +109,9 @@ function parameterOf(name: keyof View, value: View[keyof View]): string | readon
   return Array.isArray(value) ? (value as readonly string[]) : value === null ? null : String(value as string | number);
 }
 
-export function isHidden(view: View, id: string): boolean {
-  return view.hide.some((start) => id.startsWith(start));
+/** `hide`: the beginnings of the ids of runs that are hidden. */
+export function isHidden(hide: readonly string[], id: string): boolean {
+  return hide.some((start) => id.startsWith(start));
 }
 
 /** The hidden runs when these are hidden, or shown again. */

@@ -1,12 +1,13 @@
 /** One model: where its file is, what it was made by, and which runs use it. */
 
 import type { JSX } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 
 import { api } from "../../api/client";
 import { NotThere } from "../../api/errors";
 import { useAsked } from "../../hooks/asked";
 import { useEdits } from "../../hooks/edits";
+import { useTitle } from "../../hooks/title";
 import { statusText } from "../../lib/status";
 import { counted } from "../../lib/times";
 import { ALL } from "../../routes";
@@ -33,9 +34,7 @@ export function Model({ project, model: id }: { project: string; model: string }
   const [model, edit] = useEdits<TheModel, "name" | "comment" | "tags">(asked, (fields) =>
     api("models.update", { model: id, ...fields }),
   );
-  useEffect(() => {
-    document.title = model ? `${model.name} – Model` : "Model";
-  }, [model?.name]);
+  useTitle(model ? `${model.name} – Model` : "Model");
   if (asked.error instanceof NotThere) {
     return (
       <Missing what="model" id={id} name={model?.name}>

@@ -1,12 +1,13 @@
 /** The models of a project, or of all: newest first, with a search. */
 
 import type { JSX } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 
 import { api } from "../../api/client";
 import type { ModelEx } from "../../api/endpoints";
 import type { Part } from "../../api/questions";
 import { useAsked } from "../../hooks/asked";
+import { useTitle } from "../../hooks/title";
 import { ALL } from "../../routes";
 import { adjust, query } from "../../state/address";
 import { Ago } from "../../ui/Ago";
@@ -38,9 +39,7 @@ export function Models({ project }: { project: string }): JSX.Element {
   const of = `${project} ${text}`;
   const [more, setMore] = useState({ of, count: PAGE });
   const count = more.of === of ? more.count : PAGE; // another list begins with its first page
-  useEffect(() => {
-    document.title = "Models";
-  }, []);
+  useTitle("Models");
   const asked = useAsked(`${of} ${count}`, async (signal) => {
     const where = project === ALL ? {} : { project: [project], include_subprojects: true };
     const wanted = { ...where, ...(text && { search_text: text }), only_fields: FIELDS, order_by: ["-last_update"] };

@@ -1,10 +1,10 @@
 /** Data sets and pipelines. ClearML keeps each in a hidden project, whose runs are its versions or executions. */
 
 import type { JSX } from "preact";
-import { useEffect } from "preact/hooks";
 
 import { api } from "../../api/client";
 import { useAsked } from "../../hooks/asked";
+import { useTitle } from "../../hooks/title";
 import { counted } from "../../lib/times";
 import { Ago } from "../../ui/Ago";
 import { Link } from "../../ui/Link";
@@ -42,9 +42,7 @@ export function Kinds({ kind }: { kind: keyof typeof KINDS }): JSX.Element {
     };
     return (await api("projects.get_all_ex", body, signal)).projects;
   });
-  useEffect(() => {
-    document.title = title;
-  }, [title]);
+  useTitle(title);
   if (asked.error && !asked.value) return <Failed error={asked.error} again={asked.again} />;
   if (!asked.value) return <Waiting />;
   if (!asked.value.length) {

@@ -7,6 +7,8 @@ import { data } from "../../api/client";
 import { follow } from "../../api/live";
 import { useAsked } from "../../hooks/asked";
 import { useKeys } from "../../hooks/keys";
+import { useSame } from "../../hooks/same";
+import { useTitle } from "../../hooks/title";
 import { counted } from "../../lib/times";
 import { ALL } from "../../routes";
 import { adjust, go, query } from "../../state/address";
@@ -43,21 +45,22 @@ const OFTEN_AT_FIRST = 3000;
 
 export function Projects(): JSX.Element {
   const asked = useAsked("projects", everything);
+  const { refresh } = asked;
   const recent = asked.value?.recent ?? [];
   const often = recent.length ? OFTEN : OFTEN_AT_FIRST;
+  useTitle("Projects");
   useEffect(() => {
-    document.title = "Projects";
-    const timer = setInterval(() => !document.hidden && asked.refresh(), often);
+    const timer = setInterval(() => !document.hidden && refresh(), often);
     return () => clearInterval(timer);
-  }, [often]);
-  const running = recent.filter((run) => run.status === "in_progress").map((run) => run.id);
+  }, [often, refresh]);
+  const running = useSame(recent.filter((run) => run.status === "in_progress").map((run) => run.id));
   useEffect(() => {
     if (!running.length) return;
     const began = Date.now();
     return follow({ tasks: running }, (change) => {
-      if ((change.event === "status" || change.event === "gone") && Date.now() - began > 1500) asked.refresh();
+      if ((change.event === "status" || change.event === "gone") && Date.now() - began > 1500) refresh();
     });
-  }, [running.join()]);
+  }, [running, refresh]);
   if (asked.error && !asked.value) return <Failed error={asked.error} again={asked.again} />;
   if (!asked.value) return <Waiting />;
   if (!asked.value.recent.length) return <FirstRun hasProjects={asked.value.count > 0} />;

@@ -97,34 +97,36 @@ function shownBlock(block: Block, key: number, embed: Embed): JSX.Element {
 }
 
 function shown(inlines: readonly Inline[]): (JSX.Element | string)[] {
-  return inlines.map((inline, key) => {
-    switch (inline.kind) {
-      case "text":
-        return inline.text;
-      case "code":
-        return <code key={key}>{inline.text}</code>;
-      case "strong":
-        return <strong key={key}>{shown(inline.inlines)}</strong>;
-      case "em":
-        return <em key={key}>{shown(inline.inlines)}</em>;
-      case "del":
-        return <del key={key}>{shown(inline.inlines)}</del>;
-      case "break":
-        return <br key={key} />;
-      case "image":
-        return (
-          <span key={key} class={css["image"]}>
-            <Picture url={inline.src} name={inline.alt || "Picture"} />
-          </span>
-        );
-      case "link":
-        return (
-          <Address key={key} href={inline.href}>
-            {shown(inline.inlines)}
-          </Address>
-        );
-    }
-  });
+  return inlines.map(part);
+}
+
+function part(inline: Inline, key: number): JSX.Element | string {
+  switch (inline.kind) {
+    case "text":
+      return inline.text;
+    case "code":
+      return <code key={key}>{inline.text}</code>;
+    case "strong":
+      return <strong key={key}>{shown(inline.inlines)}</strong>;
+    case "em":
+      return <em key={key}>{shown(inline.inlines)}</em>;
+    case "del":
+      return <del key={key}>{shown(inline.inlines)}</del>;
+    case "break":
+      return <br key={key} />;
+    case "image":
+      return (
+        <span key={key} class={css["image"]}>
+          <Picture url={inline.src} name={inline.alt || "Picture"} />
+        </span>
+      );
+    case "link":
+      return (
+        <Address key={key} href={inline.href}>
+          {shown(inline.inlines)}
+        </Address>
+      );
+  }
 }
 
 /** A link: to a page of the viewer it goes there at once, and to other hosts in a tab of its own. */

@@ -1,12 +1,12 @@
 /** A report: a page that somebody wrote about runs, with what it embeds of them. */
 
 import type { JSX } from "preact";
-import { useEffect } from "preact/hooks";
 
 import { api } from "../../api/client";
 import { NotThere } from "../../api/errors";
 import { Board } from "../../frame/Board";
 import { useAsked } from "../../hooks/asked";
+import { useTitle } from "../../hooks/title";
 import { Ago } from "../../ui/Ago";
 import { Link } from "../../ui/Link";
 import { Empty, Failed, Missing, Waiting } from "../../ui/Notice";
@@ -24,9 +24,7 @@ export function Report({ report: id }: { report: string }): JSX.Element {
     return found;
   });
   const report = asked.value;
-  useEffect(() => {
-    document.title = report ? `${report.name} – Report` : "Report";
-  }, [report?.name]);
+  useTitle(report ? `${report.name} – Report` : "Report");
   if (asked.error instanceof NotThere) {
     return (
       <Missing what="report" id={id} name={report?.name}>

@@ -1,10 +1,10 @@
 /** All reports, newest first. */
 
 import type { JSX } from "preact";
-import { useEffect } from "preact/hooks";
 
 import { api } from "../../api/client";
 import { useAsked } from "../../hooks/asked";
+import { useTitle } from "../../hooks/title";
 import { adjust, query } from "../../state/address";
 import { Ago } from "../../ui/Ago";
 import { Link } from "../../ui/Link";
@@ -28,9 +28,7 @@ export function Reports(): JSX.Element {
     };
     return api("reports.get_all_ex", { ...body, system_tags: ["-archived"] }, signal);
   });
-  useEffect(() => {
-    document.title = "Reports";
-  }, []);
+  useTitle("Reports");
   const rows = asked.value?.tasks;
   return (
     <>

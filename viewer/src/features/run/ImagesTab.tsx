@@ -7,6 +7,7 @@ import type { ReportedMetric } from "../../api/endpoints";
 import { kindOf } from "../../api/files";
 import { useAsked } from "../../hooks/asked";
 import { useSeen } from "../../hooks/near";
+import { useSame } from "../../hooks/same";
 import { counted } from "../../lib/times";
 import { IterationSlider } from "../../samples/IterationSlider";
 import { atIteration, iterationsOf, nearest, type Shown, seriesOf } from "../../samples/images";
@@ -60,13 +61,14 @@ export function ImagesTab({ task }: TabProps): JSX.Element {
 const MOST_BESIDE = 50;
 
 function Section({ task, metric, beside }: { task: string; metric: ReportedMetric; beside: boolean }): JSX.Element {
-  const { metric: name, variants } = metric;
+  const { metric: name } = metric;
+  const variants = useSame(metric.variants);
   const element = useRef<HTMLElement>(null);
   const view = query.value.get("view") ?? "";
   const seen = useSeen(element) || view.startsWith(`${name}/`);
   const version = useSamples(task, "training_debug_image", name);
   const asked = useAsked(seen ? `${task} ${name}` : null, (signal) => imagesOf(task, name, signal), { version });
-  const series = useMemo(() => seriesOf(asked.value ?? [], variants), [asked.value, variants.join("\n")]);
+  const series = useMemo(() => seriesOf(asked.value ?? [], variants), [asked.value, variants]);
   const iterations = useMemo(() => iterationsOf(series), [series]);
   const chosen = chosenIn(query.value);
   const wanted = iterationOf(chosen, name);

@@ -1,10 +1,9 @@
 /** The tab "Overview" of a run: everything about it but its curves, pictures and lines. */
 
 import type { JSX } from "preact";
-import { useEffect, useMemo } from "preact/hooks";
 
 import { useAsked } from "../../hooks/asked";
-import { paced } from "../../hooks/paced";
+import { useChanges } from "../../hooks/changes";
 import { mayEdit } from "../../state/session";
 import { Comment } from "../../ui/Comment";
 import { Failed, Waiting } from "../../ui/Notice";
@@ -23,11 +22,7 @@ const PAUSE = 10_000;
 
 export function OverviewTab({ task, edit }: TabProps): JSX.Element {
   const asked = useAsked(`${task.id} ${task.status}`, (signal) => details(task.id, signal));
-  const changed = useMemo(() => paced(asked.refresh, PAUSE), []);
-  useEffect(() => {
-    if (asked.value) changed();
-  }, [task.last_update]);
-  useEffect(() => changed.stop, []);
+  useChanges(task.last_update, asked.refresh, PAUSE);
   const found = asked.value;
   return (
     <div class={css["overview"]}>

@@ -10,6 +10,7 @@ import { useAsked } from "../../hooks/asked";
 import { useEdits } from "../../hooks/edits";
 import { useKeys } from "../../hooks/keys";
 import { paced } from "../../hooks/paced";
+import { useTitle } from "../../hooks/title";
 import { isArchived } from "../../lib/possible";
 import { statusText } from "../../lib/status";
 import { ALL, TABS, type Tab } from "../../routes";
@@ -53,16 +54,17 @@ const PAUSE = 1000;
 
 export function Run({ project, task: id, tab }: { project: string; task: string; tab: Tab }): JSX.Element {
   const asked = useAsked(id, (signal) => oneTask(id, signal));
+  const { refresh } = asked;
   const isKnown = asked.value !== null;
   useEffect(() => {
     if (!isKnown) return;
-    const changed = paced(asked.refresh, PAUSE);
+    const changed = paced(refresh, PAUSE);
     const end = follow({ tasks: [id] }, changed);
     return () => {
       end();
       changed.stop();
     };
-  }, [id, isKnown]);
+  }, [id, isKnown, refresh]);
   useKeys("Run", [
     {
       keys: TABS.map((_, n) => String(n + 1)),
@@ -79,9 +81,7 @@ export function Run({ project, task: id, tab }: { project: string; task: string;
   const [task, edit] = useEdits<Task, "name" | "comment" | "tags">(asked, (fields) =>
     api("tasks.update", { task: id, ...fields }),
   );
-  useEffect(() => {
-    document.title = task ? `${task.name} – ${LABELS[tab]}` : "Run";
-  }, [task?.name, tab]);
+  useTitle(task ? `${task.name} – ${LABELS[tab]}` : "Run");
   if (asked.error instanceof NotThere) return <Gone id={id} task={asked.value} />;
   if (asked.error && !task) return <Failed error={asked.error} again={asked.again} />;
   if (!task) return <Waiting />;

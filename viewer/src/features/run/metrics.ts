@@ -15,6 +15,7 @@ export function useMetrics(task: string, onNew?: () => void): Asked<Metrics> {
     const answer = await api("events.get_scalar_metrics_and_variants", { task }, signal);
     return answer.metrics;
   });
+  const { refresh } = asked;
   const latest = useRef({ metrics: asked.value, onNew });
   latest.current = { metrics: asked.value, onNew };
   useEffect(() => {
@@ -29,14 +30,14 @@ export function useMetrics(task: string, onNew?: () => void): Asked<Metrics> {
     });
     function askAgain(): void {
       timer = undefined;
-      asked.refresh();
+      refresh();
       latest.current.onNew?.();
     }
     return () => {
       end();
       clearTimeout(timer);
     };
-  }, [task]);
+  }, [task, refresh]);
   return asked;
 }
 

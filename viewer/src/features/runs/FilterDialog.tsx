@@ -149,7 +149,7 @@ function Values({ column, current, done, project, shown }: WayProps & { project:
   useEffect(() => {
     const of = ({ user: "users", project: "projects", parent: "tasks" } as const)[column];
     if (of) wantNames(of, asked.value?.map((one) => one.value) ?? []);
-  }, [asked.value]);
+  }, [column, asked.value]);
   const text = (value: string | number | null): string => {
     if (value === null) return "none";
     return column === "status" ? statusText(String(value)) : textOf(kind, value, names);

@@ -1,10 +1,10 @@
 /** The runs of a project, or of all. */
 
 import type { JSX } from "preact";
-import { useEffect } from "preact/hooks";
 
 import { api } from "../../api/client";
 import { useAsked } from "../../hooks/asked";
+import { useTitle } from "../../hooks/title";
 import { ALL } from "../../routes";
 import { Link } from "../../ui/Link";
 import { Table } from "./Table";
@@ -16,9 +16,7 @@ export function Runs({ project: id }: { project: string }): JSX.Element {
     async (signal) => (await api("projects.get_by_id", { project: id }, signal)).project,
   );
   const name = id === ALL ? "All runs" : (asked.value?.name ?? "");
-  useEffect(() => {
-    document.title = name ? `${name} – Runs` : "Runs";
-  }, [name]);
+  useTitle(name ? `${name} – Runs` : "Runs");
   const parents = name.split("/").slice(0, -1);
   return (
     <article class={css["page"]}>

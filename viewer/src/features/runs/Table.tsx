@@ -4,10 +4,11 @@
  */
 
 import type { ComponentChildren, JSX } from "preact";
-import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useCallback, useEffect, useMemo, useReducer, useRef, useState } from "preact/hooks";
 
 import { wordsOf } from "../../api/errors";
 import { useKeys } from "../../hooks/keys";
+import { useSame } from "../../hooks/same";
 import { counted } from "../../lib/times";
 import { Rows, type RowsHandle } from "../../scroll/Rows";
 import { adjust, go, query } from "../../state/address";
@@ -60,8 +61,7 @@ export function Table({ project }: { project: string }): JSX.Element {
   );
   const widths = useWidths();
   const [range, setRange] = useState<readonly [number, number]>([0, 0]);
-  const [, redraw] = useState(0);
-  const sparks = useSparks(project, shown, () => redraw((before) => before + 1));
+  const sparks = useSparks(project, shown);
 
   const seen = useMemo(() => {
     const rows: Row[] = [];
@@ -71,25 +71,8 @@ export function Table({ project }: { project: string }): JSX.Element {
     }
     return rows;
   }, [runs, version, range]);
-  useEffect(() => {
-    sparks?.want(seen.map((row) => row.id));
-    for (const [column, kind] of [
-      ["user", "users"],
-      ["project", "projects"],
-      ["parent", "tasks"],
-    ] as const) {
-      if (shown.columns.includes(column))
-        wantNames(
-          kind,
-          seen.map((row) => row[column]),
-        );
-      if (shown.group === column)
-        wantNames(
-          kind,
-          (runs?.sections ?? []).map((one) => one.title?.value),
-        );
-    }
-  }, [seen, sparks, shown.columns.join()]);
+  useEffect(() => sparks?.want(seen.map((row) => row.id)), [sparks, seen]);
+  useNames(shown, seen, runs?.sections ?? NO_SECTIONS);
   useLive(runs, seen, (id) => {
     sparks?.stale(id);
     sparks?.want(seen.map((row) => row.id));
@@ -436,10 +419,28 @@ function Nothing({ shown, change }: { shown: Shown; change: Change }): JSX.Eleme
   );
 }
 
-function useSparks(project: string, shown: Shown, redraw: () => void): Sparks | null {
+const NO_SECTIONS: readonly Section[] = [];
+/** Columns that have ids, and what these are of. */
+const IDS = { user: "users", project: "projects", parent: "tasks" } as const;
+
+/** Has the names asked for of what rows and headings of groups have the ids of. */
+function useNames({ columns, group }: Shown, rows: readonly Row[], sections: readonly Section[]): void {
+  const shown = useSame(columns);
+  useEffect(() => {
+    for (const [column, kind] of Object.entries(IDS)) {
+      const ofRows = shown.includes(column) ? rows.map((row) => row[column]) : [];
+      const ofGroups = group === column ? sections.map((section) => section.title?.value) : [];
+      wantNames(kind, [...ofRows, ...ofGroups]);
+    }
+  }, [shown, group, rows, sections]);
+}
+
+/** The small curves of the rows; the table is drawn again when some have come. */
+function useSparks(project: string, { curve, inside }: Shown): Sparks | null {
+  const [, draw] = useReducer<number, void>((times) => times + 1, 0);
   const sparks = useMemo(
-    () => (shown.curve ? new Sparks(project, shown.curve, shown.inside, redraw) : null),
-    [project, shown.curve, shown.inside],
+    () => (curve ? new Sparks(project, curve, inside, draw) : null),
+    [project, curve, inside, draw],
   );
   useEffect(() => () => sparks?.stop(), [sparks]);
   return sparks;

@@ -1,8 +1,9 @@
 /** The runs of the question that the address asks, and of the one before until the new one's are here. */
 
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 
 import { type Change, follow, whenBack } from "../../api/live";
+import { useSame } from "../../hooks/same";
 import { ALL } from "../../routes";
 import { CURVE } from "./columns";
 import { ALWAYS, type Question, type Row, Runs } from "./sections";
@@ -13,9 +14,8 @@ export function useRuns(project: string, shown: Shown): { runs: Runs | null; wai
   const current = useRef<Runs | null>(null);
   const [runs, setRuns] = useState<Runs | null>(null);
   const columns = [...new Set([...ALWAYS, ...shown.columns.filter((name) => !name.startsWith(CURVE))])];
-  const question: Question = { project, shown, columns };
   // Colours and the curve change nothing in what is asked.
-  const key = JSON.stringify({ ...question, shown: { ...shown, columns: null, colours: null, curve: null } });
+  const question: Question = useSame({ project, columns, shown: { ...shown, columns: [], colours: {}, curve: "" } });
   useEffect(() => {
     const next = new Runs(question, opened.current);
     const unsubscribe = next.version.subscribe(() => {
@@ -29,10 +29,9 @@ export function useRuns(project: string, shown: Shown): { runs: Runs | null; wai
       unsubscribe();
       if (current.current !== next) next.stop();
     };
-  }, [key]);
+  }, [question]);
   useEffect(() => () => current.current?.stop(), []);
-  const shownKey = useMemo(() => key, [runs]);
-  return { runs, waiting: runs === null || shownKey !== key };
+  return { runs, waiting: runs?.question !== question };
 }
 
 /** Milliseconds between two questions for what has changed. */
@@ -48,12 +47,12 @@ export function useLive(runs: Runs | null, seen: readonly Row[], grown: (id: str
   const project = runs?.question.project ?? ALL;
   const whole = runs !== null && project !== ALL && runs.total <= MOST_FOLLOWED;
   const followed = whole ? seen.filter((row) => row.project !== project) : seen;
-  const tasks = followed.slice(0, MOST_SEEN).map((row) => row.id);
-  const key = `${project} ${whole} ${tasks.join()}`;
+  const tasks = useSame(followed.slice(0, MOST_SEEN).map((row) => row.id));
+  const isThere = runs !== null;
   const latest = useRef({ runs, seen, grown });
   latest.current = { runs, seen, grown };
   useEffect(() => {
-    if (!runs) return;
+    if (!isThere) return;
     let timer: ReturnType<typeof setTimeout> | undefined;
     let last = Date.now();
     function later(): void {
@@ -87,7 +86,7 @@ export function useLive(runs: Runs | null, seen: readonly Row[], grown: (id: str
       clearTimeout(timer);
       clearInterval(seldom);
     };
-  }, [key, runs === null]);
+  }, [isThere, project, whole, tasks]);
 }
 
 /** Whether the rows say already what a status tells. */

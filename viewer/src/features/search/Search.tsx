@@ -1,8 +1,8 @@
 /** Search over everything: /search?q=words, and with kind=runs only over one kind. */
 
 import type { JSX } from "preact";
-import { useEffect } from "preact/hooks";
 
+import { useTitle } from "../../hooks/title";
 import { adjust, query } from "../../state/address";
 import { KINDS, type Kind, TITLES } from "./kinds";
 import css from "./Search.module.css";
@@ -15,9 +15,7 @@ const MOST = 200;
 export function Search(): JSX.Element {
   const text = query.value.get("q") ?? "";
   const kind = KINDS.find((one) => one === query.value.get("kind"));
-  useEffect(() => {
-    document.title = text ? `${text} – Search` : "Search";
-  }, [text]);
+  useTitle(text ? `${text} – Search` : "Search");
   return (
     <div class={css["page"]}>
       <h1>Search</h1>

@@ -1,11 +1,12 @@
 /** What belongs to who is signed in: their name, their access keys and logins, the theme of this browser. */
 
 import type { JSX } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 
 import { api } from "../../api/client";
 import { useAsked } from "../../hooks/asked";
 import { useOnce } from "../../hooks/once";
+import { useTitle } from "../../hooks/title";
 import { findUser, type Theme, theme, user } from "../../state/session";
 import { attempt } from "../../state/toasts";
 import { Link } from "../../ui/Link";
@@ -16,9 +17,7 @@ import { Logins } from "./Logins";
 import css from "./Settings.module.css";
 
 export function Settings(): JSX.Element {
-  useEffect(() => {
-    document.title = "Settings";
-  }, []);
+  useTitle("Settings");
   return (
     <div class={css["page"]}>
       <h1>Settings</h1>

@@ -62,6 +62,7 @@ export function SignIn(): JSX.Element {
   }
 
   const next = query.value.get("next");
+  // biome-ignore lint/correctness/useExhaustiveDependencies: what the address brought is taken once, when the page is opened
   useEffect(() => {
     const link = takeLink();
     const cameBack = takeCameBack();
@@ -106,7 +107,7 @@ export function SignIn(): JSX.Element {
             />
           </label>
         )}
-        <button class="primary" disabled={busy || wait > 0}>
+        <button type="submit" class="primary" disabled={busy || wait > 0}>
           {busy ? "Signing in…" : "Sign in"}
         </button>
         {modes?.provider && (

@@ -1,10 +1,11 @@
 /** What the company keeps: in all by type, by project, and the tasks of a project; and who has used up most of a quota. */
 
 import type { ComponentChildren, JSX } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 
 import { data } from "../../api/client";
 import { useAsked } from "../../hooks/asked";
+import { useTitle } from "../../hooks/title";
 import { sized } from "../../lib/downloads";
 import { counted } from "../../lib/times";
 import { ALL } from "../../routes";
@@ -26,9 +27,7 @@ const SERIES = "Each metric with a variant: of points, plots, images and vectors
 
 export function Usage(): JSX.Element {
   const project = query.value.get("project");
-  useEffect(() => {
-    document.title = "Usage";
-  }, []);
+  useTitle("Usage");
   const asked = useAsked(
     `usage ${project ?? ""}`,
     async (signal) => {

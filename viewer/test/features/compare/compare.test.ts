@@ -274,7 +274,7 @@ test("hidden runs are named by the beginning of their ids", () => {
   const view = viewOf(new URLSearchParams("tasks=a"));
   const hidden = { ...view, hide: hiding(view, ["0123456789abcdef"], true) };
   assert.deepEqual(hidden.hide, ["01234567"]);
-  assert.ok(isHidden(hidden, "0123456789abcdef"));
+  assert.ok(isHidden(hidden.hide, "0123456789abcdef"));
   assert.deepEqual(hiding(hidden, ["0123456789abcdef"], false), []);
 });
 

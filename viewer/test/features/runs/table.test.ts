@@ -127,7 +127,7 @@ test("lines and rows lead to each other", () => {
       [3, 2],
     ],
   );
-  all.forEach((line, n) => assert.equal(layout.lineOf(line), n));
+  for (const [n, line] of all.entries()) assert.equal(layout.lineOf(line), n);
   assert.equal(layout.at(8), null);
   assert.equal(layout.at(-1), null);
   assert.deepEqual(layout.within(2, 7), [

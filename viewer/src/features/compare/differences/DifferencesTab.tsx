@@ -4,6 +4,7 @@ import type { JSX } from "preact";
 import { useMemo } from "preact/hooks";
 
 import { useAsked } from "../../../hooks/asked";
+import { useSame } from "../../../hooks/same";
 import { counted } from "../../../lib/times";
 import { Dialog } from "../../../ui/Dialog";
 import { Empty, Failed, Waiting } from "../../../ui/Notice";
@@ -22,7 +23,7 @@ const MOST_VALUES = 30;
 
 export function DifferencesTab(props: CompareProps): JSX.Element {
   const { view, runs, shown } = props;
-  const ids = shown.map((row) => runs[row]!.id);
+  const ids = useSame(shown.map((row) => runs[row]!.id));
   const key = runs.map((run) => `${run.id} ${run.status}`).join();
   const asked = useAsked(key, (signal) =>
     tasksOf(
@@ -34,7 +35,7 @@ export function DifferencesTab(props: CompareProps): JSX.Element {
   const details = useMemo(() => {
     const byId = new Map((asked.value ?? []).map((one) => [one.id, one]));
     return ids.map((id) => byId.get(id)).filter((one) => one !== undefined);
-  }, [asked.value, ids.join()]);
+  }, [asked.value, ids]);
   const sections = useMemo(() => sectionsOf(details), [details]);
   if (asked.error && !asked.value) return <Failed error={asked.error} again={asked.again} />;
   if (!asked.value) return <Waiting />;

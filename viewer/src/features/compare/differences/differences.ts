@@ -61,7 +61,7 @@ export function sectionsOf(runs: readonly Details[]): Section[] {
 /** The rows that differ, or all of them, of those that have `find` in their name or a value. */
 export function shownRows(section: Section, all: boolean, find: string): Row[] {
   const wanted = find.toLowerCase();
-  const has = (text: string | null): boolean => text !== null && text.toLowerCase().includes(wanted);
+  const has = (text: string | null): boolean => text?.toLowerCase().includes(wanted) ?? false;
   return section.rows.filter((row) => (all || row.differs) && (!wanted || has(row.name) || row.values.some(has)));
 }
 

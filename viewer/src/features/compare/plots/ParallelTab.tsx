@@ -3,9 +3,11 @@
  * that pass through it, here and on all other tabs.
  */
 
-import type { JSX, RefObject } from "preact";
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import type { JSX } from "preact";
+import { useCallback, useMemo, useRef, useState } from "preact/hooks";
 
+import { useDrawing } from "../../../hooks/canvas";
+import { useSame } from "../../../hooks/same";
 import { dark } from "../../../state/session";
 import { Menu, type MenuItem } from "../../../ui/Menu";
 import { Empty } from "../../../ui/Notice";
@@ -16,7 +18,7 @@ import { type Column, compareValues } from "../runs";
 import { type Scale, scaleOf } from "../scales";
 import tools from "../tools.module.css";
 import { Legend } from "./Legend";
-import { BY_RUN, emptied, logsOf, onRunKeys, openRun, themeColour, useColouring, useWidth } from "./plot";
+import { BY_RUN, onRunKeys, openRun, themeColour, useColouring, useWidth } from "./plot";
 import { isLog, nearestLine, usualAxes } from "./plots";
 import css from "./plots.module.css";
 import { Tip, written } from "./Tip";
@@ -35,15 +37,18 @@ const CLICK = 4;
 
 export function ParallelTab(props: CompareProps): JSX.Element {
   const { view, columns, runs, shown, hidden } = props;
+  const names = useSame(view.axes);
   const axes = useMemo(() => {
-    const chosen = view.axes.map((name) => columns.get(name)).filter((one) => one !== undefined);
+    const chosen = names.map((name) => columns.get(name)).filter((column) => column !== undefined);
     return chosen.length ? chosen : usualAxes(columns);
-  }, [columns, view.axes.join("\n")]);
+  }, [columns, names]);
   const { element, width: seen } = useWidth();
   const width = Math.max(seen, 2 * SIDES + LEAST_ROOM * (axes.length - 1));
+  const logarithmic = useSame(view.logarithmic);
+  const linear = useSame(view.linear);
   const scales = useMemo(
-    () => axes.map((column) => scaleOf(column, isLog(column, view.logarithmic, view.linear))),
-    [axes, logsOf(view)],
+    () => axes.map((column) => scaleOf(column, isLog(column, logarithmic, linear))),
+    [axes, logarithmic, linear],
   );
   const places = useMemo(() => placesOf(axes.length, width), [axes.length, width]);
   const lines = useMemo(
@@ -173,11 +178,18 @@ interface Drawn {
 /** The lines that brushes may leave out, faint: all of them, so that a brush that moves needs not draw them anew. */
 function LeftOut({ width, places, lines, hidden }: Drawn & { hidden: readonly boolean[] }): JSX.Element {
   const isDark = dark.value;
-  const canvas = useDrawing(width, [places, lines, hidden.join(), isDark], (context) => {
-    context.strokeStyle = themeColour("--soft");
-    context.globalAlpha = 0.1;
-    lines.forEach((line, row) => hidden[row] || stroke(context, places, line));
-  });
+  const left = useSame(hidden);
+  const draw = useCallback(
+    (context: CanvasRenderingContext2D) => {
+      context.strokeStyle = themeColour("--soft");
+      context.globalAlpha = 0.1;
+      lines.forEach((line, row) => {
+        if (!left[row]) stroke(context, places, line);
+      });
+    },
+    [places, lines, left, isDark],
+  );
+  const canvas = useDrawing(width, HEIGHT, draw);
   return <canvas ref={canvas} />;
 }
 
@@ -188,35 +200,19 @@ function Lines({
   shown,
   colourOf,
 }: Drawn & { shown: readonly number[]; colourOf: (row: number) => string }): JSX.Element {
-  const canvas = useDrawing(width, [places, lines, shown, colourOf], (context) => {
-    context.globalAlpha = shown.length > 300 ? 0.35 : shown.length > 60 ? 0.6 : 0.9;
-    context.lineWidth = shown.length > 300 ? 1 : 1.5;
-    for (const row of shown) {
-      context.strokeStyle = colourOf(row);
-      stroke(context, places, lines[row]!);
-    }
-  });
+  const draw = useCallback(
+    (context: CanvasRenderingContext2D) => {
+      context.globalAlpha = shown.length > 300 ? 0.35 : shown.length > 60 ? 0.6 : 0.9;
+      context.lineWidth = shown.length > 300 ? 1 : 1.5;
+      for (const row of shown) {
+        context.strokeStyle = colourOf(row);
+        stroke(context, places, lines[row]!);
+      }
+    },
+    [places, lines, shown, colourOf],
+  );
+  const canvas = useDrawing(width, HEIGHT, draw);
   return <canvas ref={canvas} />;
-}
-
-/** A canvas that is drawn anew, at most once a frame, when one of `changes` does. */
-function useDrawing(
-  width: number,
-  changes: readonly unknown[],
-  draw: (context: CanvasRenderingContext2D) => void,
-): RefObject<HTMLCanvasElement | null> {
-  const canvas = useRef<HTMLCanvasElement>(null);
-  useEffect(() => {
-    const element = canvas.current; // it may have left the page before the frame comes
-    if (!element || !width) return undefined;
-    const frame = requestAnimationFrame(() => {
-      const context = emptied(element, width, HEIGHT);
-      context.lineJoin = "round";
-      draw(context);
-    });
-    return () => cancelAnimationFrame(frame);
-  }, [width, ...changes]);
-  return canvas;
 }
 
 function Pointed({
@@ -230,21 +226,26 @@ function Pointed({
   line: readonly number[] | null;
   colour: string;
 }): JSX.Element {
-  const canvas = useDrawing(width, [places, line?.join(), colour], (context) => {
-    if (!line) return;
-    context.lineWidth = 6;
-    context.strokeStyle = themeColour("--raised");
-    stroke(context, places, line);
-    context.lineWidth = 3;
-    context.strokeStyle = colour;
-    stroke(context, places, line);
-  });
+  const draw = useCallback(
+    (context: CanvasRenderingContext2D) => {
+      if (!line) return;
+      context.lineWidth = 6;
+      context.strokeStyle = themeColour("--raised");
+      stroke(context, places, line);
+      context.lineWidth = 3;
+      context.strokeStyle = colour;
+      stroke(context, places, line);
+    },
+    [places, line, colour],
+  );
+  const canvas = useDrawing(width, HEIGHT, draw);
   return <canvas ref={canvas} />;
 }
 
 function stroke(context: CanvasRenderingContext2D, places: readonly number[], line: readonly number[]): void {
+  context.lineJoin = "round";
   context.beginPath();
-  places.forEach((x, n) => context.lineTo(x, line[n]!));
+  for (const [n, x] of places.entries()) context.lineTo(x, line[n]!);
   context.stroke();
 }
 

@@ -3,12 +3,12 @@
 import type { RefObject } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 
+import { useSame } from "../../../hooks/same";
 import { go } from "../../../state/address";
 import { dark } from "../../../state/session";
 import { type CompareProps, pointed } from "../props";
 import { type Column, mainMetric } from "../runs";
 import { scaleOf } from "../scales";
-import type { View } from "../view";
 import { gradient } from "./colours";
 import { isLog } from "./plots";
 
@@ -28,16 +28,6 @@ export function useWidth(): { element: RefObject<HTMLDivElement | null>; width: 
   return { element, width };
 }
 
-/** A context for drawing in CSS pixels on an emptied canvas. */
-export function emptied(canvas: HTMLCanvasElement, width: number, height: number): CanvasRenderingContext2D {
-  const ratio = devicePixelRatio || 1;
-  canvas.width = Math.round(width * ratio);
-  canvas.height = Math.round(height * ratio);
-  const context = canvas.getContext("2d")!;
-  context.setTransform(ratio, 0, 0, ratio, 0, 0);
-  return context;
-}
-
 /** A colour of the theme, such as "--line". */
 export function themeColour(name: string): string {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
@@ -49,22 +39,19 @@ export function useColouring({ view, columns, runs, colours }: CompareProps): {
   of: (row: number) => string;
 } {
   const isDark = dark.value;
+  const logarithmic = useSame(view.logarithmic);
+  const linear = useSame(view.linear);
   return useMemo(() => {
     const chosen = view.colour === null ? mainMetric(columns.values()) : columns.get(view.colour);
     if (!chosen) return { by: null, of: (row: number) => colours.get(runs[row]!.id) ?? "gray" };
-    const scale = scaleOf(chosen, isLog(chosen, view.logarithmic, view.linear));
+    const scale = scaleOf(chosen, isLog(chosen, logarithmic, linear));
     const none = themeColour("--soft");
     const all = chosen.values.map((value) => {
       const place = scale.place(value);
       return place === null ? none : gradient(place, isDark);
     });
     return { by: chosen, of: (row: number) => all[row] ?? none };
-  }, [columns, view.colour, logsOf(view), colours, isDark]);
-}
-
-/** Which axes are logarithmic, as a text: it is the same while they are. */
-export function logsOf({ logarithmic, linear }: View): string {
-  return JSON.stringify([logarithmic, linear]);
+  }, [runs, columns, view.colour, logarithmic, linear, colours, isDark]);
 }
 
 export function openRun({ runs, project }: CompareProps, row: number): void {

@@ -5,6 +5,7 @@ import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } fr
 
 import { follow, whenBack } from "../../../api/live";
 import { useKeys } from "../../../hooks/keys";
+import { useSame } from "../../../hooks/same";
 import { counted } from "../../../lib/times";
 import type { Place } from "../../../routes";
 import { Rows, type RowsHandle } from "../../../scroll/Rows";
@@ -58,8 +59,8 @@ export function Console({ task, scalars }: { task: string; scalars: Place }): JS
   }));
 
   const view = viewOf(query.value);
-  const filter = filterOf(view);
-  const marks = marksOf(view);
+  const filter = useSame(filterOf(view));
+  const marks = useSame(marksOf(view));
   const finder = useMemo(
     () => (view.text ? new Finder(view.text, view.isRegex, () => setVersion((before) => before + 1)) : null),
     [view.text, view.isRegex],
@@ -116,7 +117,7 @@ export function Console({ task, scalars }: { task: string; scalars: Place }): JS
       end();
       log.close();
     };
-  }, [log]);
+  }, [task, log]);
 
   const digits = Math.max(3, counted(log.total).length);
   const [fit, frame] = useFit(columns, digits);
@@ -124,12 +125,13 @@ export function Console({ task, scalars }: { task: string; scalars: Place }): JS
     () => log.setShape(columns.folded, columns.wrapped ? fit : UNWRAPPED),
     [log, columns.folded, columns.wrapped, fit],
   );
+  const lineAtTop = useCallback(() => log.lineOf(Math.floor(list.current?.first() ?? 0)), [log]);
   useEffect(() => {
     const line = lineAtTop();
     log.setFilter(filter);
     if (log.total && !following.current) target.current = { line, at: "top" };
-  }, [log, JSON.stringify(filter)]);
-  useEffect(() => log.setMarks(marks), [log, JSON.stringify(marks)]);
+  }, [log, filter, lineAtTop]);
+  useEffect(() => log.setMarks(marks), [log, marks]);
 
   const rows = log.rows;
   useLayoutEffect(() => {
@@ -142,14 +144,10 @@ export function Console({ task, scalars }: { task: string; scalars: Place }): JS
     const row = log.rowOfHit(seeking.current, finder);
     if (row !== null || log.error) seeking.current = null;
     if (row !== null) list.current.show(row, "middle");
-  }, [ready, rows, version]);
+  }, [ready, log, rows, finder, version]);
   useEffect(() => {
     if (following.current) setSeen(log.total);
   }, [log.total, version]);
-
-  function lineAtTop(): number {
-    return log.lineOf(Math.floor(list.current?.first() ?? 0));
-  }
 
   function onMove(): void {
     const handle = list.current;
@@ -244,7 +242,7 @@ export function Console({ task, scalars }: { task: string; scalars: Place }): JS
 
   const hitRows = useMemo(
     () => (log.marks ? log.marks.numbers.map((line) => log.rowOf(line)) : []),
-    [log.marks, log.marks?.numbers.length, rows],
+    [log, log.marks, log.marks?.numbers.length, rows],
   );
 
   if (failed) return <Failed error={failed} />;
@@ -427,17 +425,22 @@ function useFit(columns: Columns, digits: number): readonly [number, (element: H
   return [Math.max(20, Math.floor((width - beside - LINE_SPACE) / character)), reference];
 }
 
+function announced(before: number, total: number): { total: number; text: string } {
+  const count = total - before;
+  return { total, text: `${counted(count)} new ${count === 1 ? "line" : "lines"} in the console` };
+}
+
 /** Tells screen readers how many lines came, once in ten seconds. */
 function Announcer({ total }: { total: number }): JSX.Element {
   const [told, setTold] = useState({ total, text: "" });
+  const latest = useRef(total);
+  latest.current = total;
+  const isMore = total > told.total;
   useEffect(() => {
-    if (total <= told.total) return;
-    const timer = setTimeout(
-      () => setTold({ total, text: `${counted(total - told.total)} new lines in the console` }),
-      10_000,
-    );
+    if (!isMore) return;
+    const timer = setTimeout(() => setTold((before) => announced(before.total, latest.current)), 10_000);
     return () => clearTimeout(timer);
-  }, [total > told.total]);
+  }, [isMore]);
   return (
     <div class="hidden-but-read" role="status">
       {told.text}

@@ -113,7 +113,7 @@ function searchOn(progress: Progress, text: string, { expression, slice }: LineE
   const part = text.slice(before, end);
   let next = end === text.length ? end : end - (slice >> 1);
   expression.lastIndex = from - before;
-  for (let match; (match = expression.exec(part)); ) {
+  for (let match: RegExpExecArray | null; (match = expression.exec(part)); ) {
     const [first, last] = [before + match.index, before + match.index + match[0].length];
     if (last === end && end < text.length && first > from) {
       next = first;

@@ -11,6 +11,7 @@ const TAB = 8;
 /** Characters of East Asia and most emoji are two columns wide; marks on others take none. */
 const WIDE =
   /[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff01-\uff60\uffe0-\uffe6]|\p{Emoji_Presentation}/u;
+// biome-ignore lint/suspicious/noMisleadingCharacterClass: each character of the class is meant alone
 const NONE = /[\p{M}\u200b-\u200f\u2060\ufe0f]/u;
 const ONE_ROW: readonly number[] = [0];
 

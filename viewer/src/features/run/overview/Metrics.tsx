@@ -1,12 +1,12 @@
 /** The last, least and greatest value of each curve. While the run goes on, they follow it. */
 
 import type { JSX } from "preact";
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useCallback, useState } from "preact/hooks";
 
 import { api } from "../../../api/client";
 import type { LastMetric } from "../../../api/endpoints";
 import { useAsked } from "../../../hooks/asked";
-import { paced } from "../../../hooks/paced";
+import { useChanges } from "../../../hooks/changes";
 import { counted, short } from "../../../lib/times";
 import { SearchField } from "../../../ui/SearchField";
 import { Section } from "../../../ui/Section";
@@ -93,18 +93,11 @@ function useNewest(task: Task): Details["last_metrics"] | null {
     const { tasks } = await api("tasks.get_all_ex", body, signal);
     return tasks[0]?.last_metrics ?? {};
   });
-  const first = useRef(task.last_update);
-  const changed = useMemo(
-    () =>
-      paced(() => {
-        setWanted(true);
-        asked.refresh();
-      }, PAUSE),
-    [],
-  );
-  useEffect(() => {
-    if (task.last_update !== first.current) changed();
-  }, [task.last_update]);
-  useEffect(() => changed.stop, []);
+  const { refresh } = asked;
+  const askAgain = useCallback(() => {
+    setWanted(true);
+    refresh();
+  }, [refresh]);
+  useChanges(task.last_update, askAgain, PAUSE);
   return asked.value;
 }
