@@ -195,3 +195,22 @@ test("who reads is told of new lines, and led to them", async (t) => {
   await page.until(() => line(page, 503));
   assert.equal(page.all("button", "new lines").length, 0);
 });
+
+test("a screen reader hears how many lines came, again and again", async (t) => {
+  const all = lines(["first"]);
+  const page = console(t, all);
+  await has(page, () => line(page, 1), "first");
+  await page.live();
+  async function come(count: number): Promise<void> {
+    all.push(...lines(Array.from({ length: count }, (_, n) => `more ${n}`)));
+    page.server.tell("log", { task: "t", count });
+    await page.pass(1000);
+  }
+  await come(1);
+  await come(4);
+  await page.pass(10_000);
+  await page.sees("5 new lines in the console");
+  await come(2);
+  await page.pass(11_000);
+  await page.sees("2 new lines in the console");
+});
