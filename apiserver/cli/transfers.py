@@ -126,9 +126,9 @@ def _copy(settings: Settings, options: argparse.Namespace) -> None:
 
 def _import_runs(settings: Settings, options: argparse.Namespace) -> None:
     from apiserver.transfer.importing.report import ImportFailed
-    from apiserver.transfer.importing.runs.command import Wanted, import_runs
+    from apiserver.transfer.importing.runs.command import ImportOptions, import_runs
 
-    wanted = Wanted(
+    wanted = ImportOptions(
         *(options.source, options.place, options.project, options.files),
         follow=getattr(options, "follow", False),
         metric=getattr(options, "metric", None),

@@ -63,21 +63,23 @@ class EventCopy:
             done, total = start + len(block), sum(self.counts.values())
             self.say(f"{counted(total, 'events')} of {done:,} of {counted(len(owners), 'tasks or models')} are there")
 
-    async def _check_nothing_else(self, known: frozenset[Owner]) -> None:
+    async def _check_nothing_else(self, source_owners: frozenset[Owner]) -> None:
         async for owner in self.target.owners():
-            if owner not in known and self.replaces:
+            if owner not in source_owners and self.replaces:
                 await patiently(self.say, self.target.delete, [owner])
-            elif owner not in known and await patiently(self.say, self.target.events_count, owner) > 0:
+            elif owner not in source_owners and await patiently(self.say, self.target.events_count, owner) > 0:
                 raise CopyError(
                     f"the target holds events of '{owner.id}', but the source has none of them: copy into an empty one"
                 )
 
     async def _copy(self, owners: Sequence[Owner]) -> None:
         """Copy the events of these owners that are missing, and compare the counts."""
-        wanted = await self._counts(self.source, owners)
-        there = await self._counts(self.target, owners)
-        missing = [key for key, count in wanted.items() if there[key] != count or _may_have_more(key[1], count)]
-        for owner, type in [key for key in missing if there[key]] if self.replaces else ():
+        source_counts = await self._counts(self.source, owners)
+        target_counts = await self._counts(self.target, owners)
+        missing = [
+            key for key, count in source_counts.items() if target_counts[key] != count or _may_have_more(key[1], count)
+        ]
+        for owner, type in [key for key in missing if target_counts[key]] if self.replaces else ():
             await patiently(self.say, self.target.delete, [owner], [type])
         turns = asyncio.Semaphore(_COPIED_AT_ONCE)
         try:
@@ -86,12 +88,12 @@ class EventCopy:
                     group.create_task(self.copy_type(owner, type, turns))
         except ExceptionGroup as errors:
             raise errors.exceptions[0] from None
-        there |= await self._counts(self.target, dict.fromkeys(owner for owner, _ in missing))
-        for (owner, type), count in wanted.items():
-            if there[owner, type] != count:
+        target_counts |= await self._counts(self.target, dict.fromkeys(owner for owner, _ in missing))
+        for (owner, type), count in source_counts.items():
+            if target_counts[owner, type] != count:
                 raise CopyError(
                     f"the source has {counted(count, 'events')} of type '{type}' of '{owner.id}', the target"
-                    f" {there[owner, type]:,}: "
+                    f" {target_counts[owner, type]:,}: "
                     "copy again while nobody writes to either"
                 )
             self.counts[type] += count

@@ -21,7 +21,7 @@ _PAGE = 1000
 
 
 async def make_last_values(owners: Collection[Owner], events: EventStore, documents: DocumentStore, say: Say) -> None:
-    """Make those of the owners. CopyError if the documents of some cannot be written."""
+    """Make the last values of the owners. CopyError if an owner's document cannot be written."""
     owners = sorted(owners, key=_collection)
     times = [await _times(collection, list(some), documents, say) for collection, some in groupby(owners, _collection)]
     if left := await LastMetrics(events, documents).write_anew(owners):
@@ -38,8 +38,8 @@ def _collection(owner: Owner) -> str:
 
 
 async def _times(collection: str, owners: Sequence[Owner], documents: DocumentStore, say: Say) -> list[Document]:
-    found: list[Document] = []
+    times: list[Document] = []
     for start in range(0, len(owners), _PAGE):
         ids = {"id": In([owner.id for owner in owners[start : start + _PAGE]])}
-        found += await patiently(say, documents.find, collection, ids, projection=_TIMES)
-    return found
+        times += await patiently(say, documents.find, collection, ids, projection=_TIMES)
+    return times

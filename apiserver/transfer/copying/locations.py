@@ -29,21 +29,21 @@ class Location:
     has_documents: bool = True
 
 
-def location(said: Sequence[str], settings: Settings) -> Location:
+def location(arguments: Sequence[str], settings: Settings) -> Location:
     """The location of a data folder and addresses of engines, in any order; or else that of the settings.
 
     An address stands for events or documents, a folder for what no address stands for. For example, a folder and
     mongodb://… mean the events in the folder, and the documents in MongoDB. ValueError if an argument is not valid.
     """
-    if not said:
+    if not arguments:
         return Location(settings)
-    events = [one for one in said if engines.is_address(one, engines.EVENTS)]
-    documents = [one for one in said if engines.is_address(one, engines.DOCUMENTS)]
-    folders = [one for one in said if one not in events and one not in documents]
+    events = [argument for argument in arguments if engines.is_address(argument, engines.EVENTS)]
+    documents = [argument for argument in arguments if engines.is_address(argument, engines.DOCUMENTS)]
+    folders = [argument for argument in arguments if argument not in events and argument not in documents]
     if max(len(events), len(documents), len(folders)) > 1:
         raise ValueError("give at most one data folder, one address for events and one for documents")
-    for one in folders:
-        if "://" in one:
+    for argument in folders:
+        if "://" in argument:
             raise ValueError(f"give {engines.places()}")
     meant = dataclasses.replace(
         settings,
@@ -93,11 +93,11 @@ async def copy(source: Location, target: Location, say: Say) -> None:
 
 def _check_data(source: Location) -> None:
     folder = DataFolder(source.settings.data)
-    for wanted, engine, path in (
+    for is_copied, engine, path in (
         (source.has_events, source.settings.events, folder.events),
         (source.has_documents, source.settings.documents, folder.documents),
     ):
-        if wanted and engine == EMBEDDED and not path.exists():
+        if is_copied and engine == EMBEDDED and not path.exists():
             raise CopyError(f"there is nothing to copy in the data folder '{folder.root}': it has no '{path.name}'")
 
 

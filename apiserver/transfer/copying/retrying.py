@@ -25,7 +25,7 @@ class CopyError(Exception):
 async def patiently(
     say: Say, ask: Callable[Arguments, Awaitable[Result]], *args: Arguments.args, **options: Arguments.kwargs
 ) -> Result:
-    """What `ask`, a method of a store, returns; it is called again while the store is busy."""
+    """Call `ask`, a method of a store, until the store is not busy; returns its answer."""
     for _ in range(_ATTEMPTS):
         try:
             return await ask(*args, **options)

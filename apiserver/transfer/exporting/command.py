@@ -7,7 +7,7 @@ A task is not read again if its `task.json` says what the server says, and its f
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -56,7 +56,7 @@ _DELETED = "__DELETED__"
 def export(
     project: str, folder: Path, *, files: bool, api_url: str | None, files_url: str | None, said: Mapping[str, str]
 ) -> bool:
-    """Export a project, by its name or id, with those below it; returns whether everything was exported.
+    """Export a project, by its name or id, with its subprojects; returns whether everything was exported.
 
     Raises ImportFailed to give up, and ValueError for options that cannot be meant.
     """
@@ -66,7 +66,7 @@ def export(
     report = Report(progress.say, done="exported")
     try:
         exporting = _Export(server, folder, report, progress, files)
-        ids = _found(server, project)
+        ids = _project_ids(server, project)
         exporting.write_projects(ids)
         for page in _tasks(server, ids):
             models = _models(server, page)
@@ -79,21 +79,21 @@ def export(
     return not report.problems
 
 
-def _found(server: Server, project: str) -> list[str]:
+def _project_ids(server: Server, name_or_id: str) -> list[str]:
     """The ids of the projects that a name or an id means."""
-    name = cleaned_name(project)
-    found = server.call("projects.get_all", {"name": f"^{escaped(name)}$", "search_hidden": True})["projects"]
-    ids = [one["id"] for one in found if one["name"] == name]
+    name = cleaned_name(name_or_id)
+    projects = server.call("projects.get_all", {"name": f"^{escaped(name)}$", "search_hidden": True})["projects"]
+    ids = [project["id"] for project in projects if project["name"] == name]
     if not ids:
-        found = server.call("projects.get_all", {"id": [project], "search_hidden": True})["projects"]
-        ids = [one["id"] for one in found]
+        projects = server.call("projects.get_all", {"id": [name_or_id], "search_hidden": True})["projects"]
+        ids = [project["id"] for project in projects]
     if not ids:
-        raise ImportFailed(f"there is no project '{project}'")
+        raise ImportFailed(f"there is no project '{name_or_id}'")
     return ids
 
 
 def _tasks(server: Server, ids: list[str]) -> Iterator[list[Document]]:
-    """Pages of the tasks of the projects, and of those below them."""
+    """Pages of the tasks of the projects and of their subprojects."""
     asked = {"project": ids, "include_subprojects": True, "only_fields": list(_FIELDS), "search_hidden": True}
     asked |= {"order_by": ["id"], "page_size": _TASKS}
     page = 0
@@ -103,7 +103,7 @@ def _tasks(server: Server, ids: list[str]) -> Iterator[list[Document]]:
 
 
 def _with_ids(task: Document) -> Document:
-    """The task with ids in place of what is known of its parent and its models."""
+    """The task, with the ids of its parent and its models in place of their fields."""
     made = {**task, "parent": _id(task.get("parent"))}
     models = task.get("models", {}).items()
     made["models"] = {kind: [{**one, "model": _id(one.get("model"))} for one in items] for kind, items in models}
@@ -116,7 +116,7 @@ def _id(of: Any) -> str | None:
 
 
 def _models(server: Server, tasks: list[Document]) -> dict[str, Document]:
-    """The models that the tasks name, by id, without those that are not there."""
+    """The models that the tasks name, by id; models that were deleted are not in it."""
     named = {id for task in tasks for id in _named_models(task) if not id.startswith(_DELETED)}
     if not named:
         return {}
@@ -139,36 +139,26 @@ class _Export:
         self._files = Files(folder)
 
     def write_projects(self, ids: list[str]) -> None:
-        """Write what is said of the projects themselves, and of those below them."""
+        """Write the fields of the projects and of their subprojects."""
         asked: Document = {"only_fields": list(_PROJECT_FIELDS), "search_hidden": True, "page_size": _TASKS}
-        found: dict[str, Document] = {}
+        projects: dict[str, Document] = {}
         for which in ("id", "parent"):
             page = 0
-            while some := self._server.call("projects.get_all", {**asked, which: ids, "page": page})["projects"]:
-                found |= {one["id"]: one for one in some}
+            while listed := self._server.call("projects.get_all", {**asked, which: ids, "page": page})["projects"]:
+                projects |= {project["id"]: project for project in listed}
                 page += 1
         self._folder.mkdir(parents=True, exist_ok=True)
-        _write(self._folder / PROJECTS, _json(list(found.values())))
+        _write(self._folder / PROJECTS, _json(list(projects.values())))
 
     def take(self, task: Document, models: Mapping[str, Document]) -> None:
         """Export a task, if it or a model of it has changed since it was exported, or a file of it is not whole."""
         count = self._report.count("tasks")
         count.found += 1
         folder = task_folders(self._folder) / task["id"]
-        where = self._server.where
-        about = {
-            "format": formats.EXPORTS.number,
-            **task,
-            "files": self._with_files,
-            "server": where.api_url,
-            "files_url": where.files_url,
-        }
-        if task.get("has_x_axis_labels"):
-            about["x_axis_labels"] = self._labels(task["id"])
-        about["about_models"] = {id: models[id] for id in _named_models(task) if id in models}
+        about = self._about(task, models)
         before = _content(folder / TASK)
-        found = before.pop(DIGESTS, None)
-        digests = _Digests(found if isinstance(found, dict) else {})
+        digests_before = before.pop(DIGESTS, None)
+        digests = _Digests(digests_before if isinstance(digests_before, dict) else {})
         is_same = bool(digests.before) and before == orjson.loads(orjson.dumps(about))
         if is_same:
             wrong = self._files.wrong(digests.before)
@@ -180,24 +170,43 @@ class _Export:
             folder.mkdir(parents=True, exist_ok=True)
             if not is_same:  # else its digests say what is wrong, also if this is interrupted
                 (folder / TASK).unlink(missing_ok=True)
-            url = f"{where.api_url}/data/tasks/{task['id']}/scalars.parquet?workers=1"
-            self._server.fetch(url, folder / SCALARS)
-            self._write_events(task["id"], folder / EVENTS, digests)
-            for path in (folder / SCALARS, folder / EVENTS):
-                name = path.relative_to(self._folder).as_posix()
-                digests.now[name] = self._files.read_again(name)
-            for artifact in task.get("execution", {}).get("artifacts", ()):
-                self._take_file(artifact.get("uri"), digests, artifact.get("hash"))
-            for model in about["about_models"].values():
-                self._take_file(model.get("uri"), digests)
+            self._write_files(task, about["about_models"].values(), folder, digests)
             _write(folder / TASK, _json({**about, DIGESTS: digests.now}))
             count.taken += 1
         except (SourceRefused, OSError) as error:
             count.left += 1
             self._report.problem("task", f"{task['name']} ({task['id']})", str(error))
 
+    def _about(self, task: Document, models: Mapping[str, Document]) -> Document:
+        """The content of the task's `task.json`, without the digests of its files."""
+        where = self._server.where
+        about = {
+            "format": formats.EXPORTS.number,
+            **task,
+            "files": self._with_files,
+            "server": where.api_url,
+            "files_url": where.files_url,
+        }
+        if task.get("has_x_axis_labels"):
+            about["x_axis_labels"] = self._labels(task["id"])
+        about["about_models"] = {id: models[id] for id in _named_models(task) if id in models}
+        return about
+
+    def _write_files(self, task: Document, models: Iterable[Document], folder: Path, digests: _Digests) -> None:
+        """Write the task's scalars and events into its folder, and copy its files and those of its models."""
+        url = f"{self._server.where.api_url}/data/tasks/{task['id']}/scalars.parquet?workers=1"
+        self._server.fetch(url, folder / SCALARS)
+        self._write_events(task["id"], folder / EVENTS, digests)
+        for path in (folder / SCALARS, folder / EVENTS):
+            name = path.relative_to(self._folder).as_posix()
+            digests.now[name] = self._files.read_again(name)
+        for artifact in task.get("execution", {}).get("artifacts", ()):
+            self._take_file(artifact.get("uri"), digests, artifact.get("hash"))
+        for model in models:
+            self._take_file(model.get("uri"), digests)
+
     def _tell_of(self, task: Document, names: list[str]) -> None:
-        """Say which files of a task that was exported before are not as they were."""
+        """Say which files of the earlier export of a task are damaged or missing."""
         for name in names:
             state = "damaged" if self._files.digest(name) else "missing"
             self._report.note(f"{state}: {name} of the task {task['name']}: it is exported again")
@@ -238,28 +247,28 @@ class _Export:
         name = name_of(str(url), self._server.where.files_url)
         if not self._with_files or name is None:
             return
-        path, count, kept = file_path(self._folder, name), self._report.count("files"), f"files{name}"
-        wanted = digest or digests.before.get(kept)
-        was_refused = kept in digests.before and digests.before[kept] is None  # what is there may be damaged
+        path, count, in_export = file_path(self._folder, name), self._report.count("files"), f"files{name}"
+        expected = digest or digests.before.get(in_export)
+        was_refused = in_export in digests.before and digests.before[in_export] is None  # its copy may be damaged
         count.found += 1
         try:
             if path is None:
                 raise OSError("it cannot have this name here")
-            if not path.exists() or was_refused or (wanted and self._files.digest(kept) != wanted):
+            if not path.exists() or was_refused or (expected and self._files.digest(in_export) != expected):
                 path.parent.mkdir(parents=True, exist_ok=True)
                 self._server.fetch(str(url), path)
-                self._files.read_again(kept)
-            digests.now[kept] = self._files.digest(kept)
+                self._files.read_again(in_export)
+            digests.now[in_export] = self._files.digest(in_export)
             count.taken += 1
         except (SourceRefused, OSError) as error:
-            digests.now[kept] = None
+            digests.now[in_export] = None
             count.left += 1
             self._report.problem("file", name, str(error))
 
 
 @dataclass(slots=True)
 class _Digests:
-    """Those of the files of a task: of the export before, and of this one."""
+    """The digests of a task's files: those of the export before, and those of this export."""
 
     before: Digests
     now: dict[str, str | None] = field(default_factory=dict)

@@ -34,5 +34,5 @@ class Files:
         return self.digest(name)
 
     def wrong(self, digests: Digests) -> list[str]:
-        """The files that are not as their digests say, also those that could not be exported."""
+        """The files that differ from their digests, and the files that could not be exported."""
         return [name for name, digest in digests.items() if digest is None or self.digest(name) != digest]

@@ -46,16 +46,16 @@ class Missing(msgspec.Struct, frozen=True):
     count: int = 1
 
     def cut(self) -> Missing:
-        """The same in few characters."""
+        """The entry with its texts cut to few characters."""
         return Missing(self.reason, self.of[:_LONGEST], self.cause[:_LONGEST], self.count)
 
 
 def together(kept: Iterable[Missing], more: Iterable[Missing]) -> list[Missing]:
-    """All of them in the order in which they came; what has the same place and cause is one."""
+    """The entries of both in their order; entries of the same reason, place and cause become one with their sum."""
     counts: dict[tuple[Reason, str, str], int] = {}
-    for one in map(Missing.cut, (*kept, *more)):
-        key = (one.reason, one.of, one.cause)
+    for missing in map(Missing.cut, (*kept, *more)):
+        key = (missing.reason, missing.of, missing.cause)
         if key not in counts and len(counts) >= _MOST:
-            key = (one.reason, "other places", "")
-        counts[key] = counts.get(key, 0) + one.count
+            key = (missing.reason, "other places", "")
+        counts[key] = counts.get(key, 0) + missing.count
     return [Missing(*key, count) for key, count in counts.items()]

@@ -53,10 +53,10 @@ class Report:
 
     say: Say
     done: str = "imported"
-    """What is done with everything."""
+    """The word for a thing that was brought: "imported" or "exported"."""
     counts: dict[str, Count] = field(default_factory=dict)
     missing: list[Missing] = field(default_factory=list)
-    """The first ones."""
+    """The first entries, in the order in which they came."""
     by_reason: dict[Reason, int] = field(default_factory=dict)
     """How many there are of each reason."""
     unmapped: dict[str, list[str]] = field(default_factory=dict)

@@ -187,16 +187,16 @@ class ApiEvents:
         type, turns = EventType(index), asyncio.Semaphore(_AT_ONCE)
         for service in ("tasks",) if type is EventType.LOG else ("tasks", "models"):
 
-            async def tally(one: Document, model: bool = service == "models") -> Tally:
+            async def tally(document: Document, model: bool = service == "models") -> Tally:
                 async with turns:
-                    count = await self._count(one["id"], type, model)
-                return Tally(one["id"], count, epoch_millis(one.get("last_update")) or 0)
+                    count = await self._count(document["id"], type, model)
+                return Tally(document["id"], count, epoch_millis(document.get("last_update")) or 0)
 
             async for page in self._api.listed(service, ("id", "last_update"), self._api.sizes.ids):
                 if service == "models":
-                    self._models |= {one["id"] for one in page}
-                found = await asyncio.gather(*map(tally, page))
-                yield [one for one in found if one.events]
+                    self._models |= {model["id"] for model in page}
+                tallies = await asyncio.gather(*map(tally, page))
+                yield [tally_of_owner for tally_of_owner in tallies if tally_of_owner.events]
 
     async def pages(
         self, index: str, type: EventType, ids: Collection[str], count: int

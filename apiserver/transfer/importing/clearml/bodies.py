@@ -36,13 +36,13 @@ def batch_of(
             lines[event.id] = line_of(event.line, type, urls)
         except ValueError as error:
             bad[event.id] = str(error)
-    found = _ingested(lines.values(), company, received)
-    if found is None or found.rejects.total or not found.locked_allowed.keys() <= set(owners):
+    batch = _ingested(lines.values(), company, received)
+    if batch is None or batch.rejects.total or not batch.locked_allowed.keys() <= set(owners):
         bad |= _unfit(lines, company, set(owners))
         fit = [line for id, line in lines.items() if id not in bad]
-        found = _ingested(fit, company, received)
-        assert found is not None
-    return found, bad
+        batch = _ingested(fit, company, received)
+        assert batch is not None
+    return batch, bad
 
 
 def line_of(line: bytes, type: EventType, urls: Replacements) -> bytes:

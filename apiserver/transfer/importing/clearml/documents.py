@@ -52,7 +52,7 @@ class SourceDocuments(Protocol):
 
 @dataclass(slots=True)
 class DocumentWriter:
-    """Writes those documents of the source that are new or have changed."""
+    """Writes the documents of the source that are new or have changed."""
 
     target: DocumentStore
     marks: ImportMarks
@@ -65,24 +65,24 @@ class DocumentWriter:
         count.found += len(page)
         named = {f"{kind}/{identity(document)}": document for document in page}
         moved, home = self.context.urls.pairs, self.context.home
-        now = {name: mark(_MAPPING, document, moved, home) for name, document in named.items()}
-        known = await self.marks.of(named)
-        made: dict[str, Document] = {}
+        marks = {name: mark(_MAPPING, document, moved, home) for name, document in named.items()}
+        marks_before = await self.marks.of(named)
+        documents: dict[str, Document] = {}
         for name, document in named.items():
-            if known.get(name) == now[name]:
+            if marks_before.get(name) == marks[name]:
                 count.known += 1
                 continue
             try:
-                made[name] = mapped(document, self.context)
+                documents[name] = mapped(document, self.context)
             except (KeyError, TypeError, ValueError, AttributeError) as error:
                 self._refuse(collection, name, f"it is malformed ({_reason(error)})")
-        written = await self._put(collection, made)
+        written = await self._put(collection, documents)
         count.taken += len(written)
-        count.updated += sum(name in known for name in written)
-        await self.marks.put({name: now[name] for name in written})
+        count.updated += sum(name in marks_before for name in written)
+        await self.marks.put({name: marks[name] for name in written})
 
     async def _put(self, collection: str, made: Mapping[str, Document]) -> list[str]:
-        """Write documents, at once or, if that is refused, one by one; returns the names of those that were written."""
+        """Write documents, at once or, if the store refuses that, one by one; returns the names of the written ones."""
         if not made:
             return []
         try:
@@ -138,12 +138,14 @@ async def _make_room(target: DocumentStore, queues: Sequence[Document]) -> None:
 
 async def take_people(source: SourceDocuments, writer: DocumentWriter) -> None:
     """Import all companies, users and access keys."""
-    settings = {identity(one): one.get("value") async for page in source.pages("settings") for one in page}
+    settings = {
+        identity(document): document.get("value") async for page in source.pages("settings") for document in page
+    }
     server_uid = str(settings.get("server.uuid") or "") or None
     async for page in source.pages("company"):
-        await writer.write("company", "companies", page, lambda found, _: people.company(found, server_uid))
-    profiles = {identity(one): one async for page in source.pages("user") for one in page}
-    accounts = {identity(one): one async for page in source.pages("user", "auth") for one in page}
+        await writer.write("company", "companies", page, lambda document, _: people.company(document, server_uid))
+    profiles = {identity(document): document async for page in source.pages("user") for document in page}
+    accounts = {identity(document): document async for page in source.pages("user", "auth") for document in page}
     persons = []
     for id in sorted({*profiles, *accounts}):
         try:

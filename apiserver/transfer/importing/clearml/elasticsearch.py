@@ -102,15 +102,15 @@ class ElasticsearchEvents:
         aggs = {"newest": {"max": {"field": "@timestamp"}}}
         while True:
             body = {"size": 0, "aggs": {"tasks": {"composite": {**group, **after}, "aggs": aggs}}}
-            found = (await self._http.ask("POST", f"/{index}/_search", body))["aggregations"]["tasks"]
-            if found["buckets"]:
+            answer = (await self._http.ask("POST", f"/{index}/_search", body))["aggregations"]["tasks"]
+            if answer["buckets"]:
                 yield [
-                    Tally(one["key"]["task"], one["doc_count"], int(one["newest"]["value"] or 0))
-                    for one in found["buckets"]
+                    Tally(bucket["key"]["task"], bucket["doc_count"], int(bucket["newest"]["value"] or 0))
+                    for bucket in answer["buckets"]
                 ]
-            if "after_key" not in found:
+            if "after_key" not in answer:
                 return
-            after = {"after": found["after_key"]}
+            after = {"after": answer["after_key"]}
 
     async def pages(
         self, index: str, type: EventType, ids: Collection[str], count: int

@@ -92,15 +92,15 @@ class EventImport:
         homeless = 0
         async for tallies in self.source.tallies(index):
             owners = await self._owners(tallies)
-            known = [tally for tally in tallies if tally.id in owners]
-            homeless += len(tallies) - len(known)
-            due = await self._due(index, type, known, owners)
-            progress.advance(sum(tally.events for tally in tallies) - sum(one.tally.events for one in due))
+            with_owner = [tally for tally in tallies if tally.id in owners]
+            homeless += len(tallies) - len(with_owner)
+            due = await self._due(index, type, with_owner, owners)
+            progress.advance(sum(tally.events for tally in tallies) - _events_of(due))
             taken: list[_Due] = []
             for group in _groups(due):
                 taken += await self._take_group(index, type, group)
-                progress.advance(sum(one.tally.events for one in group))
-                if sum(one.tally.events for one in taken) >= _CHECKED:
+                progress.advance(_events_of(group))
+                if _events_of(taken) >= _CHECKED:
                     await self._check(type, taken)
                     taken = []
             await self._check(type, taken)
@@ -111,26 +111,26 @@ class EventImport:
 
     async def _owners(self, tallies: Sequence[Tally]) -> dict[str, Owner]:
         """The owners whose documents the target has, by id."""
-        found: dict[str, Owner] = {}
+        owners: dict[str, Owner] = {}
         for collection, is_model in (("models", True), ("tasks", False)):
             ids = {"id": In([tally.id for tally in tallies])}
-            there = await patiently(self.report.say, self.documents.find, collection, ids, projection=("company",))
-            found |= {one["id"]: Owner(one["company"], one["id"], is_model) for one in there}
-        return found
+            documents = await patiently(self.report.say, self.documents.find, collection, ids, projection=("company",))
+            owners |= {document["id"]: Owner(document["company"], document["id"], is_model) for document in documents}
+        return owners
 
     async def _due(self, index: str, type: EventType, tallies: Sequence[Tally], owners: dict[str, Owner]) -> list[_Due]:
         """The owners whose events are new, or have changed since the last run."""
         moved = self.urls.pairs if type in ADDRESSES else ()
-        now = {f"{index}/{tally.id}": mark(tally.events, tally.newest, moved) for tally in tallies}
-        known = await self.marks.of(now)
+        marks = {f"{index}/{tally.id}": mark(tally.events, tally.newest, moved) for tally in tallies}
+        marks_before = await self.marks.of(marks)
         count = self.report.count(type.value)
         due = []
-        for tally, (name, made) in zip(tallies, now.items(), strict=True):
+        for tally, (name, new_mark) in zip(tallies, marks.items(), strict=True):
             count.found += tally.events
-            if known.get(name) == made:
+            if marks_before.get(name) == new_mark:
                 count.known += tally.events
             else:
-                due.append(_Due(owners[tally.id], tally, name, made))
+                due.append(_Due(owners[tally.id], tally, name, new_mark))
         return due
 
     # --- taking ------------------------------------------------------------------------------------
@@ -150,15 +150,15 @@ class EventImport:
         return list(group)
 
     async def _take(self, index: str, type: EventType, group: Sequence[_Due]) -> None:
-        owners = {one.tally.id: one.owner for one in group}
+        owners = {due.tally.id: due.owner for due in group}
         there = await self._lines_there(type, owners.values())
-        pages = self.source.pages(index, type, owners, sum(one.tally.events for one in group))
+        pages = self.source.pages(index, type, owners, _events_of(group))
         async for events in _ahead(pages):
-            found, bad = await asyncio.to_thread(batch_of, events, type, set(owners.values()), self.urls)
+            batch, bad = await asyncio.to_thread(batch_of, events, type, set(owners.values()), self.urls)
             for event in events:
                 if event.id in bad:
                     self._refuse(type, index, event, bad[event.id])
-            await self._add(type, found, there)
+            await self._add(type, batch, there)
 
     async def _lines_there(self, type: EventType, owners: Collection[Owner]) -> dict[Owner, LinesThere]:
         """The log lines that the target has already, for each owner that has some."""
@@ -192,29 +192,34 @@ class EventImport:
             return
         count, whole = self.report.count(type.value), {}
         why = "" if type is EventType.LOG else "; only one of each series and iteration is kept"
-        for one in taken:
-            there = await patiently(self.report.say, self.target.events_count, one.owner, [type])
-            expected = one.tally.events - self._refused[one.tally.id]
+        for due in taken:
+            there = await patiently(self.report.say, self.target.events_count, due.owner, [type])
+            expected = due.tally.events - self._refused[due.tally.id]
             count.taken += min(there, expected)
             if there < expected:
                 self.report.problem(
-                    type.value, f"of {one.tally.id}", f"{expected:,} should be there, {there:,} are{why}"
+                    type.value, f"of {due.tally.id}", f"{expected:,} should be there, {there:,} are{why}"
                 )
-            elif expected == one.tally.events:
-                whole[one.name] = one.mark
+            elif expected == due.tally.events:
+                whole[due.name] = due.mark
         self._refused.clear()
         await self.marks.put(whole)
 
 
-def _groups(due: Sequence[_Due]) -> Iterator[list[_Due]]:
+def _events_of(owners: Sequence[_Due]) -> int:
+    """How many events the source has of these owners."""
+    return sum(owner.tally.events for owner in owners)
+
+
+def _groups(all_due: Sequence[_Due]) -> Iterator[list[_Due]]:
     """Groups of owners of one company with about `_TOGETHER` events or fewer; an owner with more is alone."""
     group: list[_Due] = []
-    for one in due:
-        events = sum(other.tally.events for other in group) + one.tally.events
-        if group and (events > _TOGETHER or one.owner.company != group[0].owner.company):
+    for due in all_due:
+        events = _events_of(group) + due.tally.events
+        if group and (events > _TOGETHER or due.owner.company != group[0].owner.company):
             yield group
             group = []
-        group.append(one)
+        group.append(due)
     if group:
         yield group
 

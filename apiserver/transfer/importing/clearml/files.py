@@ -17,7 +17,7 @@ _READ_AT_ONCE = 2**20
 
 
 async def take_files(folder: Path, target: FileStore, company: str, report: Report) -> None:
-    """Copy the files below `folder` to the company's files, but not those that are there with the same size."""
+    """Copy the files below `folder` to the company's files, but no file that the company has in the same size."""
     count = report.count(_KIND)
     paths = await to_thread.run_sync(lambda: list(_files(folder)))
     progress = Progress(_KIND, len(paths), report.say)
@@ -49,11 +49,11 @@ def _files(folder: Path) -> Iterator[Path]:
 
 
 async def _has(target: FileStore, company: str, name: str, size: int) -> bool:
-    found = await target.find(company, name)
-    if found is None:
+    file = await target.find(company, name)
+    if file is None:
         return False
-    found.close()
-    return found.size == size
+    file.close()
+    return file.size == size
 
 
 async def _copy(path: Path, target: FileStore, company: str, name: str) -> None:

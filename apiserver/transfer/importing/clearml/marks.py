@@ -26,7 +26,7 @@ class ImportMarks:
         self._say = say
 
     async def of(self, names: Collection[str]) -> dict[str, str]:
-        """The marks of those names that have one."""
+        """The marks of the names; a name without a mark is left out."""
         asked = {"id": In(list(names))}
         found = await patiently(self._say, self._documents.find, COLLECTION, asked)
         return {one["id"]: one["mark"] for one in found}

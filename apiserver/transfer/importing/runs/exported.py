@@ -65,7 +65,7 @@ _OF_MODELS = (
     "created",
 )
 _LONGEST = 64 * 2**20
-#: What tasks become that are in none of the server's other statuses: nobody executes or publishes them here.
+#: The status of imported tasks that are in none of the server's other statuses: nobody executes or publishes them here.
 _STATUSES = {"queued": "created", "publishing": "completed", "unknown": "created"}
 
 
@@ -84,17 +84,18 @@ class ExportFolder:
         return sum(1 for _ in task_folders(self._folder).glob(f"*/{TASK}"))
 
     def projects(self) -> list[JsonObject]:
-        """What was said of the projects themselves."""
+        """The projects of the export with their fields."""
         path = self._folder / PROJECTS
         if not path.is_file():
             return []
         try:
-            found = [
-                {**one, "name": _below(self._project, str(one["name"]))} for one in orjson.loads(path.read_bytes())
+            projects = [
+                {**project, "name": _below(self._project, str(project["name"]))}
+                for project in orjson.loads(path.read_bytes())
             ]
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise ImportFailed(f"{path} is malformed: {error}") from None
-        return [{name: value for name, value in one.items() if value is not None} for one in found]
+        return [{name: value for name, value in project.items() if value is not None} for project in projects]
 
     def runs(self) -> Iterator[ExportedTask | Problem]:
         for path in sorted(task_folders(self._folder).glob(f"*/{TASK}")):
@@ -240,14 +241,14 @@ class ExportedTask:
 
     def _model(self, kind: str, item: JsonObject) -> Iterator[Part]:
         """The model with its file. Without the file, as it was."""
-        known = self._about_models.get(item["model"])
-        if known is None:
+        model = self._about_models.get(item["model"])
+        if model is None:
             yield Unmapped("model that is not there any more", str(item["name"]))
             return
-        about = {name: known[name] for name in _OF_MODELS if known.get(name) is not None}
-        named = (known.get("project") or {}).get("name")
+        about = {name: model[name] for name in _OF_MODELS if model.get(name) is not None}
+        project_name = (model.get("project") or {}).get("name")
         path = self._path(str(about.get("uri")))
-        project = _below(self._project, str(named)) if named else None
+        project = _below(self._project, str(project_name)) if project_name else None
         names = (self._source(item["model"]), kind, str(item["name"]), project)
         yield Model(*names, about, file_at(path) if path else None, path.name if path else "")
         if path is None and self._is_missing(about.get("uri")):

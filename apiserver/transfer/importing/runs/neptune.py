@@ -22,9 +22,8 @@ import numpy as np
 from apiserver.common.protobuf_wire import Malformed
 from apiserver.events.model import Float64Array, Int64Array
 from apiserver.transfer.importing.missing import Reason
-from apiserver.transfer.importing.report import ImportFailed
 from apiserver.transfer.importing.runs import times
-from apiserver.transfer.importing.runs.folders import file_at, files_below, is_below
+from apiserver.transfer.importing.runs.folders import RunsFolder, file_at, is_below
 from apiserver.transfer.importing.runs.model import (
     Again,
     Artifact,
@@ -59,32 +58,27 @@ _NUMBERED = ("float_series", "histogram_series")
 _TAGS = ("sys/tags", "sys/group_tags")
 
 
-class NeptuneFolder:
-    """The runs below a folder; their projects are below `project`, if there is one."""
-
-    unit = "bytes"
-
-    def __init__(self, folder: Path, project: str | None) -> None:
-        self._folder = folder
-        self._project = project
-        if not folder.is_dir():
-            raise ImportFailed(f"there is no folder '{folder}'")
-
-    def total(self) -> int:
-        return sum(path.stat().st_size for _, _, path in self._files())
+class NeptuneFolder(RunsFolder):
+    """The runs of Neptune below a folder."""
 
     def runs(self) -> Iterator[NeptuneRun | Problem]:
-        for name, parts in groupby(sorted(self._files()), key=lambda one: one[0]):
+        tables = sorted((*_run_and_number(name), path) for name, path in self._files())
+        for run, parts in groupby(tables, key=lambda part: part[0]):
             paths = [path for _, _, path in parts]
             try:
                 yield NeptuneRun(paths, self._folder, self._project)
             except (OSError, ValueError) as error:
-                yield Problem(name, str(error))
+                yield Problem(run, str(error))
 
-    def _files(self) -> Iterator[tuple[str, int, Path]]:
-        for name, path in files_below(self._folder):
-            if found := _PART.fullmatch(name):
-                yield found[1], int(found[2]), path
+    def _is_of_run(self, name: str) -> bool:
+        return _PART.fullmatch(name) is not None
+
+
+def _run_and_number(name: str) -> tuple[str, int]:
+    """The run of a table, and the table's number in it, by the name of its file."""
+    match = _PART.fullmatch(name)
+    assert match is not None
+    return match[1], int(match[2])
 
 
 class NeptuneRun:
@@ -139,7 +133,7 @@ class NeptuneRun:
             yield self._file(name, value)
 
     def _look(self) -> None:
-        """Find what may be in any of the tables: the series with decimal steps, what the run is like, and its files."""
+        """Read all tables for the series with decimal steps, the fields of the run, and its files."""
         self._decimal, self._files = set(), []
         for path in self._paths:
             with suppress(OSError, ValueError, KeyError):  # it is told when the table is read
@@ -161,7 +155,7 @@ class NeptuneRun:
             self._files.append((name, batch["file_value"][row]))
 
     def _count_given(self, paths: list[Path]) -> None:
-        """Count the points of these files whose series are numbered."""
+        """Count the points of numbered series in these files."""
         self._given.clear()
         for path in paths if self._decimal else ():
             with suppress(OSError, ValueError, KeyError):
@@ -251,12 +245,12 @@ class NeptuneRun:
     def _moment(self, path: str, row: dict[str, Any]) -> int:
         """The time of a row, else the last one that was believed."""
         if row["timestamp"] is not None:
-            found = int(times.believed(np.array([row["timestamp"]]))[0])
-            if found == times.UNKNOWN:
+            moment = int(times.believed(np.array([row["timestamp"]]))[0])
+            if moment == times.UNKNOWN:
                 self._odd[path] += 1
             else:
-                self._time = found
-                self.run.seen(found / 1000, found / 1000)
+                self._time = moment
+                self.run.seen(moment / 1000, moment / 1000)
         return self._time
 
     def _attribute(self, path: str, value: Any) -> None:
@@ -310,7 +304,7 @@ def _digest(names: list[str]) -> str:
 
 
 def _numbers(column: Sequence[Any]) -> Float64Array:
-    """The numbers of a column, NaN for those that are missing."""
+    """The numbers of a column; NaN for a missing number."""
     if isinstance(column, np.ndarray):
         return column.astype(np.float64)
     return np.array([np.nan if one is None else one for one in column], np.float64)

@@ -29,7 +29,7 @@ def put_model(server: Server, model: Model, about: JsonObject) -> str:
 
 
 def make_projects(server: Server, projects: Iterable[JsonObject]) -> None:
-    """Make those of the projects that are missing. They are as `projects.create` takes them."""
+    """Make the projects that the server lacks. A project has the fields of `projects.create`."""
     for project in sorted(projects, key=lambda one: str(one["name"])):
         project_named(server, str(project["name"]), project)
 

@@ -22,7 +22,7 @@ from apiserver.transfer.importing.runs.progress import Progress
 from apiserver.transfer.importing.runs.sent_lines import SentLines
 from apiserver.transfer.importing.runs.server import Server
 
-#: Events of a request, and bytes of those that are not points.
+#: Most events of a request, and most bytes of its events other than points.
 _POINTS, _LINES, _BYTES = 20_000, 5_000, 4 * 2**20
 _LOG = "log lines"
 #: The server takes no larger request.
@@ -35,15 +35,15 @@ _WAITING = 2
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """Who is told of what becomes of the parts; from several threads."""
+    """Hears which parts were refused or changed; its functions are called from several threads."""
 
     report: Report
     miss: Callable[[Missing], None]
-    """Called with what cannot be sent."""
+    """Called with a part that cannot be sent."""
     refused: Callable[[Missing], None]
-    """Called with what the server refuses of what was sent, perhaps when later parts were added."""
+    """Called with a part that the server refuses, perhaps after later parts were added."""
     noted: Callable[[str], None]
-    """Called with what is to be said, though nothing is missing."""
+    """Called with a note for the user, when nothing is missing."""
     mended: Callable[[str], None]
     """Called with the place of something that is tried again."""
     lines_refused: Callable[[int], None]
@@ -72,12 +72,12 @@ class RunSender:
         self._steps: dict[tuple[str, str], Steps] = {}
         """By series, the steps that were added."""
         self._overwritten = 0
-        """Of the points that are kept."""
+        """How many of the points that are kept another point overwrites."""
         self._doubled: Counter[tuple[str, str]] = Counter()
-        """By series, those that were overwritten by another value since the last flush."""
+        """By series, the points that another value overwrote since the last flush."""
         self._repeated: dict[tuple[str, str], Repeated] = {}
         self._same: Counter[tuple[str, str]] = Counter()
-        """By series, those that the next point says again."""
+        """By series, the points that the next point repeats."""
         self._points: list[Points] = []
         self._points_kept = 0
         self._lines: list[Line] = []
@@ -85,9 +85,9 @@ class RunSender:
         self._bytes_kept = 0
         self._artifacts: list[JsonObject] = []
         self._bytes_put = 0
-        """Of those artifacts."""
+        """The bytes of these artifacts."""
         self._digests: dict[str, str] | None = None
-        """Those of the task's files by address, once they are asked for."""
+        """The digests of the task's files by address, once the server was asked for them."""
         self._thread = ThreadPoolExecutor(1)
         self._waiting: deque[Future[None]] = deque()
         self.unsaved = 0
@@ -95,10 +95,10 @@ class RunSender:
         self.changes = False
         """Whether anything is sent: not if all that was added are files that the task has."""
         self.lines = 0
-        """Lines that were taken, now or before; those that are too long are not."""
+        """The number of lines that were taken, by this import and before; lines that are too long do not count."""
 
     def add(self, part: Points | Line | Figure | Image | Artifact | Model | Other) -> None:
-        """Take a part, and send some of those that were taken. Raises ImportFailed."""
+        """Take a part, and send parts when enough were taken. Raises ImportFailed."""
         self.changes |= not isinstance(part, Artifact)
         match part:
             case Points():
@@ -245,13 +245,13 @@ class RunSender:
         """
         if self._digests is None:
             self._digests = self._server.digests(self._task)
-        if (known := self._digests.get(url)) and self._server.has_file(url, file.size):
+        if (digest_before := self._digests.get(url)) and self._server.has_file(url, file.size):
             with file.open() as content:
                 hashed = _Hashed(content)
                 while hashed.read(_BYTES):
                     pass
-            if hashed.digest.hexdigest() == known:
-                return known, False
+            if hashed.digest.hexdigest() == digest_before:
+                return digest_before, False
         with file.open() as content:
             hashed = _Hashed(content)
             self._server.put_file(url, hashed, file.size)

@@ -59,6 +59,6 @@ class LinesThere:
 
 
 def _digest(timestamp: int, text: str, *names: Any) -> int:
-    """A digest of what makes a line this one."""
+    """A digest of the fields that identify a line."""
     said = as_json([timestamp, text, *(name or "" for name in names)])
     return int.from_bytes(hashlib.blake2b(said, digest_size=_DIGEST_BYTES).digest(), "little")

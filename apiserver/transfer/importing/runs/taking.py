@@ -87,13 +87,13 @@ class State(msgspec.Struct):
     deleted: str | None = None
     """When events of the task had last been deleted, as the run was read from its start."""
     missing: list[Missing] = []
-    """What is missing of the run up to there."""
+    """The entries that the run lacks up to the position."""
     clearing: bool = False
     """The events of the task are to be deleted before the run is read from its start, which may have been done."""
 
 
-class Known(NamedTuple):
-    """What a server knows of a run."""
+class EarlierImport(NamedTuple):
+    """The task that an earlier import made of a run, and how far that import came."""
 
     task: str
     state: State
@@ -107,7 +107,7 @@ class Known(NamedTuple):
 
 
 class Outcome(IntEnum):
-    """What has become of a run, by how much it says: a run that is followed is new, whatever comes later."""
+    """What became of a run. Of several outcomes the largest counts: a run that is followed stays new."""
 
     LEFT, KNOWN, UPDATED, MOVED, NEW = range(5)
 
@@ -124,19 +124,19 @@ class Taking:
     """The runs are still growing, so their tasks stay in progress."""
     restore: bool = False
     """Bring what was deleted or thinned on the server again."""
-    _known: dict[str, Known] = field(default_factory=dict, init=False)
+    _earlier: dict[str, EarlierImport] = field(default_factory=dict, init=False)
     """By source, runs that were taken or looked up."""
     _fewer: dict[str, str] = field(default_factory=dict, init=False)
     """By source, the names of runs that have fewer events on the server than were imported."""
     _outcomes: dict[str, Outcome] = field(default_factory=dict, init=False)
-    """By source, those of all runs."""
+    """By source, the outcome of each run."""
     _awaited: list[Problem] = field(default_factory=list, init=False)
-    """What the last look found that may only not be written yet."""
+    """Problems of the last look at the source that may go away, as a file may only not be written to its end."""
 
     @property
     def has_any(self) -> bool:
         """Whether the server has any of the runs."""
-        return bool(self._known)
+        return bool(self._earlier)
 
     def take(self, source: Source) -> None:
         """Import all runs as they are now. Raises ImportFailed."""
@@ -149,18 +149,18 @@ class Taking:
         self._awaited.clear()
         runs = source.runs()
         while page := list(islice(runs, _PAGE)):
-            self._look_up(one.run.source for one in page if not isinstance(one, Problem | Unmapped | Note))
-            for one in page:
-                if isinstance(one, Problem) and one.may_come and self.goes_on:
-                    self._awaited.append(one)
-                elif isinstance(one, Unmapped) and one.on_purpose:
-                    self.report.not_mapped(one.kind, one.name)
-                elif isinstance(one, Problem | Unmapped):
-                    self.report.miss(_missing(one, ""))
-                elif isinstance(one, Note):
-                    self.report.note(one.text)
+            self._look_up(item.run.source for item in page if not isinstance(item, Problem | Unmapped | Note))
+            for item in page:
+                if isinstance(item, Problem) and item.may_come and self.goes_on:
+                    self._awaited.append(item)
+                elif isinstance(item, Unmapped) and item.on_purpose:
+                    self.report.not_mapped(item.kind, item.name)
+                elif isinstance(item, Problem | Unmapped):
+                    self.report.miss(_missing(item, ""))
+                elif isinstance(item, Note):
+                    self.report.note(item.text)
                 else:
-                    self._take(one)
+                    self._take(item)
 
     def follow(self, source: Source) -> None:
         """Import again and again, until the user interrupts it."""
@@ -180,26 +180,28 @@ class Taking:
             self.report.note(f"{runs} fewer events here than were imported ({names}): {why}")
 
     def _look_up(self, sources: Iterable[str]) -> None:
-        unknown = [source for source in sources if source not in self._known]
+        unknown = [source for source in sources if source not in self._earlier]
         if unknown:
             for run in self.server.call("tasks.get_imported_runs", {"sources": unknown})["runs"]:
-                self._known[run["source"]] = Known(run["task"], _state(run["position"]), run.get("events_deleted"))
+                self._earlier[run["source"]] = EarlierImport(
+                    run["task"], _state(run["position"]), run.get("events_deleted")
+                )
 
-    def looked_up(self, source: str) -> Known | None:
-        """What the server knows of a run now."""
-        self._known.pop(source, None)
+    def looked_up(self, source: str) -> EarlierImport | None:
+        """The earlier import of a run, as the server has it now."""
+        self._earlier.pop(source, None)
         self._look_up([source])
-        return self._known.get(source)
+        return self._earlier.get(source)
 
-    def _take(self, one: RunSource) -> None:
+    def _take(self, run_source: RunSource) -> None:
         self.report.count("runs")  # it is named first, before what comes of it
         outcome = Outcome.LEFT
         try:
-            outcome = self._take_parts(one)
+            outcome = self._take_parts(run_source)
         except (SourceRefused, OSError, *BROKEN) as error:
-            self.report.problem("run", one.run.name, str(error))
+            self.report.problem("run", run_source.run.name, str(error))
         finally:  # also of a run in whose middle the import is ended: it is left
-            self._outcomes[one.run.source] = max(outcome, self._outcomes.get(one.run.source, outcome))
+            self._outcomes[run_source.run.source] = max(outcome, self._outcomes.get(run_source.run.source, outcome))
 
     def _count(self) -> None:
         """Tell the report of all runs, each of which counts once."""
@@ -210,17 +212,17 @@ class Taking:
                 *(of.total(), taken, of[Outcome.UPDATED], of[Outcome.MOVED], of[Outcome.KNOWN], of[Outcome.LEFT])
             )
 
-    def _take_parts(self, one: RunSource) -> Outcome:
+    def _take_parts(self, run_source: RunSource) -> Outcome:
         """Import what is new of a run."""
-        run, known = one.run, self._known.get(one.run.source)
-        before = State() if known is None else known.state
-        if known is not None and known.has_fewer:
+        run, earlier = run_source.run, self._earlier.get(run_source.run.source)
+        before = State() if earlier is None else earlier.state
+        if earlier is not None and earlier.has_fewer:
             self._fewer[run.source] = run.name
         restores = self.restore and run.source in self._fewer
         stays_gone = run.source in self._fewer and not restores
         needs_files = self.with_files and not before.files
         state = before
-        if (restores and known is not None and known.has_fewer) or (needs_files and not stays_gone):
+        if (restores and earlier is not None and earlier.has_fewer) or (needs_files and not stays_gone):
             state = State(
                 refused=0 if restores else before.refused,
                 project=before.project,
@@ -228,15 +230,15 @@ class Taking:
                 clearing=before.clearing,
             )
         run.project = self._project(run)
-        writer = _RunWriter(self, run, known, state, restores=restores)
+        writer = _RunWriter(self, run, earlier, state, restores=restores)
         run.started = run.started if state.started is None else state.started
         run.completed = run.completed if state.completed is None else state.completed
         try:
             if state.clearing:
                 writer.begin_again(cleared=True)
-            # All of them first: a source is read by one reader at a time.
-            files = list(_only_files(one.parts(None))) if needs_files and stays_gone else []
-            parts = one.parts(state.at)
+            # All files first: a source is read by one reader at a time.
+            files = list(_only_files(run_source.parts(None))) if needs_files and stays_gone else []
+            parts = run_source.parts(state.at)
             first = next(parts, None)
             if isinstance(first, Again) and stays_gone:
                 self.report.problem("run", run.name, _WHOLE, Reason.GONE)
@@ -279,35 +281,37 @@ class Taking:
         return name
 
     def remember(self, source: str, task: str, state: State) -> None:
-        """Keep what is known of a run, for the next look at it."""
-        known = self._known.get(source)
-        self._known[source] = Known(task, state, known.deleted if known else None)
+        """Keep how far the import of a run came, for the next look at the run."""
+        earlier = self._earlier.get(source)
+        self._earlier[source] = EarlierImport(task, state, earlier.deleted if earlier else None)
 
 
 class _RunWriter:
     """Writes one run: its task when there is something to write, its events, and how far it has been read."""
 
-    def __init__(self, taking: Taking, run: Run, known: Known | None, state: State, *, restores: bool) -> None:
+    def __init__(
+        self, taking: Taking, run: Run, earlier: EarlierImport | None, state: State, *, restores: bool
+    ) -> None:
         """`restores`: deleted lines are brought again, and how far that is is not written before it is done."""
         self._taking = taking
         self._run = run
-        self._task = known.task if known else None
+        self._task = earlier.task if earlier else None
         self._state = state
         self._restores = restores
-        self._deleted = state.deleted if state.at is not None else known.deleted if known else None
+        self._deleted = state.deleted if state.at is not None else earlier.deleted if earlier else None
         self._sender: RunSender | None = None
         self._lines_before = state.lines
         self._save_at = time.monotonic() + _SAVE_SECONDS
         self._at, self._lines_at = state.at, state.lines
         self._said = _digest(_about(run, self._status(run.status)))
-        self._is_new = known is None
+        self._is_new = earlier is None
         self._missing = list(state.missing)
         """Up to the position. Threads change it one at a time."""
         self._changing = Lock()
         self._before = list(state.missing)
-        """What earlier imports missed, and this one has not brought."""
+        """The entries that earlier imports missed, and this import has not brought."""
         self._behind: list[Missing] = []
-        """Behind the position: the source will say it again."""
+        """The entries behind the position: the source will say them again."""
 
     def miss(self, missing: Missing) -> None:
         """The source cannot give something."""
@@ -437,7 +441,7 @@ class _RunWriter:
 
 
 def _about(run: Run, status: Document) -> Document:
-    """The request that makes the task of a run, or updates it. What a run does not say stays as it is."""
+    """The request that makes the task of a run, or updates it. A field that the run lacks stays as it is."""
     times = {"started": run.started, "completed": None if "in_progress" in status.values() else run.completed}
     said = {name: _iso(value) for name, value in times.items() if value is not None}
     params = {

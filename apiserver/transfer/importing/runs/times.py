@@ -25,7 +25,7 @@ import numpy as np
 from apiserver.events.model import Int64Array
 
 UNKNOWN = -(2**63)
-#: What is said of a number that should be a time, and is none.
+#: The message about a number that should be a time, and is none.
 NO_TIME = "a time that cannot be believed"
 #: 2000-01-01 and 2100-01-01.
 _FIRST, _LAST = 946_684_800_000, 4_102_444_800_000
@@ -36,16 +36,16 @@ _DURATION = re.compile(r"(?:(\d{1,9}) days?,? +)?(?:(\d{1,9}):)?(\d{1,2}):(\d{2}
 
 
 def believed(numbers: np.typing.NDArray[Any]) -> Int64Array:
-    """The times of numbers, UNKNOWN for those that are none."""
+    """The times that numbers stand for; UNKNOWN for a number that is no time."""
     numbers = numbers.astype(np.float64)
-    found = np.full(len(numbers), UNKNOWN, np.int64)
+    millis = np.full(len(numbers), UNKNOWN, np.int64)
     for unit in _UNITS:
         times = numbers * unit
         is_time = (times >= _FIRST) & (times <= _LAST)
         if is_time.all():  # the usual case
             return np.rint(times).astype(np.int64)
-        found[is_time] = np.rint(times[is_time]).astype(np.int64)
-    return found
+        millis[is_time] = np.rint(times[is_time]).astype(np.int64)
+    return millis
 
 
 def of_number(number: float) -> int | None:
@@ -56,14 +56,14 @@ def of_number(number: float) -> int | None:
 
 
 def nearest(times: Int64Array, before: int = UNKNOWN) -> Int64Array:
-    """The times, for each that is UNKNOWN that of the nearest row with one; `before` is that of the row before."""
-    known = np.flatnonzero(times != UNKNOWN)
+    """The times; an UNKNOWN time becomes that of the nearest row with one. `before`: the time of the row before."""
+    timed = np.flatnonzero(times != UNKNOWN)
     if before != UNKNOWN:
-        times, known = np.concatenate(([before], times)), np.concatenate(([0], known + 1))
-    if len(known):
+        times, timed = np.concatenate(([before], times)), np.concatenate(([0], timed + 1))
+    if len(timed):
         rows = np.arange(len(times))
-        after = np.searchsorted(known, rows).clip(max=len(known) - 1)
-        earlier, later = known[(after - 1).clip(min=0)], known[after]
+        after = np.searchsorted(timed, rows).clip(max=len(timed) - 1)
+        earlier, later = timed[(after - 1).clip(min=0)], timed[after]
         times = times[np.where(np.abs(rows - earlier) <= np.abs(later - rows), earlier, later)]
     return times if before == UNKNOWN else times[1:]
 

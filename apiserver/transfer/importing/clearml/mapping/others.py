@@ -13,11 +13,11 @@ from apiserver.transfer.importing.clearml.mapping.common import Context, base, m
 
 def project(document: Mapping[str, Any], context: Context) -> Document:
     """The project as it is stored here."""
-    found: Document = escape_keys(base(document, context))
+    plain: Document = escape_keys(base(document, context))
     for name in ("default_output_destination", "logo_url"):
-        if name in found:
-            found[name] = context.urls.in_text(found[name])
-    made: Document = {"description": "", "tags": [], "system_tags": [], "path": [], **found}
+        if name in plain:
+            plain[name] = context.urls.in_text(plain[name])
+    made: Document = {"description": "", "tags": [], "system_tags": [], "path": [], **plain}
     return {
         **made,
         "basename": made["name"].rpartition("/")[2],

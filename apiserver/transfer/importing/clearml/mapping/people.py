@@ -52,21 +52,21 @@ def company(document: Mapping[str, Any], server_uid: str | None) -> Document:
 
 def person(profile: Mapping[str, Any] | None, account: Mapping[str, Any] | None) -> Person | None:
     """The user with this profile and account, of which one may be missing; None for a service without usable keys."""
-    known: dict[str, Any] = {**(account or {}), **(profile or {})}
+    fields: dict[str, Any] = {**(account or {}), **(profile or {})}
     role = str((account or {}).get("role", "user"))
     user: Document = {
-        "id": identity(known),
-        "name": known.get("name") or identity(known),
-        "given_name": known.get("given_name") or "",
-        "family_name": known.get("family_name") or "",
-        "email": known.get("email") or "",
+        "id": identity(fields),
+        "name": fields.get("name") or identity(fields),
+        "given_name": fields.get("given_name") or "",
+        "family_name": fields.get("family_name") or "",
+        "email": fields.get("email") or "",
         "role": "admin" if role in _ADMINS and not _is_service(account) else "user",
-        "company": known["company"],
-        "created": known.get("created") or utc_now(),
-        "preferences": _preferences(known.get("preferences")),
+        "company": fields["company"],
+        "created": fields.get("created") or utc_now(),
+        "preferences": _preferences(fields.get("preferences")),
     }
-    if known.get("avatar"):
-        user["avatar"] = known["avatar"]
+    if fields.get("avatar"):
+        user["avatar"] = fields["avatar"]
     taken, left = _credentials(user, role, (account or {}).get("credentials") or ())
     return None if profile is None and not taken else Person(user, taken, left)
 
@@ -77,18 +77,20 @@ def _is_service(account: Mapping[str, Any] | None) -> bool:
     return identity(account) == f"__{account.get('name')}__"
 
 
-def _credentials(user: Document, role: str, found: Any) -> tuple[list[Document], dict[str, str]]:
+def _credentials(user: Document, role: str, credentials: Any) -> tuple[list[Document], dict[str, str]]:
     taken, left = [], {}
-    for one in found:
-        key = one["key"]
+    for credential in credentials:
+        key = credential["key"]
         if role in _WITHOUT_KEYS:
             left[key] = f"its owner has the role '{role}'"
         elif key in _PUBLISHED:
             left[key] = "every ClearML server has it, and its secret is public"
         else:
-            stored = stored_credential(user, Credential(key, one["secret"]), one.get("label"))
-            used = {name: one.get(name) for name in ("last_used", "last_used_from")}
-            taken.append({**stored, **used, "id": f"clearml-{key}", "created": one.get("last_used") or user["created"]})
+            stored = stored_credential(user, Credential(key, credential["secret"]), credential.get("label"))
+            used = {name: credential.get(name) for name in ("last_used", "last_used_from")}
+            taken.append(
+                {**stored, **used, "id": f"clearml-{key}", "created": credential.get("last_used") or user["created"]}
+            )
     return taken, left
 
 

@@ -20,17 +20,17 @@ _SECTIONS = ("hyperparams", "configuration", "container", "execution", "runtime"
 
 def task(document: Mapping[str, Any], context: Context) -> Document:
     """The task as it is stored here."""
-    found = base(document, context)
-    plain: Document = escape_keys({name: value for name, value in found.items() if name not in _SECTIONS})
+    fields = base(document, context)
+    plain: Document = escape_keys({name: value for name, value in fields.items() if name not in _SECTIONS})
     empty = empty_task()
     made = {
         **empty,
         **plain,
-        "hyperparams": _hyperparams(found.get("hyperparams"), context),
-        "configuration": keyed(found.get("configuration"), context.name, lambda name, item: {**item, "name": name}),
-        "container": keyed(found.get("container"), context.name, lambda name, value: value),
-        "runtime": _runtime(found.get("runtime"), context),
-        "execution": _execution(found.get("execution"), context),
+        "hyperparams": _hyperparams(fields.get("hyperparams"), context),
+        "configuration": keyed(fields.get("configuration"), context.name, lambda name, item: {**item, "name": name}),
+        "container": keyed(fields.get("container"), context.name, lambda name, value: value),
+        "runtime": _runtime(fields.get("runtime"), context),
+        "execution": _execution(fields.get("execution"), context),
         "script": empty["script"] | plain.get("script", {}),
         IMPORTED: context.now,
         "models": {kind: (plain.get("models") or {}).get(kind) or [] for kind in ("input", "output")},
@@ -58,12 +58,12 @@ def _runtime(entries: Mapping[str, Any] | None, context: Context) -> Document:
 
 
 def _execution(section: Mapping[str, Any] | None, context: Context) -> Document:
-    found = {name: value for name, value in (section or {}).items() if value is not None}
-    artifacts = found.pop("artifacts", None) or []
+    fields = {name: value for name, value in (section or {}).items() if value is not None}
+    artifacts = fields.pop("artifacts", None) or []
     listed = artifacts.values() if isinstance(artifacts, Mapping) else artifacts
-    labels = keyed(found.pop("model_labels", None), context.name, lambda name, value: value)
-    made: Document = escape_keys(found)
-    return {**made, "model_labels": labels, "artifacts": in_order([escape_keys(one) for one in listed])}
+    labels = keyed(fields.pop("model_labels", None), context.name, lambda name, value: value)
+    made: Document = escape_keys(fields)
+    return {**made, "model_labels": labels, "artifacts": in_order([escape_keys(artifact) for artifact in listed])}
 
 
 def _moved(made: Document, context: Context) -> Document:

@@ -61,11 +61,13 @@ class Mlflow:
         return self._store.count()
 
     def runs(self) -> Iterator[MlflowRun | Problem | Unmapped]:
-        for found in self._store.runs():
-            if isinstance(found, Recorded):
-                yield MlflowRun(self._store, found, self._project, self._parent(found), with_files=self._with_files)
+        for recorded in self._store.runs():
+            if isinstance(recorded, Recorded):
+                yield MlflowRun(
+                    self._store, recorded, self._project, self._parent(recorded), with_files=self._with_files
+                )
             else:
-                yield found
+                yield recorded
 
     def _parent(self, found: Recorded) -> str | None:
         """The run's parent, if the store has it. It may come later."""
@@ -81,7 +83,7 @@ class Read(msgspec.Struct):
     """How far a run has been read: the position, as JSON."""
 
     like: str = ""
-    """The digest of what its metrics were like."""
+    """The digest of the run's metrics."""
     same: dict[str, bool] = {}
     """The series whose points all have the same step, and whether they were numbered."""
     after: str | None = None
@@ -96,25 +98,31 @@ class MlflowRun:
     """One run."""
 
     def __init__(
-        self, store: MlflowStore, found: Recorded, project: str | None, parent: str | None, *, with_files: bool = False
+        self,
+        store: MlflowStore,
+        recorded: Recorded,
+        project: str | None,
+        parent: str | None,
+        *,
+        with_files: bool = False,
     ) -> None:
         self._store = store
-        self._found = found
+        self._recorded = recorded
         self._parent = parent
         self._with_files = with_files
-        tags = dict(found.tags)
-        self._start, self._end = _time(found.start), _time(found.end)
+        tags = dict(recorded.tags)
+        self._start, self._end = _time(recorded.start), _time(recorded.end)
         if self._start is not None and self._end is not None:
             self._end = max(self._start, self._end)
         self.run = Run(
-            f"mlflow {found.id}",
-            f"{project}/{found.experiment}" if project else found.experiment,
-            found.name or tags.get(_NAME) or found.id,
-            status=_STATUSES.get(found.status),
+            f"mlflow {recorded.id}",
+            f"{project}/{recorded.experiment}" if project else recorded.experiment,
+            recorded.name or tags.get(_NAME) or recorded.id,
+            status=_STATUSES.get(recorded.status),
             comment=tags.pop(_NOTE, ""),
             tags=[f"{key}: {value}" if value else key for key, value in tags.items() if not key.startswith(_OWN)],
             parameters={
-                "params": found.params,
+                "params": recorded.params,
                 "mlflow": {key: value for key, value in tags.items() if key.startswith(_OWN) and key != _NAME},
             },
         )
@@ -129,8 +137,8 @@ class MlflowRun:
     def parts(self, position: str | None) -> Iterator[Part]:
         """The points, key by key. Behind the last position, and so each time: what else is missing, and the files."""
         self._date()  # not that of an earlier import: the run may have gone on
-        metrics = self._store.metrics(self._found)
-        like = hashlib.blake2b(as_json([metrics, self._found.end]).encode(), digest_size=12).hexdigest()
+        metrics = self._store.metrics(self._recorded)
+        like = hashlib.blake2b(as_json([metrics, self._recorded.end]).encode(), digest_size=12).hexdigest()
         read = before = msgspec.json.decode(position or "{}", type=Read)
         if before.like != like:
             read = Read(like)
@@ -141,20 +149,20 @@ class MlflowRun:
             yield from self._all_points(sorted(metrics), read)
         read.done, read.after = True, None
         yield read.position(done=1)
-        yield from self._found.problems
+        yield from self._recorded.problems
         yield from self._missing()
-        for part in self._store.artifacts(self._found):
+        for part in self._store.artifacts(self._recorded):
             if self._with_files or isinstance(part, Artifact):
                 yield part
 
     def _missing(self) -> Iterator[Problem | Unmapped]:
-        """What is wrong with the run itself."""
-        for name, said, taken in (("start", self._found.start, self._start), ("end", self._found.end, self._end)):
+        """The problems of the run itself."""
+        for name, said, taken in (("start", self._recorded.start, self._start), ("end", self._recorded.end, self._end)):
             if said is not None and taken is None:
                 yield Problem(name, NO_TIME)
-        if self._end is not None and self._end != _time(self._found.end):
+        if self._end is not None and self._end != _time(self._recorded.end):
             yield Problem("end", "it is before the start")
-        if not self._parent and (parent := self._found.tags.get(_PARENT)):
+        if not self._parent and (parent := self._recorded.tags.get(_PARENT)):
             yield Unmapped("parent that is not in the store", parent)
 
     def _all_points(self, keys: list[str], read: Read) -> Iterator[Part]:
@@ -190,18 +198,18 @@ class MlflowRun:
     @property
     def _other_time(self) -> int:
         """The time of points whose own cannot be believed."""
-        return self._start or self._end or self._found.changed or time.time_ns() // 10**6
+        return self._start or self._end or self._recorded.changed or time.time_ns() // 10**6
 
     def _pieces(self, key: str) -> tuple[bool, Pieces]:
         """The points of a series, and whether they are numbered. If that is open after two pieces, it is read twice."""
-        pieces = self._store.points(self._found, key)
+        pieces = self._store.points(self._recorded, key)
         some = list(islice(pieces, 2))
         if len(some) < 2 or not _is_one_step(some):
             return _is_one_step(some), chain(some, pieces)
-        return _is_one_step(chain(some, pieces)), self._store.points(self._found, key)
+        return _is_one_step(chain(some, pieces)), self._store.points(self._recorded, key)
 
     def _is_numbered(self, key: str) -> bool:
-        return _is_one_step(self._store.points(self._found, key))
+        return _is_one_step(self._store.points(self._recorded, key))
 
 
 def _time(number: int | None) -> int | None:
@@ -222,7 +230,7 @@ def _is_one_step(pieces: Iterable[Values | Problem]) -> bool:
 
 
 def _few(pieces: Pieces, key: str) -> Pieces:
-    """The same; of many problems, the first are named, and the others counted."""
+    """The problems: the first ones with their names, then the number of all others."""
     count = 0
     for piece in pieces:
         count += isinstance(piece, Problem)

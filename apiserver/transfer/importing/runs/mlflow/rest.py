@@ -45,15 +45,15 @@ class RestStore:
 
     def runs(self) -> Iterator[Recorded | Problem | Unmapped]:
         experiments = {
-            str(one["experiment_id"]): str(one.get("name"))
+            str(experiment["experiment_id"]): str(experiment.get("name"))
             for page in self._pages("POST", "experiments/search", {"max_results": 1000})
-            for one in page.get("experiments", ())
+            for experiment in page.get("experiments", ())
         }
         for id, name in experiments.items():
             try:
                 for page in self._pages("POST", "runs/search", {"experiment_ids": [id], "max_results": _RUNS}):
-                    for one in page.get("runs", ()):
-                        yield _recorded(one, name)
+                    for run in page.get("runs", ()):
+                        yield _recorded(run, name)
             except Malformed as error:
                 yield Problem(f"experiment {name}", str(error))
 

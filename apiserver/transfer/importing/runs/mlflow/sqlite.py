@@ -44,17 +44,17 @@ class SqliteStore:
         )
         with _errors(ImportFailed):
             rows = self._database.execute(asked)
-            while some := rows.fetchmany(100):
-                for *row, stage in some:
-                    id, experiment, name = (str(one or "") for one in row[:3])
+            while page := rows.fetchmany(100):
+                for *row, stage in page:
+                    id, experiment, name = (str(cell or "") for cell in row[:3])
                     if stage == "deleted":
                         yield Unmapped("deleted run", name or id, on_purpose=True)
                         continue
-                    start, end = (one if isinstance(one, int) else None for one in row[4:6])
-                    found = Recorded(id, experiment, name, str(row[3]), start, end, str(row[6] or ""))
-                    found.changed = self._path.stat().st_mtime_ns // 10**6
-                    found.params, found.tags = self._texts("params", id), self._texts("tags", id)
-                    yield found
+                    start, end = (cell if isinstance(cell, int) else None for cell in row[4:6])
+                    recorded = Recorded(id, experiment, name, str(row[3]), start, end, str(row[6] or ""))
+                    recorded.changed = self._path.stat().st_mtime_ns // 10**6
+                    recorded.params, recorded.tags = self._texts("params", id), self._texts("tags", id)
+                    yield recorded
 
     def has(self, id: str) -> bool:
         asked = f"SELECT 1 {_RUNS} WHERE r.run_uuid = ? AND coalesce(r.lifecycle_stage, '') != 'deleted'"

@@ -26,7 +26,7 @@ Row: TypeAlias = tuple[Number, Number, Number]
 
 @dataclass(slots=True)
 class Recorded:
-    """What a store says of a run. Times are epoch milliseconds."""
+    """The fields of a run in a store. Times are epoch milliseconds."""
 
     id: str
     experiment: str
@@ -44,7 +44,7 @@ class Recorded:
     params: dict[str, str] = field(default_factory=dict)
     tags: dict[str, str] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
-    """What could not be read of this."""
+    """The parts of the run that could not be read."""
 
 
 @dataclass(slots=True)
@@ -66,7 +66,7 @@ class Values:
         return cls(times, floats, numbers)
 
     def with_infinities(self) -> Values:
-        """The same with an infinity for each largest number."""
+        """The values, with an infinity in place of each largest number."""
         floats = np.where(np.abs(self.values) == _LARGEST, np.copysign(math.inf, self.values), self.values)
         return Values(self.timestamps, floats, self.steps)
 

@@ -98,19 +98,19 @@ def _csv(text: TextFile, broken: Broken) -> Iterator[Rows]:
     header = Header(broken)
     header.add(enumerate(names))
     reader = csv.reader(chain(first, text.lines()), delimiter=separator, skipinitialspace=True, strict=True)
-    found = _full_rows(_csv_rows(reader, text, broken), names, broken)
+    full_rows = _full_rows(_csv_rows(reader, text, broken), names, broken)
     most = max(1, min(ROWS, _CELLS // len(names)))
-    some: list[list[str]] = []
+    rows: list[list[str]] = []
     numbers: list[int] = []
     begun = text.characters
-    for line, row in found:
-        some.append(row)
+    for line, row in full_rows:
+        rows.append(row)
         numbers.append(line)
-        if len(some) == most or text.characters - begun > _CHARACTERS:
-            yield _csv_batch(header, some, numbers, separator)
-            some, numbers, begun = [], [], text.characters
-    if some:
-        yield _csv_batch(header, some, numbers, separator)
+        if len(rows) == most or text.characters - begun > _CHARACTERS:
+            yield _csv_batch(header, rows, numbers, separator)
+            rows, numbers, begun = [], [], text.characters
+    if rows:
+        yield _csv_batch(header, rows, numbers, separator)
 
 
 def _csv_batch(header: Header, some: list[list[str]], numbers: list[int], separator: str) -> Rows:
@@ -200,11 +200,11 @@ def _csv_rows(reader: Any, text: TextFile, broken: Broken) -> Iterator[tuple[int
 
 
 def _full_rows(
-    found: Iterator[tuple[int, list[str]]], names: list[str], broken: Broken
+    rows: Iterator[tuple[int, list[str]]], names: list[str], broken: Broken
 ) -> Iterator[tuple[int, list[str]]]:
     """The rows with a cell for each column; without blank ones, comments, and the header where it comes again."""
     width, blank = len(names), [""] * len(names)
-    for line, row in found:
+    for line, row in rows:
         if not any(row):
             continue
         if row[0].startswith("#") and len(row) != width:
@@ -301,30 +301,30 @@ def _elements(text: TextFile, broken: Broken, held: str = "", *, is_all: bool = 
 
 
 def _objects(
-    found: Iterator[tuple[int, str]], what: str, unit: str, broken: Broken, columns: Sequence[str] = ()
+    texts: Iterator[tuple[int, str]], what: str, unit: str, broken: Broken, columns: Sequence[str] = ()
 ) -> Iterator[Rows]:
     header = Header(broken)
-    some: list[dict[str, Any]] = []
+    rows: list[dict[str, Any]] = []
     numbers: list[int] = []
     names: dict[str, None] = {}
     size = 0
-    for number, text in found:
+    for number, text in texts:
         row = _json_object(text, columns) if is_unicode(text) else None
         if row is None:
             broken.add(f"{what} that is no JSON object", [f"{unit} {number}"])
             continue
-        some.append(row)
+        rows.append(row)
         numbers.append(number)
         names.update(dict.fromkeys(row))
         size += len(text)
-        if len(some) == ROWS or len(names) * len(some) > _CELLS or size > _CHARACTERS:
-            yield _json_batch(header, names, some, numbers, unit)
-            some, numbers, names, size = [], [], {}, 0
+        if len(rows) == ROWS or len(names) * len(rows) > _CELLS or size > _CHARACTERS:
+            yield _json_batch(header, names, rows, numbers, unit)
+            rows, numbers, names, size = [], [], {}, 0
             if len(header) > MOST_COLUMNS:
                 broken.ended = f"it has more than {MOST_COLUMNS:,} columns: nothing was read behind {unit} {number:,}"
                 return
-    if some:
-        yield _json_batch(header, names, some, numbers, unit)
+    if rows:
+        yield _json_batch(header, names, rows, numbers, unit)
 
 
 def _json_batch(

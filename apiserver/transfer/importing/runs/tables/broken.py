@@ -1,4 +1,4 @@
-"""What a table has that is no point, by kind and place, and what was changed on purpose."""
+"""The cells of a table that are no points, by kind and place, and the changes that are made on purpose."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Places:
 
 @dataclass(slots=True)
 class Broken:
-    """Counts what is broken in a table, by kind."""
+    """Counts the broken cells of a table, by kind."""
 
     kinds: dict[str, Places] = field(default_factory=dict)
     noted: dict[str, Places] = field(default_factory=dict)

@@ -14,7 +14,7 @@ from apiserver.transfer.importing.runs import times
 
 Bools = np.typing.NDArray[np.bool_]
 _INFINITIES = ("inf", "infinity")
-#: What Keras, R, pandas, spreadsheets and databases write where there is nothing.
+#: The texts that Keras, R, pandas, spreadsheets and databases write into an empty cell.
 _NOTHING = frozenset({"NA", "N/A", "n/a", "#N/A", "<NA>", "NULL", "Null", "null", "None", "-"})
 
 
@@ -34,15 +34,15 @@ def floats(column: Sequence[Any]) -> tuple[Float64Array, Bools]:
     if isinstance(column, np.ndarray):
         return column.astype(np.float64), np.ones(len(column), bool)
     try:
-        found = np.array(list(map(float, column)), np.float64)
+        numbers = np.array(list(map(float, column)), np.float64)
         is_number = np.ones(len(column), bool)
-        for row in np.flatnonzero(np.isinf(found)).tolist():
+        for row in np.flatnonzero(np.isinf(numbers)).tolist():
             is_number[row] = _float(column[row]) is not None
-        return found, is_number
+        return numbers, is_number
     except (ValueError, TypeError, OverflowError):
-        some = [_float(one) for one in column]
-        values = np.array([0.0 if one is None else one for one in some], np.float64)
-        return values, np.array([one is not None for one in some], bool)
+        parsed = [_float(cell) for cell in column]
+        values = np.array([0.0 if number is None else number for number in parsed], np.float64)
+        return values, np.array([number is not None for number in parsed], bool)
 
 
 def _float(value: Any) -> float | None:
@@ -115,8 +115,8 @@ def _step(value: Any) -> int | float | None:
 def moments(column: Sequence[Any]) -> tuple[Int64Array, Bools]:
     """The times of a column, and which rows have something else. See the module `times`."""
     values, are_numbers = floats(column)
-    found = times.believed(np.where(are_numbers, values, np.nan))
+    millis = times.believed(np.where(are_numbers, values, np.nan))
     for row in np.flatnonzero(~are_numbers).tolist():
         if column[row] is not None:
-            found[row] = times.of_text(str(column[row]))
-    return found, present(column) & ~(are_numbers & np.isnan(values)) & (found == times.UNKNOWN)
+            millis[row] = times.of_text(str(column[row]))
+    return millis, present(column) & ~(are_numbers & np.isnan(values)) & (millis == times.UNKNOWN)

@@ -47,13 +47,13 @@ class Header:
 
     def named(self, columns: Iterable[tuple[Hashable, Sequence[Any]]]) -> dict[str, Sequence[Any]]:
         """The columns by their names."""
-        found = {}
+        by_name = {}
         for key, column in columns:
             if name := self._names[key]:
-                found[name] = column
+                by_name[name] = column
             else:
                 self._pass_over(key, column)
-        return found
+        return by_name
 
     def _unique(self, said: str) -> str:
         if _UNNAMED.fullmatch(said):

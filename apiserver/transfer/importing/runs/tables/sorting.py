@@ -60,27 +60,29 @@ class Columns:
     metric: str | None = None
     variant: str | None = None
     times: tuple[str, ...] = ()
-    """Those that are named like a time and not known to be none."""
+    """The columns that are named like a time, without those whose cells turned out to be no times."""
     time: str | None = None
     """The one of them that has the times, once that is known."""
 
     @classmethod
     def of(cls, names: Sequence[str]) -> Columns:
-        """Those that are known by their names."""
-        known = {_known(name): name for name in reversed(names)}
-        step, task = (next((known[one] for one in some if one in known), None) for some in (STEPS, _TASKS))
-        epoch = known.get(EPOCH)
-        found = cls(step, None if step == epoch else epoch, task, times=_of_times(names))
-        others = [name for name in names if name not in (step, task, *found.times)]
-        if "metric" in known and "value" in known:
-            found.value, found.metric, found.variant = known["value"], known["metric"], known.get("variant")
+        """The columns whose names say what they are for."""
+        by_name = {_known(name): name for name in reversed(names)}
+        step, task = (
+            next((by_name[title] for title in titles if title in by_name), None) for titles in (STEPS, _TASKS)
+        )
+        epoch = by_name.get(EPOCH)
+        columns = cls(step, None if step == epoch else epoch, task, times=_of_times(names))
+        others = [name for name in names if name not in (step, task, *columns.times)]
+        if "metric" in by_name and "value" in by_name:
+            columns.value, columns.metric, columns.variant = by_name["value"], by_name["metric"], by_name.get("variant")
         elif [_known(name) for name in others] == ["value"]:
-            found.value = others[0]
-        return found
+            columns.value = others[0]
+        return columns
 
     @classmethod
     def of_chart(cls, chart: Chart, run: str) -> Columns:
-        """Those of a run of a chart."""
+        """The columns of one run of a chart."""
         is_step = _known(chart.x) in STEPS
         is_time = bool(_of_times([chart.x]))
         step = chart.x if is_step or not (is_time or run in chart.steps) else chart.steps.get(run)
@@ -93,9 +95,9 @@ class Sorted:
 
     path: Path
     digest: Any = field(default_factory=lambda: hashlib.blake2b(digest_size=12))
-    """Of what is in the file."""
+    """The digest of the file's content."""
     checksum: int = 0
-    """That of its points."""
+    """The checksum of the file's points."""
     rows: int = 0
     step: str | None = None
     """The column that has the steps."""
@@ -115,7 +117,7 @@ class Sorted:
         return self._goes_back or (self._stays and not self._grows)
 
     def see_epochs(self, series: Any, epochs: Float64Array, steps: Float64Array) -> None:
-        """Look at further points of some series, in the order of their rows."""
+        """Take the steps of further points, in the order of their rows."""
         before = [one for one in np.unique(series).tolist() if one in self._last]
         last = np.array([self._last[one] for one in before]).reshape(-1, 2)
         series = np.concatenate((np.array(before, np.int32), series))
@@ -133,14 +135,14 @@ class Sorted:
 
 @dataclass(slots=True)
 class _Facts:
-    """What is known of some rows."""
+    """Rows, with the task, step, time and epoch of each."""
 
-    some: Rows
+    rows: Rows
     columns: Columns
     tasks: list[tuple[Sorted, Int64Array]]
     """The rows of each task."""
     numbers: Int64Array
-    """Of the rows, among those of their tasks."""
+    """The number of each row among the rows of its task."""
     steps: cells.Steps
     times: Int64Array
     epochs: Float64Array | None
@@ -171,18 +173,18 @@ class Sorting:
         self.others: set[str] = set()
         """The columns beside those of points."""
 
-    def add(self, some: Rows) -> None:
-        """Add some rows; what is no point is counted as broken."""
-        if not len(some.numbers) or not some.columns:
+    def add(self, rows: Rows) -> None:
+        """Add rows; a cell that is no point is counted as broken."""
+        if not len(rows.numbers) or not rows.columns:
             return
-        chart = self._chart_of(list(some.columns))
+        chart = self._chart_of(list(rows.columns))
         if chart is None:
-            columns = self._columns.setdefault(None, Columns.of(list(some.columns)))
-            self._add(some, columns, None)
+            columns = self._columns.setdefault(None, Columns.of(list(rows.columns)))
+            self._add(rows, columns, None)
             return
         for run, series in chart.series.items():
             columns = self._columns.setdefault(run, Columns.of_chart(chart, run))
-            self._add(_of_run(some, chart, columns, series), columns, run)
+            self._add(_of_run(rows, chart, columns, series), columns, run)
 
     def _chart_of(self, names: list[str]) -> Chart | None:
         """The chart that a table is: its first names say it."""
@@ -193,18 +195,18 @@ class Sorting:
         first, chart = self._chart
         return chart if names == first else None
 
-    def _add(self, some: Rows, columns: Columns, run: str | None) -> None:
-        if not len(some.numbers):
+    def _add(self, rows: Rows, columns: Columns, run: str | None) -> None:
+        if not len(rows.numbers):
             return
-        time = self._time_column(some, columns)
-        facts = self._facts(some, columns, time, run)
+        time = self._time_column(rows, columns)
+        facts = self._facts(rows, columns, time, run)
         roles = (columns.step, columns.task, time)
-        others = {name: column for name, column in some.columns.items() if name not in roles}
+        others = {name: column for name, column in rows.columns.items() if name not in roles}
         if columns.value is not None:
             self._add_points(facts)
             of_points = (columns.metric, columns.variant, columns.value, columns.epoch)
             self.others.update(
-                name for name in others if name not in of_points and cells.present(some.columns[name]).any()
+                name for name in others if name not in of_points and cells.present(rows.columns[name]).any()
             )
         else:
             for name, column in others.items():
@@ -212,50 +214,50 @@ class Sorting:
         if facts.epochs is not None:
             self._add_steps(facts)
 
-    def _time_column(self, some: Rows, columns: Columns) -> str | None:
+    def _time_column(self, rows: Rows, columns: Columns) -> str | None:
         """The first column that is named like a time and has mostly times. The first rows decide."""
         for name in columns.times if columns.time is None else ():
-            if name not in some.columns:
+            if name not in rows.columns:
                 continue
-            found, odd = cells.moments(some.columns[name])
-            if int((found != times.UNKNOWN).sum()) > int(odd.sum()):
+            moments, odd = cells.moments(rows.columns[name])
+            if int((moments != times.UNKNOWN).sum()) > int(odd.sum()):
                 columns.time = name
                 break
             if odd.any():
-                columns.times = tuple(one for one in columns.times if one != name)
+                columns.times = tuple(other for other in columns.times if other != name)
         return columns.time
 
     # --- rows --------------------------------------------------------------------------------------
 
-    def _facts(self, some: Rows, columns: Columns, time: str | None, run: str | None) -> _Facts:
-        count = len(some.numbers)
+    def _facts(self, rows: Rows, columns: Columns, time: str | None, run: str | None) -> _Facts:
+        count = len(rows.numbers)
         numbers, moments, none = np.zeros(count, np.int64), np.full(count, times.UNKNOWN, np.int64), np.zeros(count)
         steps = cells.Steps(numbers, none, np.ones(count, bool))
         if columns.step is not None:
-            steps = cells.steps(some.columns.get(columns.step, [None] * count))
-            self._count("no step that is a number", some, ~steps.known)
-        if time is not None and time in some.columns:
-            moments, odd = cells.moments(some.columns[time])
-            self._count(times.NO_TIME, some, odd, time)
+            steps = cells.steps(rows.columns.get(columns.step, [None] * count))
+            self._count("no step that is a number", rows, ~steps.known)
+        if time is not None and time in rows.columns:
+            moments, odd = cells.moments(rows.columns[time])
+            self._count(times.NO_TIME, rows, odd, time)
         epochs = None
-        if columns.epoch is not None and columns.epoch in some.columns:
-            values, is_number = cells.floats(some.columns[columns.epoch])
+        if columns.epoch is not None and columns.epoch in rows.columns:
+            values, is_number = cells.floats(rows.columns[columns.epoch])
             epochs = np.where(is_number, values, np.nan)
-        tasks = self._rows_of_tasks(some, columns, run)
-        for sorted, rows in tasks:
-            numbers[rows] = sorted.rows + np.arange(len(rows))
-            sorted.rows += len(rows)
-            moments[rows] = found = times.nearest(moments[rows], sorted.last_time)
+        tasks = self._rows_of_tasks(rows, columns, run)
+        for sorted, places in tasks:
+            numbers[places] = sorted.rows + np.arange(len(places))
+            sorted.rows += len(places)
+            moments[places] = nearest = times.nearest(moments[places], sorted.last_time)
             if sorted.first_time == times.UNKNOWN:
-                sorted.first_time = int(found[0])
-            sorted.last_time = int(found[-1])
-        return _Facts(some, columns, tasks, numbers, steps, moments, epochs)
+                sorted.first_time = int(nearest[0])
+            sorted.last_time = int(nearest[-1])
+        return _Facts(rows, columns, tasks, numbers, steps, moments, epochs)
 
-    def _rows_of_tasks(self, some: Rows, columns: Columns, run: str | None) -> list[tuple[Sorted, Int64Array]]:
-        everything = np.arange(len(some.numbers))
-        if run is not None or columns.task is None or columns.task not in some.columns:
+    def _rows_of_tasks(self, rows: Rows, columns: Columns, run: str | None) -> list[tuple[Sorted, Int64Array]]:
+        everything = np.arange(len(rows.numbers))
+        if run is not None or columns.task is None or columns.task not in rows.columns:
             return [(self._sorted(run or self._task, columns), everything)]
-        names = np.array([_text(one) or self._task for one in some.columns[columns.task]], object)
+        names = np.array([_text(cell) or self._task for cell in rows.columns[columns.task]], object)
         return [(self._sorted(name, columns), everything[names == name]) for name in dict.fromkeys(names.tolist())]
 
     def _sorted(self, task: str, columns: Columns) -> Sorted:
@@ -266,15 +268,15 @@ class Sorting:
     # --- points ------------------------------------------------------------------------------------
 
     def _add_points(self, facts: _Facts) -> None:
-        some, columns = facts.some, facts.columns
-        nothing = [None] * len(some.numbers)
-        metrics = [self._metric] * len(nothing) if columns.metric is None else some.columns.get(columns.metric, nothing)
-        variants = nothing if columns.variant is None else some.columns.get(columns.variant, nothing)
-        series = np.array([self._number(*one) for one in zip(metrics, variants, strict=True)], np.int32)
-        self._count("no metric", some, series < 0)
+        rows, columns = facts.rows, facts.columns
+        nothing = [None] * len(rows.numbers)
+        metrics = [self._metric] * len(nothing) if columns.metric is None else rows.columns.get(columns.metric, nothing)
+        variants = nothing if columns.variant is None else rows.columns.get(columns.variant, nothing)
+        series = np.array([self._number(*names) for names in zip(metrics, variants, strict=True)], np.int32)
+        self._count("no metric", rows, series < 0)
         assert columns.value is not None
-        values, is_point = cells.floats(some.columns.get(columns.value, nothing))
-        self._count("no value that is a number", some, ~is_point, columns.value)
+        values, is_point = cells.floats(rows.columns.get(columns.value, nothing))
+        self._count("no value that is a number", rows, ~is_point, columns.value)
         self._put(facts, series, values, is_point & (series >= 0), sees_epochs=True)
 
     def _add_column(self, facts: _Facts, name: str, column: Sequence[Any]) -> None:
@@ -287,7 +289,7 @@ class Sorting:
         if is_point.any():
             self.numbers.add(name)
         if name in self.numbers:
-            self._count("no value that is a number", facts.some, is_text, name)
+            self._count("no value that is a number", facts.rows, is_text, name)
             series = np.full(len(values), self._number(name, None), np.int32)
             self._put(facts, series, values, is_point, sees_epochs=name != facts.columns.epoch)
 
@@ -300,11 +302,11 @@ class Sorting:
         by = [(step, facts.steps.exact, facts.steps.known)]
         if facts.columns.value is not None:
             by.append((epoch, facts.epochs, ~np.isnan(facts.epochs)))
-        for name, values, known in by:
+        for name, values, has_value in by:
             named = names_of(name) if facts.columns.value is None else names_of_x(name, name)
             number = self.series.setdefault(named, len(self.series))
             self.hidden.add(number)
-            self._put(facts, np.full(len(values), number, np.int32), values, known, sees_epochs=False)
+            self._put(facts, np.full(len(values), number, np.int32), values, has_value, sees_epochs=False)
 
     def _number(self, metric: Any, variant: Any) -> int:
         """The number of a series; -1 without a metric."""
@@ -313,10 +315,10 @@ class Sorting:
             return -1
         return self.series.setdefault((metric, variant) if variant else names_of(metric), len(self.series))
 
-    def _count(self, kind: str, some: Rows, wrong: Bools, column: str = "") -> None:
+    def _count(self, kind: str, rows: Rows, wrong: Bools, column: str = "") -> None:
         found = np.flatnonzero(wrong).tolist()
         if found:
-            places = some.places(found)
+            places = rows.places(found)
             self._broken.add(kind, [f"{one} ('{column}')" if column else one for one in places], len(found))
 
     def _put(self, facts: _Facts, series: Any, values: Float64Array, kept: Bools, *, sees_epochs: bool) -> None:
@@ -348,7 +350,7 @@ def _known(name: str) -> str:
 
 
 def _of_times(names: Sequence[str]) -> tuple[str, ...]:
-    """Those that are named like a time, the most usual name first."""
+    """The columns that are named like a time, the most usual name first."""
     known = {_known(name): name for name in reversed(names)}
     return tuple(known[name] for name in _TIMES if name in known)
 
@@ -357,11 +359,11 @@ def _text(cell: Any) -> str:
     return "" if cell is None else str(cell).strip()
 
 
-def _of_run(some: Rows, chart: Chart, columns: Columns, series: dict[str, str]) -> Rows:
+def _of_run(rows: Rows, chart: Chart, columns: Columns, series: dict[str, str]) -> Rows:
     """The rows of a chart in which a run has a point, with its metrics as columns."""
-    points = np.any([cells.present(some.columns[column]) for column in series.values()], axis=0)
-    rows = np.flatnonzero(points).tolist()
+    points = np.any([cells.present(rows.columns[column]) for column in series.values()], axis=0)
+    places = np.flatnonzero(points).tolist()
     named = {chart.x: chart.x, **({columns.step: columns.step} if columns.step else {})}
     named |= {f"{metric}_2" if metric in named else metric: column for metric, column in series.items()}
-    chosen: Batch = {name: [some.columns[column][row] for row in rows] for name, column in named.items()}
-    return Rows(chosen, [some.numbers[row] for row in rows], some.unit)
+    chosen: Batch = {name: [rows.columns[column][row] for row in places] for name, column in named.items()}
+    return Rows(chosen, [rows.numbers[row] for row in places], rows.unit)

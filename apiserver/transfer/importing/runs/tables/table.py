@@ -73,21 +73,21 @@ class TableFile:
         broken = Broken()
         sorting = Sorting(self._folder, task, self._metric or metric, broken)
         try:
-            for some in rows(self._path, broken):
-                sorting.add(some)
+            for batch in rows(self._path, broken):
+                sorting.add(batch)
         except (OSError, ValueError) as error:
             yield Problem(self._path.name, str(error))
         yield from self._said(broken, sorting)
         changed = times.of_file(self._path)
-        for task, found in sorting.tasks.items():
-            if found.path.exists():
-                if found.begins_anew:
-                    yield Note(f"{task}: '{found.step}' begins anew with each epoch, so the rows are numbered")
+        for task, sorted_rows in sorting.tasks.items():
+            if sorted_rows.path.exists():
+                if sorted_rows.begins_anew:
+                    yield Note(f"{task}: '{sorted_rows.step}' begins anew with each epoch, so the rows are numbered")
                 source = f"table {self._project}: {task}"
                 if task == name and not saved:  # only the file's name says which run it is
                     place = hashlib.blake2b(os.fsencode(self._path.resolve()), digest_size=6).hexdigest()
                     source = f"table {place} {self._project}: {task}"
-                yield TableRun(Run(source, self._project, task), found, sorting, changed)
+                yield TableRun(Run(source, self._project, task), sorted_rows, sorting, changed)
 
     def _said(self, broken: Broken, sorting: Sorting) -> Iterator[Problem | Unmapped | Note]:
         for reason, count in broken.reasons():
@@ -101,17 +101,17 @@ class TableFile:
 
 
 class TableRun:
-    """The points of one task. Those without a time get `changed`, epoch milliseconds."""
+    """The points of one task. A point without a time gets `changed`, epoch milliseconds."""
 
-    def __init__(self, run: Run, found: Sorted, sorting: Sorting, changed: int) -> None:
+    def __init__(self, run: Run, sorted_rows: Sorted, sorting: Sorting, changed: int) -> None:
         self.run = run
-        self._found = found
+        self._sorted = sorted_rows
         self._series = list(sorting.series)
         self._hidden = sorting.hidden
-        self._time = changed if found.first_time == times.UNKNOWN else found.first_time
-        self._has_rows = found.step is None or found.begins_anew
+        self._time = changed if sorted_rows.first_time == times.UNKNOWN else sorted_rows.first_time
+        self._has_rows = sorted_rows.step is None or sorted_rows.begins_anew
         """Whether the rows are numbered."""
-        self._decimal = set() if self._has_rows else found.decimal
+        self._decimal = set() if self._has_rows else sorted_rows.decimal
 
     def parts(self, position: str | None) -> Iterator[Part]:
         """The points.
@@ -119,8 +119,8 @@ class TableRun:
         A position says what they are, what iterations are, how many bytes of them were given, and how many rows they
         are of, with the checksum of these.
         """
-        found, x = self._found, self._x()
-        digest = found.digest.hexdigest()
+        sorted_rows, x = self._sorted, self._x()
+        digest = sorted_rows.digest.hexdigest()
         before = (position or "").split()
         offset = int(before[2]) if len(before) == 5 and before[:2] == [digest, x] else 0
         if position and not offset:
@@ -132,7 +132,7 @@ class TableRun:
         for end, points in self._pieces():
             if end > offset:
                 yield from self._points(points, given)
-                yield Position(f"{digest} {x} {end} {found.rows} {found.checksum}")
+                yield Position(f"{digest} {x} {end} {sorted_rows.rows} {sorted_rows.checksum}")
             given.update(points["series"].tolist() if self._decimal else ())
 
     def _x(self) -> str:
@@ -141,31 +141,31 @@ class TableRun:
         return hashlib.blake2b(repr(named).encode(), digest_size=6).hexdigest()
 
     def _checksum(self, rows: int) -> int:
-        """That of the first so many rows."""
+        """The checksum of the first rows, as many as `rows`."""
         return sum(checksum(points[points["row"] < rows].tobytes()) for _, points in self._pieces()) % 2**64
 
     def _pieces(self) -> Iterator[tuple[int, Any]]:
         """Some points at a time, and where they end in the file."""
-        with self._found.path.open("rb") as file:
+        with self._sorted.path.open("rb") as file:
             while data := file.read(_READ * POINT.itemsize):
                 yield file.tell(), np.frombuffer(data, POINT)
 
     def _points(self, points: Any, given: Counter[int]) -> Iterator[Part]:
         order = np.argsort(points["series"], kind="stable")
         for chosen in np.split(order, np.flatnonzero(np.diff(points["series"][order])) + 1):
-            some = points[chosen]
-            number = int(some["series"][0])
-            if number not in self._hidden or self._found.begins_anew:
-                yield from self._of_series(number, some, given[number])
+            of_series = points[chosen]
+            number = int(of_series["series"][0])
+            if number not in self._hidden or self._sorted.begins_anew:
+                yield from self._of_series(number, of_series, given[number])
 
-    def _of_series(self, number: int, some: Any, given: int) -> Iterator[Points]:
-        iters: Int64Array = some["row" if self._has_rows else "step"].copy()
+    def _of_series(self, number: int, points: Any, given: int) -> Iterator[Points]:
+        iters: Int64Array = points["row" if self._has_rows else "step"].copy()
         if number in self._decimal:
-            iters = np.arange(given, given + len(some))
-        moments = clamped(np.where(some["time"] == times.UNKNOWN, self._time, some["time"]))
+            iters = np.arange(given, given + len(points))
+        moments = clamped(np.where(points["time"] == times.UNKNOWN, self._time, points["time"]))
         self.run.seen(float(moments.min()) / 1000, float(moments.max()) / 1000)
         names = self._series[number]
-        values: Float64Array = some["value"].copy()
+        values: Float64Array = points["value"].copy()
         yield Points(*names, iters, moments, values)
         if number in self._decimal:
-            yield numbered_x(str(self._found.step), names, iters, moments, some["exact"].copy())
+            yield numbered_x(str(self._sorted.step), names, iters, moments, points["exact"].copy())

@@ -48,12 +48,12 @@ class TensorboardFolder:
         """The folders with event files, and these by their names."""
         if not self._folder.is_dir():
             raise ImportFailed(f"there is no folder '{self._folder}'")
-        found: dict[Path, list[Path]] = {}
+        files_of: dict[Path, list[Path]] = {}
         for here, folders, names in os.walk(self._folder):
             folders.sort()
             if files := [Path(here, name) for name in sorted(names) if _MARK in name and Path(here, name).is_file()]:
-                found[Path(here)] = files
-        return found
+                files_of[Path(here)] = files
+        return files_of
 
 
 def _size(path: Path) -> int:

@@ -85,8 +85,8 @@ class Search:
         self._greatest: dict[str, int] = {}
         """By tag, the greatest step that it still has; of files of an old version."""
 
-    def file(self, number: int, path: Path, at: int, known: int, stop: int, least: int | None) -> int | None:
-        """Look for those in a file from `at` to `stop`, of which those that end by `known` are not new. Raises OSError.
+    def file(self, number: int, path: Path, at: int, known_end: int, stop: int, least: int | None) -> int | None:
+        """Look for starts in a file from `at` to `stop`; a start that ends by `known_end` is not new. Raises OSError.
 
         `least` is the least step of the starts in this file that were found before; returns it, with those found now.
         """
@@ -104,7 +104,7 @@ class Search:
                 step = self._look_at(event, int(places[record]))
                 if step is not None:
                     end = block.at + int(block.starts[record] + block.lengths[record]) + TRAILER
-                    self.is_new |= end > known
+                    self.is_new |= end > known_end
                     least = step if least is None else min(least, step)
         return None if is_old else least
 

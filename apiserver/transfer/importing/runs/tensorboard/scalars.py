@@ -56,7 +56,7 @@ def read(block: Block) -> tuple[list[Column], Int64Array]:
     """The scalars of a block, a column for each tag, and the numbers of all other records, ascending."""
     data = np.frombuffer(block.data, np.uint8)
     others: list[Int64Array] = []
-    found: dict[str, list[Column]] = defaultdict(list)
+    columns: dict[str, list[Column]] = defaultdict(list)
     for length in np.unique(block.lengths).tolist():
         numbers = np.flatnonzero(block.lengths == length)
         if not 0 < length <= _LONGEST or len(numbers) < _FEWEST:
@@ -68,13 +68,13 @@ def read(block: Block) -> tuple[list[Column], Int64Array]:
                 break
             taken = np.zeros(len(numbers), bool)
             for column, chosen in _like(rows, numbers):
-                found[column.tag].append(column)
+                columns[column.tag].append(column)
                 taken[chosen] = True
             if not taken.any():
                 break
             rows, numbers = rows[~taken], numbers[~taken]
         others.append(numbers)
-    return [_joined(parts) for parts in found.values()], np.sort(np.concatenate([np.empty(0, np.int64), *others]))
+    return [_joined(parts) for parts in columns.values()], np.sort(np.concatenate([np.empty(0, np.int64), *others]))
 
 
 def _like(rows: _Rows, numbers: Int64Array) -> Iterator[tuple[Column, Int64Array]]:

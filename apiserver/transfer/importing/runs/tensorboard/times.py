@@ -41,17 +41,17 @@ class Times:
         self._odd: Counter[str] = Counter()
 
     def of(self, name: str, numbers: Float64Array) -> Float64Array:
-        """The times of what has that name, as epoch seconds, of one event at least."""
-        found = seconds_of(numbers)
-        known = np.flatnonzero(~np.isnan(found))
-        if len(known) < len(found):
-            self._odd[name] += len(found) - len(known)
-            if not len(known):
-                return np.full(len(found), self._last)
-            before = np.searchsorted(known, np.arange(len(found)), side="right") - 1
-            found = found[known[np.maximum(before, 0)]]
-        self._last = float(found[-1])
-        return found
+        """The times of the events named `name`, at least one, as epoch seconds."""
+        seconds = seconds_of(numbers)
+        valid = np.flatnonzero(~np.isnan(seconds))
+        if len(valid) < len(seconds):
+            self._odd[name] += len(seconds) - len(valid)
+            if not len(valid):
+                return np.full(len(seconds), self._last)
+            before = np.searchsorted(valid, np.arange(len(seconds)), side="right") - 1
+            seconds = seconds[valid[np.maximum(before, 0)]]
+        self._last = float(seconds[-1])
+        return seconds
 
     def one(self, name: str, number: float) -> float:
         """The time of one event, as epoch seconds."""

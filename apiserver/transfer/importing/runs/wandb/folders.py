@@ -59,7 +59,7 @@ def _run(about: messages.Run, project: str | None) -> Run:
 
 
 def in_order(logs: list[Log]) -> tuple[list[Log], list[Log]]:
-    """The logs of a run as they began, without those that are copies of others; and those whose folder is taken."""
+    """The logs of a run in the order in which they began, without copies; and the logs whose folder name is taken."""
     chosen: dict[str, Log] = {}
     taken = []
     for log in sorted(logs, key=lambda log: -log.path.stat().st_size):
@@ -82,7 +82,7 @@ def _is_copy(path: Path, longer: Path) -> bool:
 
 
 def together(runs: Sequence[Run]) -> Run:
-    """What all folders of a run say of it: the last one counts."""
+    """The run of which all folders say something: of the same field, the last folder's value counts."""
     sections = dict.fromkeys(section for run in runs for section in run.parameters)
     parameters: dict[str, dict[str, str]] = {section: {} for section in sections}
     for run in runs:

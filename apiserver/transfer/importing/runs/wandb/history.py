@@ -133,12 +133,12 @@ def tree(inside: list[Item]) -> dict[str, Any]:
 
 def _short(data: bytes) -> tuple[list[Item], int]:
     """The items up to the first field that is not a short one, and where that is."""
-    found: list[Item] = []
+    items: list[Item] = []
     start, at, stop = 0, 0, len(data)
     try:
         while at < stop:
             if data[at] != _ITEM or data[at + 1] > 127:
-                return found, start
+                return items, start
             end = at + 2 + data[at + 1]
             at += 2
             names: tuple[bytes, ...] = ()
@@ -147,9 +147,9 @@ def _short(data: bytes) -> tuple[list[Item], int]:
                 names = (*names, data[at + 2 : after])
                 at = after
             if data[at : at + 2] != _VALUE or at + 3 + data[at + 2] != end or end > stop or tag != _VALUE[0]:
-                return found, start
-            found.append((names, data[at + 3 : end]))
+                return items, start
+            items.append((names, data[at + 3 : end]))
             start = at = end
     except IndexError:
         pass
-    return found, start
+    return items, start

@@ -11,7 +11,7 @@ import struct
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 from apiserver.common.protobuf_wire import Malformed
 from apiserver.transfer.importing.runs.model import Problem
@@ -42,49 +42,57 @@ def records(path: Path, offset: int = START, most: int = MAX_RECORD) -> Iterator
     A file that ends in the middle of a record may still be written to.
     """
     with path.open("rb") as file:
-        if (found := file.read(len(_MAGIC))) != _MAGIC:
-            raise (Begun if _MAGIC.startswith(found) else Malformed)(f"{path.name} is not a file of W&B")
-        start = offset // _BLOCK * _BLOCK
-        file.seek(start)
-        kept: list[bytes] | None = None
+        if (magic := file.read(len(_MAGIC))) != _MAGIC:
+            raise (Begun if _MAGIC.startswith(magic) else Malformed)(f"{path.name} is not a file of W&B")
+        record: list[bytes] | None = None
         size = 0
-        while block := file.read(_BLOCK):
-            at = max(0, offset - start)
-            while at + _header.size <= len(block):
-                crc, length, kind = _header.unpack_from(block, at)
-                end = at + _header.size + length
-                if not kind and not length:
-                    break
-                if end > len(block) and len(block) < _BLOCK:
-                    yield _cut(path, start + at)
-                    return
-                piece = block[at + _header.size : end]
-                if kind not in _SUMS or end > len(block) or zlib.crc32(piece, _SUMS[kind]) != crc:
-                    yield Problem(
-                        path.name, f"it is broken at byte {start + at:,}; reading goes on with the next block"
-                    )
-                    kept = None
-                    break
-                at = end
-                if kind in (_FULL, _FIRST):
-                    kept, size = [], 0
-                if kept is None:  # the beginning of the record is lost
-                    continue
-                size += length
-                if size <= most:
-                    kept.append(piece)
-                if kind in (_FULL, _LAST):
-                    if size > most:
-                        yield Problem(path.name, f"a record of {size:,} bytes is too long")
-                    else:
-                        yield Record(b"".join(kept), start + at)
-                    kept = None
-            if len(block) < _BLOCK and at + _header.size > len(block) and any(block[at:]):
+        for piece in _pieces(file, path, offset):
+            if isinstance(piece, Problem):
+                yield piece
+                record = None
+                continue
+            kind, content, end = piece
+            if kind in (_FULL, _FIRST):
+                record, size = [], 0
+            if record is None:  # the beginning of the record is lost
+                continue
+            size += len(content)
+            if size <= most:
+                record.append(content)
+            if kind in (_FULL, _LAST):
+                if size > most:
+                    yield Problem(path.name, f"a record of {size:,} bytes is too long")
+                else:
+                    yield Record(b"".join(record), end)
+                record = None
+        if record is not None:
+            yield _cut(path, file.tell())
+
+
+def _pieces(file: BinaryIO, path: Path, offset: int) -> Iterator[tuple[int, bytes, int] | Problem]:
+    """The kind, the content and the end of each piece from `offset` on, and a problem for each that is broken."""
+    start = offset // _BLOCK * _BLOCK
+    file.seek(start)
+    while block := file.read(_BLOCK):
+        at = max(0, offset - start)
+        while at + _header.size <= len(block):
+            crc, length, kind = _header.unpack_from(block, at)
+            end = at + _header.size + length
+            if not kind and not length:
+                break
+            if end > len(block) and len(block) < _BLOCK:
                 yield _cut(path, start + at)
                 return
-            start += len(block)
-        if kept is not None:
-            yield _cut(path, start)
+            content = block[at + _header.size : end]
+            if kind not in _SUMS or end > len(block) or zlib.crc32(content, _SUMS[kind]) != crc:
+                yield Problem(path.name, f"it is broken at byte {start + at:,}; reading goes on with the next block")
+                break
+            at = end
+            yield kind, content, start + at
+        if len(block) < _BLOCK and at + _header.size > len(block) and any(block[at:]):
+            yield _cut(path, start + at)
+            return
+        start += len(block)
 
 
 def _cut(path: Path, at: int) -> Problem:

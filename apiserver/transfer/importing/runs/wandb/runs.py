@@ -9,33 +9,25 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
-from apiserver.transfer.importing.report import ImportFailed
-from apiserver.transfer.importing.runs.folders import files_below
+from apiserver.transfer.importing.runs.folders import RunsFolder
 from apiserver.transfer.importing.runs.model import BROKEN, Problem
 from apiserver.transfer.importing.runs.wandb.folders import Log, in_order, log_at
 from apiserver.transfer.importing.runs.wandb.log import MAX_RECORD, Begun
 from apiserver.transfer.importing.runs.wandb.run import Marks, WandbRun
 
 
-class WandbFolder:
-    """The runs below a folder; their projects are below `project`, if there is one."""
-
-    unit = "bytes"
+class WandbFolder(RunsFolder):
+    """The runs of W&B below a folder."""
 
     def __init__(self, folder: Path, project: str | None, most: int = MAX_RECORD) -> None:
+        """`most`: bytes of the longest record that is read."""
+        super().__init__(folder, project)
         self._most = most
-        self._folder = folder
-        self._project = project
         self._listed: Marks = {}
-        if not folder.is_dir():
-            raise ImportFailed(f"there is no folder '{folder}'")
-
-    def total(self) -> int:
-        return sum(path.stat().st_size for _, path in self._logs())
 
     def runs(self) -> Iterator[WandbRun | Problem]:
         logs_of: defaultdict[str, list[Log]] = defaultdict(list)
-        for name, path in self._logs():
+        for name, path in self._files():
             try:
                 log = log_at(path, self._project)
             except (*BROKEN, OSError) as error:
@@ -48,7 +40,5 @@ class WandbFolder:
             for log in taken:
                 yield Problem(str(log.path), f"another folder of this run is named '{log.folder}', too")
 
-    def _logs(self) -> Iterator[tuple[str, Path]]:
-        for name, path in files_below(self._folder):
-            if path.suffix == ".wandb":
-                yield name, path
+    def _is_of_run(self, name: str) -> bool:
+        return Path(name).suffix == ".wandb"
