@@ -1,4 +1,4 @@
-"""What a line of the audit log says.
+"""The lines of the audit log, and the entries that they are made of.
 
 For example, alice deletes a task by an access key (shown here on several lines, and with a shorter hash):
 
@@ -48,13 +48,13 @@ class Entry:
     """The access key, or `password`, `provider` or `proxy`, if the caller or their token used one."""
     address: str = ""
     what: Mapping[str, Any] = field(default_factory=dict)
-    """Ids and names of what was acted on: texts, numbers, flags, and lists of these."""
+    """The ids and names of the objects of the action: texts, numbers, flags, and lists of these."""
     times: int = 1
-    """How often it happened, up to `time`, since the line before that says the same."""
+    """How often it happened until `time`, since the last line with the same content."""
     time: str = field(default_factory=utc_now)
 
-    def again(self, times: int) -> Entry:
-        """The same, as of now, so many times."""
+    def repeated(self, times: int) -> Entry:
+        """An entry that says that this one happened `times` more times until now."""
         return replace(self, times=times, time=utc_now())
 
 
@@ -83,7 +83,7 @@ def hash_of(line: bytes) -> str:
 
 
 def parsed(line: bytes) -> dict[str, Any] | None:
-    """What a line says; None if it is none of the audit log."""
+    """The fields of a line; None if it is no line of the audit log."""
     try:
         said = json.loads(line)
     except (ValueError, RecursionError):

@@ -86,12 +86,12 @@ class AuditFiles:
         return _End(_next(end.path), 0, end.number, end.hash)
 
     def _forgotten(self) -> list[Entry]:
-        """Delete the oldest files if all together are too large; what the log says of that."""
-        found = files_of(self._folder)
-        sizes = {path: _size(path) for path in found}
+        """Delete the oldest files while the log is too large; the entry that says so, if any file was deleted."""
+        paths = files_of(self._folder)
+        sizes = {path: _size(path) for path in paths}
         deleted = []
-        while len(found) > 1 and sum(sizes[path] for path in found) + self._full > self._most_bytes:
-            path = found.pop(0)
+        while len(paths) > 1 and sum(sizes[path] for path in paths) + self._full > self._most_bytes:
+            path = paths.pop(0)
             path.unlink(missing_ok=True)
             deleted.append(path.name)
         return [Entry("audit.forget", what={"files": deleted})] if deleted else []
@@ -123,10 +123,10 @@ class AuditFiles:
         return _End(end.path, end.size + len(content), number, last)
 
 
-def end_of(found: Sequence[Path]) -> _End:
+def end_of(paths: Sequence[Path]) -> _End:
     """The end of a log with these files."""
     number, last, torn = 0, None, 0
-    for path in reversed(found):
+    for path in reversed(paths):
         for line in lines_backwards(path):
             if last is None:
                 last = hash_of(line)
@@ -137,7 +137,7 @@ def end_of(found: Sequence[Path]) -> _End:
             torn += 1
         if number:
             break
-    return _End(found[-1], _size(found[-1]), number or torn, last or NOTHING)
+    return _End(paths[-1], _size(paths[-1]), number or torn, last or NOTHING)
 
 
 def lines_backwards(path: Path, piece_bytes: int = PIECE) -> Iterator[bytes]:

@@ -42,7 +42,7 @@ class AuditBounds:
     waiting: int = 10_000
     """Most lines that wait."""
     counted_seconds: float = 60
-    """Within this time, what happens again is counted."""
+    """Equal entries within this time are counted, and become one line."""
     counted: int = 1000
     """Most different things of known callers that are counted at a time."""
     counted_of_strangers: int = 50
@@ -99,7 +99,7 @@ class AuditLog:
             self._thread.start()
 
     def close(self) -> None:
-        """Write what waits, and stop; if the disk takes nothing, what waits is lost."""
+        """Write the waiting lines, and stop; they are lost if the disk takes nothing."""
         if self._thread is None:
             return
         with self._changed:
@@ -116,7 +116,7 @@ class AuditLog:
             self._take(entry)
 
     def count(self, key: Hashable, entry: Entry, *, by_stranger: bool = False) -> None:
-        """Take an entry of what may happen often; `key` says what is the same."""
+        """Take an entry that may come often; entries with the same `key` are counted together."""
         if self._thread is None:
             return
         bounds = self._bounds
@@ -129,12 +129,12 @@ class AuditLog:
                     self._take(entry)
                     return
                 key, entry = None, Entry("audit.others", entry.code)  # too many different things to tell apart
-            known = counts.get(key)
-            if known is None:
+            counted = counts.get(key)
+            if counted is None:
                 counts[key] = _Count(entry, time.monotonic() + bounds.counted_seconds)
                 self._take(entry)
             else:
-                known.times += 1
+                counted.times += 1
 
     def _take(self, entry: Entry) -> None:
         if len(self._waiting) >= self._bounds.waiting:
@@ -175,13 +175,13 @@ class AuditLog:
                     self._waiting.popleft()
 
     def _tell_counts(self) -> None:
-        """Take what was counted long enough; all of it if the log is closed."""
+        """Take the entries that were counted long enough; all of them if the log is closed."""
         now = time.monotonic()
         for counts in (self._counts, self._of_strangers):
             for key in [key for key, count in counts.items() if count.until <= now or self._is_closed]:
                 count = counts.pop(key)
                 if count.times:
-                    self._take(count.entry.again(count.times))
+                    self._take(count.entry.repeated(count.times))
 
 
 class _Printed:

@@ -30,10 +30,10 @@ def check_time(text: str) -> None:
 
 
 class Wanted(NamedTuple):
-    """Which lines are wanted; what is None or "" matters not."""
+    """Says which lines are wanted. A field that is None or "" leaves all lines."""
 
     companies: Collection[str] | None = None
-    """Of these companies; lines of the server itself, and of strangers, are of the company ""."""
+    """The companies of the lines. Lines of the server itself, and of strangers, are of the company ""."""
     since: str = ""
     """A time, as the log writes it, or the beginning of one."""
     user: str = ""
@@ -53,10 +53,10 @@ class Wanted(NamedTuple):
         )
 
 
-def read(folder: Path, wanted: Wanted, seconds: float = math.inf) -> Iterator[dict[str, Any]]:
-    """The wanted lines of the log in a folder, the newest first, without those that a crash cut.
+def read(folder: Path, selection: Wanted, seconds: float = math.inf) -> Iterator[dict[str, Any]]:
+    """The lines of the log in a folder that `selection` has, the newest first. A line that a crash cut is left out.
 
-    Raises OSError; TimeoutError if looking takes longer than so many seconds.
+    Raises OSError; TimeoutError if reading takes longer than `seconds`.
     """
     until = time.monotonic() + seconds
     for path in reversed(files_of(folder)):
@@ -66,7 +66,7 @@ def read(folder: Path, wanted: Wanted, seconds: float = math.inf) -> Iterator[di
                 raise TimeoutError
             if said is None:
                 continue
-            if wanted.since and str(said.get("time", "")) < wanted.since:
+            if selection.since and str(said.get("time", "")) < selection.since:
                 return
-            if wanted.has(said):
+            if selection.has(said):
                 yield said

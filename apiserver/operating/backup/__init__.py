@@ -14,7 +14,7 @@ A piece holds up to 16 MB of *blocks*, one after another, and says where each be
 | module | what it does |
 |---|---|
 | `storage.py`, `folder.py`, `s3.py` | where backups are kept: a folder or a bucket |
-| `pieces.py`, `known.py` | pieces, and which blocks are in them |
+| `pieces.py`, `block_index.py` | pieces, and an index of the blocks in them |
 | `manifest.py` | manifests, their names, and what is refused in one |
 | `moment.py` | the one moment of events, documents and files |
 | `making.py` | makes a backup |

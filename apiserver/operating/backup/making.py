@@ -18,10 +18,10 @@ from pathlib import Path
 from apiserver import __version__
 from apiserver.operating.backup import manifest as manifests
 from apiserver.operating.backup import pieces
+from apiserver.operating.backup.block_index import BlockIndex
 from apiserver.operating.backup.bounds import BackupBounds
-from apiserver.operating.backup.known import Known
 from apiserver.operating.backup.manifest import Extent, File, Manifest, Named, PieceUsed
-from apiserver.operating.backup.moment import Found, Moment, find_files
+from apiserver.operating.backup.moment import FolderFile, Moment, find_files
 from apiserver.operating.backup.progress import Progress, Say
 from apiserver.operating.backup.rereading import read_state
 from apiserver.operating.backup.storage import BackupError, Storage, require_elsewhere
@@ -45,9 +45,9 @@ def make(
     work: Path | None = None,
     bounds: BackupBounds | None = None,
 ) -> Named:
-    """Make a backup of the data folder, and of what is in engines; BackupError if that does not work.
+    """Make a backup of the data folder, and of the data in engines; BackupError if that does not work.
 
-    work: where what is in engines is copied to before, if not into the data folder.
+    work: the folder to which the data of engines are copied before; None for the data folder.
     """
     bounds = bounds or BackupBounds()
     folder = DataFolder(settings.data)
@@ -61,25 +61,9 @@ def make(
             storage.owned(),
         ):
             suspects = read_state(folder, storage.address).suspects
-            there = _look(storage, {*suspects}, progress.say)
-            moment.begin()
-            made = manifests.moment()
-            found = find_files(folder, there.has, progress.say)
-            expected = sum(manifests.bytes_of(there.expected(one)) for one in found)
-            manifests.require_room(expected, bounds.manifest_bytes)
-            writer = _Writer(storage, there, progress, bounds.piece_bytes)
-            counts = moment.counts()
-            kept = [
-                writer.keep(part.path, part.read, part.size, small=part.changes_in_place) for part in moment.parts()
-            ]
-            moment.close()
-            progress.step("files", sum(file.size for file in found))
-            files = [file for one in found if (file := _keep_file(one, there, writer, progress))]
-            counts["files"] = len(files)
-            writer.flush()
-            used, kept = writer.used(kept + files)
-            seconds = round(time.monotonic() - started, 3)
-            manifest = Manifest(manifests.FORMAT, __version__, made, seconds, writer.written, counts, used, kept)
+            usable = _look(storage, {*suspects}, progress.say)
+            writer = _Writer(storage, usable, progress, bounds.piece_bytes)
+            manifest = _write_blocks(folder, moment, writer, bounds.manifest_bytes, started)
             return manifests.write(storage, manifest, bounds.manifest_bytes)
     except (DataFolderError, SnapshotError) as error:
         raise BackupError(str(error), "the data folder cannot be used") from error
@@ -89,30 +73,53 @@ def make(
         progress.end()
 
 
+def _write_blocks(folder: DataFolder, moment: Moment, writer: _Writer, manifest_bytes: int, started: float) -> Manifest:
+    """Write the blocks that the destination lacks: first those of databases, then those of files. Returns the manifest.
+
+    BackupError, before anything is written, if the manifest would have more than `manifest_bytes`.
+    """
+    usable, progress = writer.usable, writer.progress
+    moment.begin()
+    made = manifests.moment()
+    folder_files = find_files(folder, usable.has, progress.say)
+    expected = sum(manifests.bytes_of(usable.expected(file)) for file in folder_files)
+    manifests.require_room(expected, manifest_bytes)
+    counts = moment.counts()
+    databases = [writer.keep(part.path, part.read, part.size, small=part.changes_in_place) for part in moment.parts()]
+    moment.close()
+    progress.step("files", sum(file.size for file in folder_files))
+    files = [kept for file in folder_files if (kept := _keep_file(file, usable, writer, progress))]
+    counts["files"] = len(files)
+    writer.flush()
+    pieces_used, kept_files = writer.used(databases + files)
+    seconds = round(time.monotonic() - started, 3)
+    return Manifest(manifests.FORMAT, __version__, made, seconds, writer.written, counts, pieces_used, kept_files)
+
+
 @dataclass(slots=True)
-class _There:
-    """What is at the destination that a new backup may use."""
+class _Usable:
+    """The pieces, blocks and files at the destination that a new backup may use."""
 
     pieces: list[PieceUsed]
-    known: Known
+    blocks: BlockIndex
     files: dict[str, File]
     """By path, the files of the newest backup all of whose pieces may be used. Numbers are places in `pieces`."""
 
-    def has(self, found: Found) -> bool:
+    def has(self, file: FolderFile) -> bool:
         """Whether a file has not changed since the newest backup."""
-        file = self.files.get(found.path)
-        return file is not None and (file.size, file.stamp) == (found.size, found.stamp)
+        before = self.files.get(file.path)
+        return before is not None and (before.size, before.stamp) == (file.size, file.stamp)
 
-    def expected(self, found: Found) -> File:
+    def expected(self, file: FolderFile) -> File:
         """The entry of a file in the manifest; an estimate if the file has changed, as it is not copied yet."""
-        if self.has(found):
-            return self.files[found.path]
-        last = Extent(_MANY_PIECES, pieces.PIECE_BLOCKS, 1, found.size)
-        return File(found.path, found.size, found.stamp, [last] if found.size else [])
+        if self.has(file):
+            return self.files[file.path]
+        last = Extent(_MANY_PIECES, pieces.PIECE_BLOCKS, 1, file.size)
+        return File(file.path, file.size, file.stamp, [last] if file.size else [])
 
 
-def _look(storage: Storage, suspects: Collection[str], say: Say) -> _There:
-    """What may be used. Of most pieces only the tables are read: `suspects` are those that were not well lately."""
+def _look(storage: Storage, suspects: Collection[str], say: Say) -> _Usable:
+    """Find what a new backup may use. Only tables are read of most pieces, and all of `suspects`, damaged lately."""
     backups = []
     for name in manifests.names(storage):
         try:
@@ -138,7 +145,7 @@ def _look(storage: Storage, suspects: Collection[str], say: Say) -> _There:
                 continue
             tables.append((len(usable), entries))
             usable.append(PieceUsed(sha256, size, len(entries), table or pieces.digest_of(entries)))
-    return _There(usable, Known(tables), _files_of(newest, usable) if newest else {})
+    return _Usable(usable, BlockIndex(tables), _files_of(newest, usable) if newest else {})
 
 
 def _mostly_live(manifest: Manifest) -> list[str]:
@@ -163,22 +170,22 @@ def _files_of(manifest: Manifest, usable: list[PieceUsed]) -> dict[str, File]:
 
 def _renumbered(file: File, numbers: list[int | None]) -> File:
     """The file, with other numbers for its pieces."""
-    extents = [Extent(numbers[one.piece] or 0, one.first, one.count, one.bytes) for one in file.extents]
+    extents = [Extent(numbers[extent.piece] or 0, extent.first, extent.count, extent.bytes) for extent in file.extents]
     return File(file.path, file.size, file.stamp, extents)
 
 
-def _keep_file(found: Found, there: _There, writer: _Writer, progress: Progress) -> File | None:
+def _keep_file(file: FolderFile, usable: _Usable, writer: _Writer, progress: Progress) -> File | None:
     """Keep a file that lies in the data folder; None if it was deleted before it could be opened."""
-    if there.has(found):
-        progress.advance(found.size)
-        return there.files[found.path]
-    if not found.open():
+    if usable.has(file):
+        progress.advance(file.size)
+        return usable.files[file.path]
+    if not file.open():
         return None
     try:
-        file = writer.keep(found.path, found.read, found.size)
-        return File(file.path, file.size, found.stamp, file.extents)
+        kept = writer.keep(file.path, file.read, file.size)
+        return File(kept.path, kept.size, file.stamp, kept.extents)
     finally:
-        found.close()
+        file.close()
 
 
 @dataclass(slots=True)
@@ -186,7 +193,7 @@ class _Writer:
     """Writes blocks that are not at the destination yet, in new pieces."""
 
     storage: Storage
-    there: _There
+    usable: _Usable
     progress: Progress
     piece_bytes: int
     written: int = 0
@@ -207,7 +214,7 @@ class _Writer:
         while at < size and (content := read(at, min(_READ, size - at))):
             blocks = [content[start : start + step] for start in range(0, len(content), step)]
             digests = [hashlib.sha256(block).digest() for block in blocks]
-            places = self.there.known.find(digests).tolist()
+            places = self.usable.blocks.find(digests).tolist()
             for block, digest, place in zip(blocks, digests, places, strict=True):
                 piece, number = place if place[0] >= 0 else self._place(block, digest, shared=not small)
                 last = extents[-1] if extents else None
@@ -226,17 +233,17 @@ class _Writer:
             sha256 = hashlib.sha256(content).hexdigest()
             self.storage.write(pieces.name_of(sha256), content)
             table = pieces.digest_of(pieces.entries_of(content, sha256))
-            self.there.pieces.append(PieceUsed(sha256, len(content), len(self._blocks), table))
+            self.usable.pieces.append(PieceUsed(sha256, len(content), len(self._blocks), table))
             self.written += len(content)
             self._blocks, self._digests, self._size = [], [], 0
 
     def used(self, files: list[File]) -> tuple[list[PieceUsed], list[File]]:
-        """The pieces that the files need, and the files with the numbers of these pieces."""
+        """The pieces that the files need, and the files with these pieces' numbers."""
         needed = sorted({extent.piece for file in files for extent in file.extents})
-        numbers: list[int | None] = [None] * len(self.there.pieces)
+        numbers: list[int | None] = [None] * len(self.usable.pieces)
         for number, piece in enumerate(needed):
             numbers[piece] = number
-        return [self.there.pieces[piece] for piece in needed], [_renumbered(file, numbers) for file in files]
+        return [self.usable.pieces[piece] for piece in needed], [_renumbered(file, numbers) for file in files]
 
     def _place(self, block: bytes, digest: bytes, *, shared: bool) -> tuple[int, int]:
         """Where a new block will be. If it is `shared`, it is written once, however often it comes."""
@@ -244,7 +251,7 @@ class _Writer:
             return place
         if self._size >= self.piece_bytes or len(self._blocks) == pieces.PIECE_BLOCKS:
             self.flush()
-        place = (len(self.there.pieces), len(self._blocks))
+        place = (len(self.usable.pieces), len(self._blocks))
         self._blocks.append(block)
         self._digests.append(digest)
         self._size += len(block)

@@ -56,7 +56,7 @@ class Extent(msgspec.Struct, array_like=True, frozen=True, gc=False):
 
 
 class Stamp(msgspec.Struct, array_like=True, frozen=True, gc=False):
-    """By what a file is known not to have changed. Times are in nanoseconds since 1970."""
+    """The times of a file, which tell whether it has changed, in nanoseconds since 1970."""
 
     modified: int = 0
     changed: int = 0
@@ -121,7 +121,7 @@ class DamagedManifest(BackupError):
 
 
 class _Head(msgspec.Struct):
-    """What manifests of all formats have."""
+    """The fields of manifests of all formats."""
 
     format: int
     version: str
@@ -131,12 +131,12 @@ _decoder, _head = msgspec.json.Decoder(Manifest), msgspec.json.Decoder(_Head)
 
 
 def listed(storage: Storage) -> tuple[list[str], list[str]]:
-    """The names of all manifests, oldest first, and strays: other names, and those with a moment over a day ahead."""
-    found: list[str] = []
+    """The names of all manifests, oldest first, and of strays: other files, and manifests from over a day ahead."""
+    manifests: list[str] = []
     strays: list[str] = []
     for name in storage.sizes("manifests"):
-        (strays if _is_stray(name) else found).append(name)
-    return found, strays
+        (strays if _is_stray(name) else manifests).append(name)
+    return manifests, strays
 
 
 def names(storage: Storage) -> list[str]:
@@ -154,7 +154,7 @@ def names_left(storage: Storage) -> list[str]:
 
 
 def ahead(names: Sequence[str], now: float | None = None) -> list[str]:
-    """Those of the names of manifests, oldest first, whose moment is ahead of `now`: the clock was set back since."""
+    """The names whose moment is ahead of `now`, as the clock was set back since. `names` has the oldest first."""
     now = time.time() if now is None else now
     return [name for name in names if time_of(name) > now]
 
@@ -300,18 +300,18 @@ def choose(storage: Storage, at: str | None) -> Named:
         raise BackupError(
             f"there is no backup at {storage.address}: the command backup makes one, and its --list lists what is there"
         )
-    wanted = re.sub("[-:]", "", at[:19]) + at[19:] if at and _DASHED.match(at) else at
-    found = [name for name in every if wanted is None or name.startswith(wanted)]
-    if not found:
+    beginning = re.sub("[-:]", "", at[:19]) + at[19:] if at and _DASHED.match(at) else at
+    matching = [name for name in every if beginning is None or name.startswith(beginning)]
+    if not matching:
         ends = f"from {_id(every[0])} to {_id(every[-1])}"
         there = f"there are {len(every)}, {ends}" if len(every) > 1 else f"there is only {_id(every[0])}"
         raise BackupError(f"no backup begins with {at}: {there}; backup --list lists them")
-    if wanted is not None and len(found) > 1:
-        raise BackupError(f"{len(found)} backups begin with {at}: say more of it, such as {_id(found[-1])}")
+    if beginning is not None and len(matching) > 1:
+        raise BackupError(f"{len(matching)} backups begin with {at}: say more of it, such as {_id(matching[-1])}")
     try:
-        return read(storage, f"manifests/{found[-1]}")
+        return read(storage, f"manifests/{matching[-1]}")
     except BackupError as error:
-        others = [_id(name) for name in every if name != found[-1]]
+        others = [_id(name) for name in every if name != matching[-1]]
         other = f"name another one by --at, such as {others[-1]}" if others else "there is no other one"
         raise BackupError(f"{error}; {other}") from error
 

@@ -40,7 +40,7 @@ _SPARE = 64
 
 
 @dataclass(slots=True)
-class Found:
+class FolderFile:
     """A file in the data folder. If it was opened, it is read as it was then, even if it is deleted."""
 
     path: str
@@ -108,25 +108,25 @@ class Moment:
             self._snapshots.pop().close()
 
 
-def find_files(folder: DataFolder, is_known: Callable[[Found], bool], say: Say) -> list[Found]:
-    """All files that are not the engines'. Those that are not known are opened, as far as that is allowed."""
+def find_files(folder: DataFolder, is_known: Callable[[FolderFile], bool], say: Say) -> list[FolderFile]:
+    """All files but those of engines. A file that is not known is opened, as far as the process may open more."""
     room = _most_open() - _SPARE
     files = []
-    for found in walk(folder, say):
-        if not is_known(found) and room > 0:
-            if not found.open():
+    for file in walk(folder, say):
+        if not is_known(file) and room > 0:
+            if not file.open():
                 continue
             room -= 1
-        files.append(found)
+        files.append(file)
     return files
 
 
 def stamp_of(status: os.stat_result) -> Stamp:
-    """By what a file is known not to have changed."""
+    """The times of a file, which tell whether it has changed."""
     return Stamp(status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
 
 
-def walk(folder: DataFolder, say: Say) -> Iterator[Found]:
+def walk(folder: DataFolder, say: Say) -> Iterator[FolderFile]:
     """Regular files, by folder and name. Symbolic links are not followed, but for the folder of files itself."""
     waiting: list[tuple[Path, str]] = [(folder.root.resolve(), "")]
     while waiting:
@@ -147,7 +147,7 @@ def walk(folder: DataFolder, say: Say) -> Iterator[Found]:
                 if stat.S_ISDIR(status.st_mode):
                     waiting.append((Path(entry.path), f"{inner}/"))
                 elif stat.S_ISREG(status.st_mode):
-                    yield Found(inner, status.st_size, stamp_of(status), Path(entry.path))
+                    yield FolderFile(inner, status.st_size, stamp_of(status), Path(entry.path))
                 else:
                     say(f"left out: {inner} is neither a file nor a folder, but a link or a device")
 

@@ -33,12 +33,12 @@ from apiserver.stores.data_folder import DataFolder, write_private
 SLOWLY = 8e6
 #: Seconds between two writes of the file.
 NOTED_EVERY = 30.0
-#: So many suspects are remembered, and so many lines of what is wrong. The rest is found the next time.
+#: Most suspects, and most lines of damage, that are remembered. The next reading finds the rest.
 _MOST = 1000
 
 
 class State(msgspec.Struct):
-    """How far it is, and what it found."""
+    """How far the reading is, and the damage it found."""
 
     destination: str
     place: str = ""
@@ -50,11 +50,11 @@ class State(msgspec.Struct):
     ended: str = ""
     """When the last check had read all pieces; "": no check has."""
     wrong: list[str] = []
-    """What was wrong then, in a line each, but for what has been mended since."""
+    """The damage at that time, a line each, without damage that was mended since."""
 
 
 def read_state(data: DataFolder, destination: str) -> State:
-    """What is remembered of this destination."""
+    """The remembered state of this destination."""
     try:
         state = msgspec.json.decode(data.backup_check(destination).read_bytes(), type=State)
     except (OSError, msgspec.MsgspecError):

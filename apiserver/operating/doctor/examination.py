@@ -48,7 +48,7 @@ class Examined:
     more: dict[str, int] = field(default_factory=dict)
     """How many findings of a kind are not among these."""
     notes: list[str] = field(default_factory=list)
-    """What one should know, but need not act on."""
+    """Facts to know, on which nobody need act."""
     is_checked: bool = False
 
     @property
@@ -58,7 +58,7 @@ class Examined:
 
     @property
     def repairable(self) -> list[Finding]:
-        """What a repair can mend."""
+        """The findings that a repair can mend."""
         return [finding for finding in self.findings if finding.repair]
 
     def add(self, finding: Finding) -> None:
@@ -79,20 +79,20 @@ async def looks(settings: Settings, folder: DataFolder) -> AsyncIterator[tuple[E
     for problem in formats.older(settings):
         raise CannotLook(f"{problem}. A server of this release brings it up to date when it starts: then look again")
     async with AsyncExitStack() as stack:
-        found = []
+        inspections = []
         for what, engine in (("events", event_engine(settings)), ("documents", document_engine(settings))):
             look = engine.inspection(folder)
             if look is None:
                 raise CannotLook(f"the engine of {what} shows nothing of itself")
             try:
-                found.append(await stack.enter_async_context(look))
+                inspections.append(await stack.enter_async_context(look))
             except (EventStoreError, DocumentStoreError) as error:
                 raise CannotLook(str(error)) from error
-        yield cast(EventInspection, found[0]), cast(DocumentInspection, found[1])
+        yield cast(EventInspection, inspections[0]), cast(DocumentInspection, inspections[1])
 
 
 async def examine(settings: Settings, *, checking: bool, most: int, say: Say) -> Examined:
-    """Look at all that the settings name: what is kept, and with `checking` whether it is well.
+    """Count the data in all stores that the settings name, and with `checking` look for damage.
 
     `most` is how many projects and tasks are told (0: all). CannotLook: there is nothing there, or no answer.
     """
@@ -101,7 +101,7 @@ async def examine(settings: Settings, *, checking: bool, most: int, say: Say) ->
     async with looks(settings, folder) as (events, documents):
         examined.held = {"events": await events.held(), "documents": await documents.held()}
         say("reading what is kept")
-        found = await _kept(events, documents, examined)
+        contents = await _kept(events, documents, examined)
         if (left := left_in(folder.root)) is not None:
             copy, size = left
             examined.notes.append(
@@ -111,21 +111,21 @@ async def examine(settings: Settings, *, checking: bool, most: int, say: Say) ->
         if checking:
             examined.notes += await advice(settings)
             await _check(folder, events, documents, examined, say)
-        if found is not None:
-            await _tell(folder, events, documents, found, examined, most)
-    if checking and found is not None and found.orphans:
-        await _check_orphans(settings, folder, found, examined)
+        if contents is not None:
+            await _tell(folder, events, documents, contents, examined, most)
+    if checking and contents is not None and contents.orphans:
+        await _check_orphans(settings, folder, contents, examined)
     return examined
 
 
 async def _kept(events: EventInspection, documents: DocumentInspection, examined: Examined) -> Kept | None:
     try:
-        found = await kept.joined(await events.usage(), documents)
+        contents = await kept.joined(await events.usage(), documents)
     except (EventStoreError, DocumentStoreError) as error:
         examined.notes.append(str(error))
         return None
-    examined.notes += found.usage.estimated
-    return found
+    examined.notes += contents.usage.estimated
+    return contents
 
 
 async def _check(
@@ -149,7 +149,7 @@ async def _check(
 
 
 async def _check_audit(folder: DataFolder, examined: Examined) -> None:
-    """Note what is wrong with the chain of the audit log."""
+    """Note the faults in the chain of the audit log."""
     try:
         checked = await asyncio.to_thread(check_audit, folder.audit)
     except OSError as error:
@@ -165,13 +165,13 @@ async def _tell(
     folder: DataFolder,
     events: EventInspection,
     documents: DocumentInspection,
-    found: Kept,
+    contents: Kept,
     examined: Examined,
     most: int,
 ) -> None:
     if folder.files.is_dir():
-        files = await files_of(folder.files, events, documents, found, looking=examined.is_checked)
-        examined.held["files"] = [Held("files", int(found.file_bytes.sum()), files.number, "files")]
+        files = await files_of(folder.files, events, documents, contents, looking=examined.is_checked)
+        examined.held["files"] = [Held("files", int(contents.file_bytes.sum()), files.number, "files")]
         if files.unmentioned:
             names = ", ".join(name for _, name in files.largest)
             examined.notes.append(
@@ -180,16 +180,16 @@ async def _tell(
                 " events that were refused, as by a quota, or be left over."
                 f" The largest: {names}"
             )
-    examined.total, examined.bytes_by_type = found.totals(), found.bytes_by_type()
-    examined.projects = await found.largest_projects(documents, most)
-    examined.owners = await found.largest_owners(documents, most)
+    examined.total, examined.bytes_by_type = contents.totals(), contents.bytes_by_type()
+    examined.projects = await contents.largest_projects(documents, most)
+    examined.owners = await contents.largest_owners(documents, most)
 
 
-async def _check_orphans(settings: Settings, folder: DataFolder, found: Kept, examined: Examined) -> None:
+async def _check_orphans(settings: Settings, folder: DataFolder, contents: Kept, examined: Examined) -> None:
     """Note the owners of events whom no document has at a second look either: they are not just being deleted."""
     async with looks(settings, folder) as (events, documents):
         again = await kept.joined(await events.usage(), documents)
-    orphans = set(found.orphans).intersection(again.orphans)
+    orphans = set(contents.orphans).intersection(again.orphans)
     for row in (row for row in again.usage.rows() if row.owner in orphans):
         owner = row.owner
         examined.add(

@@ -66,13 +66,13 @@ def _number(path: str) -> int:
 
 
 def _urls_in(text: bytes) -> Iterator[str]:
-    for found in _TEXT.finditer(text):
+    for match in _TEXT.finditer(text):
         try:
-            yield str(orjson.loads(found.group()))
+            yield str(orjson.loads(match.group()))
         except orjson.JSONDecodeError:
             continue
-    for found in _WITHIN.finditer(text):
-        yield found.group().decode("utf-8", "replace")
+    for match in _WITHIN.finditer(text):
+        yield match.group().decode("utf-8", "replace")
 
 
 async def add_documents(mentioned: Mentioned, documents: DocumentInspection) -> None:
@@ -87,7 +87,7 @@ async def add_documents(mentioned: Mentioned, documents: DocumentInspection) -> 
 
 
 class FilesOfOwners:
-    """Adds files to what is kept of their owners, and counts those that nothing mentions."""
+    """Adds the bytes of files to those of their owners, and counts the files that nothing mentions."""
 
     def __init__(self, kept: Kept) -> None:
         self._kept = kept
@@ -144,29 +144,29 @@ class NamedFiles:
         """The model or artifact whose file is the first of them."""
 
     async def missing(self) -> AsyncIterator[Finding]:
-        """The files that should be here and are not."""
+        """The files that a task or a model names, and the folder lacks."""
         hosts: dict[str, set[str]] = defaultdict(lambda: set(LOCAL))
-        async for some in self._documents.each("file_hosts", ["company", "host"]):
-            for one in some:
-                hosts[str(one.get("company"))].add(str(one.get("host")))
+        async for page in self._documents.each("file_hosts", ["company", "host"]):
+            for document in page:
+                hosts[str(document.get("company"))].add(str(document.get("host")))
         for collection, kind, fields in (
             ("models", "model", ["company", "uri"]),
             ("tasks", "task", ["company", "execution", "status"]),
         ):
-            async for some in self._documents.each(collection, fields):
-                for one in some:
-                    company = str(one.get("company", ""))
-                    for what, url in _files_of(one):
+            async for page in self._documents.each(collection, fields):
+                for document in page:
+                    company = str(document.get("company", ""))
+                    for what, url in _files_of(document):
                         names = names_of(url, hosts[company])
                         if not names or any(_is_there(self._folder, company, name) for name in names):
                             continue
-                        thing = f"{what}{kind} {one['id']}"
-                        if one.get("status") == "in_progress" or UNSENT.intersection(names):
+                        thing = f"{what}{kind} {document['id']}"
+                        if document.get("status") == "in_progress" or UNSENT.intersection(names):
                             self.unsent += 1
                             self.first_unsent = self.first_unsent or thing
                             continue
                         yield Finding(
-                            *("files", "missing-file", f"{collection}/{one['id']}"),
+                            *("files", "missing-file", f"{collection}/{document['id']}"),
                             f"the file of {thing} is missing: {names[-1]}",
                             "it was lost, or it never came: the SDK names an artifact before it uploads the file, which"
                             " may fail, or be refused by a quota or a full disk. Upload it again, restore it from a"
@@ -175,7 +175,7 @@ class NamedFiles:
 
 
 def _files_of(document: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """What the files of a model or a task are, and their URLs."""
+    """The files of a model or a task: how each is called in a message, and its URL."""
     if isinstance(document.get("uri"), str):
         yield "", document["uri"]
     execution = document.get("execution")

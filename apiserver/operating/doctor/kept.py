@@ -113,21 +113,21 @@ class Kept:
 
 
 async def joined(usage: Usage, documents: DocumentInspection) -> Kept:
-    """The usage, with the projects of its owners."""
+    """The usage, with the project of each owner, and whether the owner has a document."""
     places = {owner: n for n, owner in enumerate(usage.owners)}
     projects: dict[tuple[str, str], int] = {("", ""): 0}
     project_of = np.zeros(len(places), np.int32)
-    found = np.array([not owner.has_document for owner in usage.owners], np.bool_)
+    has_document = np.array([not owner.has_document for owner in usage.owners], np.bool_)
     for collection, is_model in OWNERS:
-        async for some in documents.each(collection, ["company", "project"]):
-            for one in some:
-                company = str(one.get("company", ""))
-                place = places.get(Owner(company, one["id"], is_model))
+        async for page in documents.each(collection, ["company", "project"]):
+            for document in page:
+                company = str(document.get("company", ""))
+                place = places.get(Owner(company, document["id"], is_model))
                 if place is not None:
-                    found[place] = True
-                    project = (company, str(one.get("project") or ""))
+                    has_document[place] = True
+                    project = (company, str(document.get("project") or ""))
                     project_of[place] = 0 if not project[1] else projects.setdefault(project, len(projects))
-    return Kept(usage, list(projects), project_of, found)
+    return Kept(usage, list(projects), project_of, has_document)
 
 
 def _largest(sizes: Int64Array, most: int) -> list[int]:
@@ -135,19 +135,21 @@ def _largest(sizes: Int64Array, most: int) -> list[int]:
     return order[:most] if most else order
 
 
-async def _owner_names(documents: DocumentInspection, wanted: Collection[Owner]) -> dict[Owner, str]:
+async def _owner_names(documents: DocumentInspection, owners: Collection[Owner]) -> dict[Owner, str]:
     names: dict[Owner, str] = {}
     for collection, is_model in OWNERS:
-        ids = {owner.id for owner in wanted if owner.is_model == is_model}
+        ids = {owner.id for owner in owners if owner.is_model == is_model}
         of_kind = await _names(documents, collection, ids)
-        names |= {owner: of_kind[owner.id] for owner in wanted if owner.is_model == is_model and owner.id in of_kind}
+        names |= {owner: of_kind[owner.id] for owner in owners if owner.is_model == is_model and owner.id in of_kind}
     return names
 
 
 async def _names(documents: DocumentInspection, collection: str, ids: Collection[str]) -> dict[str, str]:
     """The names of the documents with these ids."""
-    found: dict[str, str] = {}
+    names: dict[str, str] = {}
     if ids:
-        async for some in documents.each(collection, ["name"]):
-            found.update((one["id"], str(one.get("name") or "")) for one in some if one["id"] in ids)
-    return found
+        async for page in documents.each(collection, ["name"]):
+            names.update(
+                (document["id"], str(document.get("name") or "")) for document in page if document["id"] in ids
+            )
+    return names

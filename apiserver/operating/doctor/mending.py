@@ -14,7 +14,7 @@ from apiserver.stores.inspection import Finding
 
 
 async def mend(settings: Settings, findings: Collection[Finding], say: Say) -> Examined:
-    """Repair these, say what was done, and return what is found afterwards.
+    """Repair the findings, say what was done, and return the findings of another look.
 
     EventStoreError if a server uses the folder; then nothing is changed.
     """

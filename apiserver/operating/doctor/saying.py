@@ -57,13 +57,14 @@ def _of_usage(examined: Examined, total: Amount) -> Iterator[str]:
 def _table(title: str, amounts: Sequence[Amount]) -> Iterator[str]:
     yield f"largest {title}:"
     yield f"  {'bytes':>12} {'files':>12} {'points':>16} {'lines':>14} {'samples':>12} {'series':>10}  name"
-    for one in amounts:
-        points, lines, samples = numbers_of(one)
-        name = one.name or ("no project" if one.kind == "project" and not one.id else "no name")
-        which = f" ({one.kind} {shown(one.id, longest=_LONGEST)})" if one.id else ""
+    for amount in amounts:
+        points, lines, samples = numbers_of(amount)
+        name = amount.name or ("no project" if amount.kind == "project" and not amount.id else "no name")
+        which = f" ({amount.kind} {shown(amount.id, longest=_LONGEST)})" if amount.id else ""
         yield (
-            f"  {shown_bytes(one.bytes):>12} {shown_bytes(one.files):>12} {points:>16,} {lines:>14,} {samples:>12,}"
-            f" {sum(one.series):>10,}  {shown(name, longest=_LONGEST)}{which}{_parts(one)}"
+            f"  {shown_bytes(amount.bytes):>12} {shown_bytes(amount.files):>12}"
+            f" {points:>16,} {lines:>14,} {samples:>12,} {sum(amount.series):>10,}"
+            f"  {shown(name, longest=_LONGEST)}{which}{_parts(amount)}"
         )
 
 
@@ -103,8 +104,8 @@ def _by_type(bytes_by_type: Sequence[int], total: Amount) -> dict[str, Any]:
     }
 
 
-def _amount(one: Amount) -> dict[str, Any]:
-    points, lines, samples = numbers_of(one)
-    about = {"id": one.id, "name": one.name, "kind": one.kind, "company": one.company}
-    amounts = {"bytes": one.bytes, "file_bytes": one.files, "points": points, "lines": lines, "samples": samples}
-    return {**about, **amounts, "series": sum(one.series), "parts": dict(one.parts)}
+def _amount(amount: Amount) -> dict[str, Any]:
+    points, lines, samples = numbers_of(amount)
+    about = {"id": amount.id, "name": amount.name, "kind": amount.kind, "company": amount.company}
+    amounts = {"bytes": amount.bytes, "file_bytes": amount.files, "points": points, "lines": lines, "samples": samples}
+    return {**about, **amounts, "series": sum(amount.series), "parts": dict(amount.parts)}

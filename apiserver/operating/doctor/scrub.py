@@ -53,21 +53,21 @@ Step = Callable[[str], Scrubbed]
 
 @dataclass
 class State:
-    """How far it is, and what it found."""
+    """How far the reading is, and its findings."""
 
     place: str = ""
     """Behind which it goes on; "": at the beginning."""
     checked: int = 0
     """Chunks, blocks and samples of this reading so far."""
     findings: list[Finding] = field(default_factory=list)
-    """What this reading found so far."""
+    """The findings of this reading so far."""
     ended: str = ""
     """When the store was last read to its end; "": never."""
     before: list[Finding] = field(default_factory=list)
-    """What that reading found."""
+    """The findings of the reading before."""
 
     def all_findings(self) -> list[Finding]:
-        """What is known to be wrong, each thing once."""
+        """All findings of both readings, each once."""
         return list({(one.kind, one.place): one for one in (*self.before, *self.findings)}.values())
 
 
@@ -139,18 +139,18 @@ class Scrub:
     async def step(self) -> float:
         """Check a little; return the seconds to wait until the next step."""
         state = self.state
-        begun, found = time.monotonic(), await asyncio.to_thread(self._step, state.place)
-        known = {(one.kind, one.place) for one in state.findings}
-        for finding in found.findings:
-            if (finding.kind, finding.place) not in known and len(state.findings) < _MOST_FINDINGS:
+        begun, part = time.monotonic(), await asyncio.to_thread(self._step, state.place)
+        told = {(finding.kind, finding.place) for finding in state.findings}
+        for finding in part.findings:
+            if (finding.kind, finding.place) not in told and len(state.findings) < _MOST_FINDINGS:
                 state.findings.append(finding)
                 logger.error("%s", shown(finding.line))
-        state.place = found.place
-        state.checked += found.checked
-        if not found.place:
+        state.place = part.place
+        state.checked += part.checked
+        if not part.place:
             self._end()
         took = time.monotonic() - begun
-        return min(max(self._seconds * found.share - took, self._bounds.least, took), self._bounds.most)
+        return min(max(self._seconds * part.share - took, self._bounds.least, took), self._bounds.most)
 
     def _end(self) -> None:
         state, now = self.state, time.monotonic()
@@ -179,15 +179,15 @@ class Scrub:
 
 
 def _read(path: Path) -> State:
-    """What the last process remembered; nothing if that makes no sense."""
+    """The state that the last process wrote; a new one if its file is damaged."""
     try:
-        known = orjson.loads(path.read_bytes())
+        remembered = orjson.loads(path.read_bytes())
         return State(
-            str(known["place"]),
-            int(known["checked"]),
-            [Finding(*one) for one in known["findings"]],
-            str(known["ended"]),
-            [Finding(*one) for one in known["before"]],
+            str(remembered["place"]),
+            int(remembered["checked"]),
+            [Finding(*finding) for finding in remembered["findings"]],
+            str(remembered["ended"]),
+            [Finding(*finding) for finding in remembered["before"]],
         )
     except (OSError, ValueError, KeyError, TypeError):
         return State()

@@ -52,7 +52,7 @@ class Metrics:
         self._started = time.time()
         self._commit = commit()
         self.gauges = {**gauges}
-        """By name, what further numbers mean, and how to get them."""
+        """By name, the meaning of further numbers, and the function that gets them."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope)
@@ -185,15 +185,15 @@ def _size_of(path: Path) -> int:
 
 
 def _refusal(error: Exception) -> Response:
-    known = error_for(error, STORE_ERRORS)
-    if known is None:
+    refusal = error_for(error, STORE_ERRORS)
+    if refusal is None:
         logger.error("/metrics failed", exc_info=error)
-        known = ApiError(500, 0, "Internal server error")
-    response = Response(f"{known.message}\n", known.code, media_type="text/plain")
-    if known.code == 401:
+        refusal = ApiError(500, 0, "Internal server error")
+    response = Response(f"{refusal.message}\n", refusal.code, media_type="text/plain")
+    if refusal.code == 401:
         response.headers["www-authenticate"] = 'Basic realm="access key and secret"'
-    if known.retry_after is not None:
-        response.headers["retry-after"] = str(known.retry_after)
+    if refusal.retry_after is not None:
+        response.headers["retry-after"] = str(refusal.retry_after)
     return response
 
 

@@ -49,11 +49,11 @@ class SharedCounters:
 
     def sums(self) -> Snapshot:
         """The counts of all workers."""
-        found = [self._counters.snapshot()]
+        snapshots = [self._counters.snapshot()]
         if self._workers > 1:
             with suppress(FileNotFoundError):
                 for path in self._folder.iterdir():
                     if path.name.isdecimal() and path.name != str(os.getpid()):
                         with suppress(OSError, orjson.JSONDecodeError):
-                            found.append(orjson.loads(path.read_bytes()))
-        return together(found)
+                            snapshots.append(orjson.loads(path.read_bytes()))
+        return together(snapshots)

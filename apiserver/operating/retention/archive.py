@@ -64,7 +64,7 @@ class Archive:
         about = {**about, "format": str(formats.ARCHIVES.number), "server": f"events-apiserver {__version__}"}
         path = self._of(owner) / f"{type.plural}-{self._moment}{_GOING}"
         left = await asyncio.to_thread(self.left, owner, type)
-        known = await asyncio.to_thread(_known_rows, left, type)
+        archived = await asyncio.to_thread(_known_rows, left, type)
         await asyncio.to_thread(_make_ready, path.parent, type)
         part, written = path.with_name(path.name + _PART), 0
 
@@ -72,10 +72,10 @@ class Archive:
             nonlocal written
             async with aclosing(batches):
                 async for batch in batches:
-                    some = await asyncio.to_thread(_without, batch, type, known) if len(known) else batch
-                    written += some.rows
-                    if some.rows:
-                        yield some
+                    missing = await asyncio.to_thread(_without, batch, type, archived) if len(archived) else batch
+                    written += missing.rows
+                    if missing.rows:
+                        yield missing
 
         try:
             await write_parquet(part, Table(COLUMNS[type], new(), about), _rows_together(type))
@@ -184,7 +184,7 @@ def _known_rows(paths: Sequence[Path], type: EventType) -> _Rows:
     from arro3.core import DataType
     from arro3.io import read_parquet
 
-    known = bytearray()
+    digests = bytearray()
     for path in paths:
         reader = read_parquet(path, batch_size=min(_rows_together(type), _LINES))
         _require_known(path, reader.schema.metadata_str)
@@ -193,8 +193,8 @@ def _known_rows(paths: Sequence[Path], type: EventType) -> _Rows:
             for column in COLUMNS[type]:
                 of = batch.column(column.name)
                 values.append(list((of.cast(DataType.int64()) if column.kind is Kind.TIME else of).to_pylist()))
-            known += _digests(values)
-    return _Rows(known)
+            digests += _digests(values)
+    return _Rows(digests)
 
 
 def _require_known(path: Path, about: Mapping[str, str]) -> None:

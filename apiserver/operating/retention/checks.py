@@ -16,14 +16,14 @@ from apiserver.stores.documents.base import DocumentStore
 
 
 async def warnings(settings: Settings, documents: DocumentStore) -> list[str]:
-    """What a server warns of when it starts: a sentence for each finding."""
-    found = await unknown_projects(settings.retention, documents)
+    """The warnings of a starting server about retention: a sentence each."""
+    sentences = await unknown_projects(settings.retention, documents)
     if settings.retention and settings.retention_every:
         try:
             await asyncio.to_thread(check_archive, settings)
         except RetentionError as error:
-            found.append(str(error))
-    return found
+            sentences.append(str(error))
+    return sentences
 
 
 async def unknown_projects(rules: Sequence[RetentionRule], documents: DocumentStore) -> list[str]:

@@ -30,7 +30,7 @@ _SHORTEST_REST, _LONGEST_REST = 0.05, 5.0
 
 
 class Amounts:
-    """What was deleted, by company and project."""
+    """The deleted events, by company and project."""
 
     def __init__(self) -> None:
         self._events: dict[tuple[str, str], Counter[str]] = {}

@@ -46,7 +46,7 @@ class Totals(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """Events of a task and type: those of some series in some iterations that are older than `before` (None: all).
+    """Due events of a task and type: in `ranges` of series and iterations, and older than `before` (None: of any age).
 
     Each series is in one of the ranges at most.
     """
@@ -56,9 +56,9 @@ class Due:
     before: int | None
     ranges: Sequence[tuple[SeriesQuery, Range]]
     totals: Totals | None = None
-    """What there is, if that is known without reading it."""
+    """How many events there are, if that is known without reading them."""
     points: int | None = None
-    """To how many points each series is thinned. Then only those are due that do not stay."""
+    """To how many points each series is thinned: only the other points are due. None: no thinning."""
     at_once: int = POINTS_AT_A_TIME
     """Points that are read at once to thin series."""
     checksums: dict[Name, int] = field(default_factory=dict)
@@ -81,7 +81,7 @@ def everything(owner: Owner, type: EventType) -> Due:
 async def find(
     store: EventStore, owner: Owner, type: EventType, rule: RetentionRule, now: int, bounds: RetentionBounds
 ) -> Due | None:
-    """What the rule does not keep, as of `now` (epoch ms); None if that is surely nothing."""
+    """The events that the rule does not keep, as of `now` (epoch ms); None if there are surely none."""
     series: SeriesQuery = SeriesQuery(owner, type, [])
     if rule.iterations is not None:
         ranges = await _before_the_newest(store, series, rule.iterations, bounds.series)
@@ -90,17 +90,17 @@ async def find(
     assert before is not None
     if type is EventType.SCALAR:
         stats = await store.scalar_stats(series)
-        newest = max([one.max_timestamp for one in stats], default=before)
+        newest = max([stat.max_timestamp for stat in stats], default=before)
         if newest >= before:
             return None
         if rule.points is not None:
-            is_long = any(one.count > rule.points for one in stats)
+            is_long = any(stat.count > rule.points for stat in stats)
             return (
                 Due(owner, type, before, [(series, EVERYWHERE)], points=rule.points, at_once=bounds.points)
                 if is_long
                 else None
             )
-        totals = Totals(sum([one.count for one in stats]), min([one.min_timestamp for one in stats]), newest)
+        totals = Totals(sum([stat.count for stat in stats]), min([stat.min_timestamp for stat in stats]), newest)
         return Due(owner, type, before, [(series, EVERYWHERE)], totals)
     if type is EventType.LOG:
         first = await store.log_lines(series, PageQuery(1))
@@ -113,20 +113,20 @@ async def find(
 async def _before_the_newest(
     store: SampleStore, series: SeriesQuery, kept: int, together: int
 ) -> list[tuple[SeriesQuery, Range]]:
-    """The series that have more iterations than are `kept`, and those before them: series with the same ones together.
+    """The series with more than `kept` iterations, and the range of iterations to delete; equal ranges come together.
 
     For example, hundreds of series with images at the same iterations are deleted by one call.
     """
-    found: dict[int, list[tuple[str, str]]] = {}
-    for one in await store.sample_series(series):
-        alone = replace(series, selection=[MetricSelection(one.metric, (one.variant,))])
-        if one.count > kept:
+    names_by_last: dict[int, list[tuple[str, str]]] = {}
+    for stats in await store.sample_series(series):
+        alone = replace(series, selection=[MetricSelection(stats.metric, (stats.variant,))])
+        if stats.count > kept:
             newest = await store.sample_iterations(alone, PageQuery(kept, descending=True))
-            if len(newest) == kept and newest[-1] > one.min_iter:
-                found.setdefault(newest[-1] - 1, []).append((one.metric, one.variant))
+            if len(newest) == kept and newest[-1] > stats.min_iter:
+                names_by_last.setdefault(newest[-1] - 1, []).append((stats.metric, stats.variant))
     return [
         (replace(series, selection=selection_of(names[start : start + together])), Range.of(None, last))
-        for last, names in found.items()
+        for last, names in names_by_last.items()
         for start in range(0, len(names), together)
     ]
 
@@ -141,8 +141,8 @@ def parts(store: EventStore, due: Due) -> AsyncGenerator[Part, None]:
 async def delete(store: EventStore, due: Due, up_to: Cursor) -> int:
     """Delete what is due up to a cursor; return how many events there were. PartlyDeleted: it failed halfway.
 
-    If events of the type came since, some that are due may stay, or all of them. Only those series are thinned whose
-    points were read, and are still the same.
+    If events of the type came since the cursor, due events may stay. A series is thinned only if its points are as
+    they were read.
     """
     if due.type is EventType.SCALAR:
         if due.points is not None:
@@ -162,7 +162,7 @@ async def delete(store: EventStore, due: Due, up_to: Cursor) -> int:
 
 
 async def totals(store: EventStore, due: Due) -> Totals | None:
-    """What goes, if that is known without reading all of it, or when series are thinned. Their points are read once."""
+    """The amount of due events, if the store tells it without reading all of them. To thin, points are read once."""
     if due.points is None:
         return due.totals
     return Totals(
@@ -204,7 +204,7 @@ async def _samples(store: SampleStore, due: Due) -> AsyncGenerator[Part, None]:
 
 
 async def unneeded_files(store: SampleStore, owner: Owner, names: set[str], hosts: Collection[str]) -> set[str]:
-    """Those of the files that no image or plot of the task shows. They show files by URLs on any of the `hosts`.
+    """The files that no image or plot of the task shows. Events show files by URLs on any of the `hosts`.
 
     The SDK gives the images of a series names that repeat: the files of old ones become those of newer ones.
     """

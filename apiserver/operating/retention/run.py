@@ -37,7 +37,7 @@ from apiserver.tables.table import Batch
 AT_REST = ("created", "stopped", "closed", "failed", "completed")
 _REPORT = "report"
 _FIELDS = ("company", "name", "project", "type", "status", "public", "created", IMPORTED)
-#: A run that fails at so many tasks and types in a row is given up. Fewer that always fail keep no others from going.
+#: A run is given up after this many failures in a row. So a few tasks that always fail do not stop the others.
 MOST_FAILURES = 10
 
 log = logging.getLogger(__name__)
@@ -86,22 +86,21 @@ class Run:
         self._bounds = bounds or RetentionBounds()
         self._found_rules: dict[tuple[str | None, EventType], RetentionRule | None] = {}
         self.failures: list[str] = []
-        """What could not be deleted, and why."""
+        """The events and files that could not be deleted, and why."""
 
     async def would_go(self) -> AsyncGenerator[Gone, None]:
-        """What would be deleted now."""
+        """The events that would be deleted now."""
         async for task, project, type, rule in self._looked_at():
-            owner = Owner(task["company"], task["id"])
-            found = await due.find(self._events, owner, type, rule, self._now, self._bounds)
-            if found is not None:
-                summary = await self._summed(found)
+            due_events = await self._due(Owner(task["company"], task["id"]), type, rule)
+            if due_events is not None:
+                summary = await self._summed(due_events)
                 if summary.events:
                     yield summary.gone(task, project, type, rule)
 
     async def delete(
         self, archive: Archive | None, files: FileDeletions, before_each: Callable[[], Awaitable[None]]
     ) -> AsyncGenerator[Gone, None]:
-        """Delete it, with the files that only deleted events show; RetentionError if that fails again and again.
+        """Delete due events, with the files that only they show; RetentionError if that fails again and again.
 
         What is deleted is told at once, before anything else can fail. Before each task and type, `before_each` may
         wait, or raise to end the run.
@@ -124,13 +123,13 @@ class Run:
                     raise RetentionError(f"it failed {in_a_row} times in a row, at last: {error}") from error
 
     async def _delete_left(self, shown: ShownFiles, before_each: Callable[[], Awaitable[None]]) -> None:
-        """Delete the files that a run has left which was cut short."""
-        async for one in shown.left():
+        """Delete the files that an interrupted run has left."""
+        async for left in shown.left():
             await before_each()
             try:
-                await shown.delete(one)
+                await shown.delete(left)
             except Exception as error:
-                self._failed("files", one.owner.id, error)
+                self._failed("files", left.owner.id, error)
 
     def _failed(self, what: str, task: str, error: Exception) -> None:
         log.warning("%s of task %s stay: %s", what, task, error)
@@ -156,8 +155,8 @@ class Run:
 
     async def _project_names(self, tasks: Sequence[Document]) -> dict[str, str]:
         ids = sorted({task["project"] for task in tasks if task.get("project")})
-        found = await self._documents.find("projects", {"id": In(ids)}, projection=["name"])
-        return {one["id"]: one["name"] for one in found}
+        documents = await self._documents.find("projects", {"id": In(ids)}, projection=["name"])
+        return {document["id"]: document["name"] for document in documents}
 
     def _find_rules(self, projects: Collection[str | None]) -> None:
         """Find the rules of projects that were not seen yet. Long patterns take long, so this is for another thread."""
@@ -180,24 +179,17 @@ class Run:
         archive: Archive | None,
         shown: ShownFiles,
     ) -> AsyncGenerator[Gone, None]:
-        """Delete what is due of a task and type, and tell it; nothing if it is left for the next run."""
-        store, owner = self._events, Owner(task["company"], task["id"])
+        """Delete the due events of a task and type, and tell of them; none if they are left for the next run."""
+        owner = Owner(task["company"], task["id"])
         # Mostly nothing is due, and that is known sooner than a cursor.
-        if await due.find(store, owner, type, rule, self._now, self._bounds) is None:
+        if await self._due(owner, type, rule) is None:
             await self._finish(archive, owner, type, None)
             return
-        cursor = (await store.changes(ChangesQuery([owner]))).cursor
-        found = await due.find(store, owner, type, rule, self._now, self._bounds)
-        if found is None:
+        cursor = (await self._events.changes(ChangesQuery([owner]))).cursor
+        due_events = await self._due(owner, type, rule)
+        if due_events is None:
             return
-        path = None
-        about = {"company": owner.company, "task": owner.id, "name": task.get("name", ""), "project": project or ""}
-        if archive is None:
-            summary = await self._summed(found)
-        else:
-            summary = _Summary()
-            batches = summary.of(due.parts(store, found))
-            path = await archive.write(owner, type, batches, {**about, "type": type.value, "keep": rule.kept})
+        summary, path = await self._archived(task, project, rule, due_events, archive)
         if summary.events:
             if not await self._is_still_due(task, rule, type, owner, cursor):
                 if path is not None:
@@ -208,7 +200,7 @@ class Run:
             if IMPORTED in task:
                 await self._documents.update("tasks", {"id": owner.id}, Update(set={EVENTS_DELETED: utc_now()}))
             try:
-                deleted = await due.delete(store, found, cursor)
+                deleted = await due.delete(self._events, due_events, cursor)
             except PartlyDeleted as partly:
                 yield replace(gone, events=partly.events)
                 await shown.delete(noted)
@@ -216,19 +208,37 @@ class Run:
             if deleted:
                 yield replace(gone, events=min(deleted, summary.events))
             await shown.delete(noted)
-            if deleted < summary.events:  # some came in that very moment
-                if path is not None and not deleted:  # else the file has those that stay, and the next runs complete it
+            if deleted < summary.events:  # other events came in that very moment
+                if (
+                    path is not None and not deleted
+                ):  # else the file has the events that stay; the next run completes it
                     await asyncio.to_thread(path.unlink)
                 return
         await self._finish(archive, owner, type, path)
 
-    async def _summed(self, found: Due) -> _Summary:
-        """How much is due. It is read, and once only, if that is not known otherwise."""
+    async def _due(self, owner: Owner, type: EventType, rule: RetentionRule) -> Due | None:
+        return await due.find(self._events, owner, type, rule, self._now, self._bounds)
+
+    async def _archived(
+        self, task: Document, project: str | None, rule: RetentionRule, due_events: Due, archive: Archive | None
+    ) -> tuple[_Summary, Path | None]:
+        """How much is due; with an archive, also the file to which the due events were written, unless it has all."""
+        if archive is None:
+            return await self._summed(due_events), None
+        owner, type = due_events.owner, due_events.type
+        about = {"company": owner.company, "task": owner.id, "name": task.get("name", ""), "project": project or ""}
         summary = _Summary()
-        if totals := await due.totals(self._events, found):
+        batches = summary.of(due.parts(self._events, due_events))
+        path = await archive.write(owner, type, batches, {**about, "type": type.value, "keep": rule.kept})
+        return summary, path
+
+    async def _summed(self, due_events: Due) -> _Summary:
+        """How much is due. If the store does not tell it, all due events are read, once."""
+        summary = _Summary()
+        if totals := await due.totals(self._events, due_events):
             summary.events, summary.oldest, summary.newest = totals
             return summary
-        async with aclosing(due.parts(self._events, found)) as parts:
+        async with aclosing(due.parts(self._events, due_events)) as parts:
             async for part in parts:
                 summary.add(part)
         return summary
@@ -242,10 +252,10 @@ class Run:
         self, task: Document, rule: RetentionRule, type: EventType, owner: Owner, cursor: Cursor
     ) -> bool:
         """Whether the task is as it was, and no events of this type came since the cursor."""
-        known = await self._documents.find_one("tasks", {"id": task["id"]}, projection=_FIELDS)
-        if known is None or not _may_go(known) or self._is_young(known, rule):
+        task_now = await self._documents.find_one("tasks", {"id": task["id"]}, projection=_FIELDS)
+        if task_now is None or not _may_go(task_now) or self._is_young(task_now, rule):
             return False
-        project = (await self._project_names([known])).get(known.get("project") or "")
+        project = (await self._project_names([task_now])).get(task_now.get("project") or "")
         if rule_for(self._rules, project, type.plural) != rule:
             return False
         changed = (await self._events.changes(ChangesQuery([owner], cursor))).owners.get(owner)
@@ -258,7 +268,7 @@ def _may_go(task: Document) -> bool:
 
 
 class _Summary:
-    """Adds up what is due of a task and type."""
+    """Adds up the due events of a task and type."""
 
     def __init__(self) -> None:
         self.events = self.bytes = 0

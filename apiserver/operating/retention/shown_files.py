@@ -66,7 +66,7 @@ class ShownFiles:
         self._of_models: dict[str, set[str]] = {}
 
     async def note(self, owner: Owner, urls: Collection[str]) -> Shown:
-        """Note which files events show that are to be deleted. `urls`: those in the events."""
+        """Note the files that due events show. `urls`: the URLs in these events."""
         noted = time.time_ns()
         if urls:
             hosts = await self._files.hosts(owner.company)
@@ -107,18 +107,18 @@ class ShownFiles:
         log.warning("files of deleted events of task %s stay until the next run, as it reports all the time", owner.id)
 
     async def _unneeded(self, shown: Shown, hosts: Collection[str]) -> set[str]:
-        """Those of the files that nothing shows or names."""
+        """The files that no event, task or model shows or names."""
         owner, urls = shown.owner, shown.urls
         left = await asyncio.to_thread(_files, owner, urls, hosts)
         left = await due.unneeded_files(self._events, owner, left, hosts)
         made = await self._documents.find_one("tasks", {"id": owner.id}, projection=["execution.artifacts"])
         artifacts = (made or {}).get("execution", {}).get("artifacts", ())
-        left -= files_of([one["uri"] for one in artifacts if one.get("uri")], hosts)
+        left -= files_of([document["uri"] for document in artifacts if document.get("uri")], hosts)
         left -= await self._files_of_models(owner.company, hosts)
         asked, most = sorted(urls), self._bounds.urls
         for start in range(0, len(asked), most):  # models that were made since
-            some = await self._documents.find("models", {"uri": In(asked[start : start + most])}, projection=["uri"])
-            left -= files_of([one["uri"] for one in some], hosts)
+            models = await self._documents.find("models", {"uri": In(asked[start : start + most])}, projection=["uri"])
+            left -= files_of([document["uri"] for document in models], hosts)
         return left
 
     async def _files_of_models(self, company: str, hosts: Collection[str]) -> set[str]:
@@ -127,12 +127,12 @@ class ShownFiles:
         A URL may be spelled in many ways, so the documents cannot be asked for the models of some files.
         """
         if company not in self._of_models:
-            found = set[str]()
+            files = set[str]()
             of = {"company": company}
             async for models in pages_by_id(self._documents, "models", wanted=of, projection=["uri"], limit=_MODELS):
-                uris = [one["uri"] for one in models if one.get("uri")]
-                found |= await asyncio.to_thread(files_of, uris, hosts)
-            self._of_models[company] = found
+                uris = [model["uri"] for model in models if model.get("uri")]
+                files |= await asyncio.to_thread(files_of, uris, hosts)
+            self._of_models[company] = files
         return self._of_models[company]
 
 

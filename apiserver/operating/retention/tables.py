@@ -42,30 +42,30 @@ class Part:
     """Of the files that they show."""
 
 
-def of_points(some: Sequence[WholePoints]) -> Part:
-    """Points of some series, at least one."""
-    times = [one.points.timestamps for one in some]
+def of_points(series: Sequence[WholePoints]) -> Part:
+    """The points of at least one series."""
+    times = [points.points.timestamps for points in series]
     oldest, newest = min(int(of.min()) for of in times), max(int(of.max()) for of in times)
-    return Part(_batch_of_points(some), 0, oldest, newest)
+    return Part(_batch_of_points(series), 0, oldest, newest)
 
 
-def _batch_of_points(some: Sequence[WholePoints]) -> Batch:
-    lengths = [len(one.points.iters) for one in some]
-    codes = np.repeat(np.arange(len(some), dtype=np.int32), lengths)
+def _batch_of_points(series: Sequence[WholePoints]) -> Batch:
+    lengths = [len(points.points.iters) for points in series]
+    codes = np.repeat(np.arange(len(series), dtype=np.int32), lengths)
     names: list[str] = []
     workers = []
-    for one in some:
-        numbers, places = np.unique(one.points.workers, return_inverse=True)
+    for points in series:
+        numbers, places = np.unique(points.points.workers, return_inverse=True)
         workers.append(places.astype(np.int32) + np.int32(len(names)))
-        names += [one.workers[number] for number in numbers.tolist()]
+        names += [points.workers[number] for number in numbers.tolist()]
     columns: list[Values] = [
-        Repeated(codes, [one.series[0] for one in some]),
-        Repeated(codes, [one.series[1] for one in some]),
-        np.concatenate([one.points.iters for one in some]),
-        np.concatenate([one.points.timestamps for one in some]),
-        np.concatenate([one.points.values for one in some]),
+        Repeated(codes, [points.series[0] for points in series]),
+        Repeated(codes, [points.series[1] for points in series]),
+        np.concatenate([points.points.iters for points in series]),
+        np.concatenate([points.points.timestamps for points in series]),
+        np.concatenate([points.points.values for points in series]),
         Repeated(np.concatenate(workers), names),
-        np.concatenate([one.points.received for one in some]),
+        np.concatenate([points.points.received for points in series]),
     ]
     return Batch(sum(lengths), columns)
 
@@ -91,12 +91,12 @@ def of_lines(lines: Sequence[LogLine]) -> Part:
 def of_samples(samples: Sequence[Sample]) -> Part:
     """Vectors, images or plots, at least one."""
     columns: list[Values] = [
-        [one.metric for one in samples],
-        [one.variant for one in samples],
-        [one.iter for one in samples],
-        [one.key for one in samples],
-        [one.timestamp for one in samples],
-        [one.document for one in samples],
+        [sample.metric for sample in samples],
+        [sample.variant for sample in samples],
+        [sample.iter for sample in samples],
+        [sample.key for sample in samples],
+        [sample.timestamp for sample in samples],
+        [sample.document for sample in samples],
     ]
-    times, size = [one.timestamp for one in samples], sum([len(one.document) for one in samples])
+    times, size = [sample.timestamp for sample in samples], sum([len(sample.document) for sample in samples])
     return Part(Batch(len(samples), columns), size, min(times), max(times), urls_in(samples))

@@ -1,4 +1,4 @@
-"""Which blocks are at the destination already, in columns: a backup of 100 GB has millions."""
+"""An index of the blocks that are at the destination already, in columns: a backup of 100 GB has millions."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from apiserver.events.model import Int64Array
 from apiserver.operating.backup.pieces import Entries
 
 
-class Known:
-    """Blocks of pieces, which have numbers."""
+class BlockIndex:
+    """The place of each block, by its digest: the number of its piece, and its number in the piece."""
 
     def __init__(self, pieces: Sequence[tuple[int, Entries]]) -> None:
         """`pieces`: the number of each piece, and its table."""
@@ -23,16 +23,16 @@ class Known:
         self._places = np.concatenate([np.empty((0, 2), np.int32), *places])[order]
 
     def find(self, digests: Sequence[bytes]) -> Int64Array:
-        """The piece of each block, and the block's place in it, as two columns; -1 where the block is not known."""
-        found = np.full((len(digests), 2), -1, np.int64)
+        """The piece of each block, and its place in the piece, as two columns; -1 for a block without entry."""
+        places = np.full((len(digests), 2), -1, np.int64)
         if len(self._keys):
-            wanted = np.frombuffer(b"".join(digests), "V32")
-            at = np.minimum(np.searchsorted(self._keys, _key(wanted)), len(self._keys) - 1)
-            same = self._digests[at] == wanted
-            found[same] = self._places[at[same]]
-        return found
+            sought = np.frombuffer(b"".join(digests), "V32")
+            at = np.minimum(np.searchsorted(self._keys, _key(sought)), len(self._keys) - 1)
+            same = self._digests[at] == sought
+            places[same] = self._places[at[same]]
+        return places
 
 
 def _key(digests: np.ndarray[tuple[int], np.dtype[np.void]]) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
-    """The first eight bytes of each digest. If two blocks have the same, one of them is not found, and kept twice."""
+    """The first eight bytes of each digest. If two blocks have the same, one is not found, and written twice."""
     return np.ascontiguousarray(digests).view("<u8").reshape(-1, 4)[:, 0]
