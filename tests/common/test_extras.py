@@ -65,10 +65,10 @@ import sys
 for name in ("google.protobuf", "google_crc32c", "yaml"):
     sys.modules[name] = None
 from apiserver.transfer.importing.report import ImportFailed
-from apiserver.transfer.importing.runs.command import Wanted, opened
+from apiserver.transfer.importing.runs.command import ImportOptions, opened
 for source in ("tensorboard", "mlflow", "wandb"):
     try:
-        opened(Wanted(source, ".", None))
+        opened(ImportOptions(source, ".", None))
     except ImportFailed as error:
         print(error)
 """
