@@ -63,7 +63,7 @@ GroupCurves = dict[str, dict[str, dict[str, GroupCurve]]]
 
 
 class Fill(StrEnum):
-    """What a run's value is in a bucket between its values."""
+    """The value of a run in a bucket between its values."""
 
     LINEAR = "linear"
     LAST = "last"
@@ -101,7 +101,7 @@ async def group_curves(
 
     Each owner stands once in a group, and may be in several. Bytes of curves count for the answer.
     """
-    found: GroupCurves = {}
+    by_metric: GroupCurves = {}
     everyone = list(dict.fromkeys(chain.from_iterable(groups.values())))
     for metric, variant in series:
         ends = await _ends(store, asked.curves(everyone, metric, variant), asked.runs_a_read)
@@ -112,14 +112,15 @@ async def group_curves(
         for name, owners in groups.items():
             curve = await _group_curve(store, asked.curves(owners, metric, variant), buckets, ends, asked)
             if len(curve["runs"]):
-                found.setdefault(metric, {}).setdefault(variant, {})[name] = curve
-    return found
+                by_metric.setdefault(metric, {}).setdefault(variant, {})[name] = curve
+    return by_metric
 
 
 async def _ends(store: ScalarStore, curves: CurvesQuery, runs: int) -> Range:
     """From the first to the last point of all curves; a range with nothing in it if there is none."""
-    ends = [found for some in _some(curves, runs) if (found := await store.curve_ends(some)) is not None]
-    return Range(min((least for least, _ in ends), default=1), max((greatest for _, greatest in ends), default=0))
+    all_ends = [ends for part in _parts(curves, runs) if (ends := await store.curve_ends(part)) is not None]
+    least = min((least for least, _ in all_ends), default=1)
+    return Range(least, max((greatest for _, greatest in all_ends), default=0))
 
 
 async def _group_curve(
@@ -132,10 +133,10 @@ async def _group_curve(
     answers.hold(_NUMBER * size)
     runs = CurvesInBuckets.empty(len(curves.owners), buckets.count)
     row = 0
-    for some in _some(curves, max(1, min(asked.runs_a_read, _VALUES_A_READ // buckets.count))):
-        found = await store.curve_buckets(some, buckets)
-        await off_loop(found.means.size, partial(runs.take, row, found))
-        row += len(found.means)
+    for part in _parts(curves, max(1, min(asked.runs_a_read, _VALUES_A_READ // buckets.count))):
+        of_part = await store.curve_buckets(part, buckets)
+        await off_loop(of_part.means.size, partial(runs.take, row, of_part))
+        row += len(of_part.means)
     before = behind = None
     if buckets.range.least > ends.least:
         before = await _neighbours(store, curves, runs, buckets, asked, before=True)
@@ -156,19 +157,19 @@ async def _neighbours(
     before: bool,
 ) -> Neighbours:
     """The values outside that runs have next to an edge at which they have none: their line goes there."""
-    found = Neighbours.empty(len(curves.owners))
+    neighbours = Neighbours.empty(len(curves.owners))
     (rows,) = np.nonzero(~np.isfinite(runs.means[:, 0 if before else -1]))
     row = 0
-    for some in _some(replace(curves, owners=[curves.owners[at] for at in rows.tolist()]), asked.runs_a_read):
-        outside = await store.curve_neighbours(some, buckets, before=before)
-        these = rows[row : row + len(some.owners)]
-        found.numbers[these], found.means[these] = outside.numbers, outside.means
-        row += len(these)
-    return found
+    for part in _parts(replace(curves, owners=[curves.owners[at] for at in rows.tolist()]), asked.runs_a_read):
+        outside = await store.curve_neighbours(part, buckets, before=before)
+        part_rows = rows[row : row + len(part.owners)]
+        neighbours.numbers[part_rows], neighbours.means[part_rows] = outside.numbers, outside.means
+        row += len(part_rows)
+    return neighbours
 
 
-def _some(curves: CurvesQuery, runs: int) -> Iterator[CurvesQuery]:
-    """The curves, those of so many runs at a time."""
+def _parts(curves: CurvesQuery, runs: int) -> Iterator[CurvesQuery]:
+    """The curves in parts, each of up to `runs` runs."""
     for start in range(0, len(curves.owners), runs):
         yield replace(curves, owners=curves.owners[start : start + runs])
 
@@ -183,15 +184,15 @@ def _curve(
     for places, filled in fill(runs.means, asked.fill, before, behind):
         runs.widen(places, filled, filled)
     table = summed_up(runs.means, asked.quantiles)
-    some = table[0] > 0
-    count, mean, std, *quantiles = table.compress(some, axis=1)
+    with_runs = table[0] > 0
+    count, mean, std, *quantiles = table.compress(with_runs, axis=1)
     curve = {
-        "x": axis_values(buckets.starts[some], asked.key),
+        "x": axis_values(buckets.starts[with_runs], asked.key),
         "runs": count.astype(np.int64),
         "mean": mean,
         "std": std,
-        "min": runs.least[some],
-        "max": runs.greatest[some],
+        "min": runs.least[with_runs],
+        "max": runs.greatest[with_runs],
     }
     return curve | ({"quantiles": quantiles} if quantiles else {})
 
@@ -203,7 +204,7 @@ def fill(
     behind: Neighbours | None = None,
     at_once: int = _AT_ONCE,
 ) -> Iterator[tuple[Rows, Float64Array]]:
-    """Fill in what lies between finite values of a row, a run's buckets. All else that is not finite becomes NaN.
+    """Fill in the buckets between finite values of a row, the buckets of a run. Other values become NaN if not finite.
 
     Rows may have further values outside, before the first bucket and behind the last one. It yields the columns that
     are filled in, and with what, some rows at a time.
@@ -225,18 +226,18 @@ def fill(
 def _fill(
     values: Float64Array, how: Fill, outside: tuple[Float64Array, Float64Array] | None = None
 ) -> tuple[Rows, Float64Array]:
-    """The same of some rows. `outside`: where the first and the last column of each row lie, if they lie elsewhere."""
-    known = np.isfinite(values)
-    values[~known] = np.nan
-    count, width = known.sum(axis=1), values.shape[1]
-    first, last = known.argmax(axis=1), width - 1 - known[:, ::-1].argmax(axis=1)
+    """Fill in some rows. `outside`: the places of the first and the last column of each row, if they lie elsewhere."""
+    finite = np.isfinite(values)
+    values[~finite] = np.nan
+    count, width = finite.sum(axis=1), values.shape[1]
+    first, last = finite.argmax(axis=1), width - 1 - finite[:, ::-1].argmax(axis=1)
     (rows,) = np.nonzero((count > 0) & (count < last - first + 1))
     if not len(rows):  # nearly always, if buckets are wider than steps
         return _NOTHING_FILLED
-    known, places = known[rows], np.arange(width)
-    before = np.maximum.accumulate(np.where(known, places, -1), axis=1)
-    behind = np.minimum.accumulate(np.where(known, places, width)[:, ::-1], axis=1)[:, ::-1]
-    row, place = np.nonzero(~known & (before >= 0) & (behind < width))
+    finite, places = finite[rows], np.arange(width)
+    before = np.maximum.accumulate(np.where(finite, places, -1), axis=1)
+    behind = np.minimum.accumulate(np.where(finite, places, width)[:, ::-1], axis=1)[:, ::-1]
+    row, place = np.nonzero(~finite & (before >= 0) & (behind < width))
     before, behind, row = before[row, place], behind[row, place], rows[row]
     filled = values[row, before]
     if how is Fill.LINEAR:

@@ -44,7 +44,7 @@ _LEAST_TIME = -(2**63) + 1
 
 
 class Key(StrEnum):
-    """What the x axis shows."""
+    """The quantity of the x axis."""
 
     ITER = "iter"
     DURATION = "duration"
@@ -73,7 +73,7 @@ class HistogramQuery:
 
     @property
     def buckets(self) -> BucketQuery:
-        """The same question, as stores understand it."""
+        """The query for stores."""
         width = partial(interval, samples=self.samples, range=self.range)
         return BucketQuery(self.key.axis, width, self.range, ENVELOPE if self.envelope else _MEAN, self.smoothing)
 
@@ -98,12 +98,12 @@ async def histograms(store: ScalarStore, queries: Sequence[SeriesQuery], asked: 
         return [await _histogram(one, asked) async for part in parts for one in part]
 
 
-async def _histogram(found: list[Buckets], asked: HistogramQuery) -> Histogram:
-    count = sum([len(one.x) for one in found])
+async def _histogram(curves: list[Buckets], asked: HistogramQuery) -> Histogram:
+    count = sum([len(curve.x) for curve in curves])
     buckets = asked.buckets
-    texts = 3 * replace(buckets, aggregates=_MEAN).size(len(found), count) if asked.key is Key.ISO_TIME else 0
-    answers.hold(buckets.size(len(found), count) + texts)
-    return await off_loop(count if texts else len(found), lambda: _all(found, asked))
+    texts = 3 * replace(buckets, aggregates=_MEAN).size(len(curves), count) if asked.key is Key.ISO_TIME else 0
+    answers.hold(buckets.size(len(curves), count) + texts)
+    return await off_loop(count if texts else len(curves), lambda: _all(curves, asked))
 
 
 def _all(found: list[Buckets], asked: HistogramQuery) -> Histogram:

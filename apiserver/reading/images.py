@@ -38,25 +38,25 @@ def url_of(image: Sample) -> str:
 async def by_iteration(
     store: SampleStore, series: SeriesQuery, page: PageQuery[int], first: int = FIRST_PAGE
 ) -> dict[int, list[Sample]]:
-    """The images of a page of iterations, except those whose files were overwritten.
+    """The images of a page of iterations, without images whose files were overwritten.
 
-    All newer images are read as well, because they say which files were overwritten: `first` so many at once.
+    All newer images are read as well, because they say which files were overwritten: `first` in the first page.
     """
     newest: dict[tuple[str, str, str], int] = {}
-    found: dict[int, list[Sample]] = {}
+    images: dict[int, list[Sample]] = {}
     beyond, descending, iterations = page.after, page.descending, page.limit
     async for image in _newest_first(store, series, first):
         ahead = beyond is None or (image.iter < beyond if descending else image.iter > beyond)
-        is_full = len(found) == iterations and image.iter not in found
+        is_full = len(images) == iterations and image.iter not in images
         if is_full if descending else not ahead:
             break
         url = url_of(image)
         is_own = not url or newest.setdefault((image.metric, image.variant, url), image.iter) == image.iter
         if ahead and is_own:
             answers.hold(bytes_of(image))
-            found.setdefault(image.iter, []).append(image)
-    nearest = sorted(found, reverse=descending)[:iterations]
-    return {iter: found[iter][::-1] for iter in nearest}
+            images.setdefault(image.iter, []).append(image)
+    nearest = sorted(images, reverse=descending)[:iterations]
+    return {iter: images[iter][::-1] for iter in nearest}
 
 
 async def _newest_first(store: SampleStore, series: SeriesQuery, limit: int) -> AsyncIterator[Sample]:

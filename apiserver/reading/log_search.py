@@ -28,13 +28,13 @@ class SearchBounds:
     page: int = 2000
     """Lines that are read at once."""
     seconds: float = 2
-    """After so long, a search answers what it has found, and where to go on."""
+    """After this time, a search answers the lines that it has found, and where to go on."""
     hit_seconds: float = 0.5
-    """The same for a search that only numbers its hits: somebody watches how far it got."""
+    """The time of a search that only numbers its hits: somebody watches how far it got."""
 
 
 BOUNDS = SearchBounds()
-"""Those of requests."""
+"""The bounds of requests."""
 
 
 @dataclass(slots=True)
@@ -51,29 +51,29 @@ class SearchPage:
 async def search(
     store: LogStore,
     series: SeriesQuery,
-    wanted: LineFilter,
+    line_filter: LineFilter,
     page: PageQuery[LogPosition],
     bounds: SearchBounds | None = None,
 ) -> SearchPage:
     """The next `limit` matching lines; fewer when its time is over, after PAGE_BYTES, and at the end of the log."""
     bounds = bounds or BOUNDS
-    found: list[LogLine] = []
+    hits: list[LogLine] = []
     size, full, after, limit = 0, False, page.after, page.limit
     deadline = time.monotonic() + bounds.seconds
     while True:
         lines = await store.log_lines(series, PageQuery(bounds.page, after, page.descending))
-        matching = await asyncio.to_thread(wanted.of, lines)
+        matching = await asyncio.to_thread(line_filter.of, lines)
         ended = not may_go_on(lines, bounds.page)
         size += bytes_of_all(matching)
-        found += matching
-        if len(found) > limit or size > PAGE_BYTES:
-            found, ended, full = page_of(found[:limit]), False, True
-            after = found[-1].position
+        hits += matching
+        if len(hits) > limit or size > PAGE_BYTES:
+            hits, ended, full = page_of(hits[:limit]), False, True
+            after = hits[-1].position
         elif lines:
             after = lines[-1].position
-        if ended or full or len(found) >= limit or time.monotonic() >= deadline:
-            answers.hold(bytes_of_all(found))
-            return SearchPage([documents.log(series.owner, line) for line in found], after, ended)
+        if ended or full or len(hits) >= limit or time.monotonic() >= deadline:
+            answers.hold(bytes_of_all(hits))
+            return SearchPage([documents.log(series.owner, line) for line in hits], after, ended)
 
 
 @dataclass(slots=True)
@@ -92,29 +92,29 @@ class Hits:
 async def hits(
     store: LogStore,
     series: SeriesQuery,
-    wanted: LineFilter,
+    line_filter: LineFilter,
     after: LogPosition | None,
     most: int,
     bounds: SearchBounds | None = None,
 ) -> Hits:
-    """The numbers of matching lines behind `after`: what is found within `hit_seconds`, up to about `most`."""
+    """The numbers of matching lines behind `after` that are found within `hit_seconds`, up to about `most`."""
     bounds, end = bounds or BOUNDS, 0
     if after is not None:
         end = await store.log_number(series.owner, after._replace(sequence=after.sequence + 1))
-    found: list[int] = []
+    numbers: list[int] = []
     deadline = time.monotonic() + bounds.hit_seconds
     while True:
-        step = await store.log_hits(series.owner, wanted, after)
-        found += [end + place for place in step.places]
+        step = await store.log_hits(series.owner, line_filter, after)
+        numbers += [end + place for place in step.places]
         end += step.searched
         after = step.last or after
-        if step.ended or len(found) >= most or time.monotonic() >= deadline:
-            return Hits(found, end, after, step.ended)
+        if step.ended or len(numbers) >= most or time.monotonic() >= deadline:
+            return Hits(numbers, end, after, step.ended)
 
 
-def text(wanted: str, *, any_case: bool) -> Callable[[str], bool]:
+def text(part: str, *, any_case: bool) -> Callable[[str], bool]:
     """A function that says whether a message has the text in it."""
     if not any_case:
-        return lambda message: wanted in message
-    folded = wanted.casefold()
+        return lambda message: part in message
+    folded = part.casefold()
     return lambda message: folded in message.casefold()

@@ -23,7 +23,7 @@ async def pages(
     first: int = FIRST_PAGE,
     characters: int = PAGE_CHARACTERS,
 ) -> AsyncIterator[list[LogLine]]:
-    """The workers' lines, newest first, in pages: `first` so many. Pages of long messages have fewer lines."""
+    """The workers' lines, newest first, in pages. The first has `first` lines; pages of long messages have fewer."""
     series, limit = SeriesQuery(owner, EventType.LOG), first
     after: LogPosition | None = None
     while True:

@@ -105,17 +105,17 @@ def _beyond(place: Place, earlier: bool, next_iteration: bool) -> SamplePosition
     return SamplePosition(place.iter, *((edge,) * 3 if next_iteration else (place.metric, place.variant, place.key)))
 
 
-async def _plots_with(store: SampleStore, owner: Owner, place: Place, found: Sequence[Sample]) -> ShownSamples | None:
-    """All plots that have the metric and iteration of the first one of `found`, if there is one."""
-    if not found:
+async def _plots_with(store: SampleStore, owner: Owner, place: Place, nearest: Sequence[Sample]) -> ShownSamples | None:
+    """All plots that have the metric and iteration of the first one of `nearest`, if there is one."""
+    if not nearest:
         return None
-    iter, metric = found[0].iter, found[0].metric
+    iter, metric = nearest[0].iter, nearest[0].metric
     series = SeriesQuery(owner, EventType.PLOT, [MetricSelection(metric)])
-    known = await store.sample_series(series)
-    if not known:  # they were deleted meanwhile
+    all_stats = await store.sample_series(series)
+    if not all_stats:  # they were deleted meanwhile
         return None
     plots = await samples.all_between(store, series, Range(iter, iter))
-    least, greatest = min(one.min_iter for one in known), max(one.max_iter for one in known)
+    least, greatest = min(stats.min_iter for stats in all_stats), max(stats.max_iter for stats in all_stats)
     return ShownSamples(Place(iter, metric, current_metric=place.current_metric), plots, least, greatest)
 
 

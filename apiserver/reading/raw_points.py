@@ -32,7 +32,7 @@ class RawPage:
 
 
 async def page(store: ScalarStore, series: SeriesQuery, axis: BucketAxis, asked: PageQuery[int]) -> RawPage:
-    """The next `limit` points of one metric, and all others that have the same key as the last of them."""
+    """The next `limit` points of one metric, and all further points with the key of the last one."""
     if axis is BucketAxis.ITER:
         after = None if asked.after is None else ScalarPosition(asked.after, LAST_NAME, LAST_NAME)
         points = await store.scalar_points(series, PageQuery(asked.limit, after, whole=True))

@@ -64,12 +64,12 @@ async def walk(
     beyond = None if seen is None else seen[0 if earlier else 1]
     page = PageQuery(iterations, beyond, descending=earlier or seen is None)
     if series.type is EventType.IMAGE:
-        found = await images.by_iteration(store, series, page, first_images)
+        by_iteration = await images.by_iteration(store, series, page, first_images)
     else:
-        found = await _by_iteration(store, series, page)
-    if not found:
+        by_iteration = await _by_iteration(store, series, page)
+    if not by_iteration:
         return WalkPage([], seen)
-    return WalkPage(sorted(found.items(), reverse=True), (min(found), max(found)))
+    return WalkPage(sorted(by_iteration.items(), reverse=True), (min(by_iteration), max(by_iteration)))
 
 
 async def _by_iteration(store: SampleStore, series: SeriesQuery, page: PageQuery[int]) -> dict[int, list[Sample]]:
@@ -83,17 +83,17 @@ async def _by_iteration(store: SampleStore, series: SeriesQuery, page: PageQuery
 
 
 async def all_between(store: SampleStore, series: SeriesQuery, iterations: Range = EVERYWHERE) -> list[Sample]:
-    """All samples of these iterations. Their bytes count for the answer."""
+    """All samples of the iterations in `iterations`. Their bytes count for the answer."""
     return await all_of(lambda after: store.samples(series, PageQuery(PAGE, after), iterations), PAGE)
 
 
 async def all_of(read: Read, limit: int = MOST) -> list[Sample]:
     """The samples of all `pages`. Their bytes count for the answer."""
-    found: list[Sample] = []
+    samples: list[Sample] = []
     async for page in pages(read, limit):
         answers.hold(bytes_of_all(page))
-        found += page
-    return found
+        samples += page
+    return samples
 
 
 async def pages(read: Read, limit: int = MOST) -> AsyncIterator[list[Sample]]:

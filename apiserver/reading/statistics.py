@@ -1,4 +1,4 @@
-"""What there is to know of scalar series without looking at their points: where they are best, how much they vary.
+"""Facts of scalar series that stores tell without reading points: where a series is best, how much it varies.
 
 For example, a series with the values 4, 2, NaN, 3 at iterations 0, 10, 20 and 30:
 

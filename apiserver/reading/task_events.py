@@ -63,7 +63,7 @@ class EventPage:
     position: Position
 
 
-#: What a reader asks for: the page of a walk.
+#: The page of a walk that a reader asks for.
 Asked = PageQuery[Position]
 
 
@@ -86,26 +86,28 @@ async def page(store: EventStore, owner: Owner, type: EventType | None, asked: A
     return EventPage(events, position)
 
 
-async def _iterations(store: EventStore, each: Sequence[SeriesQuery], asked: Asked) -> tuple[list[Any], Position, bool]:
+async def _iterations(
+    store: EventStore, queries: Sequence[SeriesQuery], asked: Asked
+) -> tuple[list[Any], Position, bool]:
     """Events of whole iterations from a page of each type, the position behind them, and whether there may be more."""
-    found: list[tuple[int, Any]] = []
+    events: list[tuple[int, Any]] = []
     ends: list[int] = []
-    for series in each:
-        more, goes_on = await _of_type(store, series, asked)
-        found += more
+    for query in queries:
+        of_type, goes_on = await _of_type(store, query, asked)
+        events += of_type
         if goes_on:
-            ends.append(more[-1][0])
+            ends.append(of_type[-1][0])
     descending = asked.descending
-    if ends:  # what was not read of a type lies beyond the last iteration that was read of it
-        found = [one for one in found if (one[0] >= max(ends) if descending else one[0] <= min(ends))]
-    found.sort(key=lambda event: event[0], reverse=descending)
+    if ends:  # unread events of a type lie beyond its last iteration that was read
+        events = [event for event in events if (event[0] >= max(ends) if descending else event[0] <= min(ends))]
+    events.sort(key=lambda event: event[0], reverse=descending)
     end = asked.limit
-    while 0 < end < len(found) and found[end][0] == found[end - 1][0]:  # all others of the last one's iteration
+    while 0 < end < len(events) and events[end][0] == events[end - 1][0]:  # all events of the last iteration
         end += 1
-    found = found[:end]
-    if not found:
+    events = events[:end]
+    if not events:
         return [], asked.after or Position(), False
-    return [event for _, event in found], Position(iteration=found[-1][0]), bool(ends)
+    return [event for _, event in events], Position(iteration=events[-1][0]), bool(ends)
 
 
 async def _of_type(store: EventStore, series: SeriesQuery, asked: Asked) -> tuple[list[tuple[int, Any]], bool]:

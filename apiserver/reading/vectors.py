@@ -15,10 +15,10 @@ from apiserver.stores.events.protocols.samples import SampleStore
 async def vectors(store: SampleStore, owner: Owner, metric: str, variant: str) -> dict[str, Any]:
     """`{metric, variant, vectors, iterations}` of one series, sorted by iteration."""
     series = SeriesQuery(owner, EventType.VECTOR, [MetricSelection(metric, (variant,))])
-    found = await samples.all_between(store, series)
+    vector_samples = await samples.all_between(store, series)
     return {
         "metric": metric,
         "variant": variant,
-        "vectors": [orjson.loads(sample.document)["value"] for sample in found],
-        "iterations": [sample.iter for sample in found],
+        "vectors": [orjson.loads(sample.document)["value"] for sample in vector_samples],
+        "iterations": [sample.iter for sample in vector_samples],
     }

@@ -32,7 +32,7 @@ from apiserver.events.queries import EVERYWHERE, LEAST, PageQuery, Range, Series
 from apiserver.stores.events.protocols.scalars import ScalarStore
 
 #: Points that are read at once. They are in memory while a client takes them, and there may be many slow clients.
-#: A sealed chunk of the embedded store has so many: it is decoded once.
+#: As many points as a sealed chunk of the embedded store has: it is decoded once.
 AT_ONCE = 2**14
 #: Series that are read at once: naming them takes time, too.
 _SERIES_AT_ONCE = 1000
@@ -79,7 +79,7 @@ class Points:
 
 
 class PointsQuery(NamedTuple):
-    """Which points: those of the series in this range of an axis."""
+    """Asks for the points of series in a range of an axis."""
 
     owner: Owner
     selection: Selection = ()
@@ -97,23 +97,23 @@ async def walk(
     Points that are reported meanwhile may be among them. `first`: nothing of the answer was sent before.
     """
     stats = await store.scalar_stats(SeriesQuery(asked.owner, EventType.SCALAR, asked.selection))
-    for some in _together([one for one in stats if _may_have(one, asked)], at_once):
-        whole = len(some) > 1
-        beginnings = {(one.metric, one.variant): one.min_timestamp for one in some}
+    for together in _together([stat for stat in stats if _may_have(stat, asked)], at_once):
+        whole = len(together) > 1
+        beginnings = {(stat.metric, stat.variant): stat.min_timestamp for stat in together}
         series = SeriesQuery(asked.owner, EventType.SCALAR, selection_of(beginnings))
-        after, last = None, max([one.max_iter for one in some])
+        after, last = None, max([stat.max_iter for stat in together])
         if asked.axis is BucketAxis.ITER:
             after, last = _before(asked.range.least), min(last, asked.range.greatest)
         while True:
             read = partial(_page, store, series, after, at_once, whole=whole)
-            found = await answers.held_page(read, _size_of, first=first)
+            page = await answers.held_page(read, _size_of, first=first)
             first = False
-            if not len(found.iters):
+            if not len(page.iters):
                 break
-            after = _last(found)
+            after = _last(page)
             ended = whole or after.iter >= last
-            points = _in_range(_by_series(found, beginnings, workers=asked.workers), asked)
-            del found
+            points = _in_range(_by_series(page, beginnings, workers=asked.workers), asked)
+            del page
             if len(points):
                 yield points
             if ended:
@@ -135,17 +135,17 @@ def _may_have(stats: ScalarStats, asked: PointsQuery) -> bool:
 
 
 def _together(stats: Sequence[ScalarStats], at_once: int) -> Iterator[list[ScalarStats]]:
-    """The series that are read together."""
-    some: list[ScalarStats] = []
+    """The series in groups that are read together."""
+    together: list[ScalarStats] = []
     points = 0
-    for one in stats:
-        if some and (points + one.count > at_once or len(some) == _SERIES_AT_ONCE):
-            yield some
-            some, points = [], 0
-        some.append(one)
-        points += one.count
-    if some:
-        yield some
+    for stat in stats:
+        if together and (points + stat.count > at_once or len(together) == _SERIES_AT_ONCE):
+            yield together
+            together, points = [], 0
+        together.append(stat)
+        points += stat.count
+    if together:
+        yield together
 
 
 def _before(iter: int) -> ScalarPosition | None:
@@ -160,11 +160,11 @@ async def _page(
     store: ScalarStore, series: SeriesQuery, after: ScalarPosition | None, at_once: int, *, whole: bool
 ) -> ScalarPoints:
     """A page of one series, or with `whole` all points of several."""
-    found = await store.scalar_points(series, PageQuery(at_once, after, may_be_shorter=not whole))
-    pages = [found]
-    while whole and len(found.iters) >= at_once:  # they have grown since they were counted
-        found = await store.scalar_points(series, PageQuery(at_once, _last(found)))
-        pages.append(found)
+    page = await store.scalar_points(series, PageQuery(at_once, after, may_be_shorter=not whole))
+    pages = [page]
+    while whole and len(page.iters) >= at_once:  # they have grown since they were counted
+        page = await store.scalar_points(series, PageQuery(at_once, _last(page)))
+        pages.append(page)
     return pages[0] if len(pages) == 1 else _joined(pages)
 
 
@@ -183,13 +183,13 @@ def _joined(pages: list[ScalarPoints]) -> ScalarPoints:
     )
 
 
-def _by_series(found: ScalarPoints, beginnings: dict[Name, int], *, workers: bool) -> Points:
-    names = sorted(found.names)
+def _by_series(page: ScalarPoints, beginnings: dict[Name, int], *, workers: bool) -> Points:
+    names = sorted(page.names)
     first = np.array([beginnings[name] for name in names], np.int64)
     rank = {name: n for n, name in enumerate(names)}
-    series = np.array([rank[name] for name in found.names], np.int32)[found.series]
-    told = found.workers if workers else []
-    points = Points(names, first, series, found.iters, found.timestamps, found.values, told)
+    series = np.array([rank[name] for name in page.names], np.int32)[page.series]
+    told = page.workers if workers else []
+    points = Points(names, first, series, page.iters, page.timestamps, page.values, told)
     return points if len(names) == 1 else points.at(np.argsort(series, kind="stable"))
 
 
