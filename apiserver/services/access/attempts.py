@@ -52,20 +52,20 @@ class Attempts:
         self._turn = asyncio.Semaphore(_AT_ONCE)
         self._waiting = 0
 
-    def begin(self, name: str, address: str, *, known: str | None = None) -> None:
+    def begin(self, name: str, address: str, *, remembered_as: str | None = None) -> None:
         """Count a failed attempt before it is checked (`succeeded` takes it back).
 
-        `known` is the name under which successes are remembered, if that is another one. Raises Refusal(OVERLOADED) if
-        the attempt must wait.
+        `remembered_as` is the name under which successes are remembered, if that is another one. Raises
+        Refusal(OVERLOADED) if the attempt must wait.
         """
-        limits = self._limits(name, neighbourhood(address), known)
+        limits = self._limits(name, neighbourhood(address), remembered_as)
         self._check(limits)
         for key, limit in limits.items():
             self._remember(key, self._count(key, limit) + 1)
 
-    def take_back(self, name: str, address: str, *, known: str | None = None) -> None:
+    def take_back(self, name: str, address: str, *, remembered_as: str | None = None) -> None:
         """Take back an attempt that `begin` counted, because it did not fail."""
-        for key, limit in self._limits(name, neighbourhood(address), known).items():
+        for key, limit in self._limits(name, neighbourhood(address), remembered_as).items():
             if (others := self._count(key, limit) - 1) > 0:
                 self._remember(key, others)
             else:

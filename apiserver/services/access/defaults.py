@@ -77,18 +77,18 @@ async def _ensure_admin_user(documents: DocumentStore, company: str) -> Document
     return user
 
 
-async def _apply_fixed_key(documents: DocumentStore, admin: Document, wanted: Credential) -> Credential | None:
-    """Give the admin the key `wanted` from the settings, and delete the key that the settings had before.
+async def _apply_fixed_key(documents: DocumentStore, admin: Document, key: Credential) -> Credential | None:
+    """Give the admin the `key` from the settings, and delete the key that the settings had before.
 
     Returns None if nothing had to change.
     """
-    there = {"key": wanted.key, "secret_hash": digest(wanted.secret), "user": admin["id"]}
-    await documents.delete("credentials", {"fixed": True, "company": admin["company"], "key": Unequal(wanted.key)})
-    if await documents.find_one("credentials", there) is not None:
+    kept = {"key": key.key, "secret_hash": digest(key.secret), "user": admin["id"]}
+    await documents.delete("credentials", {"fixed": True, "company": admin["company"], "key": Unequal(key.key)})
+    if await documents.find_one("credentials", kept) is not None:
         return None
-    fresh = {**stored_credential(admin, wanted, "set by the settings"), "fixed": True}
+    fresh = {**stored_credential(admin, key, "set by the settings"), "fixed": True}
     changes = {name: fresh[name] for name in ("secret_hash", "user", "company", "label", "fixed")}
     with contextlib.suppress(DuplicateDocument):  # another server, starting too, has made it
-        await documents.update("credentials", {"key": wanted.key}, Update(set=changes), upsert=fresh)
+        await documents.update("credentials", {"key": key.key}, Update(set=changes), upsert=fresh)
     forget(documents)
-    return wanted
+    return key

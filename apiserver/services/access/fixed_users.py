@@ -37,13 +37,13 @@ async def ensure_fixed_users(documents: DocumentStore, settings: Settings) -> No
     SettingsError if a name belongs to a user that the settings did not make.
     """
     company = settings.company
-    wanted = {user.name: user for user in settings.users}
-    for name, user in wanted.items():
+    users = {user.name: user for user in settings.users}
+    for name, user in users.items():
         await _ensure_user(documents, company, name, user)
     for made in await documents.find("users", {"company": company, "fixed": True}):
-        if made["name"] not in wanted:
+        if made["name"] not in users:
             await delete_user(documents, company, made["id"])
-    await _take_away_passwords(documents, company, set(wanted))
+    await _take_away_passwords(documents, company, set(users))
     await _ensure_role(documents, company, GUEST, GUEST_NAME, wanted=settings.guest)
     await _ensure_role(documents, company, LOGIN_PAGE, "the web UI's login page", wanted=settings.login == "simple")
     if settings.login == "simple":
@@ -59,31 +59,31 @@ def login_modes(settings: Settings) -> dict[str, Any]:
     return {"enabled": settings.login == "password", "guest": guest}
 
 
-async def _ensure_user(documents: DocumentStore, company: str, name: str, wanted: FixedUser) -> None:
+async def _ensure_user(documents: DocumentStore, company: str, name: str, setting: FixedUser) -> None:
     """Add or change one user. The id is made from the name, so a user who is removed and added again is the same.
 
     If a user whom the settings did not make has the name, it is an error: that user may have chosen the name to get the
     role set here. The settings must name the user's id to take them over.
     """
-    given = {field: getattr(wanted, field) for field in ("role", "given_name", "family_name", "email")}
+    given = {field: getattr(setting, field) for field in ("role", "given_name", "family_name", "email")}
     fields = {"name": name, **given}
-    fresh = {**new_user(company, name, wanted.role), **fields, "id": _id(company, "user", name), "fixed": True}
-    if not wanted.id:
+    fresh = {**new_user(company, name, setting.role), **fields, "id": _id(company, "user", name), "fixed": True}
+    if not setting.id:
         await insert_if_new(documents, "users", fresh)
     named = await documents.find_one("users", {"company": company, "name": name})
-    if named is not None and named["id"] != wanted.id and not await _is_of_settings(documents, named):
+    if named is not None and named["id"] != setting.id and not await _is_of_settings(documents, named):
         raise SettingsError(
             f"users: there is a user {name} already, whom the settings did not make. To take them over, add "
             f'id = "{named["id"]}" there; else rename or delete them first, or choose another name'
         )
     # If the user was renamed meanwhile, the id finds them.
-    user = named or await documents.find_one("users", {"company": company, "id": wanted.id or fresh["id"]})
+    user = named or await documents.find_one("users", {"company": company, "id": setting.id or fresh["id"]})
     if user is None:
-        raise SettingsError(f"users: {name}: there is no user with the id {wanted.id}")
+        raise SettingsError(f"users: {name}: there is no user with the id {setting.id}")
     if any(user.get(field) != value for field, value in fields.items()):
         await update_user(documents, company, user["id"], fields)
-    if await documents.find_one(PASSWORDS, {"id": user["id"], "hash": wanted.password, "fixed": True}) is None:
-        await set_password(documents, user, wanted.password, fixed=True)
+    if await documents.find_one(PASSWORDS, {"id": user["id"], "hash": setting.password, "fixed": True}) is None:
+        await set_password(documents, user, setting.password, fixed=True)
 
 
 async def _is_of_settings(documents: DocumentStore, user: Document) -> bool:

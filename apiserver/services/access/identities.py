@@ -70,18 +70,18 @@ def lookup(documents: DocumentStore, uses: KeyUses, attempts: Attempts | None = 
 
     async def identify(key: str, secret: str, client: str = "") -> Identity | None:
         presented = digest(secret)
-        known: _Key | None = await cache.get(("key", key), lambda: _of_key(documents, key))
-        if known is None:
+        access_key: _Key | None = await cache.get(("key", key), lambda: _of_key(documents, key))
+        if access_key is None:
             return None
-        if not hmac.compare_digest(known.secret_hash, presented):
+        if not hmac.compare_digest(access_key.secret_hash, presented):
             attempts.begin(key, client)
             return None
-        if known.chosen:
+        if access_key.chosen:
             attempts.let_in(key, client)
-        if known.identity.grant.expires <= time.time():
+        if access_key.identity.grant.expires <= time.time():
             raise expired(Why.WRONG_CREDENTIALS, "Unauthorized (the access key has expired)")
         uses.note(key, client)
-        return known.identity
+        return access_key.identity
 
     return identify
 
@@ -97,12 +97,12 @@ def current(documents: DocumentStore, uses: KeyUses) -> Current:
 
     async def now(claimed: Identity) -> Identity | None:
         token = (claimed.user, claimed.company, claimed.key, claimed.session, claimed.logged_in, claimed.acted_by)
-        found: Identity | None = await cache.get(token, lambda: _of_token(documents, claimed))
-        if found is None or found.grant.expires <= time.time():
+        identity: Identity | None = await cache.get(token, lambda: _of_token(documents, claimed))
+        if identity is None or identity.grant.expires <= time.time():
             return None
-        if found.key is not None and is_access_key(found.key):
-            uses.note(found.key)
-        return found
+        if identity.key is not None and is_access_key(identity.key):
+            uses.note(identity.key)
+        return identity
 
     return now
 
@@ -131,19 +131,19 @@ def become(documents: DocumentStore) -> Become:
     return in_the_name_of
 
 
-async def of_user(documents: DocumentStore, user: str) -> Identity | None:
+async def of_user(documents: DocumentStore, id: str) -> Identity | None:
     """The identity of a user; None if there is no such user."""
-    found = await documents.find_one("users", {"id": user}, projection=("id", "company", "role", "name", "service"))
-    if found is None:
+    document = await documents.find_one("users", {"id": id}, projection=("id", "company", "role", "name", "service"))
+    if document is None:
         return None
-    company = await documents.find_one("companies", {"id": found["company"]}, projection=("name",))
+    company = await documents.find_one("companies", {"id": document["company"]}, projection=("name",))
     return Identity(
-        user=found["id"],
-        company=found["company"],
-        role=found["role"],
-        user_name=found["name"],
+        user=document["id"],
+        company=document["company"],
+        role=document["role"],
+        user_name=document["name"],
         company_name=company["name"] if company else "",
-        service=bool(found.get("service")),
+        service=bool(document.get("service")),
     )
 
 
@@ -228,7 +228,7 @@ def digest(secret: str) -> str:
 
 
 class _Cache:
-    """What was found, and when."""
+    """The values by their keys, and when each was read."""
 
     def __init__(self, documents: DocumentStore, most: int, clock: Callable[[], float]) -> None:
         self._documents = ref(documents)
@@ -241,20 +241,20 @@ class _Cache:
         self._looked = -math.inf
 
     async def get(self, key: Any, read: Callable[[], Awaitable[Any]]) -> Any:
-        """What `read` found a short time ago, or finds now. None is not cached."""
+        """The value of a key: as it was read a short time ago, or by `read` now. None is not cached."""
         now = self._clock()
         if now - self._looked > CACHED_SECONDS:
             self._look(now)
-        found, since = self._found.get(key, (None, 0.0))
-        if found is not None and now - since <= (CACHED_SECONDS if self._by_others is None else CACHED_ALONE_SECONDS):
-            return found
+        value, since = self._found.get(key, (None, 0.0))
+        if value is not None and now - since <= (CACHED_SECONDS if self._by_others is None else CACHED_ALONE_SECONDS):
+            return value
         generation = self._generation
-        found = await read()
-        if found is not None and generation == self._generation:  # else it may be outdated already
-            self._found[key] = (found, self._clock())
+        value = await read()
+        if value is not None and generation == self._generation:  # else it may be outdated already
+            self._found[key] = (value, self._clock())
             if len(self._found) > self._most:
                 self._found.popitem(last=False)
-        return found
+        return value
 
     def empty(self) -> None:
         """Forget everything, also what is being read now."""

@@ -41,12 +41,12 @@ async def by_password(call: Call) -> Identity:
     call.tried = name if user is not None else ""
     hashed: str = kept["hash"] if kept else nobodys_hash(call.backend.bounds.password_cost)
     secret = f"{hashed} {password}"  # with the hash, so that an old password is not known after a change
-    known = attempts.knows(name, call.client, secret)
-    if not known:
+    is_remembered = attempts.knows(name, call.client, secret)
+    if not is_remembered:
         attempts.begin(name, call.client)
     if user is not None and user["role"] == GUEST and password == GUEST_PASSWORD:
         key = None
-    elif (known or await attempts.check(lambda: matches(password, hashed))) and kept:
+    elif (is_remembered or await attempts.check(lambda: matches(password, hashed))) and kept:
         key = kept["key"]
     else:
         raise bad_credentials()

@@ -20,15 +20,15 @@ async def get_changes(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     since = _cursor(call, request.get("cursor"))
     seen = visible(call)
     if since is None or not seen.whole or await seen.sees_others("models" if model else "tasks"):
-        changes, known = await _of_documents(call, ids, model, since)
+        changes, ids_there = await _of_documents(call, ids, model, since)
     else:
-        changes, known = await _of_own(call, ids, model, since)
-    told = [(owner.id, changed) for owner, changed in changes.owners.items() if owner.id in known]
+        changes, ids_there = await _of_own(call, ids, model, since)
+    told = [(owner.id, changed) for owner, changed in changes.owners.items() if owner.id in ids_there]
     series = sum([len(changed.series) for _, changed in told])
     return {
         "cursor": cursors.text_of(call.backend.scrolls, call.identity.company, changes.cursor),
         "changes": await off_loop(series, lambda: [_answer(*one) for one in told]),
-        "missing": [id for id in ids if id not in known],
+        "missing": [id for id in ids if id not in ids_there],
     }
 
 

@@ -65,18 +65,18 @@ async def _search(call: Call, owner: Owner, request: dict[str, Any]) -> dict[str
         after = LogPosition(*scrolls.decode(query, request["scroll_id"]))
     elif "from_timestamp" in request:
         after = logs.beyond(int(request["from_timestamp"]), earlier=earlier)
-    wanted = LineFilter(
+    line_filter = LineFilter(
         frozenset(request.get("levels", ())), frozenset(request.get("workers", ())), _message(request.get("search"))
     )
     asked = PageQuery(min(request["batch_size"], MAX_PAGE), after, earlier)
     series = SeriesQuery(owner, EventType.LOG, selection)
-    found = await log_search.search(call.backend.events, series, wanted, asked, call.backend.bounds.search)
+    page = await log_search.search(call.backend.events, series, line_filter, asked, call.backend.bounds.search)
     return {
-        "events": found.events,
-        "returned": len(found.events),
+        "events": page.events,
+        "returned": len(page.events),
         "total": None,
-        "scroll_id": scrolls.encode(query, found.last) if found.last else None,
-        "searched_all": found.ended,
+        "scroll_id": scrolls.encode(query, page.last) if page.last else None,
+        "searched_all": page.ended,
     }
 
 

@@ -81,10 +81,10 @@ async def _plots(call: Call, owner: Owner, found: ShownSamples | None, place: Pl
     return {"events": events, **_place(call, EventType.PLOT, owner, found, place)}
 
 
-def _place(call: Call, type: EventType, owner: Owner, found: ShownSamples | None, place: Place) -> dict[str, Any]:
+def _place(call: Call, type: EventType, owner: Owner, shown: ShownSamples | None, place: Place) -> dict[str, Any]:
     """The fields of the answer that say where the walk is now. If nothing was found, it stays where it was."""
     return {
-        "scroll_id": call.backend.scrolls.encode(_query(type, owner), found.place if found else place),
-        "min_iteration": found.min_iteration if found else None,
-        "max_iteration": found.max_iteration if found else None,
+        "scroll_id": call.backend.scrolls.encode(_query(type, owner), shown.place if shown else place),
+        "min_iteration": shown.min_iteration if shown else None,
+        "max_iteration": shown.max_iteration if shown else None,
     }

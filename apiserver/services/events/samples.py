@@ -35,18 +35,18 @@ async def get_task_plots(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     owner = await owners.one(call, {**request, "model_events": model})
     read = partial(call.backend.events.latest_samples, SeriesQuery(owner, EventType.PLOT, selection), iterations)
     if request["no_scroll"]:
-        found, goes_on = await samples.all_of(lambda behind: read(behind or after)), False
+        plots, goes_on = await samples.all_of(lambda behind: read(behind or after)), False
     else:
-        found = await read(after)
-        answers.hold(bytes_of_all(found))
-        goes_on = may_go_on(found, samples.MOST)
-    seen += len(found)
+        plots = await read(after)
+        answers.hold(bytes_of_all(plots))
+        goes_on = may_go_on(plots, samples.MOST)
+    seen += len(plots)
     encode = await picture_links.plot_encoder(call)
     return {
-        "plots": await encode(found),
-        "returned": len(found),
+        "plots": await encode(plots),
+        "returned": len(plots),
         "total": seen + goes_on,
-        "scroll_id": scrolls.encode(query, (model, seen, found[-1].position)) if goes_on else None,
+        "scroll_id": scrolls.encode(query, (model, seen, plots[-1].position)) if goes_on else None,
     }
 
 
@@ -95,20 +95,20 @@ async def walk_each(
 ) -> list[dict[str, Any]]:
     """The next iterations of each task: `[{task, iterations}]`. `seen` has where each walk is, and is moved on."""
     model = request["model_events"]
-    known = await owners.require(call, list(selections), model=model)
+    documents = await owners.require(call, list(selections), model=model)
     answer = []
     encode = await picture_links.plot_encoder(call)
     for id, selection in selections.items():
         page = await samples.walk(
             call.backend.events,
-            SeriesQuery(owners.owner(known[id], model=model), type, selection),
+            SeriesQuery(owners.owner(documents[id], model=model), type, selection),
             iterations=request["iters"],
             seen=seen.get(id),
             earlier=request["navigate_earlier"],
         )
         if page.seen is not None:
             seen[id] = page.seen
-        iterations = [{"iter": iter, "events": await encode(found)} for iter, found in page.iterations]
+        iterations = [{"iter": iter, "events": await encode(events)} for iter, events in page.iterations]
         answer.append({"task": id, "iterations": iterations})
     return answer
 
@@ -124,11 +124,11 @@ def _seen(call: Call, query: tuple[Any, ...], scroll_id: str | None) -> dict[str
 
 def _selections(metrics: list[dict[str, Any]]) -> dict[str, Selection]:
     """By task, the requested series. An entry without a metric means all of the task's metrics."""
-    wanted: dict[str, list[MetricSelection] | None] = {}
-    for one in metrics:
-        known = wanted.setdefault(one["task"], [])
-        if "metric" not in one:
-            wanted[one["task"]] = None
-        elif known is not None:
-            known.append(MetricSelection(one["metric"], tuple(one.get("variants") or ())))
-    return {task: selection or () for task, selection in wanted.items()}
+    selections: dict[str, list[MetricSelection] | None] = {}
+    for entry in metrics:
+        selection_so_far = selections.setdefault(entry["task"], [])
+        if "metric" not in entry:
+            selections[entry["task"]] = None
+        elif selection_so_far is not None:
+            selection_so_far.append(MetricSelection(entry["metric"], tuple(entry.get("variants") or ())))
+    return {task: selection or () for task, selection in selections.items()}

@@ -82,12 +82,12 @@ async def get_scalar_metric_data(call: Call, request: dict[str, Any]) -> dict[st
     series = SeriesQuery(owner, EventType.SCALAR, [MetricSelection(request["metric"])])
     query = ("get_scalar_metric_data", owner, request["metric"])
     position = scrolls.decode(query, request["scroll_id"]) if request.get("scroll_id") else None
-    found = await task_events.scalars(store, series, PageQuery(call.backend.bounds.scalars, position, descending=True))
-    if found:
-        position, _ = found[-1]
+    events = await task_events.scalars(store, series, PageQuery(call.backend.bounds.scalars, position, descending=True))
+    if events:
+        position, _ = events[-1]
     return {
-        "events": [event for _, event in found],
-        "returned": len(found),
+        "events": [event for _, event in events],
+        "returned": len(events),
         "total": sum(stats.count for stats in await store.scalar_stats(series)),
         "scroll_id": None if request["no_scroll"] else scrolls.encode(query, position),
     }

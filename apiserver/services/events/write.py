@@ -82,28 +82,28 @@ async def _taken(call: Call, read: Callable[..., Ingest]) -> dict[str, Any]:
 
 
 async def store(call: Call, events: Ingest) -> int:
-    """Store the events of the body, and return how many were stored. The others are in `events.rejects` then.
+    """Store the events of the body, and return how many were stored. `events.rejects` has the others then.
 
-    Those of unknown or published owners are refused, and those of series beyond the limit of their owner or a quota.
+    Refuses events of unknown or published owners, and of series beyond the limit of their owner or a quota.
     Raises Refusal(OVERLOADED) if the whole batch is over a quota.
     """
-    known = await _documents_of(call, events)
-    if refusals := _refusals(events, known):
+    documents = await _documents_of(call, events)
+    if refusals := _refusals(events, documents):
         refuse = partial(events.refuse, refusals)
         if len(call.body) > LONG_BODY:
             await call.work(refuse)
         else:
             refuse()
     quotas = call.backend.quotas
-    if events.batch and quotas is not None and not quotas.count_at_once(events.batch, known):
-        await quotas.admit(events, known)
+    if events.batch and quotas is not None and not quotas.count_at_once(events.batch, documents):
+        await quotas.admit(events, documents)
     if not events.batch:
         return 0
     crowded = call.backend.series_limit.spend(events.batch)
     if not crowded:
-        return await _add(call, events, known)
+        return await _add(call, events, documents)
     async with call.backend.series_limit.counted(events, crowded):
-        return await _add(call, events, known) if events.batch else 0
+        return await _add(call, events, documents) if events.batch else 0
 
 
 async def _add(call: Call, events: Ingest, known: Mapping[Owner, Document | None]) -> int:
@@ -138,11 +138,11 @@ async def _documents_of(call: Call, events: Ingest) -> dict[Owner, Document | No
     return documents
 
 
-def _refusals(events: Ingest, known: Mapping[Owner, Document | None]) -> dict[Owner, str]:
+def _refusals(events: Ingest, documents: Mapping[Owner, Document | None]) -> dict[Owner, str]:
     """By owner, why its events cannot be taken: it is unknown, or published and the event lacks `allow_locked`."""
     return {
         owner: f"Invalid {'model' if owner.is_model else 'task'} id {owner.id}"
-        for owner, document in known.items()
+        for owner, document in documents.items()
         if document is None or (owners.is_locked(document) and not events.locked_allowed[owner])
     }
 

@@ -92,15 +92,15 @@ class ChartCurve:
     def add(self, steps: Steps, buckets: Buckets) -> None:
         """Add buckets of one series, each of one step. Later calls must bring later values, for `last` to be right."""
         which = (buckets.x - steps.start) // steps.width
-        some = (which >= 0) & (which < steps.count) & np.isfinite(buckets.values[Aggregate.MEAN])
-        which = which[some]
-        found = {aggregate: column[some] for aggregate, column in buckets.values.items()}
-        self.count[which] += found[Aggregate.COUNT]
-        self.sum[which] += found[Aggregate.MEAN] * found[Aggregate.COUNT]
-        self.min[which] = np.minimum(self.min[which], found[Aggregate.MIN])
-        self.max[which] = np.maximum(self.max[which], found[Aggregate.MAX])
-        if Aggregate.LAST in found:
-            self.last[which] = found[Aggregate.LAST]
+        inside = (which >= 0) & (which < steps.count) & np.isfinite(buckets.values[Aggregate.MEAN])
+        which = which[inside]
+        columns = {aggregate: column[inside] for aggregate, column in buckets.values.items()}
+        self.count[which] += columns[Aggregate.COUNT]
+        self.sum[which] += columns[Aggregate.MEAN] * columns[Aggregate.COUNT]
+        self.min[which] = np.minimum(self.min[which], columns[Aggregate.MIN])
+        self.max[which] = np.maximum(self.max[which], columns[Aggregate.MAX])
+        if Aggregate.LAST in columns:
+            self.last[which] = columns[Aggregate.LAST]
         self.empty = self.empty and not len(which)
 
     def values(self, aggregation: str) -> Float64Array:

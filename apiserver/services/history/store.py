@@ -117,24 +117,26 @@ class History:
         inside = Range(steps.start, steps.stop)
         aggregates = _AGGREGATES | {Aggregate.LAST} if last else _AGGREGATES
         asked = BucketQuery(BucketAxis.TIMESTAMP, lambda *_: steps.width, inside, aggregates)
-        found: dict[Subject, dict[HistorySeries, ChartCurve]] = {}
-        each = [(subject, _owner(subject.company, _id(subject, week * WEEK))) for subject in subjects for week in weeks]
+        curves_of: dict[Subject, dict[HistorySeries, ChartCurve]] = {}
+        owners = [
+            (subject, _owner(subject.company, _id(subject, week * WEEK))) for subject in subjects for week in weeks
+        ]
 
-        async def read(some: Sequence[tuple[Subject, Owner]]) -> list[tuple[Subject, list[Buckets]]]:
-            queries = [SeriesQuery(owner, EventType.SCALAR, selection) for _, owner in some]
+        async def read(page: Sequence[tuple[Subject, Owner]]) -> list[tuple[Subject, list[Buckets]]]:
+            queries = [SeriesQuery(owner, EventType.SCALAR, selection) for _, owner in page]
             of_weeks = await self._events.scalar_buckets_of_each(queries, asked)
-            return [(subject, of_week) for (subject, _), of_week in zip(some, of_weeks, strict=True)]
+            return [(subject, of_week) for (subject, _), of_week in zip(page, of_weeks, strict=True)]
 
-        async with aclosing(answers.some_at_a_time(each, OWNERS_AT_ONCE, read)) as parts:
+        async with aclosing(answers.some_at_a_time(owners, OWNERS_AT_ONCE, read)) as parts:
             async for part in parts:
                 for subject, of_week in part:
-                    of_subject = found.setdefault(subject, {})
+                    of_subject = curves_of.setdefault(subject, {})
                     for buckets in of_week:
                         curve = of_subject.setdefault((buckets.metric, buckets.variant), ChartCurve.over(steps))
                         curve.add(steps, buckets)
         filled = {
             subject: {series: curve for series, curve in of_subject.items() if not curve.empty}
-            for subject, of_subject in found.items()
+            for subject, of_subject in curves_of.items()
         }
         return {subject: of_subject for subject, of_subject in filled.items() if of_subject}
 

@@ -16,7 +16,7 @@ from apiserver.services.quotas.subjects import Subject, Subjects
 from apiserver.settings.values import Quota
 from apiserver.stores.documents.query import Document
 
-#: So many accounts of a company are remembered: those that have most of a bound.
+#: Most accounts of a company that are remembered: the fullest ones.
 MOST = 50_000
 #: From this part of a bound on, people are warned.
 NEAR = 0.8
@@ -56,15 +56,15 @@ class Share(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class Account:
-    """What one subject has."""
+    """The bytes and series of one subject."""
 
     subject: Subject
     quota: Quota
     summed_bytes: int = 0
-    """What there was at the last sum, or when the one began that is being made."""
+    """The bytes at the last sum; once another sum has begun, at its beginning."""
     summed_series: int = 0
     added_bytes: int = 0
-    """What was added since."""
+    """The bytes that were added since that moment."""
     added_series: int = 0
     coming: int = 0
     """Bytes of files that are being uploaded."""
@@ -135,7 +135,7 @@ class Sender:
     document: Document
     """The owner's document, which says for whom the events and files count."""
     accounts: list[Account]
-    """Those for which they count."""
+    """The accounts for which its events count."""
     has_bound_of_series: bool
     """Whether a quota of one of them bounds series."""
     batches: tuple[int, ...] = ()
@@ -172,47 +172,47 @@ class Accounts:
         self._senders: dict[Owner, Sender] = {}
 
     def of_company(self, company: str) -> dict[Subject, Account]:
-        """Those of a company."""
+        """The accounts of a company."""
         return self._companies[company]
 
     def sender(self, owner: Owner, document: Document) -> Sender:
         """The owner with this document. It is remembered until it has another one, which may say something else."""
-        known = self._senders.get(owner)
-        if known is not None and (known.document is document or _count_alike(known.document, document)):
-            return known
+        remembered = self._senders.get(owner)
+        if remembered is not None and (remembered.document is document or _count_alike(remembered.document, document)):
+            return remembered
         of_company = self._companies[owner.company]
         if len(of_company) + 4 > self._most:
             self._forget(of_company, self._clock())
         if len(self._senders) >= _SENDERS:
             self._senders.clear()
-        found: list[Account] = []
+        accounts: list[Account] = []
         for subject, quota in self.subjects.of(owner, document.get("project"), document.get("user")):
             account = of_company.get(subject)
             if account is None:
                 account = of_company[subject] = new_account(subject, quota, owner)
-            found.append(account)
-        sender = self._senders[owner] = Sender(document, found, any(account.quota.series for account in found))
+            accounts.append(account)
+        sender = self._senders[owner] = Sender(document, accounts, any(account.quota.series for account in accounts))
         return sender
 
     def forget_sender(self, owner: Owner) -> None:
         """Look at the next batch of an owner closely; what was counted stays."""
         self._senders.pop(owner, None)
 
-    def take_over(self, company: str, found: Sequence[Account]) -> None:
+    def take_over(self, company: str, accounts: Sequence[Account]) -> None:
         """Remember the accounts that a sum has made, given with the fullest first, as long as there is room.
 
-        Those that were made here while the sum was get what it found.
+        An account that was made here during the sum gets the amounts of the sum.
         """
         of_company = self._companies[company]
-        for account in found:
-            known = of_company.get(account.subject)
-            if known is not None:
-                known.summed_bytes, known.summed_series = account.summed_bytes, account.summed_series
+        for account in accounts:
+            made_here = of_company.get(account.subject)
+            if made_here is not None:
+                made_here.summed_bytes, made_here.summed_series = account.summed_bytes, account.summed_series
             elif len(of_company) < self._most * 9 // 10:
                 of_company[account.subject] = account
 
     def _forget(self, of_company: dict[Subject, Account], now: float) -> None:
-        """Forget a tenth, so that this is seldom done: those that have the smallest part of their bounds."""
+        """Forget the tenth of the accounts that is least full: a tenth, so that this is seldom done."""
 
         def part(account: Account) -> float:
             return max(account.part, account.bucket.lacks(now) if account.bucket else 0.0)

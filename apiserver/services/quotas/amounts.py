@@ -50,7 +50,7 @@ NAMED = 100
 
 @dataclass(slots=True)
 class _Company:
-    """What is known of the sums of a company."""
+    """The state of the sums of a company: when the last one was made, and when the next one is due."""
 
     summed: bool = False
     """Whether there was a sum."""
@@ -73,7 +73,7 @@ class Near(NamedTuple):
 
 
 class Amounts:
-    """What the subjects of quotas have, approximately."""
+    """How many bytes and series the subjects of quotas have, approximately."""
 
     def __init__(
         self, accounts: Accounts, series: KnownSeries, usages: Usages, clock: Callable[[], float] = time.monotonic
@@ -125,19 +125,19 @@ class Amounts:
         return Near(sum(len(each.near) for each in companies), sum(sum(each.near.values()) for each in companies))
 
     async def of_company(self, company: str) -> list[Share]:
-        """Whoever has used up a part of a bound, the fullest first; EventStoreBusy if adding up takes too long."""
-        known = self._company(company)
-        if not known.summed:
-            _check_due(known, self._clock())
+        """The used parts of bounds, the fullest first; EventStoreBusy if adding up takes too long."""
+        sums = self._company(company)
+        if not sums.summed:
+            _check_due(sums, self._clock())
             async with self._one_at_a_time:
-                if not known.summed:  # nobody else has added up meanwhile
-                    _check_due(known, self._clock())
+                if not sums.summed:  # nobody else has added up meanwhile
+                    _check_due(sums, self._clock())
                     await self._measure(company)
         accounts = list(self._accounts.of_company(company).values())
 
         def shares() -> list[Share]:
-            some = (share for account in accounts for share in account.shares() if share.used)
-            return sorted(some, key=lambda share: share.part, reverse=True)
+            used = (share for account in accounts for share in account.shares() if share.used)
+            return sorted(used, key=lambda share: share.part, reverse=True)
 
         return await off_loop(len(accounts), shares)
 
@@ -147,12 +147,12 @@ class Amounts:
             await self._measure(company)
 
     async def _measure(self, company: str) -> None:
-        known, started = self._company(company), self._clock()
-        known.changed = False  # the job begins no sum of this company meanwhile
+        sums, started = self._company(company), self._clock()
+        sums.changed = False  # the job begins no sum of this company meanwhile
         series: dict[Owner, int] = {}
 
         def begin(moment: int) -> None:
-            known.changed, known.began = False, moment
+            sums.changed, sums.began = False, moment
             series.update(self._series.counts(company))
             for account in self._accounts.of_company(company).values():
                 account.begin_sum()
@@ -163,26 +163,26 @@ class Amounts:
             fullest = await asyncio.to_thread(self._sum, accounts, usage)
             lost = await asyncio.to_thread(_with_fewer, series, usage)
         finally:
-            known.began = 0
+            sums.began = 0
             ended = self._clock()
-            known.due = ended + max(TIMES * (ended - started), EVERY)
+            sums.due = ended + max(TIMES * (ended - started), EVERY)
         self._accounts.take_over(company, fullest)
         for owner in lost:  # else these series could come again, beside others that came in their room
             self._series.forget(owner)
             self._accounts.forget_sender(owner)
-        known.summed = True
+        sums.summed = True
         near: dict[tuple[Subject, str], bool] = {}
         for account in self._accounts.of_company(company).values():
             if account.set_near_from():
-                self._look_at(known, account, near)
-        known.near = near
+                self._look_at(sums, account, near)
+        sums.near = near
 
     def _company(self, company: str) -> _Company:
-        known = self._companies.get(company)
-        if known is None:
-            known = self._companies[company] = _Company()
+        sums = self._companies.get(company)
+        if sums is None:
+            sums = self._companies[company] = _Company()
             self.measuring.wake()
-        return known
+        return sums
 
     async def _measure_all(self) -> None:
         now = self._clock()
@@ -203,9 +203,9 @@ class Amounts:
             if is_new and len(near) <= NAMED:
                 log.warning("a quota is used up to %d %%: %s", 100 * share.part, share)
 
-    def _sum(self, known: Sequence[Account], company: CompanyUsage) -> list[Account]:
-        """Note in the known accounts what they have. Returns the other ones that have something, the fullest first."""
-        found: dict[Subject, Account] = {}
+    def _sum(self, accounts: Sequence[Account], company: CompanyUsage) -> list[Account]:
+        """Note in the accounts what they have. Returns other accounts with something in them, the fullest first."""
+        by_subject: dict[Subject, Account] = {}
         usage, files = company.kept
         bytes = (usage.bytes.sum(axis=1) + files[:, 1]).tolist()
         series = usage.series.sum(axis=1).tolist()
@@ -215,18 +215,19 @@ class Amounts:
             project, user = company.projects[project_of], company.users[user_of]
             names = {"task": company.names[n], "project": project.name, "user": user.name}
             for subject, quota in self._accounts.subjects.of(owner, project.id, user.id):
-                account = found.get(subject)
-                if account is None:
-                    account = found[subject] = new_account(subject, quota, owner, shown(names.get(subject.of, "")))
-                account.summed_bytes += bytes[n]
-                account.summed_series += series[n]
-        for one in known:
-            if (account := found.pop(one.subject, None)) is None:
-                one.summed_bytes = one.summed_series = 0
+                summed = by_subject.get(subject)
+                if summed is None:
+                    summed = by_subject[subject] = new_account(subject, quota, owner, shown(names.get(subject.of, "")))
+                summed.summed_bytes += bytes[n]
+                summed.summed_series += series[n]
+        for account in accounts:
+            if (summed := by_subject.pop(account.subject, None)) is None:
+                account.summed_bytes = account.summed_series = 0
             else:
-                one.summed_bytes, one.summed_series, one.name = account.bytes, account.series, account.name
-        others = (account for account in found.values() if account.part)
-        return heapq.nlargest(MOST, others, key=lambda account: account.part)
+                account.summed_bytes, account.summed_series = summed.bytes, summed.series
+                account.name = summed.name
+        others = (summed for summed in by_subject.values() if summed.part)
+        return heapq.nlargest(MOST, others, key=lambda summed: summed.part)
 
 
 def _with_fewer(series: Mapping[Owner, int], company: CompanyUsage) -> list[Owner]:

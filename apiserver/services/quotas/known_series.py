@@ -14,13 +14,13 @@ import numpy as np
 from apiserver.events.model import SAMPLE_TYPES, EventBatch, EventType, Int64Array, Owner, SeriesName
 from apiserver.stores.events.base import EventStore
 
-#: So many numbers are remembered, and an owner takes the room of so many more.
+#: Most numbers that are remembered, and the numbers whose room an owner takes besides its own.
 MOST, _OWNER = 4_000_000, 50
 
 
 @dataclass(slots=True)
-class Known:
-    """What is known of the series of an owner."""
+class SeriesNumbers:
+    """The numbers of the series that an owner is known to have."""
 
     numbers: Int64Array
     """They ascend."""
@@ -28,7 +28,7 @@ class Known:
     """Whether these are all series that the owner has, or only those that came lately."""
 
     def new(self, numbers: Sequence[int]) -> list[int]:
-        """Those of the numbers that are not known, each once."""
+        """The numbers that the owner does not have yet, each once."""
         if not len(self.numbers):
             return list(dict.fromkeys(numbers))
         asked = np.array(numbers, np.int64)
@@ -42,7 +42,7 @@ class Known:
 
 
 class KnownSeries:
-    """The series of owners. Those that are deleted stay known until the next sum finds fewer (`amounts.py`).
+    """The series of owners. Deleted series stay known until the next sum finds fewer (`amounts.py`).
 
     If there are too many, those are forgotten that were asked for longest ago, of the company that has most. So no
     company makes the server ask the store again and again for the series of another.
@@ -51,22 +51,22 @@ class KnownSeries:
     def __init__(self, events: EventStore, most: int = MOST) -> None:
         self._events = events
         self._most = most
-        self._known: dict[str, dict[Owner, Known]] = {}
+        self._known: dict[str, dict[Owner, SeriesNumbers]] = {}
         self._counts: Counter[str] = Counter()
         self._count = 0
 
-    def of(self, owner: Owner) -> Known:
-        """What is known of an owner's series without asking the store."""
+    def of(self, owner: Owner) -> SeriesNumbers:
+        """The known series of an owner, without a question to the store."""
         of_company = self._known.setdefault(owner.company, {})
-        known = of_company.pop(owner, None)
-        if known is None:
-            known = Known(np.zeros(0, np.int64))
+        series = of_company.pop(owner, None)
+        if series is None:
+            series = SeriesNumbers(np.zeros(0, np.int64))
             self._counted(owner, _OWNER)
-        of_company[owner] = known
-        return known
+        of_company[owner] = series
+        return series
 
-    async def whole(self, owner: Owner) -> Known:
-        """All of an owner's series, as the store knows them, and those that are to be stored."""
+    async def whole(self, owner: Owner) -> SeriesNumbers:
+        """All series of an owner: in the store, and in batches that are to be stored."""
         found = await self._events.series(owner, [EventType.SCALAR, *SAMPLE_TYPES])
         known = self.of(owner)
         known.whole = True
@@ -119,9 +119,9 @@ def numbers_in(batch: EventBatch) -> dict[Owner, list[int]]:
     numbers: Iterable[int] = map(hash, zip(scalars.metrics, scalars.variants, strict=True))
     if len(scalars.owners) == 1 and not batch.samples:  # the usual case
         return {scalars.owners[0]: list(numbers)}
-    found: dict[Owner, list[int]] = {}
+    by_owner: dict[Owner, list[int]] = {}
     for place, number in zip(scalars.owner, numbers, strict=True):
-        found.setdefault(scalars.owners[place], []).append(number)
-    for one in batch.samples:
-        found.setdefault(one.owner, []).append(number_of(SeriesName(one.type, one.metric, one.variant)))
-    return found
+        by_owner.setdefault(scalars.owners[place], []).append(number)
+    for sample in batch.samples:
+        by_owner.setdefault(sample.owner, []).append(number_of(SeriesName(sample.type, sample.metric, sample.variant)))
+    return by_owner

@@ -109,7 +109,7 @@ class Quotas:
         return sender.count_if_far(events, bytes, self._clock())
 
     async def admit(self, events: Ingest, documents: Mapping[Owner, Document | None]) -> None:
-        """Refuse the series that are over a quota, and count what is left.
+        """Refuse the series that are over a quota, and count the other events.
 
         Raises Refusal(OVERLOADED) if the whole batch is over a quota.
         """
@@ -158,16 +158,16 @@ class Quotas:
     async def _accounts_of_file(self, sender: Identity, name: str) -> tuple[list[Account], str | None]:
         """The accounts with a bound of bytes that a file counts for, and who made its task.
 
-        They are those that the events of its task count for, whoever sends the file.
+        The events of its task count for the same accounts, whoever sends the file.
         """
         if not self._bounds_bytes:
             return [], None
         task = task_of(name)
-        found: list[Document] = []
+        tasks: list[Document] = []
         if task is not None:
-            found = await CompanyDocuments(self._documents, sender.company).find_kept("tasks", [task], FIELDS)
-        made = found[0] if found else {}
-        owner = Owner(sender.company, task if found and task else HISTORY)
+            tasks = await CompanyDocuments(self._documents, sender.company).find_kept("tasks", [task], FIELDS)
+        made = tasks[0] if tasks else {}
+        owner = Owner(sender.company, task if tasks and task else HISTORY)
         accounts = [account for account in self.accounts.sender(owner, made).accounts if account.quota.bytes]
         await look_up(self._documents, [account for account in accounts if account.name is None])
         return accounts, made.get("user")
@@ -219,16 +219,16 @@ class Quotas:
     async def _admit_series_of(
         self, events: Ingest, owner: Owner, sender: Sender, numbers: list[int], number: int
     ) -> None:
-        """Refuse new series of one sender. `numbers` are those of its series, `number` is that of the whole batch."""
-        accounts, known = sender.accounts, self._series.of(owner)
-        new = known.new(numbers)
+        """Refuse new series of one sender. `numbers`: of its series; `number`: of the whole batch."""
+        accounts, series = sender.accounts, self._series.of(owner)
+        new = series.new(numbers)
         if not new:
             sender.knows(number)
             return
-        if not known.whole and any(share.used + len(new) > _FAR * share.bound for share in _series_of(accounts)):
-            known = await self._series.whole(owner)
-            new = known.new(numbers)
-        # Nothing is awaited until the new ones are counted, so that no two batches use the same room.
+        if not series.whole and any(share.used + len(new) > _FAR * share.bound for share in _series_of(accounts)):
+            series = await self._series.whole(owner)
+            new = series.new(numbers)
+        # Nothing is awaited until the new series are counted, so that no two batches use the same room.
         fullest = min(_series_of(accounts), key=lambda share: share.bound - share.used)
         room = max(fullest.bound - fullest.used, 0)
         taken, refused = new[:room], set(new[room:])

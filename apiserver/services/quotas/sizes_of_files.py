@@ -21,12 +21,12 @@ class Files:
 def files_by_task(folder: Path, company: str, before: int) -> dict[str, Files]:
     """A company's files below `folder`, by the task that their path names; "" for none.
 
-    Only those that were put in their places before the time `before` (epoch ns).
+    Only files that were put in their places before the time `before` (epoch ns).
     """
-    found: dict[str, Files] = defaultdict(Files)
+    by_task: dict[str, Files] = defaultdict(Files)
     for file in files_of(folder, company):
         if file.placed_ns < before:
-            files = found[task_of(file.name) or ""]
+            files = by_task[task_of(file.name) or ""]
             files.count += 1
             files.bytes += file.bytes
-    return dict(found)
+    return dict(by_task)

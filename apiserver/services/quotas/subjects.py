@@ -32,13 +32,13 @@ class Subjects:
     def of(self, owner: Owner, project: str | None, user: str | None) -> list[tuple[Subject, Quota]]:
         """The subjects that an owner's events (or files) count for, if they have a quota; each with its quota."""
         company, task = owner.company, owner.id if owner.has_document else ""
-        found = []
+        quotas = []
         for of, id in (("task", task), ("project", project), ("user", user), ("company", company)):
             if id and of in self._kinds:
                 quota = self._quotas.get((of, id)) or self._quotas.get((of, ""))
                 if quota is not None:
-                    found.append((Subject(of, company, id), quota))
-        return found
+                    quotas.append((Subject(of, company, id), quota))
+        return quotas
 
 
 #: Where documents of subjects are.
@@ -46,13 +46,13 @@ COLLECTIONS = {"task": ("tasks", "models"), "project": ("projects",), "user": ("
 
 
 async def unknown(quotas: Sequence[Quota], documents: DocumentStore) -> list[str]:
-    """The quotas whose id nobody has, in a sentence each, which says the ids of those whose name it is."""
-    found = []
+    """A sentence for each quota whose id nobody has. It tells the ids of subjects that have it as their name."""
+    sentences = []
     for quota in quotas:
         collections = COLLECTIONS[quota.of] if quota.id else ()
-        if collections and not any([await documents.count(one, {"id": quota.id}) for one in collections]):
-            named = [await documents.find(one, {"name": quota.id}, projection=["id"], limit=5) for one in collections]
-            ids = [document["id"] for some in named for document in some]
+        if collections and not any([await documents.count(collection, {"id": quota.id}) for collection in collections]):
+            named = [await documents.find(name, {"name": quota.id}, projection=["id"], limit=5) for name in collections]
+            ids = [document["id"] for page in named for document in page]
             but = f"; of this name there is {' and '.join(ids)}: a quota is for an id" if ids else ""
-            found.append(f"quotas: there is no {quota.of} with the id {quota.id!r}{but}")
-    return found
+            sentences.append(f"quotas: there is no {quota.of} with the id {quota.id!r}{but}")
+    return sentences

@@ -144,13 +144,13 @@ class Usages:
         usage = await self._events.usage(company)
         at(moment := time.time_ns())
         files = await asyncio.to_thread(files_by_task, self._files, company, moment)
-        found = await self._joined(usage, files, CompanyDocuments(self._documents, company))
+        joined = await self._joined(usage, files, CompanyDocuments(self._documents, company))
         now = self._clock()
-        self._known[company] = _Known(found, now, now - began)
+        self._known[company] = _Known(joined, now, now - began)
         self._known.move_to_end(company)
         while len(self._known) > _MOST:
             self._known.popitem(last=False)
-        return found
+        return joined
 
     async def _joined(self, usage: Usage, files: Mapping[str, Files], documents: CompanyDocuments) -> CompanyUsage:
         """The usage and files with the names of their owners and projects. Only those that have some are remembered."""
@@ -177,7 +177,7 @@ class Usages:
 
 
 class _About(NamedTuple):
-    """What the document of an owner says: its name, and the ids of its project and user."""
+    """Fields of an owner's document: its name, and the ids of its project and user."""
 
     name: str
     project: str
@@ -188,14 +188,14 @@ _NOTHING = _About("", "", "")
 
 
 async def _about(documents: CompanyDocuments, owners: Collection[Owner]) -> dict[Owner, _About]:
-    """What is said of those of the owners that have a document."""
-    found: dict[Owner, _About] = {}
+    """The name, the project and the user of each owner that has a document."""
+    fields: dict[Owner, _About] = {}
     for collection, is_model in (("tasks", False), ("models", True)):
         async for page in pages_by_id(documents, collection, projection=_About._fields, limit=_AT_ONCE):
-            for one in page:
-                if (owner := Owner(documents.company, one["id"], is_model)) in owners:
-                    found[owner] = _About(*(str(one.get(name) or "") for name in _About._fields))
-    return found
+            for document in page:
+                if (owner := Owner(documents.company, document["id"], is_model)) in owners:
+                    fields[owner] = _About(*(str(document.get(name) or "") for name in _About._fields))
+    return fields
 
 
 def _kept(usage: Usage, files: Mapping[str, Files], owners: list[Owner]) -> Kept:

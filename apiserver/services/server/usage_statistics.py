@@ -63,13 +63,13 @@ async def _agents(call: Call, tasks: Iterable[Document], seconds: int) -> list[d
 
 
 def _reported(curves: dict[HistorySeries, ChartCurve], steps: Steps) -> dict[str, Any]:
-    found = {}
+    resources = {}
     for name, (metric, unit) in _RESOURCES.items():
         if curves_of(metric, curves):
             mean, least, greatest = (curve_of(metric, kind, curves, steps) for kind in ("avg", "min", "max"))
             numbers = {"min": least.min.min(), "max": greatest.max.max(), "avg": mean.sum.sum() / mean.count.sum()}
-            found[name] = {kind: float(value) / unit for kind, value in numbers.items()}
-    return found
+            resources[name] = {kind: float(value) / unit for kind, value in numbers.items()}
+    return resources
 
 
 def _this_machine() -> dict[str, Any]:
@@ -85,18 +85,18 @@ def _this_machine() -> dict[str, Any]:
     return {"interval_sec": 60, "num_cores": cores, **resources}
 
 
-def _experiments(tasks: Iterable[Mapping[str, Any]]) -> dict[str, int]:
+def _experiments(experiments: Iterable[Mapping[str, Any]]) -> dict[str, int]:
     """The number of tasks, and their mean run time (s) and iterations."""
-    found = list(tasks)
-    if not found:
+    tasks = list(experiments)
+    if not tasks:
         return {"count": 0}
     milliseconds = [
         (epoch_millis(task.get("last_update")) or began) - began
-        for task in found
+        for task in tasks
         if (began := epoch_millis(task["started"])) is not None
     ]
     return {
-        "count": len(found),
-        "avg_run_time_sec": int(sum(milliseconds) / len(found) / 1000),
-        "avg_iterations": int(sum(task.get("last_iteration") or 0 for task in found) / len(found)),
+        "count": len(tasks),
+        "avg_run_time_sec": int(sum(milliseconds) / len(tasks) / 1000),
+        "avg_iterations": int(sum(task.get("last_iteration") or 0 for task in tasks) / len(tasks)),
     }

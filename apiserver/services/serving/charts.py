@@ -16,12 +16,12 @@ from apiserver.services.serving.quantities import QUANTITIES, REQUESTS, series_o
 
 @endpoint("serving.get_endpoint_metrics_history", "2.31")
 async def get_endpoint_metrics_history(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    steps, wanted = Steps.whole(request), request["metric_type"]
-    quantity = QUANTITIES[wanted]
-    values = await _values(call, request["endpoint_url"], wanted, steps)
+    steps, metric_type = Steps.whole(request), request["metric_type"]
+    quantity = QUANTITIES[metric_type]
+    values = await _values(call, request["endpoint_url"], metric_type, steps)
     columns = np.array([*values.values()]).reshape(len(values), steps.count)
     # The number of requests only grows, so a step without a report must not show 0: it is left out.
-    shown = np.isfinite(columns).any(axis=0) if wanted == REQUESTS or not values else np.ones(steps.count, bool)
+    shown = np.isfinite(columns).any(axis=0) if metric_type == REQUESTS or not values else np.ones(steps.count, bool)
     dates = steps.dates[shown].tolist()
 
     def chart(title: str, column: Float64Array) -> dict[str, Any]:

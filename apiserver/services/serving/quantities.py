@@ -62,7 +62,7 @@ def series_of(quantity: str) -> HistorySeries:
 def values_of(report: dict[str, Any]) -> dict[HistorySeries, float]:
     """The value of each quantity in a status report."""
     machine = report.get("machine_stats") or {}
-    found: dict[str, float | None] = {
+    values: dict[str, float | None] = {
         REQUESTS: report.get("requests_num"),
         "requests_min": report.get("requests_min"),
         "latency_ms": report.get("latency_ms"),
@@ -71,12 +71,12 @@ def values_of(report: dict[str, Any]) -> dict[HistorySeries, float]:
     }
     for kind in ("cpu", "gpu"):
         if usage := machine.get(f"{kind}_usage"):
-            found |= {f"{kind}_count": len(usage), f"{kind}_util": sum(usage) / len(usage)}
+            values |= {f"{kind}_count": len(usage), f"{kind}_util": sum(usage) / len(usage)}
     for name, memory in (("ram", "memory"), ("gpu_ram", "gpu_memory")):
         used, free = (_sum_of(machine.get(f"{memory}_{part}")) for part in ("used", "free"))
-        known = [part for part in (used, free) if part is not None]
-        found |= {f"{name}_used": used, f"{name}_free": free, f"{name}_total": _sum_of(known)}
-    return {series_of(name): value for name, value in found.items() if value is not None}
+        sizes = [part for part in (used, free) if part is not None]
+        values |= {f"{name}_used": used, f"{name}_free": free, f"{name}_total": _sum_of(sizes)}
+    return {series_of(name): value for name, value in values.items() if value is not None}
 
 
 def count(machine_stats: dict[str, Any] | None, kind: str) -> int:

@@ -61,12 +61,12 @@ async def status_report(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     return {}
 
 
-def _spans(known: Document, at: int, *, busy: bool) -> tuple[Document, dict[str, Span]]:
+def _spans(worker: Document, at: int, *, busy: bool) -> tuple[Document, dict[str, Span]]:
     """By kind of span: the current span (or None) after a report at this time, and the spans that ended."""
     current: Document = {}
     ended: dict[str, Span] = {}
     for kind, goes_on in ((PRESENT, True), (BUSY, busy)):
-        before = known.get(kind)
+        before = worker.get(kind)
         current[kind], over = joined(before, at) if goes_on else (None, before)
         if over:
             ended[kind] = over
@@ -79,11 +79,11 @@ async def _known(call: Call, worker: str) -> Document:
     return found or {}
 
 
-async def _seen(call: Call, worker: str, fields: Document, known: Document) -> None:
+async def _seen(call: Call, worker: str, fields: Document, document: Document) -> None:
     """Store that the worker called now, and the fields it sent. An unknown worker is added."""
     now = utc_now()
     id = id_of(call, worker)
-    timeout = fields.get("timeout") or known.get("timeout") or DEFAULT_TIMEOUT
+    timeout = fields.get("timeout") or document.get("timeout") or DEFAULT_TIMEOUT
     said = {**fields, "ip": call.client, "last_activity_time": now, "expires": from_now(timeout)}
     await documents(call).update(WORKERS, {"id": id}, Update(set=said), upsert=_new_worker(call, id, worker, now))
 

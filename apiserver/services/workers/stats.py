@@ -21,13 +21,13 @@ from apiserver.stores.documents.query import Document
 
 @endpoint("workers.get_metric_keys", "2.4")
 async def get_metric_keys(call: Call, request: dict[str, Any]) -> dict[str, Any]:
-    wanted = set(request.get("worker_ids") or [])
+    names = set(request.get("worker_ids") or [])
     weeks = await call.backend.history.weeks(
         call.identity.company, "worker", start=0, stop=now_ms() + DAY, fields=["metrics"]
     )
-    metrics = {metric for week in weeks if not wanted or week["name"] in wanted for metric in week["metrics"]}
+    metrics = {metric for week in weeks if not names or week["name"] in names for metric in week["metrics"]}
     if not metrics:
-        raise Refusal(Why.NO_WORKER_STATISTICS, f"Worker stats not found: workers=({some_of(sorted(wanted))})")
+        raise Refusal(Why.NO_WORKER_STATISTICS, f"Worker stats not found: workers=({some_of(sorted(names))})")
     categories: dict[str, list[str]] = {}
     for metric in sorted(metrics):
         categories.setdefault(metric.partition("_")[0], []).append(metric)
@@ -40,23 +40,27 @@ async def get_stats(call: Call, request: dict[str, Any]) -> dict[str, Any]:
     if not (names := request.get("worker_ids")):
         weeks = await call.backend.history.weeks(call.identity.company, "worker", start=steps.start, stop=steps.stop)
         names = sorted({week["name"] for week in weeks})
-    wanted: dict[str, list[str]] = {}
+    aggregations_of: dict[str, list[str]] = {}
     for item in request["items"]:
-        aggregations = wanted.setdefault(item["key"], [])
+        aggregations = aggregations_of.setdefault(item["key"], [])
         if item["aggregation"] not in aggregations:
             aggregations.append(item["aggregation"])
-    found = await call.backend.history.curves([subject_of(call, name) for name in names], list(wanted), steps)
+    subjects = [subject_of(call, name) for name in names]
+    by_worker = await call.backend.history.curves(subjects, list(aggregations_of), steps)
     split = request.get("split_by_resource")
     workers = [
         {
             "worker": subject.name,
             "metrics": [
-                {"metric": metric, "stats": [_stats(metric, one, curves, steps, split) for one in aggregations]}
-                for metric, aggregations in wanted.items()
+                {
+                    "metric": metric,
+                    "stats": [_stats(metric, aggregation, curves, steps, split) for aggregation in aggregations],
+                }
+                for metric, aggregations in aggregations_of.items()
                 if curves_of(metric, curves)
             ],
         }
-        for subject, curves in found.items()
+        for subject, curves in by_worker.items()
     ]
     return {"workers": sorted(workers, key=lambda worker: str(worker["worker"]))}
 
@@ -92,8 +96,8 @@ def _filled(values: Float64Array) -> list[float]:
     return np.nan_to_num(values, nan=0.0).tolist()  # type: ignore[no-any-return]
 
 
-def _spans(kind: str, weeks: list[Document], known: list[Document]) -> Iterator[tuple[str, Span]]:
-    """The spans of workers, by name: those that ended (from the history), and the current ones."""
+def _spans(kind: str, weeks: list[Document], workers: list[Document]) -> Iterator[tuple[str, Span]]:
+    """The spans of workers, by name: ended spans (from the history), and current ones."""
     for week in weeks:
         yield from ((week["name"], span) for span in week.get(kind) or ())
-    yield from ((worker["name"], worker[kind]) for worker in known if worker.get(kind))
+    yield from ((worker["name"], worker[kind]) for worker in workers if worker.get(kind))

@@ -42,23 +42,23 @@ async def _user_at(
 ) -> Identity:
     company, subject = place.company or settings.company, str(claims["sub"])
     link = _link_id(company, issuer, subject)
-    known = await documents.find_one(PROVIDER_LINKS, {"id": link})
-    found = known and await documents.find_one("users", {"id": known["user"], "company": company})
-    if not found:
+    known_link = await documents.find_one(PROVIDER_LINKS, {"id": link})
+    user = known_link and await documents.find_one("users", {"id": known_link["user"], "company": company})
+    if not user:
         if not settings.sign_up:
             raise _refused(f"you are no user here yet. An admin can add you, by your id there: {subject}")
         # The link comes first. So if somebody signs in on two servers at once, both add the same user.
-        user = new_user(company, "", place.role)
-        await insert_if_new(documents, PROVIDER_LINKS, _link(user, issuer, subject))
+        fresh = new_user(company, "", place.role)
+        await insert_if_new(documents, PROVIDER_LINKS, _link(fresh, issuer, subject))
         linked = await documents.find_one(PROVIDER_LINKS, {"id": link})
         if linked is None:
             raise _refused("your user has just been deleted")
-        found = await _add(documents, {**user, "id": linked["user"]}, claims)
-    elif found.get("service"):
+        user = await _add(documents, {**fresh, "id": linked["user"]}, claims)
+    elif user.get("service"):
         raise _refused("your user here is an account for programs")
-    elif place is not EVERYBODY and found["role"] != place.role and not found.get("fixed"):
-        await update_user(documents, company, found["id"], {"role": place.role})
-    identity = await of_user(documents, found["id"])
+    elif place is not EVERYBODY and user["role"] != place.role and not user.get("fixed"):
+        await update_user(documents, company, user["id"], {"role": place.role})
+    identity = await of_user(documents, user["id"])
     if identity is None or identity.company != company:
         raise _refused("your user has just been deleted")
     kind = PROXY_KEY if issuer == PROXY else PROVIDER_KEY

@@ -230,19 +230,19 @@ class _Kept(Generic[T]):
         self._failed: tuple[str, float] | None = None
 
     async def get(self, seconds: float) -> T:
-        """What was found in the last `seconds`, or is found now. ProviderFailed, again in the pause after a failure."""
+        """The value found in the last `seconds`, or now. ProviderFailed, again in the pause after a failure."""
         async with self._finding:
             if self._found is not None and self._clock() - self._found[1] < seconds:
                 return self._found[0]
             if self._failed is not None and self._clock() - self._failed[1] < PAUSE_SECONDS:
                 raise StillFailing(self._failed[0])
             try:
-                found = await self._find()
+                value = await self._find()
             except ProviderFailed as failure:
                 self._failed = str(failure), self._clock()
                 raise
-            self._found = found, self._clock()
-            return found
+            self._found = value, self._clock()
+            return value
 
 
 def claim(claims: Claims, path: str) -> Any:

@@ -85,7 +85,7 @@ async def finish(call: Call, request: dict[str, Any]) -> tuple[Identity, str, st
             "Try again."
         )
     counted = f"{_COUNTED} {own.state}"
-    attempts.begin(counted, call.client, known=_COUNTED)
+    attempts.begin(counted, call.client, remembered_as=_COUNTED)
     _set_cookie(call, "", 0)
     try:
         async with _asked(provider):
@@ -96,12 +96,12 @@ async def finish(call: Call, request: dict[str, Any]) -> tuple[Identity, str, st
             somebody = await provider.signed_in(own, request["code"])
     except Refusal as error:
         if error.why is not Why.WRONG_CREDENTIALS:  # the provider failed, or too many asked it
-            attempts.take_back(counted, call.client, known=_COUNTED)
+            attempts.take_back(counted, call.client, remembered_as=_COUNTED)
         raise
     await documents.delete(FINISHED, {"expires": Less(utc_now())})
     if not await insert_if_new(documents, FINISHED, {"id": digest(own.state), "expires": from_now(begun.SECONDS)}):
         raise _refused("This sign-in was finished before. Try again.")
-    attempts.take_back(counted, call.client, known=_COUNTED)
+    attempts.take_back(counted, call.client, remembered_as=_COUNTED)
     identity = await user_of(documents, settings, somebody.claims)
     attempts.succeeded(_COUNTED, call.client)
     return identity, somebody.id_token, own.next
