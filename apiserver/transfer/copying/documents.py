@@ -1,4 +1,4 @@
-"""Copies all documents of all companies, page by page, by id; only those that are missing or different are written."""
+"""Copies all documents of all companies, page by page, by id. Writes only documents that are missing or different."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ _MODEL_FIELDS = (
     *("created", "project.name"),
 )
 _PROJECT_FIELDS = ("name", "description", "tags", "system_tags", "default_output_destination")
-#: What a task names in place of a model that was deleted.
+#: The name in a task that stands for a deleted model.
 _DELETED = "__DELETED__"
 
 
@@ -193,7 +193,7 @@ class _Export:
         return about
 
     def _write_files(self, task: Document, models: Iterable[Document], folder: Path, digests: _Digests) -> None:
-        """Write the task's scalars and events into its folder, and copy its files and those of its models."""
+        """Write the task's scalars and events into its folder, and copy the files of the task and of its models."""
         url = f"{self._server.where.api_url}/data/tasks/{task['id']}/scalars.parquet?workers=1"
         self._server.fetch(url, folder / SCALARS)
         self._write_events(task["id"], folder / EVENTS, digests)
@@ -268,7 +268,7 @@ class _Export:
 
 @dataclass(slots=True)
 class _Digests:
-    """The digests of a task's files: those of the export before, and those of this export."""
+    """The digests of a task's files, in the export before and in this one."""
 
     before: Digests
     now: dict[str, str | None] = field(default_factory=dict)

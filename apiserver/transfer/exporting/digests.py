@@ -1,4 +1,4 @@
-"""Digests of the files of an export, by which a later export finds those that are missing or damaged."""
+"""Digests of the files of an export, by which a later export finds missing and damaged files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a source holds and an import did not bring, or not as it was: told by few reasons, with its place.
+"""Entries of a source that an import did not bring, or changed: each with its place, and one of few reasons.
 
 Once a run has been read up to a position, its source does not say again what was missing up to there. So that is kept
 in the run's task, and each further import tells it again.
@@ -11,7 +11,7 @@ from enum import StrEnum
 
 import msgspec
 
-#: So many are kept of a run; all others of the same reason are one.
+#: Most entries that are kept of a run; further entries of the same reason become one.
 _MOST = 100
 #: Characters that are kept of a place and of a cause.
 _LONGEST = 300

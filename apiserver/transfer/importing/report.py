@@ -16,9 +16,9 @@ from apiserver.transfer.copying.retrying import Say
 from apiserver.transfer.importing.missing import Missing, Reason
 
 _SAY_SECONDS = 5.0
-#: Of things that have no place here, so many are named.
+#: Most things without a place here that are named.
 _NAMED = 5
-#: So many things that are missing are told to programs one by one.
+#: Most missing things that programs are told one by one.
 _MOST_TOLD = 100_000
 
 
@@ -38,9 +38,9 @@ class Count:
     taken: int = 0
     """Written in this run."""
     updated: int = 0
-    """Of those that were written: imported by an earlier run, and changed since."""
+    """Written things that an earlier import brought, and that have changed since."""
     moved: int = 0
-    """Of those that were written: imported by an earlier run, into another project."""
+    """Written things that an earlier import brought into another project."""
     known: int = 0
     """Imported by an earlier run, and not changed since."""
     left: int = 0
@@ -63,7 +63,7 @@ class Report:
     """By kind, the names of things that have no place here."""
 
     notes: list[str] = field(default_factory=list)
-    """What was left out, or changed, on purpose."""
+    """Notes of things that were left out, or changed, on purpose."""
     _lock: Lock = field(default_factory=Lock, init=False, repr=False)
 
     @property
@@ -136,7 +136,7 @@ class Report:
 
 
 def _parts(count: Count) -> str:
-    """What was written, if not all of it is new: " (2 new, 1 updated, 1 moved to another project)"."""
+    """How many written things are not new, if any: " (2 new, 1 updated, 1 moved to another project)"."""
     parts = {"updated": count.updated, "moved to another project": count.moved}
     new = count.taken - sum(parts.values())
     said = [f"{number:,} {name}" for name, number in {"new": new, **parts}.items() if number]

@@ -1,4 +1,4 @@
-"""Reads a ClearML server over its API, as far as one user may: for those who cannot reach its databases.
+"""Reads a ClearML server over its API, as far as one user may: for users who cannot reach its databases.
 
 The API gives no secrets, and only the names of other users. Events are read task by task.
 """

@@ -68,7 +68,7 @@ class ElasticsearchEvents:
     """The indices `events-<type>-<company>` at one address."""
 
     def __init__(self, address: ElasticsearchAddress, *, owners: int = OWNERS, events: int = EVENTS) -> None:
-        """A page has up to so many `owners`, or `events`."""
+        """`owners`, `events`: the most of a page."""
         self._owners, self._events = owners, events
         self._http = Http("Elasticsearch", address.hosts, ca=address.ca, verify=address.verify)
         if address.api_key:

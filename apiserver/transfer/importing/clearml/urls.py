@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-#: What may follow a replaced beginning: so http://host:80 does not replace the beginning of http://host:8081/file.
+#: The characters that may follow a replaced beginning: so http://host:80 does not replace the beginning of http://host:8081/file.
 _END = r"(?=[/\\?#\"'\s)\]<>]|$)"
 
 

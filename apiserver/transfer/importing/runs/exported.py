@@ -57,7 +57,7 @@ _SAME = (
 _OF_IMPORTS = ("imported_from", "import_position")
 #: By their names in the task's output, fields as `tasks.import_run` takes them.
 _OF_OUTPUT = {"destination": "output_dest", "result": "output_result", "error": "output_error"}
-#: What may be an id in the page of a report.
+#: Matches a text that may be an id in the page of a report.
 _ID = re.compile("(?=([0-9a-f]{32}))")
 _OF_EXECUTION = ("framework", "model_labels")
 _OF_MODELS = (

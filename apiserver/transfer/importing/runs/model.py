@@ -1,4 +1,4 @@
-"""What a source gives: runs, and the parts of a run in their order. Nothing here does I/O.
+"""The values that a source gives: runs, and the parts of a run in their order. Nothing here does I/O.
 
 Times of runs are epoch seconds, timestamps of events are epoch milliseconds. A source that fails at a part gives a
 `Problem` or `Unmapped` instead, and goes on.
@@ -18,22 +18,22 @@ from apiserver.events.event_types import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from apiserver.events.model import Float64Array, Int64Array, JsonObject
 from apiserver.transfer.importing.missing import Reason
 
-#: What may be raised while something is read that is not as it should be.
+#: The exceptions that reading a broken file may raise.
 BROKEN = (ValueError, TypeError, LookupError, ArithmeticError, AttributeError, RecursionError)
 
 
 @dataclass(slots=True)
 class Run:
-    """What a task is made of. A source may go on filling it in while its parts are taken."""
+    """The fields of the task that a run becomes. A source may fill them in while the parts are taken."""
 
     source: str
-    """What identifies the run, wherever it is imported from: the same text means the same task."""
+    """Identifies the run, wherever it is imported from: the same text means the same task."""
     project: str
     name: str
     status: str | None = None
     """created, in_progress, stopped, closed, failed, completed or published; None if the source does not say."""
     guess: str = "completed"
-    """What its status is if the source never says."""
+    """The status of the run if the source never says it."""
     tags: list[str] = field(default_factory=list)
     system_tags: list[str] | None = None
     """Such as "archived"; None if the source has none of them."""
@@ -46,7 +46,7 @@ class Run:
     properties: dict[str, str] = field(default_factory=dict)
     """Kept as runtime properties."""
     task: JsonObject = field(default_factory=dict)
-    """What a source knows of the task itself, as `tasks.import_run` takes it; it goes before what the others say."""
+    """Fields of the task, as `tasks.import_run` takes them; they go before the other fields of the run."""
 
     def seen(self, first: float, last: float) -> None:
         """Widen the time of the run to these epoch seconds."""
@@ -96,7 +96,7 @@ class Figure:
 
 @dataclass(slots=True)
 class Image:
-    """An image, or another medium that a browser can show; `suffix` is that of its file: ".png"."""
+    """An image, or another medium that a browser can show; `suffix`: the end of its file's name, ".png"."""
 
     metric: str
     variant: str
@@ -117,7 +117,7 @@ class Artifact:
     """None: it stays where it is."""
     file_name: str = ""
     about: JsonObject = field(default_factory=dict)
-    """What a source knows of the artifact itself, as `tasks.add_or_update_artifacts` takes it."""
+    """Fields of the artifact, as `tasks.add_or_update_artifacts` takes them."""
 
 
 @dataclass(slots=True)
@@ -125,11 +125,11 @@ class Model:
     """A model that the run started from or made."""
 
     source: str
-    """What identifies it, as that of a run."""
+    """Identifies the model, as a run's `source` does the run."""
     kind: str
     """input or output."""
     name: str
-    """What the run calls it."""
+    """The name of the model in the run."""
     project: str | None
     about: JsonObject
     """As `models.create` takes it."""
@@ -213,7 +213,7 @@ class RunSource(Protocol):
 
     @property
     def run(self) -> Run:
-        """What is known of the run so far."""
+        """The fields of the run that are known so far."""
 
     def parts(self, position: str | None) -> Iterator[Part]:
         """The parts behind a position (None: all of them), with positions in between."""
@@ -223,7 +223,7 @@ class Source(Protocol):
     """A place with runs. Its methods raise ImportFailed to give up."""
 
     unit: str
-    """What `total` counts: "bytes", "runs"."""
+    """The unit of `total`: "bytes", "runs"."""
 
     def total(self) -> int:
         """How much there is to read; 0 if that is not known."""
@@ -274,7 +274,7 @@ def milliseconds(seconds: float) -> int:
 
 
 def clamped(timestamps: Int64Array) -> Int64Array:
-    """Timestamps, the nearest that have a date for those that have none."""
+    """The timestamps; one without a date becomes the nearest one with a date."""
     return np.clip(timestamps, EARLIEST_TIMESTAMP, LATEST_TIMESTAMP)
 
 

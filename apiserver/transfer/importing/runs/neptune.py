@@ -287,14 +287,14 @@ class NeptuneRun:
 
 
 class _Before(NamedTuple):
-    """What a position says."""
+    """The fields of a position."""
 
     sizes: list[int]
     decimal: str
 
 
 def _before(position: str | None) -> _Before:
-    """What a position says; nothing was read before the first one."""
+    """The fields of a position; before the first one, no file was read."""
     return _Before(**json.loads(position)) if position else _Before([], "")
 
 

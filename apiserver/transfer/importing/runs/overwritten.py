@@ -14,7 +14,7 @@ import numpy as np
 
 from apiserver.events.model import Float64Array, Int64Array
 
-#: So many steps that came one by one become a piece.
+#: As many steps that came one by one become a piece.
 _MOST_SINGLE = 10_000
 
 

@@ -27,7 +27,7 @@ _POINTS, _LINES, _BYTES = 20_000, 5_000, 4 * 2**20
 _LOG = "log lines"
 #: The server takes no larger request.
 _MOST_BYTES = 15 * 2**20
-#: Artifacts of so many bytes are written into the task at once: an interrupted import uploads as many again.
+#: The bytes of artifacts that are written into the task at once: an interrupted import uploads as many again.
 _FILE_BYTES = 64 * 2**20
 #: Requests that wait to be sent.
 _WAITING = 2

@@ -43,7 +43,7 @@ class Address:
 
 
 def address(api_url: str | None, files_url: str | None, environment: Mapping[str, str]) -> Address:
-    """What the command line says or else the variables of ClearML's clients, or else their configuration file.
+    """The address from the command line, or else from the variables of ClearML's clients, or their configuration file.
 
     ValueError if there is no access key.
     """
@@ -62,7 +62,7 @@ def address(api_url: str | None, files_url: str | None, environment: Mapping[str
 
 
 def _configuration(environment: Mapping[str, str]) -> dict[str, str]:
-    """What clearml.conf says; nothing without one. ValueError if it cannot be read."""
+    """The settings in clearml.conf; none without that file. ValueError if it cannot be read."""
     path = Path(environment.get("CLEARML_CONFIG_FILE") or Path(environment.get("HOME", "/"), "clearml.conf"))
     if not path.is_file():
         return {}
@@ -80,7 +80,7 @@ def _configuration(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 class Readable(Protocol):
-    """What is read of a file to send it, perhaps from its beginning again."""
+    """The content of a file that is sent, perhaps from its beginning again."""
 
     def read(self, size: int, /) -> bytes: ...
     def tell(self) -> int: ...

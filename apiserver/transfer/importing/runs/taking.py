@@ -50,13 +50,13 @@ from apiserver.transfer.importing.runs.server import Server
 
 #: Runs that are looked up at once.
 _PAGE = 100
-#: After so many events or seconds, it is written how far a run has been read.
+#: The server is told how far a run has been read after this number of events or seconds.
 _SAVE_EVENTS, _SAVE_SECONDS = 1_000_000, 5.0
 #: How often a source that grows is looked at.
 _FOLLOW_SECONDS = 1.0
 #: The server takes no more parameters of a section.
 _MOST_PARAMETERS = 10_000
-#: So many runs are named together.
+#: Most runs that are named together.
 _NAMED = 5
 _WHOLE = (
     "it has changed, and is read only as a whole; --restore does so, and brings again what was deleted or thinned here"
@@ -71,7 +71,7 @@ class State(msgspec.Struct):
     at: str | None = None
     """The source's position."""
     lines: int = 0
-    """Lines of the source up to there, without those that are too long to be sent."""
+    """Lines of the source up to there, without lines that are too long to be sent."""
     refused: int = 0
     """Lines that the server has refused, up to there or behind it."""
     started: float | None = None
@@ -79,7 +79,7 @@ class State(msgspec.Struct):
     files: bool = False
     """Whether artifacts were imported, too."""
     status: str | None = None
-    """What the source said last of how the run ended, or that it goes on."""
+    """The last word of the source on how the run ended, or that it goes on."""
     said: str = ""
     """The digest of what the source said of the run before its parts were read."""
     project: str = ""
@@ -409,7 +409,7 @@ class _RunWriter:
         self._taking.report.note(self._of_run(text))
 
     def _mended(self, place: str) -> None:
-        """What was missing there before may be there now."""
+        """Forget the entries that were missing there before: the source may have them now."""
         place = self._of_run(place)
         self._before = [missing for missing in self._before if missing.of != place]
         with self._changing:
@@ -429,7 +429,7 @@ class _RunWriter:
         return {"position": msgspec.json.encode(self._state).decode()}
 
     def _status(self, said: str | None) -> Document:
-        """What the request says of the run's status: what the source said, or else a guess."""
+        """The status of the run in the request: the source's, or else a guess."""
         if said is not None:
             return {"status": said}
         return _GROWS if self._taking.goes_on else {"guessed_status": self._run.guess}
@@ -473,7 +473,7 @@ def _only_files(parts: Iterable[Part]) -> Iterator[Part]:
 
 
 def _missing(part: Problem | Unmapped, run: str) -> Missing:
-    """What a source says that it cannot give."""
+    """The entry for something that a source says it cannot give."""
     if isinstance(part, Unmapped):
         return Missing(Reason.NO_PLACE, f"{run}: {part.name}" if run else part.name, part.kind)
     place = f"{run}: {part.of}" if run else part.of

@@ -1,4 +1,4 @@
-"""What all kinds of documents have in common: ids, companies, names, and fields that are dropped."""
+"""The mapping that all kinds of documents share: ids, companies, names, and dropped fields."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SORTED = ("tags", "system_tags")
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What the conversion depends on beside the document."""
+    """The facts on which a mapping depends besides the document."""
 
     home: str
     """The company that gets public documents of no company."""

@@ -18,7 +18,7 @@ from apiserver.stores.documents.query import Document
 from apiserver.transfer.importing.clearml.mapping.common import identity
 
 _ADMINS = ("root", "admin")
-#: Roles whose keys are not imported: those of ClearML's own services, and of guests, who may only read there.
+#: Roles whose keys are not imported: roles of ClearML's own services, and of guests, who may only read there.
 _WITHOUT_KEYS = ("system", "guest")
 #: Keys that every ClearML server ships with. Their secrets are in its public sources, so anybody could log in.
 _PUBLISHED = {

@@ -37,9 +37,9 @@ _STATUSES = {
     "KILLED": "stopped",
 }
 _NOTE, _NAME, _PARENT, _OWN = "mlflow.note.content", "mlflow.runName", "mlflow.parentRunId", "mlflow."
-#: So many points of a series that cannot be read are named, and the others counted.
+#: Most unreadable points of a series that are named; the others are counted.
 _NAMED = 20
-#: So many positions are told of a run with many series, as each names some of them.
+#: Most positions of a run with many series, as each position names some of the series.
 _POSITIONS = 100
 
 Pieces: TypeAlias = Iterator[Values | Problem]

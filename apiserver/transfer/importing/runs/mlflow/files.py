@@ -25,7 +25,7 @@ _STATUSES = {1: "RUNNING", 2: "SCHEDULED", 3: "FINISHED", 4: "FAILED", 5: "KILLE
 #: Stands between the lines of a block, to find out whether each has three numbers.
 _END = b";"
 _META = "meta.yaml"
-#: Of these, each run has at least one.
+#: Each run has at least one of these.
 _KINDS = ("metrics", "params", "artifacts")
 #: Deleted experiments, and the folder of registered models.
 _TRASH, _MODELS = ".trash", "models"
@@ -151,7 +151,7 @@ def _recorded(folder: Path, place: str, experiment: str) -> Recorded | Unmapped:
 
 
 def _texts(folder: Path, kind: str, place: str, problems: list[Problem]) -> Iterator[tuple[str, str]]:
-    """The files of a kind that have one text each; adds those that cannot be read to `problems`."""
+    """The texts of the files of a kind, one each; adds unreadable files to `problems`."""
     for key, path in files_below(folder / kind):
         try:
             text = _text(path)
@@ -165,7 +165,7 @@ def _texts(folder: Path, kind: str, place: str, problems: list[Problem]) -> Iter
 
 
 def _described(folder: Path, *needed: str) -> tuple[dict[str, str], str]:
-    """What the folder's `meta.yaml` says as far as it is whole, and what is wrong with it.
+    """The fields of the folder's `meta.yaml`, as far as it is whole, and its faults.
 
     If its end is missing, its last entry may be cut, too, so it is not believed.
     """

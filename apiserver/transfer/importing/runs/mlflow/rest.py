@@ -19,7 +19,7 @@ from apiserver.transfer.importing.runs.mlflow.stores import Recorded, Values, ke
 from apiserver.transfer.importing.runs.model import Artifact, File, Problem, Unmapped
 
 _SECONDS = 120.0
-#: An answer may have so many runs or points, and so many bytes.
+#: Most runs, most points and most bytes of an answer.
 _RUNS, _POINTS, _BYTES = 100, 25_000, 64 * 2**20
 _DEEPEST = 32
 _TEXTS = ("params", "tags")

@@ -1,4 +1,4 @@
-"""What the three kinds of MLflow's stores have in common: experiments with runs, whose metrics are read key by key."""
+"""The interface of the three kinds of MLflow's stores: experiments with runs, whose metrics are read key by key."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ _LOG_HISTORY = re.compile(r'"log_history":\s*\[')
 _ONE_OBJECT = (
     "it is one JSON object: write an object a line, or an array of objects (pandas: to_json(orient='records'))"
 )
-#: What is between the elements of an array.
+#: Matches the text between the elements of an array.
 _BETWEEN = re.compile(r"[\s,]*")
 _PIECE = 65_536
 
@@ -161,7 +161,7 @@ def _pass_over_comment(line: int, broken: Broken) -> None:
 
 
 def _separator(header: str) -> str:
-    """What separates most names of a header: a comma, a semicolon or a tab."""
+    """The character that separates most names of a header: a comma, a semicolon or a tab."""
     return max(_SEPARATORS, key=lambda one: len(_cells(header, one)))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-#: Of the lines with the same problem, so many are named.
+#: Most lines with the same problem that are named.
 NAMED = 5
 
 
@@ -26,7 +26,7 @@ class Broken:
 
     kinds: dict[str, Places] = field(default_factory=dict)
     noted: dict[str, Places] = field(default_factory=dict)
-    """What is left out or changed on purpose and may come often, by kind: comments, columns that are renamed."""
+    """Things left out or changed on purpose that may come often, by kind: comments, renamed columns."""
     notes: list[str] = field(default_factory=list)
     """Other such things."""
     ended: str = ""

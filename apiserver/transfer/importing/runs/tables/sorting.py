@@ -27,7 +27,7 @@ EPOCH = "epoch"
 STEPS = ("iter", "iteration", "step", "_step", "global_step", EPOCH)
 _TIMES = ("timestamp", "_timestamp", "wall_time", "time")
 _TASKS = ("task", "run", "run_name")
-#: A point: its series, its row among those of the task, its step if that is whole, the exact one, its time and value.
+#: A point: its series, its row in the task, its step if that is whole, the exact step, its time and value.
 POINT = np.dtype(
     [("series", "<i4"), ("row", "<i8"), ("step", "<i8"), ("exact", "<f8"), ("time", "<i8"), ("value", "<f8")]
 )
@@ -38,7 +38,7 @@ _FACTORS = np.random.default_rng(42).integers(0, 2**63, POINT.itemsize // 4, np.
 
 
 def checksum(data: bytes) -> int:
-    """A number of 64 bits that is the same for the same points in any order; those of all points are summed."""
+    """A number of 64 bits, the sum over all points: their order does not matter."""
     words = np.frombuffer(data, np.uint32).reshape(-1, len(_FACTORS)).astype(np.uint64)
     mixed = words @ _FACTORS
     mixed ^= mixed >> np.uint64(29)
@@ -49,18 +49,18 @@ def checksum(data: bytes) -> int:
 
 @dataclass(slots=True)
 class Columns:
-    """What the columns of a table are for, by their names."""
+    """The columns of a table by their use, which their names tell."""
 
     step: str | None = None
     epoch: str | None = None
     """Beside a step."""
     task: str | None = None
     value: str | None = None
-    """Where each row is a point. Its metric and variant are in columns, too, or the metric is that of the table."""
+    """The column of values where each row is a point; else None. Metric and variant have columns, too, or are given."""
     metric: str | None = None
     variant: str | None = None
     times: tuple[str, ...] = ()
-    """The columns that are named like a time, without those whose cells turned out to be no times."""
+    """The columns that are named like a time, and whose cells did not turn out to be no times."""
     time: str | None = None
     """The one of them that has the times, once that is known."""
 
@@ -171,7 +171,7 @@ class Sorting:
         self.texts: set[str] = set()
         """The columns that have something else."""
         self.others: set[str] = set()
-        """The columns beside those of points."""
+        """The columns beside the columns of points."""
 
     def add(self, rows: Rows) -> None:
         """Add rows; a cell that is no point is counted as broken."""

@@ -136,7 +136,7 @@ class TableRun:
             given.update(points["series"].tolist() if self._decimal else ())
 
     def _x(self) -> str:
-        """What iterations are, in short: if that changes, points that were given before are wrong."""
+        """A digest of how iterations are made: if it changes, points that were given before are wrong."""
         named = [self._has_rows, *sorted(self._series[number] for number in self._decimal)]
         return hashlib.blake2b(repr(named).encode(), digest_size=6).hexdigest()
 

@@ -25,7 +25,7 @@ _MARKS = {
     b"\xff\xfe": "utf-16",
     b"\xfe\xff": "utf-16",
 }
-#: What is no text, by its first bytes.
+#: The kinds of files that are no text, by their first bytes.
 _OTHERS = {
     b"PK\x03\x04": "a zip archive or an Excel sheet: unpack it, or save the sheet as CSV",
     b"PAR1": "a Parquet file: unpack it, and let its name end with .parquet",
@@ -34,7 +34,7 @@ _OTHERS = {
     b"\xfd7zXZ": "compressed by xz: unpack it, or compress it by gzip",
     b"\x28\xb5\x2f\xfd": "compressed by Zstandard: unpack it, or compress it by gzip",
 }
-#: What is raised where the rest cannot be read.
+#: The exceptions of a file whose rest cannot be read.
 _DAMAGE = (EOFError, zlib.error, gzip.BadGzipFile, UnicodeError)
 NOT_UTF_8 = "a line that is not UTF-8 (convert the file, such as by: iconv -f LATIN1 -t UTF-8)"
 
@@ -43,16 +43,16 @@ class TextFile:
     """A text, read line by line or in pieces. What ends the reading too early is told to `broken`."""
 
     def __init__(self, path: Path, broken: Broken) -> None:
-        """Raises OSError, and Malformed for what is no text."""
+        """Raises OSError, and Malformed for a file that is no text."""
         self._broken = broken
         self.number = 0
-        """That of the line that was read last."""
+        """The number of the line that was read last."""
         self.first = 1
-        """That of the first line of a row."""
+        """The number of the first line of a row."""
         self.characters = 0
-        """Of the lines that were read."""
+        """The characters of the lines that were read."""
         self._most = LONGEST
-        """There may be so many when the row ends."""
+        """The most characters that may have been read when the row ends."""
         with path.open("rb") as file:
             is_packed = file.read(2) == _GZIP
         packed = cast(BinaryIO, gzip.GzipFile(path)) if is_packed else path.open("rb")

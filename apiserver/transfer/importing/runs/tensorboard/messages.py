@@ -1,4 +1,4 @@
-"""What is read of TensorBoard's events."""
+"""The fields of TensorBoard's events that are read."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ _LONGEST_START = 5
 #: A place is the number of the file, shifted by so many bits, and where in it the record is.
 _FILE_BITS = 48
 _HEADER_BYTES = 4096
-#: So many bytes of a tag are looked for, as all of a long one may not fit into a block.
+#: The first bytes of a tag that are looked for, as all of a long one may not fit into a block.
 _TAG_BYTES = 2**16
 
 
@@ -47,7 +47,7 @@ class Restarts:
 
     def __init__(self) -> None:
         self._found: defaultdict[str | None, list[tuple[int, int]]] = defaultdict(list)
-        """Of each tag, those that count, by place; those behind have greater steps."""
+        """The starts of each tag that count, by place; later starts have greater steps."""
         self._columns: dict[str | None, Int64Array] = {}
 
     def add(self, tag: str | None, place: int, step: int) -> None:
@@ -170,7 +170,7 @@ def _pieces(path: Path, at: int, stop: int, overlap: int) -> Iterator[bytes]:
 
 
 def _version_of(path: Path, before: float) -> float:
-    """The version of a file, as its first event says; that of the file before it, if it says none. Raises OSError."""
+    """The version of a file, as its first event says; or else the version of the file before it. Raises OSError."""
     for block in blocks(path, 0, block_bytes=_HEADER_BYTES):
         if len(block.starts):
             try:

@@ -34,18 +34,18 @@ _HPARAMS = "hparams/"
 
 
 class _FileRead(msgspec.Struct, array_like=True):
-    """What was done with a file."""
+    """How far a file was read."""
 
     at: int = 0
-    """It was read up to there."""
+    """The place up to which it was read."""
     known: int = 0
-    """Restarts were looked for up to there."""
+    """The place up to which restarts were looked for."""
     least: int | None = None
     """The least step of its restarts."""
 
 
 class _FolderRead(msgspec.Struct):
-    """What was done with a folder."""
+    """How far the files of a folder were read."""
 
     files: dict[str, _FileRead] = {}
     plugins: dict[str, str] = {}
@@ -64,7 +64,7 @@ class _Read(msgspec.Struct):
 
 @dataclass(slots=True)
 class _Plan:
-    """What is to be read of a folder."""
+    """The files of a folder that are to be read."""
 
     part: Part
     read: _FolderRead
@@ -90,7 +90,7 @@ class TensorboardRun:
         self._grows = grows
         self._bounds = bounds
         self._behind: list[Problem] = []
-        """What is said in each import anew."""
+        """The parts that each import gives anew."""
 
     def parts(self, position: str | None) -> Iterator[Given]:
         self._behind = []
@@ -214,5 +214,5 @@ def _keeps(found: Restarts, tag: str, place: int, step: int) -> bool:
 
 
 def _name(part: Part, path: Path) -> str:
-    """What a file is called."""
+    """The name of a file in messages."""
     return f"{part.name}/{path.name}" if part.name else path.name

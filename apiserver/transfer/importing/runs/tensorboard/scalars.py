@@ -31,7 +31,7 @@ _Rows = npt.NDArray[np.uint8]
 
 @dataclass(slots=True)
 class Column:
-    """The scalars of one tag, in the order of the file. `numbers` are those of their records in the block."""
+    """The scalars of one tag, in the order of the file. `numbers`: of their records in the block."""
 
     tag: str
     numbers: Int64Array
@@ -49,7 +49,7 @@ class _Layout:
     step: _Place | None
     value: _Place
     form: str
-    """That of the value: `<f4`, `<f8` or `<i8`."""
+    """The type of the value: `<f4`, `<f8` or `<i8`."""
 
 
 def read(block: Block) -> tuple[list[Column], Int64Array]:
@@ -182,7 +182,7 @@ def _once(found: Iterator[Field]) -> dict[int, Field]:
 
 
 def _are(found: dict[int, Field] | dict[int, Field | None], types: dict[int, int]) -> bool:
-    """Whether there are no other fields than these; those with None may be missing."""
+    """Whether there are no other fields than these; a field with None may be missing."""
     return all(number in types and (one is None or one.type == types[number]) for number, one in found.items())
 
 

@@ -28,7 +28,7 @@ from apiserver.transfer.importing.runs.tensorboard.messages import Event, Hyperp
 from apiserver.transfer.importing.runs.tensorboard.records import blocks
 
 _KERAS = ("train", "validation")
-#: What of a folder's files is looked at, at most.
+#: Most bytes of a folder's files that are looked at.
 _LOOK_BYTES = 64 * 2**10
 #: Fields of an event that are values, or as good as values.
 _HOLDS = ("graph_def", "summary", "log_message", "session_log", "tagged_run_metadata", "meta_graph_def")
@@ -38,7 +38,7 @@ _NOT_IN_TAGS = re.compile(r"[^-/\w.]", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Naming:
-    """What tags of a folder are called in its run."""
+    """The names of a folder's tags in its run."""
 
     prefix: str = ""
     variant: str | None = None
@@ -51,7 +51,7 @@ class Naming:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A folder of a run: its name below that of the run ("" for its own), and its event files in order."""
+    """A folder of a run: its name below the run's ("" for the run's own folder), and its event files in order."""
 
     folder: Path
     name: str
@@ -63,7 +63,7 @@ class Part:
 
 @dataclass(slots=True)
 class _Look:
-    """What the files of a folder hold, as far as they were looked at."""
+    """The content of a folder's files, as far as they were looked at."""
 
     is_empty: bool = True
     tags: set[str] = field(default_factory=set)

@@ -1,4 +1,4 @@
-"""Times of events: for those that cannot be believed, the nearest that can stands, and they are counted."""
+"""Times of events. A time that cannot be believed becomes the nearest one that can, and is counted."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _IN_NAME = re.compile(r"tfevents\.(\d{9,11})\D")
 
 
 def seconds_of(numbers: Float64Array) -> Float64Array:
-    """Numbers as epoch seconds; NaN for those that are no time."""
+    """Numbers as epoch seconds; NaN for a number that is no time."""
     found = believed(numbers)
     return np.where(found == UNKNOWN, np.nan, found / 1000)
 
@@ -58,7 +58,7 @@ class Times:
         return float(self.of(name, np.array([number]))[0])
 
     def take_odd(self) -> list[tuple[str, int]]:
-        """What has times that cannot be believed, and how many, since this was asked."""
+        """By name, how many times could not be believed since the last call."""
         found = list(self._odd.items())
         self._odd.clear()
         return found

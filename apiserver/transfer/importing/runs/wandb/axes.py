@@ -1,4 +1,4 @@
-"""What x the points of a series have: what W&B shows.
+"""The x of the points of a series, as W&B shows it.
 
 It is `_step`, unless `define_metric` names another one, for a series or for all whose names begin in some way:
 
@@ -107,7 +107,7 @@ class Axes:
     """Places points, row by row."""
 
     def __init__(self, placed: Placed, decimal: Iterable[str] = ()) -> None:
-        """`decimal`: the series that are to be numbered, besides those that are."""
+        """`decimal`: further series that are to be numbered."""
         self._placed = placed
         self._numbered = placed.numbered.keys() | set(decimal)
         self._steps = placed.definitions.steps()

@@ -1,4 +1,4 @@
-"""The files of a run: those of its folder `files`. Links are followed inside the folder that is imported."""
+"""The files of a run, in its folder `files`. Links are followed inside the folder that is imported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The folders of a run, each with a log: what these say of the run at first, and in what order they began."""
+"""The folders of a run, each with a log: the first records about the run, and the order in which they began."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from apiserver.transfer.importing.runs.wandb.config import add_config
 from apiserver.transfer.importing.runs.wandb.log import Begun, Record, records
 from apiserver.transfer.importing.runs.wandb.times import believed_seconds, seconds_of
 
-#: The record of the run itself is among the first so many.
+#: The record of the run itself is among this number of first records.
 _EARLY = 1000
 #: Bytes of two files that are compared at once.
 _COMPARED = 2**20
@@ -33,7 +33,7 @@ class Log(NamedTuple):
 
 
 def log_at(path: Path, project: str | None) -> Log:
-    """What the first records say of the run. Raises Malformed if none of them is about the run."""
+    """The log at a path, with the run of its first records. Raises Malformed if no such record is about the run."""
     read = records(path)
     for record in islice(read, _EARLY):
         if not isinstance(record, Record):

@@ -1,4 +1,4 @@
-"""What values of a history with a `_type` become: images and other media, captions, plots.
+"""Makes images and other media, captions and plots of the history's values with a `_type`.
 
 - `image-file` has `path`, `caption`, `masks`, `boxes`; `audio-file`, `video-file` and `html-file` are alike;
 - `images/separated` has `filenames`, `captions`, `all_masks`, `all_boxes`;

@@ -1,4 +1,4 @@
-"""What is read of W&B's records. Each has one of the fields of `Record`, which are named as W&B names them."""
+"""The fields of W&B's records that are read, named as W&B names them. A record has one of the fields of `Record`."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class MetricControl(Message):
 
 
 class Metric(Message):
-    """What `define_metric` says."""
+    """A call of `define_metric`."""
 
     name = field(1, bytes)
     glob_name = field(2, bytes)

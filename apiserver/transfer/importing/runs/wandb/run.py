@@ -60,9 +60,9 @@ _TOGETHER = 50_000
 #: W&B keeps a table as an artifact, too.
 _TABLE = b"run_table"
 _ALERTS = {b"WARN": "warning", b"ERROR": "error"}
-#: That of positions.
+#: The version of positions.
 _FORM = 1
-#: What may be raised by a value that is not as it should be.
+#: The exceptions that a broken value may raise.
 _BROKEN = (*BROKEN, OSError)
 
 
@@ -195,7 +195,7 @@ class WandbRun:
         self._odd_times.clear()
 
     def _artifacts(self) -> Iterator[Artifact]:
-        """The files of all folders; if several have one of the same name, it is that of the last one.
+        """The files of all folders; of files with the same name, the last folder's.
 
         A folder that is followed gives a file again when it has changed.
         """
