@@ -1,1 +1,1 @@
-"""What those who run a server need: it looks at what is kept, and keeps it safe."""
+"""The tools of the people who run a server: they look at its data, and keep them safe."""

@@ -22,7 +22,7 @@ _MOST = 100
 
 @dataclass
 class Checked:
-    """What a check found."""
+    """The result of a check."""
 
     lines: int = 0
     first: int = 0

@@ -27,7 +27,7 @@ _LONGEST, _MOST, _MOST_FIELDS = 200, 20, 80
 _MOST_BYTES = 400
 #: Larger numbers are cut like texts.
 _LARGEST = 2**64
-#: What the first line has for the hash of the line before.
+#: The first line has this in place of the hash of the line before.
 NOTHING = "0" * 64
 
 

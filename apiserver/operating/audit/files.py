@@ -141,7 +141,7 @@ def end_of(paths: Sequence[Path]) -> _End:
 
 
 def lines_backwards(path: Path, piece_bytes: int = PIECE) -> Iterator[bytes]:
-    """The lines of a file without their ends, the last one first; so many bytes are read at a time."""
+    """The lines of a file without their ends, the last one first. Reads the file from its end in pieces."""
     with open(path, "rb") as file:
         start, rest, is_last = file.seek(0, os.SEEK_END), b"", True
         while start:

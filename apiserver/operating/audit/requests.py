@@ -32,7 +32,7 @@ _EXPORTS = ("text/csv", "application/x-ndjson", "application/vnd.apache.")
 #: Ways to sign in by an Authorization header, as lines name them. Without one it is `cookie`; all else is `other`.
 _SCHEMES = ("basic", "bearer")
 _OUR_KEY = re.compile(r"[0-9A-F]{20}")
-#: What the keys of sessions begin with that began without an access key. The first word says with what.
+#: The beginnings of the keys of sessions that began without an access key. The first word says how they began.
 _WITHOUT_KEY = ("password-", "provider-", "proxy-")
 
 

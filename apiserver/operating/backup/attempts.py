@@ -11,7 +11,7 @@ from apiserver.operating.backup.storage import BackupError
 
 #: Seconds until it is tried again.
 RETRY = 600.0
-#: What is a failure.
+#: The exceptions that count as a failure.
 FAILURES = (BackupError, OSError)
 
 

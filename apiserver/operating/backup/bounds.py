@@ -13,7 +13,7 @@ class BackupBounds:
     """Limits of backups. Times are in seconds."""
 
     piece_bytes: int = PIECE_BYTES
-    """A piece is full with so many bytes."""
+    """The bytes with which a piece is full."""
     manifest_bytes: int = LARGEST
     """The most that a manifest may have."""
     look_seconds: float = 30

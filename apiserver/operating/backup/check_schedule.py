@@ -48,7 +48,7 @@ class ScheduledChecks(Scheduled):
         return "damaged" if self._state.wrong else self._state_since(self.ended() or None)
 
     def report(self) -> dict[str, str | int | None]:
-        """What `/health` tells."""
+        """The fields of `/health`."""
         wrong, ended = len(self._state.wrong), self._state.ended or None
         return {"state": self.state, "ended": ended, "findings": wrong, "why": self._attempts.failure}
 
@@ -89,7 +89,7 @@ class ScheduledChecks(Scheduled):
         log.info("backups were read: %s; %s", ended.said, counted(len(wrong), "findings"))
 
     def _look(self) -> State:
-        """What the last check found, and the backups since."""
+        """The damage that the last check found, and the backups since."""
         return rereading.read_state(DataFolder(self._settings.data), self._address)
 
     @cached_property

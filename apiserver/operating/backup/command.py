@@ -28,11 +28,11 @@ class Ended(NamedTuple):
 
     is_well: bool
     said: str
-    """What it printed, in a line."""
+    """The output of the command, in a line."""
     why: str
     """Why it failed, if it did."""
     told: str
-    """The same in words that anybody may read; empty: nothing is told."""
+    """The failure in words that anybody may read; empty: nothing is told."""
 
 
 def turn(settings: Settings, what: str) -> AbstractContextManager[bool]:

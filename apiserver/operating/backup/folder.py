@@ -33,7 +33,7 @@ class Folder(Storage):
         return {name: size for name, size in sorted(self._listed(folder)) if not _is_unfinished(name)}
 
     def _listed(self, folder: str) -> Iterator[tuple[str, int]]:
-        """Whatever there is in a folder, but for folders, by its name, with its size."""
+        """All files and links in a folder, each by its name, with its size."""
         waiting = [folder]
         while waiting:
             folder = waiting.pop()

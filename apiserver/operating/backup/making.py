@@ -74,7 +74,7 @@ def make(
 
 
 def _write_blocks(folder: DataFolder, moment: Moment, writer: _Writer, manifest_bytes: int, started: float) -> Manifest:
-    """Write the blocks that the destination lacks: first those of databases, then those of files. Returns the manifest.
+    """Write the blocks that the destination lacks: first the blocks of databases, then of files. Returns the manifest.
 
     BackupError, before anything is written, if the manifest would have more than `manifest_bytes`.
     """

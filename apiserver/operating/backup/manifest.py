@@ -29,7 +29,7 @@ FORMAT = formats.MANIFESTS.number
 #: Most bytes of a manifest: what eight million files take, and two databases of which no two blocks lie side by side. A
 #: file takes some 240 bytes, a block some 20, and a database has four million blocks at most.
 LARGEST = 2**31
-#: A manifest of at most so many bytes is read at once.
+#: The bytes of the largest manifest that is read at once.
 _SMALL = 2**20
 #: How many times its size a decoded manifest takes at most: 13 of what is made to take much, 3 of real ones.
 _DECODED = 13
@@ -38,7 +38,7 @@ _AHEAD = 24 * 3600.0
 #: How a moment begins that is written as in `made`, such as "2026-11-24T15:30"; names of files have no dashes in it.
 _DASHED = re.compile(r"[0-9]{4}-")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
-#: What the signature is of, so that the key signs nothing else in this way.
+#: The signed text begins with this, so that the key signs nothing else in this way.
 _LABEL = b"a manifest of a backup\n"
 _SIGNATURE = b',"signature":"%b"}'
 _SIGNATURE_BYTES = len(_SIGNATURE % (b"0" * 64))
@@ -270,7 +270,7 @@ def _signature(key: bytes, id: str) -> hmac.HMAC:
 
 
 def _end(signature: hmac.HMAC) -> bytes:
-    """What a signed manifest has in place of its last brace: the signature as the last field, and the brace."""
+    """The end of a signed manifest, in place of its last brace: the signature as the last field, and the brace."""
     signature.update(b"}")
     return _SIGNATURE % signature.hexdigest().encode()
 

@@ -42,7 +42,7 @@ class Progress:
         self._open = False
 
     def step(self, what: str, total: int = 0, *, rate: float = math.inf) -> None:
-        """Begin a step of so many bytes. No more than `rate` of them are done in a second."""
+        """Begin a step with its number of bytes. At most `rate` bytes are done in a second."""
         self.end()
         self._rate = rate
         self._what, self._total, self._done = what, total, 0
@@ -53,7 +53,7 @@ class Progress:
             self.say(f"{what} ({shown_bytes(total)})" if total else what)
 
     def advance(self, bytes: int) -> None:
-        """So many bytes more are done; rest a little."""
+        """Count further bytes that are done; rest a little."""
         self._done += bytes
         if self._open and self._clock() - self._shown_at >= self._redraw_seconds:
             self._show()
@@ -84,5 +84,5 @@ class Progress:
         self._out.flush()
 
 
-#: What takes lines about the work.
+#: Takes lines about the work.
 Say = Callable[[str], None]

@@ -146,7 +146,7 @@ def _what_is_wrong(storage: Storage, suspects: Collection[str], progress: Progre
 
 
 def _backups(names: Sequence[str]) -> str:
-    """Who needs a piece, for people."""
+    """The backups that need a piece, for people."""
     newest = manifests.id_of(names[-1])
     return f"{newest} needs" if len(names) == 1 else f"{len(names)} backups need, the newest of them is {newest}"
 

@@ -22,7 +22,7 @@ from apiserver.operating.backup.storage import BackupError, Missing, Storage
 Result = TypeVar("Result")
 #: Bytes of a stream that are handed on at a time, or a little more.
 _PIECE = 2**18
-#: What the library raises where it panics, as of a key with a line break. It can't be imported, and is no `Exception`.
+#: The library raises this if it panics, as of a key with a line break. It can't be imported, and is no `Exception`.
 _PANIC = "PanicException"
 
 

@@ -49,7 +49,7 @@ class ScheduledBackups(Scheduled):
         return self._state_since(self.newest)
 
     def report(self) -> dict[str, str | None]:
-        """What `/health` tells."""
+        """The fields of `/health`."""
         newest = self.newest
         said = None if newest is None else datetime.fromtimestamp(newest, UTC).isoformat(timespec="seconds")
         return {"state": self.state, "newest": said, "why": self._attempts.failure}

@@ -1,4 +1,4 @@
-"""What backups and checks that the server makes by itself have in common: settings, a clock, attempts that may fail."""
+"""The base of backups and checks that the server makes by itself: settings, a clock, attempts that may fail."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from apiserver.settings.settings import Settings
 
 
 class Scheduled:
-    """Work that is to be done every so many hours."""
+    """Work that is to be done again after a number of hours."""
 
     def __init__(
         self, settings: Settings, hours: float, bounds: BackupBounds | None, clock: Callable[[], float]

@@ -14,7 +14,7 @@ from pathlib import Path
 #: The names of a manifest (its moment, and a SHA-256) and of a piece (its SHA-256).
 MANIFEST = re.compile(r"manifests/(\d{8}T\d{6}\.\d{3}Z)-([0-9a-f]{64})\.json")
 PIECE = re.compile(r"pieces/([0-9a-f]{2})/(\1[0-9a-f]{62})")
-#: What the line begins with in which the command `backup` says what anybody may know of a failure, with --tell.
+#: The beginning of the line in which `backup --tell` says what anybody may know of a failure.
 TELLS = "for anybody: "
 
 

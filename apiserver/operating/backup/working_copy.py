@@ -1,4 +1,4 @@
-"""What is in engines, copied into a data folder while servers write, so that it is backed up as such a folder is.
+"""Copies the data of engines into a data folder while servers write, so that the folder can be backed up.
 
 Documents are read first, and then the events as they are at one moment. So what was acknowledged before is there, and
 no task is ahead of its events. Where the events are newer, a server that starts on the folder writes the task's summary

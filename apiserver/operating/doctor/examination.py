@@ -36,7 +36,7 @@ class CannotLook(Exception):
 
 @dataclass
 class Examined:
-    """What was found."""
+    """The result of an examination."""
 
     held: dict[str, list[Held]] = field(default_factory=dict)
     """The parts of each store."""

@@ -28,7 +28,7 @@ from apiserver.stores.inspection import Finding
 #: A whole JSON text that is a URL, and a URL within a text.
 _TEXT = re.compile(rb'"(https?://(?:[^"\\]|\\.)*)"')
 _WITHIN = re.compile(rb'https?://[^\s"\\<>()\']+')
-#: Collections that name files, beside those of files that are to be deleted or were.
+#: Collections that name files, beside the collections of files that are to be deleted or were.
 _NOT_NAMING = ("deleted_files", "file_deletions", "file_hosts", "credentials", "sessions")
 
 
@@ -87,7 +87,7 @@ async def add_documents(mentioned: Mentioned, documents: DocumentInspection) -> 
 
 
 class FilesOfOwners:
-    """Adds the bytes of files to those of their owners, and counts the files that nothing mentions."""
+    """Adds files to the usage of their owners, and counts the files that nothing mentions."""
 
     def __init__(self, kept: Kept) -> None:
         self._kept = kept
@@ -118,7 +118,7 @@ class FilesOfOwners:
 async def files_of(
     folder: Path, events: EventInspection, documents: DocumentInspection, kept: Kept, *, looking: bool
 ) -> FilesOfOwners:
-    """Add the files to what is kept. With `looking`, also count those that nothing mentions, if that can be told."""
+    """Add the files to the usage. With `looking`, also count the files that nothing mentions, if that can be told."""
     mentioned = None
     samples = events.texts() if looking else None
     if samples is not None:

@@ -18,7 +18,7 @@ from apiserver.events.model import Int64Array, Owner
 from apiserver.stores.documents.inspection import DocumentInspection
 from apiserver.stores.events.usage import Usage
 
-#: The collections of those that have events.
+#: The collections of owners of events.
 OWNERS = (("tasks", False), ("models", True))
 
 
@@ -44,7 +44,7 @@ class Amount(NamedTuple):
 
 @dataclass
 class Kept:
-    """What is kept of each owner of events, and of files."""
+    """The usage of each owner of events, and of files."""
 
     usage: Usage
     projects: list[tuple[str, str]]

@@ -20,7 +20,7 @@ _LONGEST = 60
 
 
 def lines_of(examined: Examined) -> Iterator[str]:
-    """What was found, for people."""
+    """The examination, for people."""
     for store, parts in examined.held.items():
         yield f"{store}:"
         for part in parts:
@@ -81,7 +81,7 @@ def numbers_of(amount: Amount) -> tuple[int, int, int]:
 
 
 def report_of(examined: Examined) -> dict[str, Any]:
-    """What was found, for programs."""
+    """The examination, for programs."""
     total = examined.total
     return {
         "well": examined.well,

@@ -101,7 +101,7 @@ class Scrub:
             await self._write()
 
     def report(self) -> dict[str, Any]:
-        """What anybody may know: how many findings there are, and when all was last read."""
+        """The facts that anybody may know: the number of findings, and the time of the last whole reading."""
         return {"findings": self.findings(), "ended": self.state.ended or None}
 
     def gauges(self) -> Gauges:

@@ -57,7 +57,7 @@ class Archive:
     async def write(
         self, owner: Owner, type: EventType, batches: AsyncGenerator[Batch, None], about: Mapping[str, str]
     ) -> Path | None:
-        """Write events durably, but not those that a run that was cut short wrote; the file, if there were others.
+        """Write events durably, without events that an interrupted run wrote; returns the file, if any were left.
 
         ImportError without the extra `parquet`; ArchiveError if a newer release wrote what the earlier run left.
         """

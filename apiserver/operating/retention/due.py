@@ -62,7 +62,7 @@ class Due:
     at_once: int = POINTS_AT_A_TIME
     """Points that are read at once to thin series."""
     checksums: dict[Name, int] = field(default_factory=dict)
-    """Of the points of each series that is to be thinned, once they were read (`stores/events/codec/thinning.py`)."""
+    """The checksums of series to be thinned, once their points were read (`stores/events/codec/thinning.py`)."""
 
 
 class PartlyDeleted(Exception):

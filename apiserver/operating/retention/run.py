@@ -57,7 +57,7 @@ class Gone:
     name: str
     type: EventType
     keep: str
-    """What the rule keeps, for people."""
+    """The rule in words, for people: how much it keeps."""
     events: int
     bytes: int
     """Of texts and documents; 0 for scalars."""
@@ -66,7 +66,7 @@ class Gone:
 
 
 class Run:
-    """One look at all tasks, as of `now` (epoch ms), or at those of one `company`."""
+    """One look at all tasks, or at the tasks of one `company`, as of `now` (epoch ms)."""
 
     def __init__(
         self,

@@ -83,7 +83,7 @@ class ScheduledRetention:
         return "late" if is_late else "ok"
 
     def report(self) -> dict[str, str | int | None]:
-        """What `/health` tells."""
+        """The fields of `/health`."""
         return {"state": self.state, "ended": self._last.get("ended"), "events": self.events}
 
     def gauges(self) -> Gauges:

@@ -86,7 +86,7 @@ class ShownFiles:
                 yield Shown(Owner(one["company"], one["task"]), one["urls"], one["noted"], [one["id"]])
 
     async def delete(self, shown: Shown) -> None:
-        """Have those of the files deleted that nothing shows or names any more, and delete the note.
+        """Have the files deleted that nothing shows or names any more, and delete the note.
 
         Events that are still there show their files, and events that come meanwhile may show them, too. If such events
         come again and again, the note stays, and the next run deletes the files.

@@ -39,7 +39,7 @@ class Part:
     oldest: int
     newest: int
     urls: set[str] = field(default_factory=set)
-    """Of the files that they show."""
+    """The URLs of the files that the events show."""
 
 
 def of_points(series: Sequence[WholePoints]) -> Part:

@@ -31,7 +31,7 @@ class Taken(Exception):
 
 
 async def last(documents: DocumentStore) -> Document:
-    """What is known of the last run that ended: `ended`, `events`, `tasks` and `failures`; {} if there was none."""
+    """The facts of the last run that ended: `ended`, `events`, `tasks` and `failures`; {} if there was none."""
     found = await documents.find_one(_COLLECTION, {"id": _ID}) or {}
     return found.get("last") or {}
 
