@@ -110,7 +110,7 @@ async def create_credentials(call: Call, request: dict[str, Any]) -> dict[str, A
 
 
 async def _asked_grant(call: Call, request: dict[str, Any]) -> Grant:
-    """What a new key is to allow. It ends with the key that the caller has, or earlier."""
+    """The rights of a new key. They end when the key of the caller ends, or earlier."""
     asked, seconds, project = request.get("scopes"), request.get("expiration_sec"), request.get("project")
     if project is not None and not await documents(call).count("projects", {"id": project}):
         raise invalid_id("project", project)

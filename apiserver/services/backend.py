@@ -1,4 +1,4 @@
-"""What the handlers work with: the stores, the settings, and the registry that they enter themselves in."""
+"""The tools of handlers: the stores, the settings, and the registry that they enter themselves in."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Backend:
     """None if the settings have none."""
     bounds: CallBounds = field(default_factory=CallBounds)
     told: Seldom = field(default_factory=Seldom)
-    """What the log tells of callers."""
+    """The facts of callers that the log tells."""
 
     async def delete_events(self, owners: Sequence[Owner]) -> int:
         """Delete all events of owners, and forget the owners; returns how many events there were."""
@@ -68,7 +68,7 @@ class Backend:
         return deleted
 
     def documents_of(self, caller: Identity) -> CompanyDocuments:
-        """The documents that a caller may change: those of their company, or of the project that their key is for."""
+        """The documents that a caller may change: of their company, or of the project that their key is for."""
         return CompanyDocuments(self._store_of(caller), caller.company)
 
     def visible_to(self, caller: Identity) -> VisibleDocuments:

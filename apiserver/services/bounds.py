@@ -1,4 +1,4 @@
-"""Limits that handlers keep, also in `data/` and `vendors/`: what a call may ask for, read at once, and wait for."""
+"""Limits of handlers, also in `data/` and `vendors/`: how much a call may ask for, read at once, and wait for."""
 
 from __future__ import annotations
 

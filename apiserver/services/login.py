@@ -1,4 +1,4 @@
-"""login.*: what a login page asks before a user logs in, and logging out."""
+"""login.*: the questions of a login page before a user logs in, and logging out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a server makes at its first start: a company, its default queue, and an admin with an access key."""
+"""Makes the first documents of a server: a company, its default queue, and an admin with an access key."""
 
 from __future__ import annotations
 

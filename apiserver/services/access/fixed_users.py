@@ -52,7 +52,7 @@ async def ensure_fixed_users(documents: DocumentStore, settings: Settings) -> No
 
 
 def login_modes(settings: Settings) -> dict[str, Any]:
-    """What a login page must know. `enabled`: it asks for a password. `guest`: how guests log in."""
+    """The facts that a login page must know. `enabled`: it asks for a password. `guest`: how guests log in."""
     guest: dict[str, Any] = {"enabled": settings.guest}
     if settings.guest:
         guest |= {"name": "Guest", "username": GUEST_NAME, "password": GUEST_PASSWORD}

@@ -31,7 +31,7 @@ from apiserver.stores.documents.query import Update
 ENDED_SESSIONS = "ended_sessions"
 #: Collection of active logins by session id: who, when, from where.
 SESSIONS = "sessions"
-#: A session's `last_used` is updated at most once in so many seconds.
+#: Seconds between two updates of a session's `last_used`, at least.
 NOTED_SECONDS = 3600
 #: Collection of password hashes by user. Each has a `key`, `password-<user>-<random>`, which tokens name; a new
 #: password has a new key, so tokens from the old one end.
@@ -41,11 +41,11 @@ PASSWORD_KEY = "password-"
 #: `provider-<user>-<link>`, and end when the link does, or leads to another user.
 PROVIDER_LINKS = "provider_links"
 PROVIDER_KEY = "provider-"
-#: The same of people whom a trusted proxy names. No session begins with such a key.
+#: The beginning of the keys of people whom a trusted proxy names. No session begins with such a key.
 PROXY_KEY = "proxy-"
 #: Thousands of SDKs report at the same time, each with a token of its own.
 MOST_CACHED = 8192
-#: How old what was found may be. Tokens are found with the help of keys and users that were found before, so if another
+#: How old a value may be. Tokens are found with the help of keys and users that were found before, so if another
 #: server revokes a key, this one accepts it for at most twice as long.
 CACHED_SECONDS = 1.0
 #: The same if the store tells whether others have changed documents: then the cache is emptied, and need not be young.
@@ -202,7 +202,7 @@ def is_access_key(key: str) -> bool:
 
 
 async def _grant(documents: DocumentStore, key: str) -> Grant | None:
-    """What an access key allows, or the password or link that `key` stands for; None if it is not valid any more."""
+    """The grant of an access key, or of the password or link that `key` stands for; None if it is not valid now."""
     if key.startswith(PASSWORD_KEY):
         owner = key.removeprefix(PASSWORD_KEY).rpartition("-")[0]
         return FULL if await documents.find_one(PASSWORDS, {"id": owner, "key": key}) is not None else None
@@ -215,7 +215,7 @@ async def _grant(documents: DocumentStore, key: str) -> Grant | None:
 
 
 async def remembered(documents: DocumentStore, key: Hashable, read: Callable[[], Awaitable[Any]]) -> Any:
-    """What `read` found a short time ago under this key, or finds now."""
+    """The value of the key: as it was read a short time ago, or by `read` now."""
     return await _cache_of(documents).get(key, read)
 
 
@@ -257,7 +257,7 @@ class _Cache:
         return value
 
     def empty(self) -> None:
-        """Forget everything, also what is being read now."""
+        """Forget all values, also values that are being read now."""
         self._found.clear()
         self._generation += 1
 

@@ -52,7 +52,7 @@ class KeyUses:
             await self.write()
 
     async def write(self) -> None:
-        """Write what was noted. Raises DocumentStoreError; then a later call writes it."""
+        """Write the noted uses. Raises DocumentStoreError; then a later call writes it."""
         noted, places = self._noted, self._places
         self._noted, self._places = {}, {}
         updates: list[tuple[Filter, Update]] = []
@@ -69,6 +69,6 @@ class KeyUses:
             raise
 
     async def close(self) -> None:
-        """Stop writing, and write what is left."""
+        """Stop the job, and write the uses that are left."""
         await self._writing.close()
         await self.write()

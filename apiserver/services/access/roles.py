@@ -37,7 +37,7 @@ ADMINS_ONLY = frozenset(
         "users.delete",
     }
 )
-#: What every role may do: log in and out, and ask how to.
+#: The endpoints that every role may call: log in and out, and ask how to.
 FOR_ALL_ROLES = frozenset(
     {
         *("auth.fixed_users_mode", "auth.login", "auth.login_by_link", "auth.logout"),

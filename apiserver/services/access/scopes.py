@@ -40,7 +40,7 @@ _WRITTEN = frozenset(
 )
 #: Services whose calls that change nothing are allowed by `read`. `auth` and `storage` tell keys and secrets.
 _READ = _WRITTEN | {"debug", "login", "server", "users", "vendors"}
-#: What keys that are limited to a project may call, if their scopes allow it: services, and single endpoints.
+#: Keys of a project may call these services, and single endpoints, if their scopes allow it.
 _OF_PROJECTS = frozenset({"data", "debug", "events", "files", "models", "projects", "reports", "tasks", "vendors"})
 _ALSO_OF_PROJECTS = frozenset(
     {
@@ -71,7 +71,7 @@ def allow_within_project(endpoint: str) -> bool:
 
 
 def grant_of(credential: Document) -> Grant:
-    """What the document of an access key says that the key allows."""
+    """The grant in the document of an access key."""
     scopes, expires = credential.get("scopes"), epoch_millis(credential.get("expires"))
     project = credential.get("project")
     if scopes is None and expires is None and project is None:

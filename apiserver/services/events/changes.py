@@ -1,4 +1,4 @@
-"""events.get_changes: what changed of many tasks since the caller last asked."""
+"""events.get_changes: the changes of many tasks since the caller last asked."""
 
 from __future__ import annotations
 

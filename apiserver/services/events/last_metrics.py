@@ -201,7 +201,7 @@ class LastMetrics:
                     self._touch(owner, await self._everything_of(owner))
 
     async def close(self) -> None:
-        """Write what is pending."""
+        """Write all pending owners."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
@@ -228,7 +228,7 @@ class LastMetrics:
         return all(await self._write_each(list(self._pending), rest))
 
     async def _write_each(self, owners: Collection[Owner], rest: float = 0) -> list[bool]:
-        """Write what is pending of each owner, in groups; returns for each group whether all of it was written.
+        """Write the pending values of owners, in groups; returns for each group whether all were written.
 
         After each group, rest so many times as long as it took, but no longer than `longest_interval_seconds` in all.
         """
@@ -249,7 +249,7 @@ class LastMetrics:
         return await asyncio.gather(*map(write, groups))
 
     async def _write_group(self, owners: Sequence[Owner]) -> bool:
-        """Write what is pending of some tasks, or models, of a company; returns whether nothing of that is left."""
+        """Write the pending values of some tasks, or models, of a company; returns whether none is left pending."""
         async with AsyncExitStack() as held:
             for owner in sorted(set(owners)):  # a lock that is taken twice would never be free again
                 if owner in self._pending or owner in self._locks:
@@ -290,7 +290,7 @@ class LastMetrics:
         return {owner for (owner, *_), count in zip(ready, counts, strict=True) if count}
 
     async def _write_pending(self, owner: Owner) -> bool:
-        """Write what is pending of the owner; returns whether nothing of that is left."""
+        """Write the pending values of the owner; returns whether none is left pending."""
         if owner not in self._pending and owner not in self._locks:
             return True
         async with self._lock(owner):
@@ -369,7 +369,7 @@ class LastMetrics:
         return False
 
     async def _everything_of(self, owner: Owner, labels: Mapping[tuple[str, str], str] | None = None) -> Touched:
-        """Every stored series of the owner, and those of `labels` whose series is stored."""
+        """Every stored series of the owner, and the `labels` of stored series."""
         touched = Touched()
         for stats in await self._events.scalar_stats(SeriesQuery(owner, EventType.SCALAR)):
             touched.series.add((stats.metric, stats.variant))

@@ -1,4 +1,4 @@
-"""events.scalar_metrics_statistics: what there is to know of each series without its points."""
+"""events.scalar_metrics_statistics: facts of each series that need no points."""
 
 from __future__ import annotations
 

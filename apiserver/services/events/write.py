@@ -23,7 +23,7 @@ from apiserver.stores.documents.query import Document, Update
 
 #: Bodies of more bytes are read in a thread, so that other calls do not wait for them.
 LONG_BODY = 256 * 1024
-#: After so many seconds, it is noted anew that events come to an imported task.
+#: Seconds after which it is noted anew that events come to an imported task.
 _NOTED_SECONDS = 3600
 
 

@@ -1,1 +1,1 @@
-"""The history of workers, queues and containers: what they reported over time."""
+"""The history of workers, queues and containers: the values that they reported over time."""

@@ -1,4 +1,4 @@
-"""The x axis of a chart as equal steps of time, and its curves: what was reported in each step."""
+"""The x axis of a chart as equal steps of time, and its curves: the values that were reported in each step."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Steps:
         return self.start + self.width * np.arange(self.count, dtype=np.int64)
 
     def before(self, milliseconds: int) -> Steps:
-        """These steps, and further ones before them that cover so many milliseconds."""
+        """The steps, with further steps before them that cover `milliseconds`."""
         more = -(-milliseconds // self.width)
         return Steps(self.start - more * self.width, self.width, self.count + more, self.stop)
 

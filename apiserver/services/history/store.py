@@ -29,7 +29,7 @@ from apiserver.stores.events.base import EventStore, EventStoreError
 from apiserver.stores.events.protocols.scalars import OWNERS_AT_ONCE
 
 COLLECTION = "history"
-#: What a chart shows of a step; some show the latest value, too.
+#: The aggregates of a step that a chart shows; some charts show the latest value, too.
 _AGGREGATES = frozenset([Aggregate.COUNT, Aggregate.MEAN, Aggregate.MIN, Aggregate.MAX])
 DAY = 86_400_000
 WEEK = 7 * DAY
@@ -60,7 +60,7 @@ class Subject(NamedTuple):
 
 
 class History:
-    """What subjects reported in at least the last `days`."""
+    """The reports of subjects in at least the last `days`."""
 
     def __init__(self, events: EventStore, documents: DocumentStore, *, days: int) -> None:
         self._events = events
@@ -105,7 +105,7 @@ class History:
     async def curves(
         self, subjects: Iterable[Subject], metrics: Collection[str], steps: Steps, *, last: bool = False
     ) -> dict[Subject, dict[HistorySeries, ChartCurve]]:
-        """The curves of each subject by series, without those that have no value in the steps.
+        """The curves of each subject by series, without curves that have no value in the steps.
 
         `last`: read the latest value of each step, too. Raises Refusal(INVALID) for more than `MOST_POINTS` in all.
         """

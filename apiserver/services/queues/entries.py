@@ -77,7 +77,7 @@ async def pop(call: Call, queue: str, *, task: str | None = None) -> Document | 
 
 
 async def remove_many(call: Call, queue: str, tasks: Sequence[str]) -> list[str]:
-    """Remove tasks; returns those that were in the queue."""
+    """Remove tasks; returns the tasks that were in the queue."""
     wanted = In(list(tasks))
     change = Update(pull={"entries": {"task": wanted}}, set={"last_update": utc_now()})
     there = {"id": queue, "entries.task": wanted}

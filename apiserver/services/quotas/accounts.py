@@ -1,4 +1,4 @@
-"""One account for each task, project, user and company that has a quota: what it has, and what it may have."""
+"""One account for each task, project, user and company that has a quota: how much it has, and how much it may have."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from apiserver.stores.documents.query import Document
 MOST = 50_000
 #: From this part of a bound on, people are warned.
 NEAR = 0.8
-#: So many different batches of a sender are remembered: those of training, of validation, of machines, of log lines.
+#: Most different batches of a sender that are remembered: of training, of validation, of machines, of log lines.
 _BATCHES = 4
 #: So many senders are remembered, of all companies.
 _SENDERS = 10_000
@@ -50,7 +50,7 @@ class Share(NamedTuple):
         return f"{self.account} has {self.used:,} of {self.bound:,} {self.what}"
 
     def exceeded(self) -> str:
-        """What senders are told who exceed the bound."""
+        """The message for senders who exceed the bound."""
         return f"Over quota: {self.account} may have {self.bound:,} {self.what}, and has {self.used:,}"
 
 
@@ -121,7 +121,7 @@ class Account:
         self.set_near_from()
 
     def begin_sum(self) -> None:
-        """What was added is among what the sum finds that begins now."""
+        """Count the added amounts as summed: the sum that begins now finds them."""
         self.near_from -= self.added_bytes
         self.summed_bytes += self.added_bytes
         self.summed_series += self.added_series
@@ -234,7 +234,7 @@ def shown(name: str) -> str:
 
 
 def new_account(subject: Subject, quota: Quota, owner: Owner, name: str | None = None) -> Account:
-    """An account that has nothing yet. What `owner` has counts for it."""
+    """An account that has nothing yet. The bytes and series of `owner` count for it."""
     rate = quota.events_per_second
     is_model = owner.is_model and subject.of == "task"
     return Account(subject, quota, bucket=Bucket(rate) if rate else None, name=name, is_model=is_model)

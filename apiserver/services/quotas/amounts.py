@@ -1,4 +1,4 @@
-"""How many bytes and series each subject of a quota has: what was summed up last, and what was added since.
+"""How many bytes and series each subject of a quota has: the last sum, and the amounts that were added since.
 
 Sums are made of what the event store and the disk tell, again and again while something is added: a minute after the
 last time at the earliest, and so seldom that they take a hundredth of the time. Until a sum is made, events count as
@@ -44,7 +44,7 @@ log = logging.getLogger(__name__)
 EVERY, TIMES = 60.0, 100.0
 #: Elasticsearch estimates numbers of series. If a sum has found less than this part of the known ones, some are gone.
 _SURELY = 0.9
-#: The log names so many who have most of a bound.
+#: Most subjects near their bound that the log names.
 NAMED = 100
 
 

@@ -1,4 +1,4 @@
-"""Which series owners have, of those that sent something lately: so each batch tells which of its series are new.
+"""Remembers the series of owners that sent events lately, so that each batch tells which of its series are new.
 
 A series is known by a number of 8 bytes. The numbers of an owner are a sorted array: 100,000 series take 800 kB.
 """
@@ -25,7 +25,7 @@ class SeriesNumbers:
     numbers: Int64Array
     """They ascend."""
     whole: bool = False
-    """Whether these are all series that the owner has, or only those that came lately."""
+    """Whether these are all series that the owner has, or only the series that came lately."""
 
     def new(self, numbers: Sequence[int]) -> list[int]:
         """The numbers that the owner does not have yet, each once."""

@@ -9,7 +9,7 @@ from apiserver.services.quotas.subjects import COLLECTIONS
 from apiserver.stores.documents.base import DocumentStore
 from apiserver.stores.documents.scoped import CompanyDocuments
 
-#: What has a name beside its id.
+#: The kinds of subjects that have a name beside their id.
 _NAMED = ("task", "project", "user")
 
 

@@ -26,10 +26,10 @@ from apiserver.stores.documents.base import DocumentStore, DocumentStoreError
 from apiserver.stores.documents.scoped import CompanyDocuments
 from apiserver.stores.events.base import EventStore, EventStoreError
 
-#: So many lines are remembered, so that a task is seldom told of the same, and so many may wait.
+#: Most lines that are remembered, so that a task seldom gets a line twice, and most lines that wait.
 _MOST, _MOST_WAITING = 20_000, 1000
 _AT_ONCE = 100
-#: A line names so many series.
+#: Most series that a line names.
 _NAMED = 3
 #: A line waits so long for a store that cannot be reached.
 _RETRY = 30.0

@@ -46,7 +46,7 @@ log = logging.getLogger(__name__)
 
 #: The fields of an owner's document that say to whom its events count.
 FIELDS = ("project", "user")
-#: Seconds after which a client may send again what was over bytes.
+#: Seconds after which a client may send again events that were over the bound of bytes.
 _AGAIN = 60
 #: Bytes of a point, and of a line or sample beside its text, as they lie in the journal.
 _POINT, _EVENT = 24, 16
@@ -81,11 +81,11 @@ class Quotas:
         self._told = Seldom(clock)
 
     def jobs(self) -> list[Repeating]:
-        """What has to run while the server runs."""
+        """The jobs that run while the server runs."""
         return [*([self.amounts.measuring] if self.bounds_amounts else []), self._notices.writing]
 
     def report(self) -> dict[str, int]:
-        """What `/health` tells."""
+        """The fields of `/health`."""
         return self.amounts.near()._asdict()
 
     def gauges(self) -> Gauges:

@@ -23,7 +23,7 @@ NEARLY_EMPTY = BURST * 0.8
 
 @dataclass(slots=True)
 class Bucket:
-    """The bucket of one who may send so many events a second. It is full at first."""
+    """The bucket of a sender with a bound of events a second. It is full at first."""
 
     rate: int
     full_at: float = 0.0

@@ -14,7 +14,7 @@ class Subject(NamedTuple):
     """A task (or model), project, user or company whose use is counted."""
 
     of: str
-    """What it is, as in a quota: "task"."""
+    """The kind of the subject, as in a quota: "task"."""
     company: str
     id: str
 

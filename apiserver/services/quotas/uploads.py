@@ -23,7 +23,7 @@ class Upload(Taken):
         size: int,
         refused: Callable[[Account, str], None],
     ):
-        """`growing` are those of the accounts that have the bytes while they come; all have the complete file.
+        """`growing`: the accounts that have the bytes while they come; all `accounts` have the complete file.
 
         `size` is what the request says of the length of the file and of all that follows it, and 0 if it says nothing.
         `refused` is told whose quota has no room, and what is said of it.
@@ -70,7 +70,7 @@ class Upload(Taken):
         self._amounts.add(self._accounts, bytes=bytes - freed)
 
     def __exit__(self, *error: object) -> None:
-        """What was not stored counts no more."""
+        """Count no more the bytes that were not stored."""
         self._come(-self._bytes)
 
     def _come(self, bytes: int) -> None:

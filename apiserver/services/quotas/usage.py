@@ -47,7 +47,7 @@ class Kept(NamedTuple):
 
 @dataclass(slots=True)
 class CompanyUsage:
-    """What is kept of a company. Row n of `kept` is of the owner with names[n] in projects[project_of[n]].
+    """The usage of a company. Row n of `kept` is of the owner with names[n] in projects[project_of[n]].
 
     users[user_of[n]] made that task or model; the first one, "", is nobody. The last row is of no task (its id is ""):
     files in no task's folder.
@@ -61,7 +61,7 @@ class CompanyUsage:
     users: list[Named]
 
     def of_project(self, project: str) -> CompanyUsage:
-        """What is kept of a project, without those within it; "": of owners that have none."""
+        """The usage of a project, without its subprojects; "": of owners without a project."""
         of_it = [n for n, one in enumerate(self.projects) if one.id == project]
         rows = np.flatnonzero(np.isin(self.project_of, of_it))
         all, files = self.kept
@@ -153,7 +153,7 @@ class Usages:
         return joined
 
     async def _joined(self, usage: Usage, files: Mapping[str, Files], documents: CompanyDocuments) -> CompanyUsage:
-        """The usage and files with the names of their owners and projects. Only those that have some are remembered."""
+        """The usage and files with the names of their owners and projects. Only owners that have some are in it."""
         with_files = [Owner(documents.company, id) for id in files if id]
         about = await _about(documents, {*usage.owners, *with_files})
         with_events = set(usage.owners)

@@ -19,7 +19,7 @@ CONTAINERS = "containers"
 KIND = "container"
 DEFAULT_TIMEOUT = 600
 
-#: The fields of a report about what the container serves.
+#: The fields of a report about the model that the container serves.
 SERVED = (
     "endpoint_name",
     "endpoint_url",

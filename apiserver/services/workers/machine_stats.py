@@ -39,7 +39,7 @@ def has_parts(metric: str) -> bool:
 
 
 def curves_of(metric: str, curves: dict[HistorySeries, ChartCurve]) -> dict[str, ChartCurve]:
-    """The curves of a metric by variant, those of GPUs sorted by number."""
+    """The curves of a metric by variant; curves of GPUs are sorted by number."""
     found = {variant: curve for (of, variant), curve in curves.items() if of == metric}
     return dict(sorted(found.items(), key=lambda item: (len(item[0]), item[0])))
 

@@ -81,7 +81,7 @@ async def get_activity_report(call: Call, request: dict[str, Any]) -> dict[str, 
 def _stats(
     metric: str, aggregation: str, curves: dict[HistorySeries, ChartCurve], steps: Steps, split: bool | None
 ) -> dict[str, Any]:
-    """The values of a metric's chart; with `split` also those of each GPU, if there are several."""
+    """The values of a metric's chart; with `split` also the values of each GPU, if there are several."""
     values = _filled(curve_of(metric, aggregation, curves, steps).values(aggregation))
     stats = {"aggregation": aggregation, "dates": steps.dates.tolist(), "values": values}
     if not split:

@@ -1,4 +1,4 @@
-"""What a browser keeps of a sign-in that it has begun: a signed cookie, so that the server keeps nothing.
+"""A sign-in that a browser has begun: it keeps a signed cookie, so that the server keeps nothing.
 
 State, nonce and the verifier of PKCE are made of a random seed with the server's secret. The cookie has only the seed,
 so whoever reads it learns none of them. Whoever has another browser does not have the cookie: a callback that somebody
@@ -41,7 +41,7 @@ class Begun:
 
     @property
     def challenge(self) -> str:
-        """What the provider is told of the verifier: its digest (S256)."""
+        """The digest of the verifier (S256), which the provider is told."""
         return _base64(hashlib.sha256(self.verifier.encode()).digest())
 
     @property
@@ -50,7 +50,7 @@ class Begun:
         return f"{self.origin}/sign-in"
 
     def cookie(self, seconds: float = SECONDS) -> str:
-        """The value of the cookie, which is valid for so many seconds."""
+        """The value of the cookie, which is valid for `seconds`."""
         claims = {"aud": _AUDIENCE, "exp": int(time.time() + seconds), "seed": self._seed}
         return jwt.encode({**claims, "origin": self.origin, "next": self.next}, self._secret, algorithm=_ALGORITHM)
 

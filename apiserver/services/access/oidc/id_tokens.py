@@ -34,7 +34,7 @@ class BadIdToken(Exception):
 
 
 class UnknownKey(BadIdToken):
-    """The token is signed by a key that is not among those of the provider. It may have a new one."""
+    """The token is signed by a key that is not among the provider's keys. The provider may have a new one."""
 
 
 def verified(
@@ -112,7 +112,7 @@ def _signed(token: str, algorithm: str, keys: Sequence[jwt.PyJWK], issuer: str, 
 
 
 def _digest(algorithm: str, access_token: str) -> str:
-    """What `at_hash` is of an access token: the left half of its digest."""
+    """The `at_hash` of an access token: the left half of its digest."""
     bits = "512" if algorithm == "EdDSA" else algorithm[2:]
     digest = hashlib.new(f"sha{bits}", access_token.encode()).digest()
     return urlsafe_b64encode(digest[: len(digest) // 2]).rstrip(b"=").decode()

@@ -23,7 +23,7 @@ from apiserver.stores.documents.query import Document, Update
 
 _LONGEST_NAME = 200
 EVERYBODY = GroupRole("*")
-#: What stands for the issuer of people whom a trusted proxy names.
+#: Stands for the issuer of people whom a trusted proxy names.
 PROXY = "proxy"
 
 
@@ -126,7 +126,7 @@ def _text(claims: Claims, name: str) -> str:
 
 
 def _link(user: Document, issuer: str, subject: str) -> Document:
-    """What says that a person signs in as this user."""
+    """The document that says that a person signs in as this user."""
     id = _link_id(user["company"], issuer, subject)
     return {"id": id, "user": user["id"], "company": user["company"], "issuer": issuer, "subject": subject}
 

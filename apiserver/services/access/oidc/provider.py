@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class ProviderBounds:
-    """Limits of what is asked of the provider. Times are in seconds."""
+    """Limits of requests to the provider. Times are in seconds."""
 
     answer_seconds: float = SECONDS
     """How long one answer may take."""
@@ -45,7 +45,7 @@ class ProviderBounds:
 
 @dataclass(frozen=True, slots=True)
 class Addresses:
-    """What the provider says of itself."""
+    """The provider's description of itself."""
 
     authorization: str
     token: str
@@ -220,7 +220,7 @@ class Provider:
 
 
 class _Kept(Generic[T]):
-    """What `find` found, and when. One call finds it for all who ask meanwhile."""
+    """The value that `find` found, and when. One call finds it for all who ask meanwhile."""
 
     def __init__(self, find: Callable[[], Awaitable[T]], clock: Callable[[], float]) -> None:
         self._find = find

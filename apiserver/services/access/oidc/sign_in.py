@@ -42,7 +42,7 @@ ID_TOKENS = "id_tokens"
 _COUNTED = "\n sign-in at the provider"
 #: The only path that the cookie of a beginning is sent to.
 _PATH = "/auth.finish_provider_login"
-#: What the provider's errors mean (RFC 6749, OpenID Connect).
+#: The meaning of the provider's errors (RFC 6749, OpenID Connect).
 _MEANINGS = {
     "access_denied": "The provider did not let you in, or you did not want to go on.",
     "login_required": "The provider wants you to sign in there first.",
@@ -52,7 +52,7 @@ _MEANINGS = {
 
 
 def provider_modes(settings: Settings) -> dict[str, Any]:
-    """What a login page must know of the provider."""
+    """The facts of the provider that a login page must know."""
     return {"name": settings.oidc_name} if settings.oidc_issuer else {}
 
 
