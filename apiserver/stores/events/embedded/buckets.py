@@ -42,7 +42,7 @@ from apiserver.stores.events.codec.pieces import ColumnNames, Pieces, decode_blo
 from apiserver.stores.events.codec.points import NO_CURVE, Curve, curve_over_time, within, without_single_value
 from apiserver.stores.events.embedded import decoded
 from apiserver.stores.events.embedded.decoded import Blocks
-from apiserver.stores.events.embedded.known import NOTHING_KEPT, Key, KnownCurves
+from apiserver.stores.events.embedded.kept_curves import NOTHING_KEPT, KeptCurves, Key
 from apiserver.stores.events.embedded.names import state
 from apiserver.stores.events.embedded.series import Content, Series, chunk_shifts, merged_stats
 from apiserver.stores.events.embedded.smoothed import Known, Stretch
@@ -60,7 +60,7 @@ class _Rooms(threading.local):
 _rooms = _Rooms()
 
 
-def all_buckets(views: Sequence[Sequence[Series]], wanted: BucketQuery, curves: KnownCurves) -> list[list[Buckets]]:
+def all_buckets(views: Sequence[Sequence[Series]], wanted: BucketQuery, curves: KeptCurves) -> list[list[Buckets]]:
     """For each owner's series, the buckets of those that have a curve, not only a single value, in their order."""
     series = [one for some in views for one in some]
     found: dict[int, Buckets] = {}
@@ -74,7 +74,7 @@ def all_buckets(views: Sequence[Sequence[Series]], wanted: BucketQuery, curves: 
 def some_buckets(
     series: Sequence[Series],
     wanted: BucketQuery,
-    curves: KnownCurves = NOTHING_KEPT,
+    curves: KeptCurves = NOTHING_KEPT,
     extremes: Extremes | None = None,
 ) -> Iterator[list[InBuckets]]:
     """The same, in any order, some series at a time. Points that `extremes` takes have none in their buckets."""
@@ -106,7 +106,7 @@ class _Extent(NamedTuple):
 
 
 def _by_iteration(
-    numbered: Sequence[tuple[int, Series]], wanted: BucketQuery, curves: KnownCurves, extremes: Extremes | None
+    numbered: Sequence[tuple[int, Series]], wanted: BucketQuery, curves: KeptCurves, extremes: Extremes | None
 ) -> Iterator[Source]:
     series = [one for _, one in numbered]
     known = chunk_shifts(series, wanted.range.least, wanted.range.greatest) if wanted.smoothing is None else {}
@@ -177,7 +177,7 @@ def _parts(
     interval: int,
     shifts: Sequence[int],
     wanted: BucketQuery,
-    curves: KnownCurves | None,
+    curves: KeptCurves | None,
     extremes: Extremes | None,
 ) -> tuple[int, list[Part]]:
     """The interval, perhaps changed, and the pieces and points to put into buckets.
@@ -249,7 +249,7 @@ def _sum_up_points(chunks: Sequence[Content], interval: int, columns: ColumnName
 
 
 def _smoothed_parts(
-    series: Series, key: Key, known: Known, interval: int, wanted: BucketQuery, curves: KnownCurves
+    series: Series, key: Key, known: Known, interval: int, wanted: BucketQuery, curves: KeptCurves
 ) -> tuple[int, list[Part]]:
     """The interval, perhaps changed, and smoothed points in the range, or sums of them. `known` is nothing yet."""
     low, high = wanted.range.least, wanted.range.greatest

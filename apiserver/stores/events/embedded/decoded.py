@@ -1,4 +1,4 @@
-"""The blocks of long curves, decoded and kept (`known.py`): to read them takes most of the time of a long histogram.
+"""The blocks of long curves, decoded and kept (`kept_curves.py`): a long histogram takes most of its time to read them.
 
 Kept are the blocks of all chunks of a curve, one after another, so that any part of it can be answered from them. They
 are kept from the second time on that a curve is read, if all of it is, as most curves are looked at once. When chunks
@@ -25,7 +25,7 @@ from apiserver.events.aggregates import COLUMNS
 from apiserver.events.queries import GREATEST, LEAST, Range
 from apiserver.stores.events.codec.checked import decoder, unwrap
 from apiserver.stores.events.codec.pieces import ColumnNames, Pieces, concatenated, count_blocks, decode_blocks
-from apiserver.stores.events.embedded.known import Key, KnownCurves
+from apiserver.stores.events.embedded.kept_curves import KeptCurves, Key
 from apiserver.stores.events.embedded.names import state
 from apiserver.stores.events.embedded.series import Content, Series, merged_stats
 
@@ -122,7 +122,7 @@ def _still_there(series: Series, found: Blocks) -> Blocks:
     return found.until(first if there is None else min(first, there.first))
 
 
-def blocks_of(series: Series, shift: int, columns: ColumnNames, range: Range, curves: KnownCurves) -> Blocks | None:
+def blocks_of(series: Series, shift: int, columns: ColumnNames, range: Range, curves: KeptCurves) -> Blocks | None:
     """The blocks of all chunks of a series; None if they are not kept, and need not be read for the range.
 
     `shift` is the greatest one of the chunks in the range.

@@ -1,7 +1,7 @@
 """Recent batches in memory: one `Memtable` for each journal segment, readable by owner and series.
 
 A memtable holds the records of its segment, in their order. It grows until the journal begins another segment, and then
-never changes. A reader of a memtable that may grow holds the lock of its `Live`.
+never changes. A reader of a memtable that may grow holds the lock of its `Unmerged`.
 """
 
 from __future__ import annotations

@@ -29,14 +29,14 @@ from apiserver.stores.events.embedded.bounds import BOUNDS, EmbeddedBounds
 from apiserver.stores.events.embedded.database import Database
 from apiserver.stores.events.embedded.feed import mark_deleted, write_marks
 from apiserver.stores.events.embedded.hot import Memtable
-from apiserver.stores.events.embedded.known import KnownCurves
-from apiserver.stores.events.embedded.live import Live
+from apiserver.stores.events.embedded.kept_curves import KeptCurves
 from apiserver.stores.events.embedded.log_merge import merge_logs
 from apiserver.stores.events.embedded.names import Ids, Registrar, set_state, state
 from apiserver.stores.events.embedded.pace import Pace
 from apiserver.stores.events.embedded.samples import merge_samples
 from apiserver.stores.events.embedded.scalar_merge import merge_scalars
 from apiserver.stores.events.embedded.sealing import Sealer
+from apiserver.stores.events.embedded.unmerged import Unmerged
 
 #: The share of the file that is kept free for new events.
 _FREE_SHARE_KEPT = 0.1
@@ -53,9 +53,9 @@ class Merger:
 
     def __init__(
         self,
-        live: Live,
+        unmerged: Unmerged,
         database: Database,
-        curves: KnownCurves,
+        curves: KeptCurves,
         *,
         points: int,
         seconds: float,
@@ -65,7 +65,7 @@ class Merger:
         bounds: EmbeddedBounds = BOUNDS,
     ) -> None:
         """`is_short` says whether the disk is short of room."""
-        self._live = live
+        self._unmerged = unmerged
         self._database = database
         self._curves = curves
         self._points = points
@@ -129,12 +129,15 @@ class Merger:
 
         `whole`: it deletes all of them.
         """
-        with self._turn(), self._transaction(lambda commit: self._live.deleted(owners, commit, whole=whole)) as conn:
+        with (
+            self._turn(),
+            self._transaction(lambda commit: self._unmerged.deleted(owners, commit, whole=whole)) as conn,
+        ):
             self._ids.forget()
             if whole:  # else the curves that are left stay as they are
                 self._curves.will_delete(owners)
             result = work(conn)
-            mark_deleted(conn, owners, self._live.active)  # no other segment begins meanwhile
+            mark_deleted(conn, owners, self._unmerged.active)  # no other segment begins meanwhile
         self._wake.set()
         return result
 
@@ -147,13 +150,13 @@ class Merger:
         the events are new, it is noted that the owner's document has to show them.
         """
         with self._turn():
-            with self._transaction(lambda commit: self._live.deleted([owner], commit, brings=are_new)) as conn:
+            with self._transaction(lambda commit: self._unmerged.deleted([owner], commit, brings=are_new)) as conn:
                 registrar = Registrar(conn, self._ids)
                 self._sealer.note(work(conn, registrar))
                 self._write_workers(conn)
-                mark_deleted(conn, [owner], self._live.active)
+                mark_deleted(conn, [owner], self._unmerged.active)
                 if are_new:
-                    self._live.note([owner])
+                    self._unmerged.note([owner])
                     self._write_unstated(conn)
                 registrar.finish()
                 self._curves.will_change(owner)
@@ -197,13 +200,13 @@ class Merger:
         self._idle = False
         if self._failures:
             return max(0.0, self._retry_at - time.monotonic())
-        if self._live.frozen:
+        if self._unmerged.frozen:
             return 0
         self._idle = True  # set before looking, so that what is appended after the look wakes the thread
-        if not self._live.active.events:
+        if not self._unmerged.active.events:
             return self._bounds.long_log_seconds if self._database.log_is_long else None
         self._idle = False
-        return max(0.0, self._live.active_since + self._seconds - time.monotonic())
+        return max(0.0, self._unmerged.active_since + self._seconds - time.monotonic())
 
     def _is_due(self) -> bool:
         """Whether a merge is to begin now."""
@@ -215,7 +218,7 @@ class Merger:
 
     def _due(self) -> float:
         """How much of the next merge has come: 0 nothing, from 1 on all that it takes to begin."""
-        table = self._live.active
+        table = self._unmerged.active
         return max(table.events / self._points, table.size / self._size)
 
     def _try_to_merge(self) -> None:
@@ -226,7 +229,7 @@ class Merger:
         except EventStoreBusy as error:
             logger.warning("merging failed and is tried again: %s", error)
         except Exception:
-            self._live.stuck = "an unexpected error, see the log"
+            self._unmerged.stuck = "an unexpected error, see the log"
             logger.exception("merging failed and is tried again")
         else:
             self._failures = 0
@@ -237,17 +240,17 @@ class Merger:
 
     def _merge_all(self) -> None:
         self._merge_frozen()
-        self._live.freeze()
+        self._unmerged.freeze()
         self._merge_frozen()
         if self._due() >= 1:
             self._wake.set()
 
     def _merge_frozen(self) -> None:
-        while self._live.frozen:
-            self._merge(self._live.frozen[0])
+        while self._unmerged.frozen:
+            self._merge(self._unmerged.frozen[0])
 
     def _merge(self, table: Memtable) -> None:
-        with self._transaction(lambda commit: self._live.drop(table, commit)) as conn:
+        with self._transaction(lambda commit: self._unmerged.drop(table, commit)) as conn:
             bounds = self._bounds
             registrar, pace = Registrar(conn, self._ids), Pace(self._hurry, self._due, bounds)
             self._write_workers(conn)
@@ -296,10 +299,10 @@ class Merger:
         except BaseException as error:
             self._ids.forget()
             if isinstance(error, sqlite3.Error | OSError | Damaged):
-                self._live.stuck = str(error)
+                self._unmerged.stuck = str(error)
                 raise EventStoreBusy(f"the events database failed: {error}", retry_after=5, overloaded=False) from error
             raise
-        self._live.stuck = None
+        self._unmerged.stuck = None
 
     @contextmanager
     def _write(
@@ -318,7 +321,7 @@ class Merger:
 
     def _write_workers(self, conn: sqlite3.Connection) -> None:
         known = conn.execute("SELECT count(*) FROM workers").fetchone()[0]
-        names = self._live.workers.names
+        names = self._unmerged.workers.names
         conn.executemany("INSERT INTO workers VALUES (?, ?)", [(n, names[n]) for n in range(known, len(names))])
 
     def _remember_unstated(self) -> None:
@@ -328,7 +331,7 @@ class Merger:
 
     def _write_unstated(self, conn: sqlite3.Connection) -> None:
         known = set(conn.execute("SELECT company, name, is_model FROM restate"))
-        owners = self._live.unstated
+        owners = self._unmerged.unstated
         if known != owners:
             conn.execute("DELETE FROM restate")
             conn.executemany("INSERT INTO restate VALUES (?, ?, ?)", owners)
@@ -337,7 +340,7 @@ class Merger:
         try:
             self._database.checkpoint()
             if end_log or self._database.log_is_long:  # readers overlap, so new ones wait until the current ones end
-                with self._live.entrance:
+                with self._unmerged.entrance:
                     self._database.truncate_log()
         except sqlite3.Error as error:  # the log stays as it is, and the next merge tries again
             logger.warning("the events database could not be checkpointed: %s", error)

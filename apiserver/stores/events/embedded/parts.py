@@ -14,10 +14,10 @@ from apiserver.common.off_loop import in_thread
 from apiserver.stores.events.base import EventStoreBusy
 from apiserver.stores.events.embedded.commit import GroupCommit
 from apiserver.stores.events.embedded.database import Database
-from apiserver.stores.events.embedded.known import KnownCurves
-from apiserver.stores.events.embedded.live import Live
+from apiserver.stores.events.embedded.kept_curves import KeptCurves
 from apiserver.stores.events.embedded.log_numbers import BlockEnds
 from apiserver.stores.events.embedded.merge import Merger
+from apiserver.stores.events.embedded.unmerged import Unmerged
 
 Result = TypeVar("Result")
 
@@ -26,9 +26,9 @@ Result = TypeVar("Result")
 class Parts:
     """The parts of an open store."""
 
-    live: Live
+    unmerged: Unmerged
     database: Database
-    curves: KnownCurves
+    curves: KeptCurves
     block_ends: BlockEnds
     merger: Merger
     readers: ThreadPoolExecutor

@@ -93,7 +93,7 @@ class EmbeddedReads:
         parts = self._parts
 
         def run() -> Result:
-            with parts.live.snapshot(pick) as (conn, hot):
+            with parts.unmerged.snapshot(pick) as (conn, hot):
                 try:
                     return work(conn, hot)
                 except Damaged as error:
@@ -106,7 +106,7 @@ class EmbeddedReads:
         """Every owner that has events, sorted."""
         parts = self._parts
         # Owners move from memtables to the database, so none is missed in this order.
-        found = parts.live.owners()
+        found = parts.unmerged.owners()
         found |= await run_in(parts.readers, parts.database.owners)
         for owner in sorted(found):
             yield owner
@@ -190,22 +190,22 @@ class EmbeddedReads:
         return await self._read_curves(asked, lambda found: neighbours(found, asked, buckets, before=before))
 
     async def scalar_points(self, series: SeriesQuery, page: PageQuery[ScalarPosition]) -> ScalarPoints:
-        workers = self._parts.live.workers.names
+        workers = self._parts.unmerged.workers.names
         return await self._read_scalars(series, lambda found: scalars.page(found, page, workers))
 
     async def earliest_points(self, series: SeriesQuery, limit: int, after: int | None = None) -> ScalarPoints:
-        workers = self._parts.live.workers.names
+        workers = self._parts.unmerged.workers.names
         return await self._read_scalars(series, lambda found: earliest(found, limit, after, workers))
 
     async def last_values(self, series: SeriesQuery, n: int) -> dict[tuple[str, str], list[float]]:
         return await self._read_scalars(series, lambda found: scalars.last_values(found, n))
 
     async def worker_spans(self, series: SeriesQuery) -> list[WorkerSpan]:
-        workers = self._parts.live.workers.names
+        workers = self._parts.unmerged.workers.names
         return await self._read_scalars(series, lambda found: by_worker.spans(found, workers))
 
     async def worker_means(self, series: SeriesQuery, grid: Grid) -> list[WorkerMeans]:
-        workers = self._parts.live.workers.names
+        workers = self._parts.unmerged.workers.names
         return await self._read_scalars(series, lambda found: by_worker.means(found, workers, grid))
 
     async def _read_log(self, owner: Owner, work: Callable[[Log], Result]) -> Result:

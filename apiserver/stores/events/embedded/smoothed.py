@@ -1,4 +1,4 @@
-"""What is kept of smoothed curves (`known.py`), so that another look at them takes little time, at any zoom.
+"""What is kept of smoothed curves (`kept_curves.py`), so that another look at them takes little time, at any zoom.
 
 A long curve is smoothed in stretches of `smoothed_points` points. Of each one is kept how the smoother was before it,
 and sums of its blocks of neighbouring points. Buckets of whole blocks are made of the sums. Points are smoothed again,

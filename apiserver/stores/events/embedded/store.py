@@ -27,14 +27,14 @@ from apiserver.stores.events.embedded import deletion, log_merge, records, whole
 from apiserver.stores.events.embedded.bounds import BOUNDS, EmbeddedBounds
 from apiserver.stores.events.embedded.commit import GroupCommit
 from apiserver.stores.events.embedded.database import Database
-from apiserver.stores.events.embedded.known import KnownCurves
-from apiserver.stores.events.embedded.live import Live
+from apiserver.stores.events.embedded.kept_curves import KeptCurves
 from apiserver.stores.events.embedded.log_numbers import BlockEnds
 from apiserver.stores.events.embedded.merge import Merger
 from apiserver.stores.events.embedded.names import Registrar, owner_id, state
 from apiserver.stores.events.embedded.parts import Parts, run_in, unavailable
 from apiserver.stores.events.embedded.reading import EmbeddedReads
 from apiserver.stores.events.embedded.scalar_merge import merge_whole
+from apiserver.stores.events.embedded.unmerged import Unmerged
 from apiserver.stores.events.embedded.usage import usage_in_time
 from apiserver.stores.events.embedded.watches import Watch
 from apiserver.stores.events.lock import FolderLock
@@ -105,14 +105,14 @@ class EmbeddedEventStore(EmbeddedReads):
                 undone.callback(self._lock.release)
                 database = Database(self._folder, fsync=self._fsync, bounds=bounds)
                 undone.callback(database.close)
-                unmerged = self._max_unmerged_bytes
-                live = Live(self._folder, database, fsync=self._fsync, max_unmerged_bytes=unmerged, bounds=bounds)
+                size = self._max_unmerged_bytes
+                unmerged = Unmerged(self._folder, database, fsync=self._fsync, max_unmerged_bytes=size, bounds=bounds)
             except (OSError, sqlite3.Error) as error:
                 raise EventStoreError(f"the events folder {self._folder} cannot be used: {error}") from error
             undone.pop_all()
-        curves = KnownCurves(state(database.writer, "merged_journal"), bounds)
+        curves = KeptCurves(state(database.writer, "merged_journal"), bounds)
         merger = Merger(
-            live,
+            unmerged,
             database,
             curves,
             points=self._merge_points,
@@ -126,8 +126,8 @@ class EmbeddedEventStore(EmbeddedReads):
         readers = ThreadPoolExecutor(_READERS, thread_name_prefix="events-read")
         changer = ThreadPoolExecutor(1, thread_name_prefix="events-change")
         writer = ThreadPoolExecutor(1, thread_name_prefix="events-commit")
-        commit = GroupCommit(live.append, writer) if self._fsync else None
-        return Parts(live, database, curves, BlockEnds(bounds), merger, readers, changer, writer, commit)
+        commit = GroupCommit(unmerged.append, writer) if self._fsync else None
+        return Parts(unmerged, database, curves, BlockEnds(bounds), merger, readers, changer, writer, commit)
 
     async def close(self) -> None:
         """Merge the rest if that works, and release the folder."""
@@ -143,7 +143,7 @@ class EmbeddedEventStore(EmbeddedReads):
         parts.changer.shutdown()
         parts.writer.shutdown()
         parts.merger.stop()
-        parts.live.close()
+        parts.unmerged.close()
         parts.database.close()
         self._lock.release()
 
@@ -155,7 +155,7 @@ class EmbeddedEventStore(EmbeddedReads):
 
     async def check(self) -> None:
         """Raise EventStoreError if the store is not open, cannot merge, or has no room on its disk."""
-        self._parts.live.check()
+        self._parts.unmerged.check()
         if await asyncio.to_thread(free_bytes, self._folder) < _LEAST_FREE_BYTES:
             raise self._full()
 
@@ -176,7 +176,7 @@ class EmbeddedEventStore(EmbeddedReads):
             if parts.commit is not None:
                 await parts.commit.add(record)
             else:
-                parts.live.append([record])
+                parts.unmerged.append([record])
         except sqlite3.Error as error:  # raised by the lookup of known log lines
             raise unavailable(error) from error
         parts.merger.notice()
@@ -231,9 +231,9 @@ class EmbeddedEventStore(EmbeddedReads):
         return gone
 
     async def _thin(self, wanted: SeriesQuery, points: int, checksums: Mapping[tuple[str, str], int] | None) -> int:
-        live, owner = self._parts.live, wanted.owner
+        unmerged, owner = self._parts.unmerged, wanted.owner
         for _ in range(_TRIES):
-            if live.holds(owner):
+            if unmerged.holds(owner):
                 await self.merge()
             since = ChangesQuery([owner], (await self.changes(ChangesQuery([owner]))).cursor)
             long = await thinned.long_series(self, wanted, points)
@@ -247,18 +247,18 @@ class EmbeddedEventStore(EmbeddedReads):
 
     async def _put_thinned(self, since: ChangesQuery, owner: Owner, kept: Sequence[WholePoints]) -> bool:
         """Put these points in place of all others of their series; returns whether none of these has changed."""
-        live, is_same = self._parts.live, True
+        unmerged, is_same = self._parts.unmerged, True
 
         def work(conn: sqlite3.Connection, registrar: Registrar) -> list[int]:
             nonlocal is_same
-            changed = live.look(since).changes(conn).owners.get(owner)
+            changed = unmerged.look(since).changes(conn).owners.get(owner)
             names = {SeriesName(EventType.SCALAR, *one.series) for one in kept}
             is_same = changed is None or not (changed.everything or names & changed.series.keys())
             if not is_same:
                 return []
             wanted = SeriesQuery(owner, EventType.SCALAR, selection_of(one.series for one in kept))
             deletion.delete_points(conn, wanted)
-            return merge_whole(conn, owner, kept, registrar, live.worker, self.bounds)
+            return merge_whole(conn, owner, kept, registrar, unmerged.worker, self.bounds)
 
         await self._put(owner, work, are_new=False)
         return is_same
@@ -275,11 +275,11 @@ class EmbeddedEventStore(EmbeddedReads):
         self, up_to: Cursor | None, series: SeriesQuery, work: Callable[[sqlite3.Connection], int]
     ) -> int:
         """Let `work` delete events of the owner, unless some of this type came behind the cursor, if there is one."""
-        live, owner = self._parts.live, series.owner
+        unmerged, owner = self._parts.unmerged, series.owner
 
         def unless_some_came(conn: sqlite3.Connection) -> int:
             if up_to is not None:
-                came = live.look_for_new(owner, up_to).changes(conn).owners.get(owner)
+                came = unmerged.look_for_new(owner, up_to).changes(conn).owners.get(owner)
                 if came is not None and came.may_have(series.type):
                     return 0
             return work(conn)
@@ -294,7 +294,7 @@ class EmbeddedEventStore(EmbeddedReads):
 
         def run() -> Result:
             self._reserve.make_room(much=True)
-            if any(parts.live.holds(owner) for owner in owners):
+            if any(parts.unmerged.holds(owner) for owner in owners):
                 parts.merger.flush()
             result = parts.merger.delete(owners, work, whole=whole)
             parts.block_ends.forget(owners)
@@ -305,7 +305,7 @@ class EmbeddedEventStore(EmbeddedReads):
     # --- copies ------------------------------------------------------------------------------------
 
     async def whole_points(self, series: SeriesQuery) -> AsyncIterator[Sequence[WholePoints]]:
-        workers = self._parts.live.workers.names
+        workers = self._parts.unmerged.workers.names
         for names in await self._read_scalars(series, whole.parts):
             part, place = replace(series, selection=selection_of(names)), None
             while True:
@@ -317,7 +317,7 @@ class EmbeddedEventStore(EmbeddedReads):
 
     async def put_points(self, owner: Owner, curves: Sequence[WholePoints]) -> None:
         """Put points into chunks, beside those that are merged."""
-        worker = self._parts.live.worker
+        worker = self._parts.unmerged.worker
         await self._put(owner, lambda conn, registrar: merge_whole(conn, owner, curves, registrar, worker, self.bounds))
 
     async def whole_lines(self, owner: Owner) -> AsyncIterator[Lines]:
@@ -331,7 +331,7 @@ class EmbeddedEventStore(EmbeddedReads):
 
     async def put_lines(self, owner: Owner, lines: Lines) -> None:
         """Put lines into blocks, at their positions."""
-        self._parts.live.number_lines_from(int(lines.sequences.max()) + 1)
+        self._parts.unmerged.number_lines_from(int(lines.sequences.max()) + 1)
 
         def work(conn: sqlite3.Connection, registrar: Registrar) -> list[int]:
             log_merge.merge_whole(conn, owner, lines, registrar, self.bounds)
@@ -365,7 +365,7 @@ class EmbeddedEventStore(EmbeddedReads):
         def run() -> None:
             if not are_new:  # fewer are put than there were, so a full disk gets room
                 self._reserve.make_room(much=True)
-            if parts.live.holds(owner):
+            if parts.unmerged.holds(owner):
                 parts.merger.flush()
             parts.merger.put(owner, work, are_new=are_new)
 
@@ -379,11 +379,11 @@ class EmbeddedEventStore(EmbeddedReads):
 
     def gauges(self) -> Mapping[str, float]:
         """How much is not merged, whether merging works, and how many merges there were."""
-        live = self._parts.live
+        unmerged = self._parts.unmerged
         return {
-            "unmerged_bytes": live.unmerged_bytes,
-            "unmerged_events": sum([table.events for table in live.tables()]),
-            "merging_works": live.stuck is None,
+            "unmerged_bytes": unmerged.unmerged_bytes,
+            "unmerged_events": sum([table.events for table in unmerged.tables()]),
+            "merging_works": unmerged.stuck is None,
             "merges": self._parts.merger.merges,
         }
 
@@ -395,7 +395,7 @@ class EmbeddedEventStore(EmbeddedReads):
 
     async def watch(self, query: ChangesQuery) -> AsyncGenerator[Changes, None]:
         """The changes, as they are kept."""
-        with self._parts.live.watching(query.owners) as watch:
+        with self._parts.unmerged.watching(query.owners) as watch:
             changes = await self._changes(query)
             yield changes
             while True:
@@ -406,14 +406,14 @@ class EmbeddedEventStore(EmbeddedReads):
 
     async def _changes(self, query: ChangesQuery, watch: Watch | None = None) -> Changes:
         parts = self._parts
-        return await run_in(parts.readers, lambda: parts.live.look(query, watch).changes(parts.database.reader()))
+        return await run_in(parts.readers, lambda: parts.unmerged.look(query, watch).changes(parts.database.reader()))
 
     # --- recovery ----------------------------------------------------------------------------------
 
     async def owners_to_restate(self, *, of_all: bool = False) -> AsyncIterator[Owner]:
         """Owners with events since `restated` last named them, in this process or an earlier one."""
-        for owner in sorted(self._parts.live.owners_to_restate()):
+        for owner in sorted(self._parts.unmerged.owners_to_restate()):
             yield owner
 
     async def restated(self, owners: Collection[Owner]) -> None:
-        self._parts.live.restated(owners)
+        self._parts.unmerged.restated(owners)

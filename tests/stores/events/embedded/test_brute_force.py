@@ -123,7 +123,7 @@ class Both:
         await before.close()
         await self._store.open()
         # Who was restated in memory only is restated again: more than needed does no harm.
-        self._plain.unstated |= self._store._parts.live.unstated
+        self._plain.unstated |= self._store._parts.unmerged.unstated
         await self._plain.open()
 
     async def do_tell(self) -> None:

@@ -20,7 +20,7 @@ from apiserver.stores.events.codec import pieces
 from apiserver.stores.events.codec.pieces import ColumnNames, Pieces
 from apiserver.stores.events.embedded import buckets, decoded
 from apiserver.stores.events.embedded.bounds import EmbeddedBounds
-from apiserver.stores.events.embedded.known import NOTHING_KEPT
+from apiserver.stores.events.embedded.kept_curves import NOTHING_KEPT
 from apiserver.stores.events.embedded.store import EmbeddedEventStore
 from tests.chance import examples
 from tests.contract import event_stores

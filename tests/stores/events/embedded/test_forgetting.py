@@ -19,8 +19,8 @@ from apiserver.events.queries import EVERYWHERE, BucketQuery, SeriesQuery
 from apiserver.events.smoothing import Kind, Smoothing
 from apiserver.stores.events.embedded.bounds import EmbeddedBounds
 from apiserver.stores.events.embedded.hot import Memtable
-from apiserver.stores.events.embedded.live import Live
 from apiserver.stores.events.embedded.store import EmbeddedEventStore
+from apiserver.stores.events.embedded.unmerged import Unmerged
 from tests.contract.event_stores import OWNER, SCALARS, batch, lines, sample, scalars
 from tests.stores.events.embedded.sizes import SMALL
 from tests.stores.events.embedded.waiting import eventually
@@ -82,10 +82,10 @@ async def test_a_reader_who_still_sees_a_deleted_owner_keeps_nothing(
     store: EmbeddedEventStore, read: Read, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen, go_on = threading.Event(), threading.Event()
-    snapshot = Live.snapshot
+    snapshot = Unmerged.snapshot
 
     @contextmanager
-    def late(self: Live, pick: Callable[[Memtable], Any]) -> Iterator[Any]:
+    def late(self: Unmerged, pick: Callable[[Memtable], Any]) -> Iterator[Any]:
         """A view that is looked at only when the owner is gone."""
         with snapshot(self, pick) as view:
             seen.set()
@@ -93,7 +93,7 @@ async def test_a_reader_who_still_sees_a_deleted_owner_keeps_nothing(
             yield view
 
     with monkeypatch.context() as patch:
-        patch.setattr(Live, "snapshot", late)
+        patch.setattr(Unmerged, "snapshot", late)
         reading = asyncio.create_task(read(store, OWNER))
         await eventually(seen.is_set)
     await store.delete([OWNER])
@@ -120,7 +120,7 @@ async def test_deletions_without_a_merge_take_bounded_memory(store: EmbeddedEven
 
 
 async def test_segments_do_not_tell_of_deleted_owners_and_followers_are_told(store: EmbeddedEventStore) -> None:
-    feed = store._parts.live._feed
+    feed = store._parts.unmerged._feed
     await store.add(batch(scalars([1.0], owner=OWNER)))
     await store.merge()
     before = (await store.changes(ChangesQuery([OWNER, OTHER]))).cursor
@@ -145,4 +145,4 @@ async def test_segments_tell_of_owners_who_still_have_events(store: EmbeddedEven
     await store.merge()
     await store.delete_samples(SeriesQuery(OWNER, sample(1).type))
     assert await store.delete_scalars(OWNER, before) == 0
-    assert len(store._parts.live._feed._merged) == 2
+    assert len(store._parts.unmerged._feed._merged) == 2

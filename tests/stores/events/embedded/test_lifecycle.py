@@ -123,7 +123,7 @@ async def test_events_are_taken_while_a_merge_or_a_deletion_commits(tmp_path: Pa
 
     def note(statement: str) -> None:
         if statement == "COMMIT":
-            commits.append((parts.live.lock.locked(), parts.live.entrance.locked()))
+            commits.append((parts.unmerged.lock.locked(), parts.unmerged.entrance.locked()))
 
     parts.database.writer.set_trace_callback(note)
     await store.add(batch(scalars([1.0])))

@@ -277,7 +277,7 @@ async def test_an_error_while_looking_does_not_end_merging(tmp_path: Path, monke
     await store.add(batch(scalars([1.0])))
     await eventually(failed.is_set)
     await store.add(batch(scalars([2.0], iters=[1])))
-    await eventually(lambda: not store._parts.live.active.events)
+    await eventually(lambda: not store._parts.unmerged.active.events)
     await store.close()
 
 

@@ -23,7 +23,7 @@ from apiserver.stores.events.codec.chunks import Body, Room
 from apiserver.stores.events.embedded import smoothed
 from apiserver.stores.events.embedded.bounds import EmbeddedBounds
 from apiserver.stores.events.embedded.hot import Memtable
-from apiserver.stores.events.embedded.known import KnownCurves
+from apiserver.stores.events.embedded.kept_curves import KeptCurves
 from apiserver.stores.events.embedded.store import EmbeddedEventStore
 from tests.chance import examples
 from tests.contract import event_stores
@@ -68,7 +68,7 @@ async def ask(
 async def ask_anew(store: EmbeddedEventStore, *asked: Any) -> Buckets:
     """Ask a store that knows nothing yet."""
     parts = store._parts
-    kept, parts.curves = parts.curves, KnownCurves(-1)
+    kept, parts.curves = parts.curves, KeptCurves(-1)
     try:
         return await ask(store, *asked)
     finally:

@@ -58,7 +58,7 @@ class OfCurve(Protocol):
 Of = TypeVar("Of", bound=OfCurve)
 
 
-class KnownCurves:
+class KeptCurves:
     """What is known of the curves that were asked for last. Any thread may use it."""
 
     def __init__(self, merged: int, bounds: EmbeddedBounds = BOUNDS) -> None:
@@ -138,4 +138,4 @@ class KnownCurves:
 
 
 #: For readers that find and keep nothing, as no segment has this number.
-NOTHING_KEPT = KnownCurves(merged=-1)
+NOTHING_KEPT = KeptCurves(merged=-1)

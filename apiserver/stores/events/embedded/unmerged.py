@@ -45,7 +45,7 @@ logger = logging.getLogger(__name__)
 Picked = TypeVar("Picked")
 
 
-class Live:
+class Unmerged:
     """The unmerged part of a store, and consistent views of the whole."""
 
     def __init__(
