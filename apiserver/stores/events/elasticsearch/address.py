@@ -45,7 +45,7 @@ def elasticsearch_address(address: str, *, password: str = "", api_key: str = ""
     prefix = parts.path or DEFAULT_PREFIX
     if not _PREFIX.fullmatch(prefix):
         raise ValueError(f"the prefix {prefix!r} is not made of up to 64 lowercase letters, digits, '-' and '_'")
-    found = ElasticsearchAddress(
+    parsed = ElasticsearchAddress(
         hosts=tuple(f"{'https' if tls else 'http'}://{host}" for host in hosts),
         prefix=prefix,
         user=parts.user,
@@ -54,11 +54,11 @@ def elasticsearch_address(address: str, *, password: str = "", api_key: str = ""
         ca=Path(parameters["ca"]) if parameters.get("ca") else None,
         verify=_flag(parameters, "verify", True),
     )
-    if bool(found.user) != bool(found.password):
+    if bool(parsed.user) != bool(parsed.password):
         raise ValueError("a user needs a password, and a password a user")
-    if found.user and found.api_key:
+    if parsed.user and parsed.api_key:
         raise ValueError("give a user and password or an API key, not both")
-    return found
+    return parsed
 
 
 def _parameters(query: str) -> dict[str, str]:
@@ -71,12 +71,12 @@ def _parameters(query: str) -> dict[str, str]:
 
 
 def _host(host: str) -> str:
-    found = _HOST.fullmatch(host)
-    if not found or not 0 < int(found[2] or _PORT) < 65536:
+    match = _HOST.fullmatch(host)
+    if not match or not 0 < int(match[2] or _PORT) < 65536:
         raise ValueError(
             f"each host is a name or address with or without a port, as in node-1:9200,node-2:9200; {ENCODE}"
         )
-    return f"{found[1]}:{found[2] or _PORT}"
+    return f"{match[1]}:{match[2] or _PORT}"
 
 
 def _flag(parameters: dict[str, str], name: str, default: bool) -> bool:

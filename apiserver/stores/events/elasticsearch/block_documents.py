@@ -32,7 +32,7 @@ FIELDS = ("id", "owner", "metric", "variant", "members", "first", "last", "count
 _NOTHING, _ZERO = (None,), (0,)
 #: Columns that are stored.
 STORED = frozenset({"curve", "details", "lines"})
-#: What is known of a document that is not there.
+#: A document that is not there, as a get answers.
 NOT_THERE: JsonObject = {}
 #: Of the first put of a block. What is there has at least this version, and a removal that a node remembers, too.
 _FIRST: JsonObject = {"version": 1, "version_type": "external"}
@@ -45,10 +45,10 @@ def deletion_id(owner: Owner) -> str:
     return f"deleted {names.owner_key(owner)}"
 
 
-def note(owner: Owner, known: JsonObject) -> str:
-    """The item that notes a deletion over what is `known` of the note before."""
+def note(owner: Owner, before: JsonObject) -> str:
+    """The item that notes a deletion over the note `before`."""
     document = orjson.dumps({"deleted": names.owner_key(owner)}).decode()
-    return f"{action_over(known, deletion_id(owner), owner)}{document}\n"
+    return f"{action_over(before, deletion_id(owner), owner)}{document}\n"
 
 
 def deletion_before_id(owner: Owner) -> str:
@@ -61,10 +61,10 @@ def deletion_ids(owner: Owner) -> list[str]:
     return [deletion_id(owner), deletion_before_id(owner)]
 
 
-def note_before(owner: Owner, place: int, known: JsonObject) -> str:
-    """The item that notes a deletion of what lies before a place, over what is `known` of the note before."""
+def note_before(owner: Owner, place: int, before: JsonObject) -> str:
+    """The item that notes a deletion of what lies before a place, over the note `before`."""
     document = orjson.dumps({"deleted": names.owner_key(owner), "up_to": place - 1}).decode()
-    return f"{action_over(known, deletion_before_id(owner), owner)}{document}\n"
+    return f"{action_over(before, deletion_before_id(owner), owner)}{document}\n"
 
 
 def deleted_before(hit: JsonObject) -> int:
@@ -79,17 +79,17 @@ def action(name: str, id: str, owner: Owner, **more: Any) -> str:
     return orjson.dumps({name: {"_id": id, "routing": names.owner_key(owner), **more}}).decode() + "\n"
 
 
-def action_over(known: JsonObject, id: str, owner: Owner) -> str:
+def action_over(before: JsonObject, id: str, owner: Owner) -> str:
     """The first line of an item that is done only if the document is still as it was found, or still not there."""
-    if "_seq_no" not in known:
+    if "_seq_no" not in before:
         return action("create", id, owner)
-    return action("index", id, owner, if_seq_no=known["_seq_no"], if_primary_term=known["_primary_term"])
+    return action("index", id, owner, if_seq_no=before["_seq_no"], if_primary_term=before["_primary_term"])
 
 
-def item(block: NewBlock, known: JsonObject | None) -> str:
-    """The item that puts a block over what is `known` of it. None: if no such block is there, or was."""
+def item(block: NewBlock, before: JsonObject | None) -> str:
+    """The item that puts a block over the document `before`. None: no such block is there, or was."""
     id, owner = block.id, block.owner
-    first = action("index", id, owner, **_FIRST) if known is None else action_over(known, id, owner)
+    first = action("index", id, owner, **_FIRST) if before is None else action_over(before, id, owner)
     key = names.owner_key(owner)
     document: JsonObject = {
         "id": id,

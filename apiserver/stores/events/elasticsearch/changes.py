@@ -157,47 +157,47 @@ async def changes_since(cluster: Cluster, deletions: Deletions, query: ChangesQu
     indices = _indices(cluster.prefix, companies)
     watched = [*indices, deletions.index]
     shards = await shards_of(cluster, watched)
-    reached = {name: [one.uuid, *one.checkpoints] for name, one in shards.items()}
-    found = Changes([_ENGINE, companies, reached])
+    reached = {name: [index_shards.uuid, *index_shards.checkpoints] for name, index_shards in shards.items()}
+    changes = Changes([_ENGINE, companies, reached])
     if query.since is None:
         cluster.wrote(reached)  # as other servers may have: reads after this see all up to the cursor
-        known: Mapping[str, Sequence[Any]] | None = {**reached, deletions.index: reached[deletions.index][:1]}
+        seen: Mapping[str, Sequence[Any]] | None = {**reached, deletions.index: reached[deletions.index][:1]}
     else:
-        known = _known(query.since, companies)
-    if known is None or any(name in known and known[name][:1] != reached.get(name, [])[:1] for name in watched):
-        return Changes.all_of(found.cursor, query.owners)
-    behind = {name: one.behind(known.get(name, [""])[1:]) for name, one in shards.items()}
+        seen = _known(query.since, companies)
+    if seen is None or any(name in seen and seen[name][:1] != reached.get(name, [])[:1] for name in watched):
+        return Changes.all_of(changes.cursor, query.owners)
+    behind = {name: index_shards.behind(seen.get(name, [""])[1:]) for name, index_shards in shards.items()}
     changed = [name for name in watched if behind.get(name)]
     cluster.wrote(changed)
-    look = _Look(cluster, query, found, {name: cluster.written(name) for name in changed})
+    look = _Look(cluster, query, changes, {name: cluster.written(name) for name in changed})
     for name in changed:
         for shard, since in behind[name]:
             if name in indices:
                 await look.events(name, indices[name], shard, since)
             elif await look.deletions(deletions, shard, since):
                 reached[name][1 + shard] = since  # so that it is told again until it is done
-    return found if query.since is not None else Changes(found.cursor)
+    return changes if query.since is not None else Changes(changes.cursor)
 
 
 async def place_at(cluster: Cluster, cursor: Cursor, index: str, owner: Owner) -> int:
     """The checkpoint of the owner's shard that a cursor names; −1 if it knows nothing of this index, as it is now."""
-    known = (_known(cursor, [owner.company]) or {}).get(index, [""])
+    seen = (_known(cursor, [owner.company]) or {}).get(index, [""])
     stats = await cluster.shard_stats([index])
-    if index not in stats or stats[index]["uuid"] != known[0]:
+    if index not in stats or stats[index]["uuid"] != seen[0]:
         return _NOTHING
-    shard: int = known[1 + await cluster.shard_of(index, names.owner_key(owner))]
+    shard: int = seen[1 + await cluster.shard_of(index, names.owner_key(owner))]
     return shard
 
 
 async def shards_of(cluster: Cluster, indices: Sequence[str]) -> dict[str, Shards]:
     """What the shards of these indices have done; an index that is not there is left out."""
-    found = {}
+    shards = {}
     for name, index in (await cluster.shard_stats(indices)).items():
         by_number = {int(number): _primary(copies) for number, copies in index["shards"].items()}
         in_order = [by_number.get(number, {}) for number in range(max(by_number) + 1)]
-        checkpoints = [max(one.get("global_checkpoint", _NOTHING), _NOTHING) for one in in_order]
-        found[name] = Shards(index["uuid"], checkpoints, [one.get("max_seq_no", GREATEST) for one in in_order])
-    return found
+        checkpoints = [max(stats.get("global_checkpoint", _NOTHING), _NOTHING) for stats in in_order]
+        shards[name] = Shards(index["uuid"], checkpoints, [stats.get("max_seq_no", GREATEST) for stats in in_order])
+    return shards
 
 
 def _primary(copies: Sequence[JsonObject]) -> JsonObject:
@@ -298,14 +298,14 @@ class _Look:
         aggs = {"series": {"composite": group, "aggs": ends}}
         while True:
             body = {"size": 0, "track_total_hits": False, "query": query, "aggs": aggs}
-            found = (await self._search(index, shard, body)).get("aggregations", {}).get("series", {})
-            buckets = found.get("buckets", [])
+            series = (await self._search(index, shard, body)).get("aggregations", {}).get("series", {})
+            buckets = series.get("buckets", [])
             for bucket in buckets:
                 owner, metric, variant = bucket["key"].values()
                 yield owner, metric, variant, _range(bucket)
             if len(buckets) < group["size"]:
                 return
-            group["after"] = found["after_key"]
+            group["after"] = series["after_key"]
 
     async def deletions(self, notes: Deletions, shard: int, since: int) -> bool:
         """Deletions that were noted since, or go on; returns whether some go on."""

@@ -257,19 +257,19 @@ class Cluster(Visibility):
 
     async def searches(self, index: str, bodies: Sequence[JsonObject], *, routing: str) -> list[JsonObject]:
         """The answers to many searches of one index, in as few requests as possible."""
-        found: list[JsonObject] = []
+        answers: list[JsonObject] = []
         header = orjson.dumps({"routing": routing, "preference": routing, "allow_partial_search_results": False})
         at_once = self.bounds.searches_at_once
         for start in range(0, len(bodies), at_once):
             part = bodies[start : start + at_once]
             lines = [line for body in part for line in (header, orjson.dumps(body))]
             answer = await self._ask(index, partial(self.client.msearch, index=index, searches=cast(Any, lines)))
-            for one in answer["responses"] if answer is not None else ():
-                error = one.get("error")
+            for response in answer["responses"] if answer is not None else ():
+                error = response.get("error")
                 if error is not None and error.get("type") != MISSING:
-                    raise busy(one["status"], str(error.get("type")), error.get("reason"))
-                found.append(NOTHING if error is not None else one)
-        return found
+                    raise busy(response["status"], str(error.get("type")), error.get("reason"))
+                answers.append(NOTHING if error is not None else response)
+        return answers
 
     async def composite(
         self,
@@ -294,11 +294,11 @@ class Cluster(Visibility):
                 group["after"] = after
             by_group = {"group": {"composite": group, "aggs": aggs or {}}}
             body = {"size": 0, "track_total_hits": False, "query": query, "aggs": by_group}
-            found = (await self.search(index, body, routing=routing)).get("aggregations")
-            if found is None:
+            aggregations = (await self.search(index, body, routing=routing)).get("aggregations")
+            if aggregations is None:
                 return
-            for bucket in found["group"]["buckets"]:
+            for bucket in aggregations["group"]["buckets"]:
                 yield bucket
-            if "after_key" not in found["group"] or len(found["group"]["buckets"]) < size:
+            if "after_key" not in aggregations["group"] or len(aggregations["group"]["buckets"]) < size:
                 return
-            after = found["group"]["after_key"]
+            after = aggregations["group"]["after_key"]

@@ -65,13 +65,13 @@ class Leases:
             if seconds and await _done(client.create(**place, document=document)):
                 return True
             try:
-                found = await client.get(**place, stored_fields=["holder", "until"])
+                lease = await client.get(**place, stored_fields=["holder", "until"])
             except NotFoundError:
                 return not seconds
-            others = found["fields"]["holder"] != [holder] and found["fields"]["until"][0] > now
-            if others and not 0 < seconds <= self._seen.seconds(owner, found["_seq_no"]):
+            is_of_another = lease["fields"]["holder"] != [holder] and lease["fields"]["until"][0] > now
+            if is_of_another and not 0 < seconds <= self._seen.seconds(owner, lease["_seq_no"]):
                 return False
-            place |= {"if_seq_no": found["_seq_no"], "if_primary_term": found["_primary_term"]}
+            place |= {"if_seq_no": lease["_seq_no"], "if_primary_term": lease["_primary_term"]}
             return await _done(client.index(**place, document=document) if seconds else client.delete(**place))
 
 

@@ -116,22 +116,22 @@ class ElasticsearchSchema:
         """The templates, and mappings of indices, that are not as the steps say."""
         with errors():
             answer = await self._client.indices.get_mapping(index=f"{self._prefix}-*", expand_wildcards="all")
-        mappings: dict[str, JsonObject] = {index: found["mappings"] for index, found in answer.body.items()}
-        found: list[str] = []
+        mappings: dict[str, JsonObject] = {index: answered["mappings"] for index, answered in answer.body.items()}
+        problems: list[str] = []
         patterns = [
             (pattern, request["body"]["template"]["mappings"])
             for request in _template_puts(steps, self._prefix)
             for pattern in request["body"]["index_patterns"]
         ]
-        made = await together(*(self._new_mapping(pattern) for pattern, _ in patterns))
-        for (pattern, wanted), given in zip(patterns, made, strict=True):
-            if given is None:
-                found.append(f"there is no template for '{pattern}'")
+        actual_mappings = await together(*(self._new_mapping(pattern) for pattern, _ in patterns))
+        for (pattern, mapping), actual in zip(patterns, actual_mappings, strict=True):
+            if actual is None:
+                problems.append(f"there is no template for '{pattern}'")
             else:
-                found += _differences(f"the template for '{pattern}'", given, wanted)
+                problems += _differences(f"the template for '{pattern}'", actual, mapping)
             for index in sorted(name for name in mappings if fnmatchcase(name, pattern)):
-                found += _differences(f"the index '{index}'", mappings[index], wanted)
-        return found
+                problems += _differences(f"the index '{index}'", mappings[index], mapping)
+        return problems
 
     async def _new_mapping(self, pattern: str) -> JsonObject | None:
         """What a new index of the pattern would get now: people may have added templates that come first."""
@@ -163,18 +163,18 @@ def _template_puts(steps: Sequence[Step], prefix: str) -> list[JsonObject]:
     return [*{request["path"]: request for request in requests if _is_of_template(request)}.values()]
 
 
-def _differences(where: str, given: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
+def _differences(where: str, actual: Mapping[str, Any], right: Mapping[str, Any]) -> list[str]:
     """The differences of a mapping from the wanted one. A field that is not in the wanted one does no harm."""
-    is_of, should_be = (mapping.get("properties", {}) for mapping in (given, wanted))
-    found = [
+    is_of, should_be = (mapping.get("properties", {}) for mapping in (actual, right))
+    differences = [
         f"{where} has the field '{field}' as {_text(is_of.get(field))}, it should be {_text(definition)}"
         for field, definition in should_be.items()
         if is_of.get(field) != definition
     ]
-    for name, rule in wanted.items():
-        if name != "properties" and given.get(name) != rule:
-            found.append(f"{where} has '{name}' as {_text(given.get(name))}, it should be {_text(rule)}")
-    return found
+    for name, rule in right.items():
+        if name != "properties" and actual.get(name) != rule:
+            differences.append(f"{where} has '{name}' as {_text(actual.get(name))}, it should be {_text(rule)}")
+    return differences
 
 
 def _text(definition: object) -> str:

@@ -171,14 +171,14 @@ class ElasticsearchMoment(ElasticsearchEventStore):
 
     async def changed_since(self, place: Cursor) -> set[Owner]:
         """Owners of whom something was written behind a place; all of an index that the place does not know."""
-        cluster, found = self._cluster, set[Owner]()
+        cluster, owners = self._cluster, set[Owner]()
         for index in await cluster.indices(names.indices(cluster.prefix)):
             uuid, number = place.get(index, ["", -1])
             since = number + 1 if uuid == self._place.get(index, [""])[0] else 0
             behind = all_of(*between("_seq_no", since, None))
             async for bucket in cluster.composite(index, behind, ["owner"], routing=None):
-                found.add(names.owner_of(names.company_of(cluster.prefix, index), bucket["key"]["owner"]))
-        return found
+                owners.add(names.owner_of(names.company_of(cluster.prefix, index), bucket["key"]["owner"]))
+        return owners
 
     async def owners_to_restate(self, *, of_all: bool = True) -> AsyncIterator[Owner]:
         """Owners of all servers whose documents may be older than their events, if they were read after `open`."""

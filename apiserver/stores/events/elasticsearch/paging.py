@@ -61,32 +61,32 @@ async def texts(
             {**body, **place, "query": all_of(query, _LARGE), "size": size},
         ]
         small, large = await cluster.searches(index, searches, routing=routing)
-        found = _in_order(small["hits"]["hits"], large["hits"]["hits"], sort)[:size]
-        for part in in_parts(found, _large, cluster.bounds.large_together):
+        in_order = _in_order(small["hits"]["hits"], large["hits"]["hits"], sort)[:size]
+        for part in in_parts(in_order, _large, cluster.bounds.large_together):
             ids = [hit["_id"] for hit in part if _large(hit)]
             if ids:
-                these = {**BARE, **whole, "sort": sort, "query": {"ids": {"values": ids}}, "size": len(ids)}
-                answer = await cluster.search(index, these, routing=routing)
+                search = {**BARE, **whole, "sort": sort, "query": {"ids": {"values": ids}}, "size": len(ids)}
+                answer = await cluster.search(index, search, routing=routing)
                 part = _in_order([hit for hit in part if not _large(hit)], answer["hits"]["hits"], sort)
             yield part
-        if len(found) < size:
+        if len(in_order) < size:
             return
-        body["search_after"] = found[-1]["sort"]
+        body["search_after"] = in_order[-1]["sort"]
         limit -= size
 
 
 async def page(hits: AsyncGenerator[list[JsonObject]], event: Callable[[JsonObject], Event]) -> list[Event]:
     """The events of the first hits, up to the one that brings them to PAGE_BYTES. No more hits are read."""
-    found, size = [], 0
+    events, size = [], 0
     with reading():
         async with aclosing(hits):
-            async for some in hits:
-                for one in map(event, some):
-                    found.append(one)
-                    size += bytes_of(one)
+            async for part in hits:
+                for made in map(event, part):
+                    events.append(made)
+                    size += bytes_of(made)
                     if size >= PAGE_BYTES:
-                        return found
-    return found
+                        return events
+    return events
 
 
 def _large(hit: JsonObject) -> int:

@@ -29,11 +29,11 @@ def of_each(queries: Sequence[SeriesQuery]) -> JsonObject:
     """The events of all these series of several owners; of an owner that is there twice, those of both queries."""
     series: list[str] = []
     whole: dict[frozenset[str], list[str]] = {}
-    for one in queries:
-        key = owner_key(one.owner)
-        series += _single(key, one.selection)
-        metrics = frozenset(wanted.metric for wanted in one.selection if not wanted.variants)
-        if metrics or not one.selection:
+    for query in queries:
+        key = owner_key(query.owner)
+        series += _single(key, query.selection)
+        metrics = frozenset(names.metric for names in query.selection if not names.variants)
+        if metrics or not query.selection:
             whole.setdefault(metrics, []).append(key)
     conditions = [
         all_of(terms("owner", owners), *([terms("metric", [*metrics])] if metrics else []))

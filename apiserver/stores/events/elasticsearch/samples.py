@@ -101,35 +101,35 @@ class Samples:
         most, bounds = min(iterations, MOST_BUCKETS), self._cluster.bounds
         newest = {"iters": {"terms": {"field": "iter", "size": most, "order": {"_key": "desc"}}}}
         searches = []
-        for some in in_parts(counts, lambda key: max(counts[key], most), bounds.samples_a_search):
-            by_series = {"series": {"terms": {"field": "series", "size": len(some)}, "aggs": newest}}
-            body = {"size": 0, "track_total_hits": False, "query": of_series(some), "aggs": by_series}
-            searches.append((len(some) * most, body))
-        found: dict[str, int] = {}
+        for keys in in_parts(counts, lambda key: max(counts[key], most), bounds.samples_a_search):
+            by_series = {"series": {"terms": {"field": "series", "size": len(keys)}, "aggs": newest}}
+            body = {"size": 0, "track_total_hits": False, "query": of_series(keys), "aggs": by_series}
+            searches.append((len(keys) * most, body))
+        least: dict[str, int] = {}
         for part in in_parts(searches, lambda search: search[0], bounds.iterations_an_answer):
             bodies = [body for _, body in part]
             for answer in await self._cluster.searches(self._index, bodies, routing=self._routing):
                 for bucket in answer.get("aggregations", {}).get("series", {}).get("buckets", ()):
-                    found[bucket["key"]] = min(one["key"] for one in bucket["iters"]["buckets"])
-        return found
+                    least[bucket["key"]] = min(one["key"] for one in bucket["iters"]["buckets"])
+        return least
 
-    async def iterations(self, wanted: PageQuery[int]) -> list[int]:
+    async def iterations(self, page: PageQuery[int]) -> list[int]:
         """A page of the distinct iterations."""
         buckets = self._cluster.composite(
             self._index,
             of(self._asked),
             ["iter"],
             routing=self._routing,
-            after=None if wanted.after is None else {"iter": wanted.after},
-            descending=wanted.descending,
-            size=min(wanted.limit, MOST_BUCKETS),
+            after=None if page.after is None else {"iter": page.after},
+            descending=page.descending,
+            size=min(page.limit, MOST_BUCKETS),
         )
-        found: list[int] = []
+        iterations: list[int] = []
         async for bucket in buckets:
-            found.append(bucket["key"]["iter"])
-            if len(found) == wanted.limit:
+            iterations.append(bucket["key"]["iter"])
+            if len(iterations) == page.limit:
                 break
-        return found
+        return iterations
 
     async def _read(
         self, query: JsonObject, sort: Sequence[JsonObject], after: Sequence[object] | None, limit: int

@@ -158,8 +158,8 @@ class ElasticsearchEventStore(ScalarReads, LogReads):
             EventType.SCALAR: dict.fromkeys(batch.scalars.owners),
             EventType.LOG: dict.fromkeys(lines.owner for lines in batch.logs),
         }
-        for type, some in owners.items():
-            await opened.compactor.until_there_is_room(type, some)
+        for type, owners_of_type in owners.items():
+            await opened.compactor.until_there_is_room(type, owners_of_type)
         everybody = [*owners[EventType.SCALAR], *owners[EventType.LOG], *(sample.owner for sample in batch.samples)]
         refused: Counter[str] = Counter()
         work = [self._add_documents(batch.samples, dict.fromkeys(everybody))]
@@ -171,8 +171,8 @@ class ElasticsearchEventStore(ScalarReads, LogReads):
             if isinstance(outcome, BaseException):
                 raise outcome
             refused.update(outcome)
-        for type, some in owners.items():
-            opened.compactor.wrote(type, some)
+        for type, owners_of_type in owners.items():
+            opened.compactor.wrote(type, owners_of_type)
         return refused
 
     async def _add_documents(self, samples: Sequence[Sample], owners: Iterable[Owner]) -> Mapping[str, int]:
@@ -235,11 +235,11 @@ class ElasticsearchEventStore(ScalarReads, LogReads):
     async def delete_logs(
         self, series: SeriesQuery, before: int | None, exclude: Selection = (), up_to: Cursor | None = None
     ) -> int:
-        known = None
+        place = None
         if up_to is not None:
             index = names.blocks(self._cluster.prefix, EventType.LOG, series.owner.company)
-            known = await place_at(self._cluster, up_to, index, series.owner)
-        return await self._opened.logs.delete_logs(series, before, exclude, known)
+            place = await place_at(self._cluster, up_to, index, series.owner)
+        return await self._opened.logs.delete_logs(series, before, exclude, place)
 
     async def delete_samples(
         self,
@@ -351,13 +351,13 @@ class ElasticsearchEventStore(ScalarReads, LogReads):
 
     async def watch(self, query: ChangesQuery) -> AsyncGenerator[Changes, None]:
         """The changes: somebody has to ask again and again."""
-        found = await self.changes(query)
-        yield found
+        changes = await self.changes(query)
+        yield changes
         while True:
             await asyncio.sleep(POLL)
-            found = await self.changes(replace(query, since=found.cursor))
-            if found.owners:
-                yield found
+            changes = await self.changes(replace(query, since=changes.cursor))
+            if changes.owners:
+                yield changes
 
     # --- recovery ----------------------------------------------------------------------------------
 

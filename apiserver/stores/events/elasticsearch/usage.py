@@ -44,21 +44,21 @@ class IndexSize(NamedTuple):
 
 async def index_sizes(cluster: Cluster, patterns: Sequence[str]) -> list[IndexSize]:
     """The indices whose names match, by name."""
-    wanted = (
+    parameters = (
         "filter_path=indices.*.primaries.store.size_in_bytes,indices.*.primaries.docs.count&ignore_unavailable=true"
     )
     with errors():
         answer = await cluster.client.perform_request(
-            "GET", f"/{','.join(patterns)}/_stats/store,docs?{wanted}", headers={"accept": "application/json"}
+            "GET", f"/{','.join(patterns)}/_stats/store,docs?{parameters}", headers={"accept": "application/json"}
         )
-    found = dict(answer.body.get("indices", {}))
+    stats_by_index = dict(answer.body.get("indices", {}))
     return [
-        IndexSize(name, one["primaries"]["store"]["size_in_bytes"], one["primaries"]["docs"]["count"])
-        for name, one in sorted(found.items())
+        IndexSize(name, stats["primaries"]["store"]["size_in_bytes"], stats["primaries"]["docs"]["count"])
+        for name, stats in sorted(stats_by_index.items())
     ]
 
 
-class _Found(NamedTuple):
+class _OwnerTotal(NamedTuple):
     """What an owner has in one index."""
 
     owner: Owner
@@ -69,15 +69,15 @@ class _Found(NamedTuple):
 
 async def usage(cluster: Cluster, company: str | None = None) -> Usage:
     """What is kept of each owner, of a company or of all; EventStoreBusy."""
-    found: list[tuple[EventType, int, list[_Found]]] = []
+    indices: list[tuple[EventType, int, list[_OwnerTotal]]] = []
     for type in TYPES:
         is_blocks = type in BLOCK_TYPES
         for index in await index_sizes(cluster, [_pattern(cluster.prefix, type, company, is_blocks=is_blocks)]):
-            owners = [one async for one in _owners(cluster, index.name, is_blocks=is_blocks)]
+            totals = [total async for total in _owners(cluster, index.name, is_blocks=is_blocks)]
             if type is EventType.LOG:
-                owners = [one._replace(series=0) for one in owners]
-            found.append((type, index.bytes, owners))
-    return _joined(found)
+                totals = [total._replace(series=0) for total in totals]
+            indices.append((type, index.bytes, totals))
+    return _joined(indices)
 
 
 async def usage_in_time(cluster: Cluster, company: str) -> Usage:
@@ -89,21 +89,21 @@ async def usage_in_time(cluster: Cluster, company: str) -> Usage:
         raise EventStoreBusy(too_long(LONGEST), retry_after=_AGAIN, overloaded=False) from None
 
 
-def _joined(found: Sequence[tuple[EventType, int, Sequence[_Found]]]) -> Usage:
-    owners = sorted({one.owner for _, _, some in found for one in some})
+def _joined(indices: Sequence[tuple[EventType, int, Sequence[_OwnerTotal]]]) -> Usage:
+    owners = sorted({total.owner for _, _, totals in indices for total in totals})
     places = {owner: n for n, owner in enumerate(owners)}
     joined = Usage.of(owners)
     joined.estimated = ESTIMATED
     joined.parts = {name: np.zeros(len(owners), np.int64) for name in (FRAGMENTS, CHUNKS)}
-    for type, bytes, some in found:
-        rows, column = np.array([places[one.owner] for one in some], np.int64), TYPES.index(type)
-        events = np.array([one.events for one in some], np.int64)
+    for type, bytes, totals in indices:
+        rows, column = np.array([places[total.owner] for total in totals], np.int64), TYPES.index(type)
+        events = np.array([total.events for total in totals], np.int64)
         np.add.at(joined.events[:, column], rows, events)
-        np.add.at(joined.series[:, column], rows, np.array([one.series for one in some], np.int64))
+        np.add.at(joined.series[:, column], rows, np.array([total.series for total in totals], np.int64))
         shares = (events * (bytes / max(int(events.sum()), 1))).astype(np.int64)
         np.add.at(joined.bytes[:, column], rows, shares)
         for name, numbers in joined.parts.items():
-            np.add.at(numbers, rows, np.array([one.parts.get(name, 0) for one in some], np.int64))
+            np.add.at(numbers, rows, np.array([total.parts.get(name, 0) for total in totals], np.int64))
     return joined
 
 
@@ -114,18 +114,18 @@ def _pattern(prefix: str, type: EventType, company: str | None, *, is_blocks: bo
     return names.blocks_of_all(prefix, type) if is_blocks else f"{prefix}-{type.plural}-*"
 
 
-async def _owners(cluster: Cluster, index: str, *, is_blocks: bool) -> AsyncIterator[_Found]:
+async def _owners(cluster: Cluster, index: str, *, is_blocks: bool) -> AsyncIterator[_OwnerTotal]:
     company = names.company_of(cluster.prefix, index)
     aggs: JsonObject = {"series": {"cardinality": {"field": "series", "precision_threshold": _PRECISION}}}
     if is_blocks:
         aggs |= {"events": {"sum": {"field": "count"}}, "chunks": {"value_count": {"field": "up_to"}}}
     walk = cluster.composite(index, {"match_all": {}}, ["owner"], routing=None, size=_OWNERS_AT_ONCE, aggs=aggs)
-    async for one in walk:
-        owner, documents = names.owner_of(company, one["key"]["owner"]), one["doc_count"]
-        series = int(one["series"]["value"])
+    async for bucket in walk:
+        owner, documents = names.owner_of(company, bucket["key"]["owner"]), bucket["doc_count"]
+        series = int(bucket["series"]["value"])
         if is_blocks:
-            chunks = int(one["chunks"]["value"])
+            chunks = int(bucket["chunks"]["value"])
             parts = {FRAGMENTS: documents - chunks, CHUNKS: chunks}
-            yield _Found(owner, int(one["events"]["value"]), series, parts)
+            yield _OwnerTotal(owner, int(bucket["events"]["value"]), series, parts)
         else:
-            yield _Found(owner, documents, series, {})
+            yield _OwnerTotal(owner, documents, series, {})
