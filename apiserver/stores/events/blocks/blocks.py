@@ -185,7 +185,7 @@ class Block(msgspec.Struct, frozen=True):
 
     @property
     def blocks(self) -> int:
-        """How many blocks have its id: one, or those of its bundle."""
+        """How many blocks have its id: if it is in a bundle, all blocks of the bundle have it."""
         return 1 if self.in_bundle is None else self.in_bundle.blocks
 
     @property

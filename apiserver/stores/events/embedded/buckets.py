@@ -60,31 +60,31 @@ class _Rooms(threading.local):
 _rooms = _Rooms()
 
 
-def all_buckets(views: Sequence[Sequence[Series]], wanted: BucketQuery, curves: KeptCurves) -> list[list[Buckets]]:
+def all_buckets(views: Sequence[Sequence[Series]], query: BucketQuery, curves: KeptCurves) -> list[list[Buckets]]:
     """For each owner's series, the buckets of those that have a curve, not only a single value, in their order."""
-    series = [one for some in views for one in some]
-    found: dict[int, Buckets] = {}
-    for more in some_buckets(series, wanted, curves):
-        answers.will_read(wanted.size(len(more), sum([len(one.x) for one in more])))
-        found.update({number: Buckets(*series[number].name, x, values) for number, x, values in more})
+    series = [one for view in views for one in view]
+    buckets: dict[int, Buckets] = {}
+    for in_buckets in some_buckets(series, query, curves):
+        answers.will_read(query.size(len(in_buckets), sum([len(one.x) for one in in_buckets])))
+        buckets.update({number: Buckets(*series[number].name, x, values) for number, x, values in in_buckets})
     numbers = iter(range(len(series)))
-    return [[found[number] for number in islice(numbers, len(some)) if number in found] for some in views]
+    return [[buckets[number] for number in islice(numbers, len(view)) if number in buckets] for view in views]
 
 
 def some_buckets(
     series: Sequence[Series],
-    wanted: BucketQuery,
+    query: BucketQuery,
     curves: KeptCurves = NOTHING_KEPT,
     extremes: Extremes | None = None,
 ) -> Iterator[list[InBuckets]]:
     """The same, in any order, some series at a time. Points that `extremes` takes have none in their buckets."""
     for which in in_parts(series):
         part = [(n, series[n]) for n in which.tolist()]
-        if wanted.axis is BucketAxis.ITER:
-            sources = _by_iteration(part, wanted, curves, extremes)
+        if query.axis is BucketAxis.ITER:
+            sources = _by_iteration(part, query, curves, extremes)
         else:
-            sources = of_curves(((n, curve_over(one, wanted.axis, wanted.smoothing)) for n, one in part), wanted)
-        yield bucketed(sources, wanted.aggregates, part[0][1].bounds.short_series)
+            sources = of_curves(((n, curve_over(one, query.axis, query.smoothing)) for n, one in part), query)
+        yield bucketed(sources, query.aggregates, part[0][1].bounds.short_series)
 
 
 def curve_over(series: Series, axis: BucketAxis, smoothing: Smoothing | None = None) -> Curve:
@@ -106,31 +106,35 @@ class _Extent(NamedTuple):
 
 
 def _by_iteration(
-    numbered: Sequence[tuple[int, Series]], wanted: BucketQuery, curves: KeptCurves, extremes: Extremes | None
+    numbered: Sequence[tuple[int, Series]], query: BucketQuery, curves: KeptCurves, extremes: Extremes | None
 ) -> Iterator[Source]:
-    series = [one for _, one in numbered]
-    known = chunk_shifts(series, wanted.range.least, wanted.range.greatest) if wanted.smoothing is None else {}
-    for (number, one), extent in zip(numbered, _extents(series), strict=True):
+    series = [one_series for _, one_series in numbered]
+    shifts_by_id = chunk_shifts(series, query.range.least, query.range.greatest) if query.smoothing is None else {}
+    for (number, one_series), extent in zip(numbered, _extents(series), strict=True):
         if extent.first == extent.last == SINGLE_VALUE_ITERATION:
             continue
-        interval = _interval(one, extent, wanted.width)
-        if wanted.smoothing is None:
-            kept = curves if extent.most >= one.bounds.kept_curve_points else None
-            yield Source(number, *_parts(one, interval, known.get(one.merged.id, []), wanted, kept, extremes))
+        interval = _interval(one_series, extent, query.width)
+        if query.smoothing is None:
+            kept = curves if extent.most >= one_series.bounds.kept_curve_points else None
+            yield Source(
+                number, *_parts(one_series, interval, shifts_by_id.get(one_series.merged.id, []), query, kept, extremes)
+            )
         else:
-            key = Key(one.owner, one.name, one.merged.id, wanted.smoothing, columns_for(wanted.aggregates))
-            begun = Known.begin(wanted.smoothing, _ends(one, extent))
-            yield Source(number, *_smoothed_parts(one, key, begun, interval, wanted, curves))
+            key = Key(
+                one_series.owner, one_series.name, one_series.merged.id, query.smoothing, columns_for(query.aggregates)
+            )
+            begun = Known.begin(query.smoothing, _ends(one_series, extent))
+            yield Source(number, *_smoothed_parts(one_series, key, begun, interval, query, curves))
 
 
 def _extents(series: Sequence[Series]) -> Iterator[_Extent]:
-    rows = merged_stats(one.merged for one in series)
+    rows = merged_stats(one_series.merged for one_series in series)
     columns = (rows[name].tolist() for name in ("count", "min_iter", "max_iter"))
-    for one, count, first, last in zip(series, *columns, strict=True):
-        if not one.recent:
+    for one_series, count, first, last in zip(series, *columns, strict=True):
+        if not one_series.recent:
             yield _Extent(count, count, first, last)
             continue
-        iters = one.hot.iters
+        iters = one_series.hot.iters
         most = count + len(iters)
         fewest = most if iters[0] > last else max(count, len(iters))
         yield _Extent(fewest, most, min(first, int(iters[0])), max(last, int(iters[-1])))
@@ -176,7 +180,7 @@ def _parts(
     series: Series,
     interval: int,
     shifts: Sequence[int],
-    wanted: BucketQuery,
+    query: BucketQuery,
     curves: KeptCurves | None,
     extremes: Extremes | None,
 ) -> tuple[int, list[Part]]:
@@ -184,15 +188,15 @@ def _parts(
 
     `shifts` are those of the chunks with points in the range, ascending. Blocks are kept if `curves` are given.
     """
-    low, high, bounds = wanted.range.least, wanted.range.greatest, series.bounds
+    low, high, bounds = query.range.least, query.range.greatest, series.bounds
     if interval == 1 or not shifts:
         return interval, [_points(series, low, high)]
-    columns = columns_for(wanted.aggregates)
-    shift, interval = fitting(interval, shifts, wanted, bounds.most_widening)
+    columns = columns_for(query.aggregates)
+    shift, interval = fitting(interval, shifts, query, bounds.most_widening)
     if shift is not None:
         kept = None
         if curves is not None and shift == shifts[-1]:
-            kept = decoded.blocks_of(series, shift, columns, wanted.range, curves)
+            kept = decoded.blocks_of(series, shift, columns, query.range, curves)
         contents, run = kept.between(low, high) if kept else series.blocks(low, high, shift), bounds.chunks_of_blocks
         few = bounds.short_series // 2
         sum_up = partial(_sum_up_blocks, interval=interval, columns=columns, kept=kept, few=few)
@@ -249,17 +253,17 @@ def _sum_up_points(chunks: Sequence[Content], interval: int, columns: ColumnName
 
 
 def _smoothed_parts(
-    series: Series, key: Key, known: Known, interval: int, wanted: BucketQuery, curves: KeptCurves
+    series: Series, key: Key, stretches_kept: Known, interval: int, query: BucketQuery, curves: KeptCurves
 ) -> tuple[int, list[Part]]:
     """The interval, perhaps changed, and smoothed points in the range, or sums of them. `known` is nothing yet."""
-    low, high = wanted.range.least, wanted.range.greatest
+    low, high = query.range.least, query.range.greatest
     in_blocks = False
     if (shift := _shift(series)) is not None:
         merged = state(series.conn, "merged_journal")
-        known = curves.find(key, replace(known, shift=shift), merged).until(series.settled_end)
-        if (width := of_blocks(interval, shift, wanted, series.bounds.most_widening)) is not None:
-            in_blocks, interval, known = True, width, _known_further(series, known, key.columns)
-            curves.keep(key, known, merged)
+        stretches_kept = curves.find(key, replace(stretches_kept, shift=shift), merged).until(series.settled_end)
+        if (width := of_blocks(interval, shift, query, series.bounds.most_widening)) is not None:
+            in_blocks, interval, stretches_kept = True, width, _known_further(series, stretches_kept, key.columns)
+            curves.keep(key, stretches_kept, merged)
 
     def part(x: Int64Array, values: Float64Array) -> Part:
         inside = within(Curve(x, values), low, high) if len(x) else NO_CURVE
@@ -269,13 +273,13 @@ def _smoothed_parts(
 
     parts: list[Part] = []
     start = LEAST
-    for stretch in known.stretches:
+    for stretch in stretches_kept.stretches:
         if in_blocks and low <= stretch.first and stretch.last <= high:
             parts.append(stretch.pieces)
         elif low <= stretch.last and stretch.first <= high:
             parts.append(part(*copy(stretch.before).feed(*_points(series, start, stretch.end))))
         start = stretch.end + 1
-    smoother = copy(known.after)
+    smoother = copy(stretches_kept.after)
     parts += [part(*smoother.feed(*curve)) for curve in _some_at_a_time(series, start)]
     return interval, [*parts, part(*smoother.rest())]
 
@@ -290,20 +294,20 @@ def _shift(series: Series) -> int | None:
     return shift_of(int(row["min_iter"]), int(row["max_iter"]), count, bounds.summed_points) + larger
 
 
-def _known_further(series: Series, known: Known, columns: ColumnNames) -> Known:
+def _known_further(series: Series, curve_kept: Known, columns: ColumnNames) -> Known:
     """What is known of the curve with all further stretches that can be kept."""
-    stretches, size, smoother = list(known.stretches), known.size, known.after
+    stretches, size, smoother = list(curve_kept.stretches), curve_kept.size, curve_kept.after
     bounds = series.bounds
     for curve in _some_at_a_time(series, stretches[-1].end + 1 if stretches else LEAST):
         before, smoother = smoother, copy(smoother)
         is_settled = len(curve.iters) >= bounds.smoothed_points and curve.iters[-1] < series.settled_end
         x, values = smoother.feed(*curve) if is_settled else NO_CURVE
         if not len(x) or size > bounds.bytes_of_a_curve:
-            return replace(known, stretches=stretches, after=before)
-        pieces = _in_blocks(x, values, 1 << known.shift, columns)
+            return replace(curve_kept, stretches=stretches, after=before)
+        pieces = _in_blocks(x, values, 1 << curve_kept.shift, columns)
         stretches.append(Stretch(int(curve.iters[-1]), before, int(x[0]), int(x[-1]), pieces))
         size += stretches[-1].size
-    return replace(known, stretches=stretches, after=smoother)
+    return replace(curve_kept, stretches=stretches, after=smoother)
 
 
 def _in_blocks(iters: Int64Array, values: Float64Array, interval: int, columns: ColumnNames) -> Pieces:

@@ -18,13 +18,15 @@ from apiserver.stores.events.embedded.unsettled import in_parts
 
 def spans(series: Sequence[Series], worker_names: Sequence[str]) -> list[WorkerSpan]:
     """What each worker reported of each series, sorted."""
-    found = []
+    worker_spans = []
     for which in in_parts(series):
         for one in (series[n] for n in which.tolist()):
             metric, variant = one.name
             by_worker = reports.joined(_spans(one))
-            found += [WorkerSpan(metric, variant, worker_names[worker], *span) for worker, span in by_worker.items()]
-    return sorted(found)
+            worker_spans += [
+                WorkerSpan(metric, variant, worker_names[worker], *span) for worker, span in by_worker.items()
+            ]
+    return sorted(worker_spans)
 
 
 def means(series: Sequence[Series], worker_names: Sequence[str], grid: Grid) -> list[WorkerMeans]:

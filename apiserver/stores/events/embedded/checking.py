@@ -71,12 +71,12 @@ class Part:
 
     def step(self, conn: sqlite3.Connection, after: int, most: int = 0) -> Step:
         """Check the next rows (`most`, or as many as usual) behind the row with the id `after`."""
-        found: list[Finding] = []
+        findings: list[Finding] = []
         rows = conn.execute(self.query, (after, most or self.at_once)).fetchall()
         for row in rows:
-            found += self.check(conn, row)
+            findings += self.check(conn, row)
         size = sum(len(value) for row in rows for value in row if isinstance(value, bytes))
-        return Step(rows[-1][0] if rows else None, len(rows), size, found)
+        return Step(rows[-1][0] if rows else None, len(rows), size, findings)
 
     def count(self, conn: sqlite3.Connection) -> int:
         """How many rows there are."""

@@ -122,15 +122,15 @@ class ChunkWriter:
         if not self._pending:
             return
         bounds, ids, pending = self._bounds, list(self._pending), list(self._pending.values())
-        parts = [one.points for one in pending]
+        parts = [chunk.points for chunk in pending]
         lengths = [len(part.iters) for part in parts]
         starts = np.cumsum([0, *lengths[:-1]], dtype=np.intp)
         iters, values, timestamps = (np.concatenate([part[n] for part in parts]) for n in range(3))
         rows = stats.of_groups(iters, values, timestamps, starts, bounds.long_group)
         summed = (bounds.summed_points, bounds.sealed_summed_points)
         shifts = [
-            pieces.shift_of(int(one.points.iters[0]), int(one.points.iters[-1]), length, summed[one.sealed])
-            for one, length in zip(pending, lengths, strict=True)
+            pieces.shift_of(int(chunk.points.iters[0]), int(chunk.points.iters[-1]), length, summed[chunk.sealed])
+            for chunk, length in zip(pending, lengths, strict=True)
         ]
         blocks = pieces.blocks_of(iters, values, starts, shifts)
         self._conn.executemany(
@@ -139,16 +139,18 @@ class ChunkWriter:
             (
                 (
                     id,
-                    one.series,
-                    int(one.points.iters[0]),
-                    int(one.points.iters[-1]),
+                    chunk.series,
+                    int(chunk.points.iters[0]),
+                    int(chunk.points.iters[-1]),
                     lengths[n],
                     shifts[n],
                     wrap(rows[n].tobytes(), Place(Kind.CHUNK, id)),
-                    wrap(pieces.encode_blocks(blocks[n]) if one.sealed else blocks[n].tobytes(), Place(Kind.CHUNK, id)),
-                    one.sealed,
+                    wrap(
+                        pieces.encode_blocks(blocks[n]) if chunk.sealed else blocks[n].tobytes(), Place(Kind.CHUNK, id)
+                    ),
+                    chunk.sealed,
                 )
-                for n, (id, one) in enumerate(zip(ids, pending, strict=True))
+                for n, (id, chunk) in enumerate(zip(ids, pending, strict=True))
             ),
         )
         page = bounds.page_numbers
@@ -159,8 +161,8 @@ class ChunkWriter:
             self._conn.executemany(
                 f"REPLACE INTO {table} VALUES (?, ?)",
                 (
-                    (id, wrap(encode(*one.points[columns], sealed=one.sealed, page=page), Place(Kind.CHUNK, id)))
-                    for id, one in zip(ids, pending, strict=True)
+                    (id, wrap(encode(*chunk.points[columns], sealed=chunk.sealed, page=page), Place(Kind.CHUNK, id)))
+                    for id, chunk in zip(ids, pending, strict=True)
                 ),
             )
         self._pending.clear()

@@ -49,12 +49,12 @@ def views_of(
 ) -> list[Series]:
     """The series of each owner that has it; `hot` has their points in each memtable, oldest first."""
     merged, name = dict(_merged(conn, asked, bounds.owners_a_query)), (asked.metric, asked.variant)
-    found = []
+    views = []
     for place, owner in enumerate(asked.owners):
         recent = [table[owner] for table in hot if owner in table]
         if recent or place in merged:
-            found.append(Series(conn, owner, name, merged.get(place, NOT_MERGED), recent, bounds))
-    return found
+            views.append(Series(conn, owner, name, merged.get(place, NOT_MERGED), recent, bounds))
+    return views
 
 
 def _merged(conn: sqlite3.Connection, asked: CurvesQuery, at_once: int) -> Iterator[tuple[int, MergedSeries]]:
@@ -72,24 +72,24 @@ def ends(series: Sequence[Series], axis: BucketAxis) -> tuple[int, int] | None:
     rows = stats_of(series)
     first, last = rows["min_iter"], rows["max_iter"]
     has_single = (first <= SINGLE_VALUE_ITERATION) & (last >= SINGLE_VALUE_ITERATION)
-    found = list(zip(*(rows[name][~has_single].tolist() for name in _ENDS[axis]), strict=True))
+    ends = list(zip(*(rows[name][~has_single].tolist() for name in _ENDS[axis]), strict=True))
     of_curve = BucketAxis.ITER if axis is BucketAxis.ITER else BucketAxis.TIMESTAMP
     for number in np.flatnonzero(has_single & (first < last)).tolist():
         x = curve_over(series[number], of_curve).iters
-        found.append((int(x[0]), int(x[-1])))
-    return ends_of_all(found, axis)
+        ends.append((int(x[0]), int(x[-1])))
+    return ends_of_all(ends, axis)
 
 
 def in_buckets(series: Sequence[Series], asked: CurvesQuery, buckets: CommonBuckets) -> CurvesInBuckets:
     """All curves in the buckets."""
     answers.will_read(8 * (len(asked.owners) + 2) * buckets.count)
-    found = CurvesInBuckets.empty(len(asked.owners), buckets.count)
-    extremes = Extremes(found, buckets)
+    curves = CurvesInBuckets.empty(len(asked.owners), buckets.count)
+    extremes = Extremes(curves, buckets)
     places = _places(series, asked)
-    for some in some_buckets(series, buckets.of(asked), extremes=extremes):
-        put_into(found, buckets, places, some)
+    for part in some_buckets(series, buckets.of(asked), extremes=extremes):
+        put_into(curves, buckets, places, part)
     extremes.put()
-    return found
+    return curves
 
 
 def _places(series: Sequence[Series], asked: CurvesQuery) -> npt.NDArray[np.intp]:
@@ -101,17 +101,17 @@ def _places(series: Sequence[Series], asked: CurvesQuery) -> npt.NDArray[np.intp
 def neighbours(series: Sequence[Series], asked: CurvesQuery, buckets: CommonBuckets, *, before: bool) -> Neighbours:
     """The nearest bucket of each owner outside."""
     answers.will_read(16 * len(asked.owners))
-    found = Neighbours.empty(len(asked.owners))
+    neighbours = Neighbours.empty(len(asked.owners))
     places = _places(series, asked)
     for which in in_parts(series):
         for number in which.tolist():
-            one, at = series[number], places[number]
+            one_series, at = series[number], places[number]
             if asked.axis is BucketAxis.ITER and asked.smoothing is None:
-                curve = _near(one, buckets, before=before)
+                curve = _near(one_series, buckets, before=before)
             else:
-                curve = curve_over(one, asked.axis, asked.smoothing)
-            found.numbers[at], found.means[at] = nearest_bucket(*curve, buckets, before=before)
-    return found
+                curve = curve_over(one_series, asked.axis, asked.smoothing)
+            neighbours.numbers[at], neighbours.means[at] = nearest_bucket(*curve, buckets, before=before)
+    return neighbours
 
 
 def _near(series: Series, buckets: CommonBuckets, *, before: bool) -> Curve:

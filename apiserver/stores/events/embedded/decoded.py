@@ -77,11 +77,11 @@ class Blocks:
     def further(self, rows: Iterator[Content], at_once: int) -> Blocks:
         """With the chunks that come next, as they are stored. So many are decoded at once."""
         parts, chunks = [self.pieces], list(self.chunks)
-        while some := list(islice(rows, at_once)):
-            pieces, counts = _decoded(some, list(self.pieces.sums))
+        while part := list(islice(rows, at_once)):
+            pieces, counts = _decoded(part, list(self.pieces.sums))
             edges = accumulate(counts, initial=chunks[-1][3].stop if chunks else 0)
             slices = [slice(*ends) for ends in pairwise(edges)]
-            chunks += [(*chunk[:3], blocks) for chunk, blocks in zip(some, slices, strict=True)]
+            chunks += [(*chunk[:3], blocks) for chunk, blocks in zip(part, slices, strict=True)]
             parts.append(pieces)
         pieces = concatenated(parts)
         for column in (pieces.x, *pieces.sums.values()):
@@ -111,15 +111,15 @@ def _part(pieces: Pieces, which: slice) -> Pieces:
     return Pieces(pieces.x[which], {name: column[which] for name, column in pieces.sums.items()})
 
 
-def _still_there(series: Series, found: Blocks) -> Blocks:
+def _still_there(series: Series, blocks: Blocks) -> Blocks:
     """Without the last chunks if they have become part of others, or were found to be damaged."""
-    if not found.chunks:
-        return found
-    first, last, length, _ = found.chunks[-1]
+    if not blocks.chunks:
+        return blocks
+    first, last, length, _ = blocks.chunks[-1]
     there = series.chunk_until(last)
     if there == (first, last, length):
-        return found
-    return found.until(first if there is None else min(first, there.first))
+        return blocks
+    return blocks.until(first if there is None else min(first, there.first))
 
 
 def blocks_of(series: Series, shift: int, columns: ColumnNames, range: Range, curves: KeptCurves) -> Blocks | None:
@@ -136,15 +136,15 @@ def blocks_of(series: Series, shift: int, columns: ColumnNames, range: Range, cu
     key = Key(series.owner, series.name, series.merged.id, None, columns)
     merged = state(series.conn, "merged_journal")
     begun = Blocks.begin(shift, columns)
-    found = curves.find(key, begun, merged)
-    if found is begun:
+    blocks = curves.find(key, begun, merged)
+    if blocks is begun:
         curves.keep(key, begun, merged)
         return None
-    if found.last == last:
-        return found
+    if blocks.last == last:
+        return blocks
     if first < range.least or range.greatest < last:
         return None
-    found = _still_there(series, found)
-    found = found.further(series.blocks(found.last + 1, GREATEST, shift), bounds.chunks_of_blocks)
-    curves.keep(key, found, merged)
-    return found
+    blocks = _still_there(series, blocks)
+    blocks = blocks.further(series.blocks(blocks.last + 1, GREATEST, shift), bounds.chunks_of_blocks)
+    curves.keep(key, blocks, merged)
+    return blocks

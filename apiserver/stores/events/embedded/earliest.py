@@ -18,19 +18,19 @@ from apiserver.stores.events.embedded.unsettled import in_parts
 
 def earliest(series: Sequence[Series], limit: int, after: int | None, worker_names: Sequence[str]) -> ScalarPoints:
     """The first `limit` points beyond a timestamp, and all others that share the last one's timestamp."""
-    found = FirstPoints(limit, after)
+    first_points = FirstPoints(limit, after)
     for which in in_parts(series):
         for number in which.tolist():
-            found.add(number, series[number].points(series[number].settled_end))
-        found.cut()
-    chunks = _chunks(series, found.begin)
+            first_points.add(number, series[number].points(series[number].settled_end))
+        first_points.cut()
+    chunks = _chunks(series, first_points.begin)
     read = 0
-    while read < (stop := found.stop(chunks["least"], chunks["count"], read)):
+    while read < (stop := first_points.stop(chunks["least"], chunks["count"], read)):
         for number, first, end in chunks[["series", "first", "last"]][read:stop].tolist():
-            found.add(number, series[number].settled_points(first, end))
-        found.cut()
+            first_points.add(number, series[number].settled_points(first, end))
+        first_points.cut()
         read = stop
-    points, numbers = found.page()
+    points, numbers = first_points.page()
     return scalar_points(points, numbers.astype(np.int32), [one.name for one in series], worker_names)
 
 

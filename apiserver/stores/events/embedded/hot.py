@@ -165,11 +165,13 @@ def points_by_series(series: Sequence[Sequence[HotPoints]]) -> tuple[Points, npt
             _, all_numbers, ranks = tables.setdefault(id(columns), (columns, [], []))
             all_numbers += numbers
             ranks += repeat(rank, len(numbers))
-    found = [
+    points_of_tables = [
         (columns.points(numbers), np.repeat(ranks, [columns.lengths[n] for n in numbers]))
         for columns, numbers, ranks in sorted(tables.values(), key=lambda table: table[0].segment)
     ]
-    return by_series(np.concatenate([ranks for _, ranks in found]), concat([points for points, _ in found]))
+    return by_series(
+        np.concatenate([ranks for _, ranks in points_of_tables]), concat([points for points, _ in points_of_tables])
+    )
 
 
 @dataclass(slots=True)
@@ -290,11 +292,11 @@ class Memtable:
 
     def _owner(self, owner: Owner) -> HotOwner:
         """The events of an owner, to which the newest record adds some."""
-        found = self.owners.get(owner)
-        if found is None:
-            found = self.owners[owner] = HotOwner(self.columns)
-        found.records = self.records
-        return found
+        hot = self.owners.get(owner)
+        if hot is None:
+            hot = self.owners[owner] = HotOwner(self.columns)
+        hot.records = self.records
+        return hot
 
     def _add_scalars(self, record: Record, workers: Workers) -> None:
         sent = record.scalars
@@ -312,13 +314,13 @@ class Memtable:
         if len(owners) == 1 and owners[0].newest[:2] == (sent.metrics, sent.variants):
             return owners[0].newest[2]
         names = zip(sent.metrics, sent.variants, strict=True)
-        found = [
+        series = [
             owners[number].scalars.get(name) or self._new_series(sent.owners[number], name)
             for number, name in zip(sent.owner, names, strict=True)
         ]
         if len(owners) == 1:
-            owners[0].newest = sent.metrics, sent.variants, found
-        return found
+            owners[0].newest = sent.metrics, sent.variants, series
+        return series
 
     def _new_series(self, owner: Owner, name: Name) -> HotSeries:
         series = self.owners[owner].scalars[name] = HotSeries(len(self.series_names))

@@ -39,44 +39,50 @@ class HotLines:
         times = positions.timestamps[which[start:stop]]
         count = wanted.end(times[::-1] if wanted.descending else times) + 1
         which = which[max(stop - count, 0) : stop] if wanted.descending else which[start : start + count]
-        found = copy(self)
-        found._order, found.positions = self._order[which], positions.take(which)
-        return found
+        lines = copy(self)
+        lines._order, lines.positions = self._order[which], positions.take(which)
+        return lines
 
     def _where_wanted(self, wanted: WantedLines) -> npt.NDArray[np.intp]:
         """The places of the lines of the series and workers that are wanted."""
         columns = [part.columns for part in self._parts]
         matches, workers = wanted.matches, wanted.workers
-        is_wanted = np.ones(sum(len(one.messages) for one in columns), np.bool_)
+        is_wanted = np.ones(sum(len(part_columns.messages) for part_columns in columns), np.bool_)
         if matches is not None:
-            names = (name for one in columns for name in zip(one.metrics, one.variants, strict=True))
+            names = (
+                name
+                for part_columns in columns
+                for name in zip(part_columns.metrics, part_columns.variants, strict=True)
+            )
             is_wanted &= np.array([matches(*name) for name in names], np.bool_)
         if workers is not None:
-            is_wanted &= np.array([worker in workers for one in columns for worker in one.workers], np.bool_)
+            is_wanted &= np.array(
+                [worker in workers for part_columns in columns for worker in part_columns.workers], np.bool_
+            )
         return np.flatnonzero(is_wanted[self._order])
 
-    def lines(self, some: Which) -> Lines:
+    def lines(self, which: Which) -> Lines:
         """These lines, at least one."""
-        found = self._found(some)
+        lines_of_parts = self._found(which)
         return Lines(
-            timestamps=self.positions.timestamps[some],
-            sequences=self.positions.sequences[some],
-            received=np.array([part.received for part, _ in found], np.int64),
-            levels=Column.of([part.columns.levels[n] for part, n in found]),
-            workers=Column.of([part.columns.workers[n] for part, n in found]),
-            messages=[part.columns.messages[n] for part, n in found],
-            iters=Column.of([part.columns.iters[n] for part, n in found]),
-            names=Column.of([(part.columns.metrics[n], part.columns.variants[n]) for part, n in found]),
-            extras=Column.of([part.columns.extras.get(n) for part, n in found]),
+            timestamps=self.positions.timestamps[which],
+            sequences=self.positions.sequences[which],
+            received=np.array([part.received for part, _ in lines_of_parts], np.int64),
+            levels=Column.of([part.columns.levels[n] for part, n in lines_of_parts]),
+            workers=Column.of([part.columns.workers[n] for part, n in lines_of_parts]),
+            messages=[part.columns.messages[n] for part, n in lines_of_parts],
+            iters=Column.of([part.columns.iters[n] for part, n in lines_of_parts]),
+            names=Column.of([(part.columns.metrics[n], part.columns.variants[n]) for part, n in lines_of_parts]),
+            extras=Column.of([part.columns.extras.get(n) for part, n in lines_of_parts]),
         )
 
-    def texts(self, some: Which) -> Texts:
+    def texts(self, which: Which) -> Texts:
         """What searches look at, of these lines, at least one."""
-        found = self._found(some)
+        lines_of_parts = self._found(which)
         return Texts(
-            levels=Column.of([part.columns.levels[n] for part, n in found]),
-            workers=Column.of([part.columns.workers[n] for part, n in found]),
-            messages=[part.columns.messages[n] for part, n in found],
+            levels=Column.of([part.columns.levels[n] for part, n in lines_of_parts]),
+            workers=Column.of([part.columns.workers[n] for part, n in lines_of_parts]),
+            messages=[part.columns.messages[n] for part, n in lines_of_parts],
         )
 
     def _found(self, some: Which) -> list[tuple[LogPart, int]]:

@@ -102,13 +102,13 @@ class FolderInspection(EventInspection):
     def _held(self) -> list[Held]:
         execute = self._snapshot.execute
         size, pages, free = (execute(f"PRAGMA {name}").fetchone()[0] for name in _PAGES)
-        found = [Held("events.db", size * pages), Held("of it free", size * free)]
+        held = [Held("events.db", size * pages), Held("of it free", size * free)]
         log = self._folder / "events.db-wal"
         if log.exists():
-            found.append(Held("its log", log.stat().st_size))
+            held.append(Held("its log", log.stat().st_size))
         segments = [segment.bytes for segment in self._segments]
-        found.append(Held("journal", sum(segments), len(segments), "segments"))
-        return [*found, *(Held(part.name, None, part.count(self._snapshot), "rows") for part in PARTS)]
+        held.append(Held("journal", sum(segments), len(segments), "segments"))
+        return [*held, *(Held(part.name, None, part.count(self._snapshot), "rows") for part in PARTS)]
 
     async def findings(self) -> AsyncIterator[Finding]:
         """Damage of the journal, then of the database, then of what is in it."""
@@ -152,15 +152,15 @@ def _segment(number: int, path: Path, written: float) -> _Segment | None:
     """What a segment of the journal has; None if a server has just merged it."""
     try:
         content = memoryview(path.read_bytes())
-        found = contents_of(content)
-        if found.gaps and found.gaps[-1].stop == len(content):  # it may just be being written
+        contents = contents_of(content)
+        if contents.gaps and contents.gaps[-1].stop == len(content):  # it may just be being written
             time.sleep(written)
             content = memoryview(path.read_bytes())
-            found = contents_of(content)
+            contents = contents_of(content)
     except FileNotFoundError:
         return None
     table, workers, findings = Memtable(number), Workers(), []
-    for start, stop in found.records:
+    for start, stop in contents.records:
         try:
             table.add(journal.parsed(content, start, stop), workers)
         except (ValueError, IndexError) as error:
@@ -170,22 +170,23 @@ def _segment(number: int, path: Path, written: float) -> _Segment | None:
                     f"a server of this version does not start with it ({error}): use the version that wrote it",
                 )
             )
-    return _Segment(number, path, table, len(content), [*_gaps(path, found, len(content)), *findings])
+    return _Segment(number, path, table, len(content), [*_gaps(path, contents, len(content)), *findings])
 
 
-def _gaps(path: Path, found: Contents, size: int) -> list[Finding]:
+def _gaps(path: Path, contents: Contents, size: int) -> list[Finding]:
     """What is damaged in a segment."""
     findings = []
-    if not found.magic:
+    if not contents.magic:
         findings.append(
             Finding(
                 *("events", "damaged-journal", path.name, f"the beginning of {path.name} is damaged"),
-                f"the next start of the server would not read {counted(len(found.records), 'batches')} of events in it",
+                "the next start of the server would not read"
+                f" {counted(len(contents.records), 'batches')} of events in it",
                 "the beginning is written anew, and nothing is lost; the file as it was is kept",
             )
         )
-    for start, stop in found.gaps:
-        behind = sum(record.start >= stop for record in found.records)
+    for start, stop in contents.gaps:
+        behind = sum(record.start >= stop for record in contents.records)
         if behind:
             damage = f"{path.name} is damaged from byte {start:,} to {stop:,}"
             findings.append(

@@ -78,17 +78,17 @@ class KeptCurves:
         `begun` knows nothing yet. It is returned if nothing is known, or what is known has another basis.
         """
         with self._lock:
-            known = self._curves.get(key)
-            if merged != self._merged or not isinstance(known, type(begun)) or known.basis != begun.basis:
+            curve = self._curves.get(key)
+            if merged != self._merged or not isinstance(curve, type(begun)) or curve.basis != begun.basis:
                 return begun
             self._curves.move_to_end(key)
-            return known
+            return curve
 
-    def keep(self, key: Key, known: OfCurve, merged: int) -> None:
+    def keep(self, key: Key, curve: OfCurve, merged: int) -> None:
         """Keep what such a reader found out about a curve."""
         with self._lock:
-            if merged == self._merged and known.size and key.owner not in self._deleted:
-                self._put(key, known)
+            if merged == self._merged and curve.size and key.owner not in self._deleted:
+                self._put(key, curve)
                 while self.size > self.bounds.curve_bytes:
                     self._put(next(iter(self._curves)), None)
 
@@ -96,11 +96,11 @@ class KeptCurves:
         """Forget what the memtable changes. From now on until `has_merged`, nothing is found or kept."""
         with self._lock:
             self._merged = None
-            for key, known in list(self._curves.items()):
+            for key, curve in list(self._curves.items()):
                 hot = table.owners.get(key.owner)
                 if hot is not None and key.name in hot.scalars:
                     changed = HotPoints(hot.columns, hot.scalars[key.name].numbers).points().iters.min()
-                    left = known.until(int(changed))
+                    left = curve.until(int(changed))
                     self._put(key, left if left.size else None)
 
     def will_change(self, owner: Owner) -> None:
@@ -129,12 +129,12 @@ class KeptCurves:
             self._merged = segment
             self._deleted.clear()
 
-    def _put(self, key: Key, known: OfCurve | None) -> None:
+    def _put(self, key: Key, curve: OfCurve | None) -> None:
         before = self._curves.pop(key, None)
         self.size -= before.size if before else 0
-        if known is not None:
-            self._curves[key] = known
-            self.size += known.size
+        if curve is not None:
+            self._curves[key] = curve
+            self.size += curve.size
 
 
 #: For readers that find and keep nothing, as no segment has this number.

@@ -150,16 +150,16 @@ def _lay_in(conn: sqlite3.Connection, owner: Owner, lines: Lines, registrar: Reg
     writer = BlockWriter(conn, owner, number, bounds)
     fresh: list[Lines] = []
     behind: Lines | None = None
-    for id, some in _placed(conn, number, lines):
+    for id, placed in _placed(conn, number, lines):
         if id is None:
-            behind = some
-            fresh.append(some)
+            behind = placed
+            fresh.append(placed)
             continue
-        there = writer.read(id)
-        free = some.without(there)
+        stored = writer.read(id)
+        free = placed.without(stored)
         if len(free):
             fresh.append(free)
-            writer.put(codec.joined([there, free]), id)
+            writer.put(codec.joined([stored, free]), id)
     if fresh:
         writer.learn(_count(conn, owner, codec.joined(fresh), registrar))
     writer.write()

@@ -16,14 +16,15 @@ _decoder = msgspec.msgpack.Decoder(Sizes)
 
 def sizes(log: Log) -> dict[str, LogSize]:
     """How much each worker logged."""
-    found: dict[str, LogSize] = {}
+    sizes_by_worker: dict[str, LogSize] = {}
     for (encoded,) in log.conn.execute("SELECT sizes FROM log_blocks WHERE owner = ?", (log.number,)):
-        worker_sizes.add(found, _decoder.decode(encoded))
+        worker_sizes.add(sizes_by_worker, _decoder.decode(encoded))
     for columns in (part.columns for part in log.recent):
         worker_sizes.add(
-            found, worker_sizes.by_worker(Column.of(columns.workers), columns.timestamps, sizes_of(columns.messages))
+            sizes_by_worker,
+            worker_sizes.by_worker(Column.of(columns.workers), columns.timestamps, sizes_of(columns.messages)),
         )
-    return found
+    return sizes_by_worker
 
 
 def encode(lines: Lines) -> bytes:

@@ -88,9 +88,9 @@ class Log:
         """The log with those hot lines only that may be on a page, and one behind them."""
         if not self.recent:
             return self
-        found = copy(self)
-        found.hot = self.hot.on_page(wanted)
-        return found
+        log = copy(self)
+        log.hot = self.hot.on_page(wanted)
+        return log
 
     @cached_property
     def number(self) -> int | None:

@@ -49,7 +49,7 @@ def _page(log: Log, wanted: WantedLines) -> PageOfLines:
     return page
 
 
-def hits(log: Log, wanted: LineFilter, after: LogPosition | None) -> LogHits:
+def hits(log: Log, lines_filter: LineFilter, after: LogPosition | None) -> LogHits:
     """The next hits, as `LogStore.log_hits` describes it. After `searched_lines`, or PAGE_BYTES, the search pauses.
 
     No line is made. Of a block whose lines are all asked for, only levels, workers and messages are decoded, and no
@@ -57,15 +57,15 @@ def hits(log: Log, wanted: LineFilter, after: LogPosition | None) -> LogHits:
     read, too.
     """
     begin = after
-    found: list[int] = []
+    places_of_hits: list[int] = []
     searched = size = largest = 0
     most = log.bounds.searched_lines
     for segment in log.walk(begin, log.blocks(begin)):
         if searched >= most or size >= PAGE_BYTES:
-            return LogHits(found, searched, after, ended=False)
+            return LogHits(places_of_hits, searched, after, ended=False)
         block, hot = segment
         if block is None:
-            places, count = log.hot.texts(hot).places(wanted), hot.stop - hot.start
+            places, count = log.hot.texts(hot).places(lines_filter), hot.stop - hot.start
             last = log.hot.positions.at(hot.stop - 1)
         else:
             bytes = compression.size_of(block.body)
@@ -73,19 +73,19 @@ def hits(log: Log, wanted: LineFilter, after: LogPosition | None) -> LogHits:
             size, largest, last = size + bytes, max(largest, bytes), block.last
             if hot.start < hot.stop or (begin is not None and block.first <= begin):
                 lines = log.lines(segment).beyond(begin, descending=False)
-                places, count = lines.texts.places(wanted), len(lines)
+                places, count = lines.texts.places(lines_filter), len(lines)
             else:
-                places, count = _places(block, wanted), block.lines
-        found += [searched + place for place in places]
+                places, count = _places(block, lines_filter), block.lines
+        places_of_hits += [searched + place for place in places]
         searched, after = searched + count, last
-    return LogHits(found, searched, after, ended=True)
+    return LogHits(places_of_hits, searched, after, ended=True)
 
 
-def _places(block: Block, wanted: LineFilter) -> list[int]:
+def _places(block: Block, lines_filter: LineFilter) -> list[int]:
     """Where the matching lines are in a block."""
-    if wanted.workers and wanted.workers.isdisjoint(log_sizes.workers(block.sizes)):
+    if lines_filter.workers and lines_filter.workers.isdisjoint(log_sizes.workers(block.sizes)):
         return []
-    return codec.decode_texts(block.body).places(wanted)
+    return codec.decode_texts(block.body).places(lines_filter)
 
 
 def names_of(parts: Sequence[LogPart]) -> set[Name]:

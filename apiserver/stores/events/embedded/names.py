@@ -46,18 +46,18 @@ def series_rows(conn: sqlite3.Connection, series: SeriesQuery, query: str) -> li
         return []
     query = query.replace("SELECT ", "SELECT metric, variant, ", 1) + " WHERE owner = ? AND type = ?"
     key = (number, CODES[series.type])
-    if sum(len(wanted.variants) or 1 for wanted in selection) > _MOST_ASKED:
+    if sum(len(names.variants) or 1 for names in selection) > _MOST_ASKED:
         matches = matcher(selection)
-        found = conn.execute(f"{query} ORDER BY metric, variant", key)
-        return [row for row in found if matches(row[0], row[1])]
+        merged = conn.execute(f"{query} ORDER BY metric, variant", key)
+        return [row for row in merged if matches(row[0], row[1])]
     if not selection:
         return conn.execute(f"{query} ORDER BY metric, variant", key).fetchall()
     rows: set[tuple[Any, ...]] = set()
-    for wanted in selection:
-        if not wanted.variants:
-            rows.update(conn.execute(f"{query} AND metric = ?", (*key, wanted.metric)))
-        for variant in wanted.variants:
-            rows.update(conn.execute(f"{query} AND metric = ? AND variant = ?", (*key, wanted.metric, variant)))
+    for names in selection:
+        if not names.variants:
+            rows.update(conn.execute(f"{query} AND metric = ?", (*key, names.metric)))
+        for variant in names.variants:
+            rows.update(conn.execute(f"{query} AND metric = ? AND variant = ?", (*key, names.metric, variant)))
     return sorted(rows)
 
 
@@ -93,25 +93,25 @@ class Registrar:
 
     def owner(self, owner: Owner) -> int:
         """The owner's id, given now if it has none."""
-        found = self._ids.owners.get(owner)
-        if found is None:
-            found = owner_id(self._conn, owner)
-            if found is None:
+        id = self._ids.owners.get(owner)
+        if id is None:
+            id = owner_id(self._conn, owner)
+            if id is None:
                 row = (owner.company, owner.id, int(owner.is_model))
                 cursor = self._conn.execute("INSERT INTO owners (company, name, is_model) VALUES (?, ?, ?)", row)
-                found = int(cursor.lastrowid or 0)
-            self._ids.owners[owner] = found
-        return found
+                id = int(cursor.lastrowid or 0)
+            self._ids.owners[owner] = id
+        return id
 
     def series(self, type: EventType, keys: Sequence[SeriesKey]) -> list[int]:
         """The id of each series, given now if it has none."""
-        known = self._ids.series[type]
-        found = list(map(known.get, keys))
-        if None in found:
+        ids_by_key = self._ids.series[type]
+        ids = list(map(ids_by_key.get, keys))
+        if None in ids:
             for n, key in enumerate(keys):
-                if found[n] is None:
-                    found[n] = known[key] = self._find_series(type, key)
-        return cast(list[int], found)
+                if ids[n] is None:
+                    ids[n] = ids_by_key[key] = self._find_series(type, key)
+        return cast(list[int], ids)
 
     def _find_series(self, type: EventType, series: SeriesKey) -> int:
         owner, *name = series
@@ -121,11 +121,11 @@ class Registrar:
         ).fetchone()
         if row is not None:
             return int(row[0])
-        found = self._next_series
+        id = self._next_series
         self._next_series += 1
-        row = (*key, found)
+        row = (*key, id)
         self._conn.execute("INSERT INTO series (owner, type, metric, variant, id) VALUES (?, ?, ?, ?, ?)", row)
-        return found
+        return id
 
     def finish(self) -> None:
         """Write down which ids were given; the last thing before the commit."""

@@ -114,11 +114,11 @@ class EmbeddedReads:
     async def series(self, owner: Owner, types: Sequence[EventType] | None = None) -> list[SeriesName]:
         def work(conn: sqlite3.Connection, hot: list[tuple[set[SeriesName], list[LogPart]]]) -> list[SeriesName]:
             rows = conn.execute("SELECT type, metric, variant FROM series WHERE owner = ?", (owner_id(conn, owner),))
-            found = {SeriesName(TYPES[code], metric, variant) for code, metric, variant in rows}
+            names_of_owner = {SeriesName(TYPES[code], metric, variant) for code, metric, variant in rows}
             for names, parts in hot:
-                found |= names
-                found |= {SeriesName(EventType.LOG, *name) for name in logs.names_of(parts)}
-            return sorted(name for name in found if types is None or name.type in types)
+                names_of_owner |= names
+                names_of_owner |= {SeriesName(EventType.LOG, *name) for name in logs.names_of(parts)}
+            return sorted(name for name in names_of_owner if types is None or name.type in types)
 
         return await self._read(owner, HotOwner.names, work)
 
@@ -138,8 +138,9 @@ class EmbeddedReads:
 
         `answers.will_read` counts the series of several queries, so that the caller may ask for fewer at once.
         """
-        matchers = {id(one.selection): matcher(one.selection) for one in queries}  # many owners, one long selection
-        asked = [(one, matchers[id(one.selection)]) for one in queries]
+        # Many owners may have one long selection, so each is made into a matcher once.
+        matchers = {id(query.selection): matcher(query.selection) for query in queries}
+        asked = [(query, matchers[id(query.selection)]) for query in queries]
         bounds = self.bounds
 
         def counted(found: Some) -> Some:
@@ -149,11 +150,14 @@ class EmbeddedReads:
 
         def pick(table: Memtable) -> list[dict[Name, HotPoints]]:
             owners = table.owners
-            return [counted(owners[one.owner].points(matches)) if one.owner in owners else {} for one, matches in asked]
+            return [
+                counted(owners[query.owner].points(matches)) if query.owner in owners else {}
+                for query, matches in asked
+            ]
 
         def view(conn: sqlite3.Connection, hot: list[list[dict[Name, HotPoints]]]) -> list[list[Series]]:
             found = enumerate(queries)
-            return [counted(views(conn, one, [table[n] for table in hot], bounds)) for n, one in found]
+            return [counted(views(conn, query, [table[n] for table in hot], bounds)) for n, query in found]
 
         return await self._read_tables(pick, lambda conn, hot: work(view(conn, hot)))
 
@@ -287,9 +291,9 @@ def _where(conn: sqlite3.Connection, place: Place | None, owner: Owner | None) -
     """The series of a chunk, for people; of what else is damaged, the owner."""
     if place is None or place.kind is not Kind.CHUNK:
         return "" if owner is None else f" ({'model' if owner.is_model else 'task'} {owner.id})"
-    found = conn.execute(
+    row = conn.execute(
         "SELECT name, metric, variant FROM chunk_index AS chunk JOIN series ON series.id = chunk.series"
         " JOIN owners ON owners.id = owner WHERE chunk.id = ?",
         (place.id,),
     ).fetchone()
-    return " (task {}, metric {}, variant {})".format(*found) if found else ""
+    return " (task {}, metric {}, variant {})".format(*row) if row else ""

@@ -104,8 +104,8 @@ def _owners(scalars: Scalars, logs: Sequence[LogColumns], samples: Sequence[Samp
 
 def parse(columns: bytes, meta: bytes, sequence: int) -> Record:
     """The record that was written as these bytes."""
-    known = _decoder.decode(meta)
-    owners = known.owners
+    described = _decoder.decode(meta)
+    owners = described.owners
     logs = [
         LogColumns(
             owner=owners[logs.owner],
@@ -119,11 +119,11 @@ def parse(columns: bytes, meta: bytes, sequence: int) -> Record:
             digest=logs.digest,
             extras=logs.extras,
         )
-        for logs in known.logs
+        for logs in described.logs
     ]
-    samples = [Sample(owners[sample[0]], *sample[1:]) for sample in known.samples]
-    scalars = _scalars(owners, known.groups, columns)
-    return Record(known.received, columns, meta, owners, scalars, logs, samples, sequence)
+    samples = [Sample(owners[sample[0]], *sample[1:]) for sample in described.samples]
+    scalars = _scalars(owners, described.groups, columns)
+    return Record(described.received, columns, meta, owners, scalars, logs, samples, sequence)
 
 
 def _scalars(owners: list[Owner], groups: _Groups, columns: bytes) -> Scalars:

@@ -103,14 +103,14 @@ class Repair:
     def _journal(self, path: Path) -> str:
         """Write a segment anew with its whole records. The file as it was is kept."""
         content = memoryview(path.read_bytes())
-        found = contents_of(content)
+        contents = contents_of(content)
         self._keep(path.name, bytes(content))
         self._sync_kept()
         fresh = path.with_suffix(".new")
-        write_synced(fresh, journal.MAGIC + b"".join([bytes(content[start:stop]) for start, stop in found.records]))
+        write_synced(fresh, journal.MAGIC + b"".join([bytes(content[start:stop]) for start, stop in contents.records]))
         fresh.replace(path)
         sync_folder(path.parent)
-        return f"{path.name} was written anew, with {counted(len(found.records), 'whole batches')}"
+        return f"{path.name} was written anew, with {counted(len(contents.records), 'whole batches')}"
 
     # --- points ------------------------------------------------------------------------------------
 

@@ -109,27 +109,29 @@ class Samples:
             if after is not None and name < (after.metric, after.variant):
                 continue
             walk = self._walk(name, LEAST, GREATEST, descending=True)
-            by_iter = groupby(walk, key=lambda one: _position(one).iter)
+            by_iter = groupby(walk, key=lambda sample: _position(sample).iter)
             for _, ones in islice(by_iter, iterations):
-                in_order = sorted(ones, key=lambda one: _position(one).key)
+                in_order = sorted(ones, key=lambda sample: _position(sample).key)
                 yield from (
-                    one for one in in_order if after is None or _newest_first(_position(one)) > _newest_first(after)
+                    sample
+                    for sample in in_order
+                    if after is None or _newest_first(_position(sample)) > _newest_first(after)
                 )
 
-    def iterations(self, wanted: PageQuery[int]) -> list[int]:
+    def iterations(self, page: PageQuery[int]) -> list[int]:
         """A page of the distinct iterations with a sample."""
-        low, high, descending = LEAST, GREATEST, wanted.descending
-        if wanted.after is not None:
-            low, high = (LEAST, wanted.after - 1) if descending else (wanted.after + 1, GREATEST)
+        low, high, descending = LEAST, GREATEST, page.descending
+        if page.after is not None:
+            low, high = (LEAST, page.after - 1) if descending else (page.after + 1, GREATEST)
         if not LEAST <= low <= high <= GREATEST:
             return []
         if len(self.merged) + len(self.hot) > self.many:
-            found = {iter for keys in self.hot.values() for iter, _ in keys if low <= iter <= high}
-            found.update(iter for (iter,) in self._of_many("DISTINCT iter", low, high))
-            return sorted(found, reverse=descending)[: wanted.limit]
+            iterations = {iter for keys in self.hot.values() for iter, _ in keys if low <= iter <= high}
+            iterations.update(iter for (iter,) in self._of_many("DISTINCT iter", low, high))
+            return sorted(iterations, reverse=descending)[: page.limit]
         walks = [self._iterations(name, low, high, descending) for name in self.names]
         merged = heapq.merge(*walks, reverse=descending)
-        return [iter for iter, _ in islice(groupby(merged), wanted.limit)]
+        return [iter for iter, _ in islice(groupby(merged), page.limit)]
 
     def _iterations(self, name: Name, low: int, high: int, descending: bool) -> Iterator[int]:
         hot = {iter for iter, _ in self.hot.get(name, ()) if low <= iter <= high}
@@ -153,7 +155,7 @@ class Samples:
         )
         return heapq.merge(recent, merged, key=_position, reverse=descending)
 
-    def _walk_of_many(self, low: int, high: int, wanted: PageQuery[SamplePosition]) -> Iterator[Sample | _Row]:
+    def _walk_of_many(self, low: int, high: int, page: PageQuery[SamplePosition]) -> Iterator[Sample | _Row]:
         """The samples with low ≤ iter ≤ high, at least to the end of the page.
 
         A statement for each of many series would take minutes. So one statement finds the iteration at which the page
@@ -161,21 +163,21 @@ class Samples:
         sample at iteration 7, at which there are 5 merged samples: the 28th merged sample has the last iteration
         needed, as 3 of them may be overwritten, and 5 may lie before the page.
         """
-        enough, descending = wanted.limit + sum(map(len, self.hot.values())), wanted.descending
-        if wanted.after is not None:
-            enough += next(self._of_many("count(*)", wanted.after.iter, wanted.after.iter))[0]
+        enough, descending = page.limit + sum(map(len, self.hot.values())), page.descending
+        if page.after is not None:
+            enough += next(self._of_many("count(*)", page.after.iter, page.after.iter))[0]
         way = "ORDER BY iter DESC" if descending else "ORDER BY iter"
         last = next(self._of_many("iter", low, high, f"{way} LIMIT 1 OFFSET {enough - 1}"), None)
         if last is not None:
             low, high = (last[0], high) if descending else (low, last[0])
         names = {id: name for name, id in self.merged.items()}
-        found: list[Sample | _Row] = [
+        samples: list[Sample | _Row] = [
             sample for known in self.hot.values() for (at, _), sample in known.items() if low <= at <= high
         ]
         for id, at, key, timestamp, document in self._of_many("series, iter, key, timestamp, document", low, high):
             if (at, key) not in self.hot.get(names[id], ()):
-                found.append(_Row(SamplePosition(at, *names[id], key), timestamp, document))
-        return iter(sorted(found, key=_position, reverse=descending))
+                samples.append(_Row(SamplePosition(at, *names[id], key), timestamp, document))
+        return iter(sorted(samples, key=_position, reverse=descending))
 
     def _of_many(self, columns: str, low: int, high: int, end: str = "") -> Iterator[tuple[Any, ...]]:
         """Columns of the merged samples with low ≤ iter ≤ high."""

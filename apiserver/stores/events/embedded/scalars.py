@@ -50,19 +50,19 @@ def scalar_stats(
 # --- points ----------------------------------------------------------------------------------------
 
 
-def page(series: Sequence[Series], wanted: PageQuery[ScalarPosition], worker_names: Sequence[str]) -> ScalarPoints:
+def page(series: Sequence[Series], query: PageQuery[ScalarPosition], worker_names: Sequence[str]) -> ScalarPoints:
     """A page by iteration."""
-    if wanted.until is not None:
-        series = [one for one, first in zip(series, _first_iterations(series), strict=True) if first <= wanted.until]
+    if query.until is not None:
+        series = [one for one, first in zip(series, _first_iterations(series), strict=True) if first <= query.until]
     points, numbers = NO_POINTS, np.empty(0, np.int32)
     for which in in_parts(series):
-        walks = [_walk_beyond(series[n], wanted.after, wanted.descending) for n in which.tolist()]
-        more, walked = walk_together(walks, wanted)
-        found = which[walked].astype(np.int32)
+        walks = [_walk_beyond(series[n], query.after, query.descending) for n in which.tolist()]
+        more, walked = walk_together(walks, query)
+        numbers_of_more = which[walked].astype(np.int32)
         if len(numbers):
-            points, numbers = first_of(concat([points, more]), np.concatenate([numbers, found]), wanted)
+            points, numbers = first_of(concat([points, more]), np.concatenate([numbers, numbers_of_more]), query)
         else:
-            points, numbers = more, found
+            points, numbers = more, numbers_of_more
     return scalar_points(points, numbers, [one.name for one in series], worker_names)
 
 
@@ -82,10 +82,10 @@ def _walk_beyond(series: Series, after: ScalarPosition | None, descending: bool)
 
 def last_values(series: Sequence[Series], n: int) -> dict[Name, list[float]]:
     """The last `n` values by iteration of each series, oldest first."""
-    found: dict[int, list[float]] = {}
+    values: dict[int, list[float]] = {}
     for which in in_parts(series):
         for number in which.tolist():
             walk = SeriesWalk(series[number], GREATEST, descending=True)
             walk.fill(n)
-            found[number] = walk.points().values[:n][::-1].tolist()
-    return {one.name: found[number] for number, one in enumerate(series)}
+            values[number] = walk.points().values[:n][::-1].tolist()
+    return {one.name: values[number] for number, one in enumerate(series)}

@@ -238,11 +238,11 @@ class Series:
 
 def chunk_shifts(series: Sequence[Series], low: int, high: int) -> dict[int, list[int]]:
     """The distinct shifts of the chunks with points at low ≤ iter ≤ high, ascending, by the id of their series."""
-    found: dict[int, list[int]] = {}
+    shifts: dict[int, list[int]] = {}
     ids = [id for id, end, *_ in (one.merged for one in series) if end is not None and low <= end]
     for id, shift in series[0].conn.execute(_SHIFTS, (json.dumps(ids), low, high)) if ids else ():
-        found.setdefault(id, []).append(shift)
-    return found
+        shifts.setdefault(id, []).append(shift)
+    return shifts
 
 
 def _overlaid(parts: Sequence[Columns], low: int, high: int) -> Columns | None:

@@ -230,19 +230,23 @@ class EmbeddedEventStore(EmbeddedReads):
             gone += await self._thin(wanted, points, checksums)
         return gone
 
-    async def _thin(self, wanted: SeriesQuery, points: int, checksums: Mapping[tuple[str, str], int] | None) -> int:
-        unmerged, owner = self._parts.unmerged, wanted.owner
+    async def _thin(self, series: SeriesQuery, points: int, checksums: Mapping[tuple[str, str], int] | None) -> int:
+        unmerged, owner = self._parts.unmerged, series.owner
         for _ in range(_TRIES):
             if unmerged.holds(owner):
                 await self.merge()
             since = ChangesQuery([owner], (await self.changes(ChangesQuery([owner]))).cursor)
-            long = await thinned.long_series(self, wanted, points)
-            found = await thinned.read(self, owner, long, points)
-            chosen = [one for name, one in found.items() if checksums is None or checksums.get(name) == one.checksum]
+            long = await thinned.long_series(self, series, points)
+            thinned_series = await thinned.read(self, owner, long, points)
+            chosen = [
+                curve
+                for name, curve in thinned_series.items()
+                if checksums is None or checksums.get(name) == curve.checksum
+            ]
             if not chosen:
                 return 0
-            if await self._put_thinned(since, owner, [one.kept for one in chosen]):
-                return sum([one.gone for one in chosen])
+            if await self._put_thinned(since, owner, [curve.kept for curve in chosen]):
+                return sum([curve.gone for curve in chosen])
         raise EventStoreBusy("these series change again and again while they are thinned", overloaded=False)
 
     async def _put_thinned(self, since: ChangesQuery, owner: Owner, kept: Sequence[WholePoints]) -> bool:
@@ -252,11 +256,11 @@ class EmbeddedEventStore(EmbeddedReads):
         def work(conn: sqlite3.Connection, registrar: Registrar) -> list[int]:
             nonlocal is_same
             changed = unmerged.look(since).changes(conn).owners.get(owner)
-            names = {SeriesName(EventType.SCALAR, *one.series) for one in kept}
+            names = {SeriesName(EventType.SCALAR, *points.series) for points in kept}
             is_same = changed is None or not (changed.everything or names & changed.series.keys())
             if not is_same:
                 return []
-            wanted = SeriesQuery(owner, EventType.SCALAR, selection_of(one.series for one in kept))
+            wanted = SeriesQuery(owner, EventType.SCALAR, selection_of(points.series for points in kept))
             deletion.delete_points(conn, wanted)
             return merge_whole(conn, owner, kept, registrar, unmerged.worker, self.bounds)
 

@@ -74,18 +74,18 @@ def read_all(
     )
     rows = conn.execute(query, (json.dumps(ids.tolist()),))
     # Pages are decoded one by one, and of each only the wanted runs are kept, so that memory is bounded.
-    found = []
+    runs = []
     for place, (id, *row) in zip(places, rows, strict=True):
         try:
-            found.append(_runs(place, *decode_page(*row)))
+            runs.append(_runs(place, *decode_page(*row)))
         except Damaged:
             if set_aside is None:
                 raise
             set_aside(id)
-            found.append((np.zeros(len(place), np.int64), NO_POINTS))
+            runs.append((np.zeros(len(place), np.int64), NO_POINTS))
     length = np.empty(len(listed), np.int64)
-    length[order] = np.concatenate([lengths for lengths, _ in found])
-    points = concat([points for _, points in found])
+    length[order] = np.concatenate([lengths for lengths, _ in runs])
+    points = concat([points for _, points in runs])
     if bool((order[1:] < order[:-1]).any()):
         start = np.empty(len(listed), np.int64)
         start[order] = np.cumsum(length[order]) - length[order]

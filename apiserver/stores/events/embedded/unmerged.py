@@ -156,12 +156,12 @@ class Unmerged:
 
     def _without_known_logs(self, record: Record, fresh: list[Record]) -> Record | None:
         """The record without log lines of request bodies that came before; None if nothing is left."""
-        known = [
+        known_logs = [
             logs for logs in record.logs if logs.digest is not None and self._knows(logs.owner, logs.digest, fresh)
         ]
-        if not known:
+        if not known_logs:
             return record
-        rest = [logs for logs in record.logs if not any(logs is one for one in known)]
+        rest = [logs for logs in record.logs if not any(logs is one for one in known_logs)]
         if not (rest or record.scalars.lengths or record.samples):
             return None
         return records.with_logs(record, rest)
@@ -173,12 +173,12 @@ class Unmerged:
         with self.lock:
             if any(owner in table.owners and digest in table.owners[owner].digests for table in self.tables()):
                 return True
-        found = self._database.reader().execute(
+        rows = self._database.reader().execute(
             "SELECT 1 FROM owners JOIN log_digests ON owner = id"
             " WHERE company = ? AND name = ? AND is_model = ? AND digest IN (?, ?)",
             (owner.company, owner.id, int(owner.is_model), digest, body_id(digest)),
         )
-        return found.fetchone() is not None
+        return rows.fetchone() is not None
 
     def tables(self) -> list[Memtable]:
         """Every memtable, oldest first. The caller holds the lock, or is the merging thread."""

@@ -43,14 +43,14 @@ def parts_of(series: Sequence[Series]) -> Iterator[Int64Array]:
 
 def hold(series: Sequence[Series]) -> None:
     """Read the tails and hot points of the series, which keep them."""
-    with_tails = [one for one in series if one.merged.runs]
+    with_tails = [one_series for one_series in series if one_series.merged.runs]
     if with_tails:
-        tails = tail.read_many(with_tails[0].conn, [one.merged.runs for one in with_tails])
-        for one, points in zip(with_tails, tails, strict=True):
-            one.hold(tail=points)
-    with_hot = [one for one in series if one.recent]
+        tails = tail.read_many(with_tails[0].conn, [one_series.merged.runs for one_series in with_tails])
+        for one_series, points in zip(with_tails, tails, strict=True):
+            one_series.hold(tail=points)
+    with_hot = [one_series for one_series in series if one_series.recent]
     if with_hot:
-        points, starts = points_by_series([one.recent for one in with_hot])
+        points, starts = points_by_series([one_series.recent for one_series in with_hot])
         edges = [*starts.tolist(), len(points.iters)]
-        for one, start, stop in zip(with_hot, edges, edges[1:], strict=False):
-            one.hold(hot=take(points, slice(start, stop)))
+        for one_series, start, stop in zip(with_hot, edges, edges[1:], strict=False):
+            one_series.hold(hot=take(points, slice(start, stop)))

@@ -63,13 +63,13 @@ def usage(conn: sqlite3.Connection, tables: Sequence[Memtable], company: str | N
     ids = np.array([id for id, of, *_ in rows if company in (None, of)], np.int64)
     owners = [Owner(of, name, bool(is_model)) for _, of, name, is_model in rows if company in (None, of)]
     hot = _of_owners(tables, company)
-    known = set(owners)
-    found = Usage.of([*owners, *(owner for owner in hot if owner not in known)])
+    in_database = set(owners)
+    total = Usage.of([*owners, *(owner for owner in hot if owner not in in_database)])
     for query in (_OF_SERIES, _OF_CHUNKS, _OF_BLOCKS, _OF_DIGESTS, _OF_SAMPLES):
-        _add(found, ids, conn.execute(query))
-    _add_tails(found, ids, conn)
-    _add_hot(found, conn, hot)
-    return found
+        _add(total, ids, conn.execute(query))
+    _add_tails(total, ids, conn)
+    _add_hot(total, conn, hot)
+    return total
 
 
 def usage_in_time(conn: sqlite3.Connection, tables: Sequence[Memtable], company: str, bounds: EmbeddedBounds) -> Usage:
@@ -86,12 +86,12 @@ def usage_in_time(conn: sqlite3.Connection, tables: Sequence[Memtable], company:
         conn.set_progress_handler(None, 0)
 
 
-def _add(found: Usage, ids: Int64Array, rows: Iterable[tuple[int, int, int, int, int]]) -> None:
+def _add(usage: Usage, ids: Int64Array, rows: Iterable[tuple[int, int, int, int, int]]) -> None:
     """Add rows of owner, type, series, events and bytes; those of other owners do not count."""
     table = np.array(list(rows), np.int64).reshape(-1, 5)
     which, places = _places(ids, table[:, 0])
     table = table[which]
-    for numbers, column in zip((found.series, found.events, found.bytes), table.T[2:], strict=True):
+    for numbers, column in zip((usage.series, usage.events, usage.bytes), table.T[2:], strict=True):
         np.add.at(numbers, (places, table[:, 1]), column)
 
 
@@ -102,7 +102,7 @@ def _places(ids: Int64Array, wanted: Int64Array) -> tuple[Int64Array, Int64Array
     return which, at[which]
 
 
-def _add_tails(found: Usage, ids: Int64Array, conn: sqlite3.Connection) -> None:
+def _add_tails(usage: Usage, ids: Int64Array, conn: sqlite3.Connection) -> None:
     """Add points in no chunk yet. A page counts for the owner of its runs, who is the same for all of them."""
     query = f"SELECT id, length(lengths) + length(curve) + length(details) + {_ROW} FROM tail_pages"
     pages = np.array(conn.execute(f"{query} ORDER BY id").fetchall(), np.int64).reshape(-1, 2).T.copy()
@@ -110,13 +110,13 @@ def _add_tails(found: Usage, ids: Int64Array, conn: sqlite3.Connection) -> None:
     for owners, points, bytes, runs in _in_parts(conn):
         which, places = _places(ids, owners)
         column = CODES[EventType.SCALAR]
-        np.add.at(found.events[:, column], places, points[which])
-        np.add.at(found.bytes[:, column], places, bytes[which] + _ROW)
+        np.add.at(usage.events[:, column], places, points[which])
+        np.add.at(usage.bytes[:, column], places, bytes[which] + _ROW)
         listed = tail.pages_of(runs)
         here, at = _places(pages[0], listed)
         owner_of[at] = np.repeat(owners, [len(one) // tail.LISTED_BYTES for one in runs])[here]
     which, places = _places(ids, owner_of)
-    np.add.at(found.bytes[:, CODES[EventType.SCALAR]], places, pages[1][which])
+    np.add.at(usage.bytes[:, CODES[EventType.SCALAR]], places, pages[1][which])
 
 
 def _in_parts(conn: sqlite3.Connection) -> Iterator[tuple[Int64Array, Int64Array, Int64Array, list[bytes]]]:
@@ -139,30 +139,30 @@ class _Hot(NamedTuple):
 
 
 def _of_owners(tables: Sequence[Memtable], company: str | None) -> dict[Owner, list[HotOwner]]:
-    found: dict[Owner, list[HotOwner]] = defaultdict(list)
+    hot_by_owner: dict[Owner, list[HotOwner]] = defaultdict(list)
     for table in tables:
         for owner, hot in list(table.owners.items()):  # a copy, as the memtable may grow meanwhile
             if company in (None, owner.company):
-                found[owner].append(hot)
-    return found
+                hot_by_owner[owner].append(hot)
+    return hot_by_owner
 
 
-def _add_hot(found: Usage, conn: sqlite3.Connection, hot: dict[Owner, list[HotOwner]]) -> None:
+def _add_hot(usage: Usage, conn: sqlite3.Connection, hot: dict[Owner, list[HotOwner]]) -> None:
     """Add what is not merged. A point or sample that will replace another one counts until then, too."""
-    places = {owner: n for n, owner in enumerate(found.owners) if owner in hot}
+    places = {owner: n for n, owner in enumerate(usage.owners) if owner in hot}
     for owner, place in places.items():
-        known: dict[int, set[Name]] = defaultdict(set)
+        names_in_database: dict[int, set[Name]] = defaultdict(set)
         query = "SELECT type, metric, variant FROM series WHERE owner = ?"
         for type, *name in conn.execute(query, (owner_id(conn, owner),)):
-            known[type].add(tuple(name))
+            names_in_database[type].add(tuple(name))
         names: dict[int, set[Name]] = defaultdict(set)
         for one in hot[owner]:
             for type, some in _of_each_type(one):
-                found.events[place, type] += some.events
-                found.bytes[place, type] += some.bytes
+                usage.events[place, type] += some.events
+                usage.bytes[place, type] += some.bytes
                 names[type] |= some.names
         for type in names:
-            found.series[place, type] += len(names[type] - known[type])
+            usage.series[place, type] += len(names[type] - names_in_database[type])
 
 
 def _of_each_type(hot: HotOwner) -> Iterator[tuple[int, _Hot]]:

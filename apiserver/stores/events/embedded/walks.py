@@ -89,17 +89,17 @@ class SeriesWalk:
 
 
 def walk_together(
-    walks: Sequence[SeriesWalk], wanted: PageQuery[ScalarPosition]
+    walks: Sequence[SeriesWalk], query: PageQuery[ScalarPosition]
 ) -> tuple[Points, npt.NDArray[np.int32]]:
     """A page of points in (iteration, walk) order, reversed if descending, and the number of each point's walk."""
-    limit = wanted.limit
+    limit = query.limit
     if not walks:
         return NO_POINTS, np.empty(0, np.int32)
     if len(walks) == 1:
-        walks[0].fill(*((1, limit) if wanted.may_be_shorter else (limit,)))
+        walks[0].fill(*((1, limit) if query.may_be_shorter else (limit,)))
         points = take(walks[0].points(), slice(0, limit))
         return points, np.zeros(len(points.iters), np.int32)
-    ahead = in_walking_order(wanted.descending)
+    ahead = in_walking_order(query.descending)
     want = limit // len(walks) + _SPARE
     for walk in walks:
         walk.fill(want)
@@ -117,4 +117,4 @@ def walk_together(
     counts = [min(count, limit) for count in complete]
     points = concat([take(walk.points(), slice(0, count)) for walk, count in zip(walks, counts, strict=True)])
     numbers = np.repeat(np.arange(len(walks), dtype=np.int32), counts)
-    return first_of(points, numbers, wanted)
+    return first_of(points, numbers, query)

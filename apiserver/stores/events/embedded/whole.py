@@ -33,35 +33,35 @@ def parts(found: Sequence[Series]) -> list[list[Name]]:
 
 
 def read_points(
-    found: Sequence[Series], place: Place | None, workers: Sequence[str]
+    part: Sequence[Series], place: Place | None, workers: Sequence[str]
 ) -> tuple[list[WholePoints], Place | None]:
     """The next points of the series of a part, and the place behind them; None: these were the last ones."""
-    hold(found)
+    hold(part)
     points: list[WholePoints] = []
-    left = found[0].bounds.points_at_a_time if found else 0
-    for one in found:
-        if place is not None and one.name < place.series:
+    left = part[0].bounds.points_at_a_time if part else 0
+    for series in part:
+        if place is not None and series.name < place.series:
             continue
-        first = place.iter if place is not None and one.name == place.series else LEAST
+        first = place.iter if place is not None and series.name == place.series else LEAST
         if left <= 0:
-            return points, Place(one.name, first)
-        last = one.end_of(first, left)
-        some = one.points(first, last)
+            return points, Place(series.name, first)
+        last = series.end_of(first, left)
+        some = series.points(first, last)
         if len(some.iters):
-            points.append(WholePoints(one.name, some, workers))
+            points.append(WholePoints(series.name, some, workers))
         left -= len(some.iters)
         if last < GREATEST:
-            return points, Place(one.name, last + 1)
+            return points, Place(series.name, last + 1)
     return points, None
 
 
 def read_lines(log: Log, after: LogPosition | None) -> Lines | None:
     """The next lines of a log, behind a position; None: there are none."""
-    found: list[Lines] = []
+    parts: list[Lines] = []
     size, most = 0, log.bounds.line_bytes_at_a_time
     for segment in log.walk(after, log.blocks(after)):
-        found.append(log.lines(segment).beyond(after, descending=False))
-        size += found[-1].bytes
+        parts.append(log.lines(segment).beyond(after, descending=False))
+        size += parts[-1].bytes
         if size >= most:
             break
-    return joined(found) if found else None
+    return joined(parts) if parts else None
