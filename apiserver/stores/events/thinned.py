@@ -30,11 +30,11 @@ class Thinned:
         self.oldest, self.newest = GREATEST, LEAST
         """The timestamps of the others."""
 
-    def read(self, some: WholePoints) -> None:
+    def read(self, part: WholePoints) -> None:
         """Read the next part."""
-        self.checksum = checksum(some.points, self.checksum)
-        self._parts.append(self._thin(some.points))
-        self.kept = some
+        self.checksum = checksum(part.points, self.checksum)
+        self._parts.append(self._thin(part.points))
+        self.kept = part
 
     def end(self) -> None:
         """All parts were read."""

@@ -51,13 +51,13 @@ class InBuckets(NamedTuple):
     values: Aggregates
 
 
-def of_blocks(interval: int, shift: int, wanted: BucketQuery, widening: float = MOST_WIDENING) -> int | None:
+def of_blocks(interval: int, shift: int, query: BucketQuery, widening: float = MOST_WIDENING) -> int | None:
     """The interval that is used instead, a multiple of 2^shift; None if that would change it too much."""
     wider = -(-interval >> shift) << shift
     if wider - interval <= interval * widening and wider <= GREATEST:
         return wider
     finer = interval >> shift << shift
-    return finer if finer and wanted.may_be_finer else None
+    return finer if finer and query.may_be_finer else None
 
 
 def fitting(
@@ -69,18 +69,18 @@ def fitting(
     return max(usable) if usable and interval > 1 else (None, interval)
 
 
-def of_curves(curves: Iterable[tuple[int, Curve]], wanted: BucketQuery) -> Iterator[Source]:
+def of_curves(curves: Iterable[tuple[int, Curve]], query: BucketQuery) -> Iterator[Source]:
     """The sources of whole curves with the numbers of their series, without curves that have no point."""
     for number, (x, values) in curves:
         if len(x):
-            interval = wanted.width(len(x), int(x[0]), int(x[-1]))
-            yield Source(number, interval, [within(Curve(x, values), wanted.range.least, wanted.range.greatest)])
+            interval = query.width(len(x), int(x[0]), int(x[-1]))
+            yield Source(number, interval, [within(Curve(x, values), query.range.least, query.range.greatest)])
 
 
-def bucketed(sources: Iterable[Source], wanted: frozenset[Aggregate], short: int = SHORT) -> list[InBuckets]:
+def bucketed(sources: Iterable[Source], aggregates: frozenset[Aggregate], short: int = SHORT) -> list[InBuckets]:
     """The buckets of each source, in any order. Only `short` sources are held in memory together."""
-    columns = columns_for(wanted)
-    found: list[InBuckets] = []
+    columns = columns_for(aggregates)
+    buckets: list[InBuckets] = []
     points: list[Source] = []
     pieces: list[Source] = []
     for source in sources:
@@ -90,30 +90,33 @@ def bucketed(sources: Iterable[Source], wanted: frozenset[Aggregate], short: int
             )
             summed = _summed(all_of_it, source.interval, columns)
             x = bucket_x(summed.x, source.interval)
-            found.append(InBuckets(source.number, x, made_of(summed.sums, wanted)))
+            buckets.append(InBuckets(source.number, x, made_of(summed.sums, aggregates)))
         elif all(isinstance(part, Curve) for part in source.parts):
             points.append(source)
         else:
             pieces.append(source)
     if points:
         curves = [part for source in points for part in source.parts if isinstance(part, Curve)]
-        found += _together(points, concat(curves or [NO_CURVE]), columns, wanted)
+        buckets += _together(points, concat(curves or [NO_CURVE]), columns, aggregates)
     if pieces:
         parts = [part for source in pieces for part in source.parts]
         summed = concatenated([pieces_of(part, columns) if isinstance(part, Curve) else part for part in parts])
-        found += _together(pieces, summed, columns, wanted)
-    return found
+        buckets += _together(pieces, summed, columns, aggregates)
+    return buckets
 
 
 def put_into(
-    found: CurvesInBuckets, common: CommonBuckets, places: npt.NDArray[np.intp], some: Sequence[InBuckets]
+    curves_in_buckets: CurvesInBuckets,
+    common: CommonBuckets,
+    places: npt.NDArray[np.intp],
+    buckets: Sequence[InBuckets],
 ) -> None:
     """Put buckets of curves into those that they have in common. The caller's series n is the curve places[n]."""
-    if some:
-        curves = np.repeat(places[[one.number for one in some]], [len(one.x) for one in some])
-        numbers = common.numbers(np.concatenate([one.x for one in some]))
-        values = {name: np.concatenate([one.values[name] for one in some]) for name in some[0].values}
-        found.put(curves, numbers, values)
+    if buckets:
+        curves = np.repeat(places[[one.number for one in buckets]], [len(one.x) for one in buckets])
+        numbers = common.numbers(np.concatenate([one.x for one in buckets]))
+        values = {name: np.concatenate([one.values[name] for one in buckets]) for name in buckets[0].values}
+        curves_in_buckets.put(curves, numbers, values)
 
 
 def nearest_bucket(x: Int64Array, values: Float64Array, buckets: CommonBuckets, *, before: bool) -> tuple[float, float]:
@@ -170,7 +173,7 @@ def _summed(part: Part, interval: int, columns: ColumnNames) -> Pieces:
 
 
 def _together(
-    sources: Sequence[Source], all_of_them: Part, columns: ColumnNames, wanted: frozenset[Aggregate]
+    sources: Sequence[Source], all_of_them: Part, columns: ColumnNames, aggregates: frozenset[Aggregate]
 ) -> list[InBuckets]:
     """The buckets of each source; `all_of_them` has their parts one after another."""
     lengths = [source.length for source in sources]
@@ -180,7 +183,7 @@ def _together(
     bucket = x if (interval == 1).all() else x // interval
     new = np.append(True, (bucket[1:] != bucket[:-1]) | (series[1:] != series[:-1]))[: len(bucket)]
     starts = np.flatnonzero(new)
-    values = made_of(_summed_at(all_of_them, starts, columns).sums, wanted)
+    values = made_of(_summed_at(all_of_them, starts, columns).sums, aggregates)
     begins = bucket_x(x[starts], interval[starts])
     ends = np.searchsorted(series[starts], np.arange(len(sources) + 1)).tolist()
     return [

@@ -238,36 +238,38 @@ class Texts:
     workers: Column
     messages: list[str]
 
-    def places(self, wanted: LineFilter) -> list[int]:
+    def places(self, line_filter: LineFilter) -> list[int]:
         """Where the matching lines are."""
-        found = np.arange(len(self.messages))
-        if wanted.levels:
-            found = self.levels.where(wanted.levels)
-        if wanted.workers:
-            found = np.intersect1d(found, self.workers.where(wanted.workers), assume_unique=True)
-        places: list[int] = found.tolist()
+        matching = np.arange(len(self.messages))
+        if line_filter.levels:
+            matching = self.levels.where(line_filter.levels)
+        if line_filter.workers:
+            matching = np.intersect1d(matching, self.workers.where(line_filter.workers), assume_unique=True)
+        places: list[int] = matching.tolist()
         are_all = len(places) == len(self.messages)
-        return wanted.by_message(places, self.messages if are_all else [self.messages[n] for n in places])
+        return line_filter.by_message(places, self.messages if are_all else [self.messages[n] for n in places])
 
 
 def of_parts(parts: Sequence[LogPart]) -> Lines:
     """The lines of the parts, sorted; there must be at least one part."""
     columns = [part.columns for part in parts]
-    lengths = [len(one.messages) for one in columns]
+    lengths = [len(part_columns.messages) for part_columns in columns]
     lines = Lines(
-        timestamps=np.concatenate([one.timestamps for one in columns]),
+        timestamps=np.concatenate([part_columns.timestamps for part_columns in columns]),
         sequences=np.concatenate(
             [np.arange(part.sequence, part.sequence + n) for part, n in zip(parts, lengths, strict=True)]
         ),
         received=np.repeat(np.array([part.received for part in parts], np.int64), lengths),
-        levels=_column(one.levels for one in columns),
-        workers=_column(one.workers for one in columns),
-        messages=[*chain.from_iterable(one.messages for one in columns)],
-        iters=_column(one.iters for one in columns),
-        names=_column(one.metrics for one in columns).with_column(_column(one.variants for one in columns)),
+        levels=_column(part_columns.levels for part_columns in columns),
+        workers=_column(part_columns.workers for part_columns in columns),
+        messages=[*chain.from_iterable(part_columns.messages for part_columns in columns)],
+        iters=_column(part_columns.iters for part_columns in columns),
+        names=_column(part_columns.metrics for part_columns in columns).with_column(
+            _column(part_columns.variants for part_columns in columns)
+        ),
         extras=(
-            _column(map(one.extras.get, range(n)) for one, n in zip(columns, lengths, strict=True))
-            if any(one.extras for one in columns)
+            _column(map(part_columns.extras.get, range(n)) for part_columns, n in zip(columns, lengths, strict=True))
+            if any(part_columns.extras for part_columns in columns)
             else Column([None], np.zeros(sum(lengths), np.int64))
         ),
     )

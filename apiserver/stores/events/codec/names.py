@@ -18,13 +18,13 @@ def matcher(selection: Selection) -> Matcher:
     if not selection:
         return lambda metric, variant: True
     variants: defaultdict[str, list[tuple[str, ...]]] = defaultdict(list)
-    for one in selection:
-        variants[one.metric].append(one.variants)
-    whole = {metric for metric, some in variants.items() if not all(some)}
+    for names in selection:
+        variants[names.metric].append(names.variants)
+    whole = {metric for metric, variants_of_metric in variants.items() if not all(variants_of_metric)}
 
     @cache
-    def union(*some: tuple[str, ...]) -> frozenset[str]:  # a thousand metrics with the same thousand variants have one
-        return frozenset(chain(*some))
+    def union(*parts: tuple[str, ...]) -> frozenset[str]:  # a thousand metrics with the same thousand variants have one
+        return frozenset(chain(*parts))
 
-    single = {metric: union(*some) for metric, some in variants.items()}
+    single = {metric: union(*variants_of_metric) for metric, variants_of_metric in variants.items()}
     return lambda metric, variant: metric in whole or variant in single.get(metric, ())

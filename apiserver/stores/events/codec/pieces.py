@@ -92,11 +92,11 @@ def decode_blocks(encoded: Sequence[memoryview], columns: ColumnNames) -> Pieces
     Neighbours whose blocks are stored alike are decoded together, as a call of NumPy's takes longer than some blocks.
     """
     parts = []
-    for are_narrow, some in groupby(encoded, _are_narrow):
+    for are_narrow, bodies in groupby(encoded, _are_narrow):
         if are_narrow:
-            rows = np.frombuffer(b"".join([compression.decompress(body[body[0] :]) for body in some]), _NARROW)
+            rows = np.frombuffer(b"".join([compression.decompress(body[body[0] :]) for body in bodies]), _NARROW)
         else:
-            rows = np.frombuffer(b"".join(some), BLOCK)
+            rows = np.frombuffer(b"".join(bodies), BLOCK)
         sums = {name: rows[name].astype(COLUMNS[name].type) for name in columns}
         parts.append(Pieces(rows["start"].astype(np.int64), sums))
     return concatenated(parts)
@@ -151,10 +151,10 @@ def sum_up_points(
             return sum_up(pieces_of(Curve(iters[np.arange(len(values))], values.copy()), columns), starts)
         lasts = aggregates.lasts_of(starts, len(values))
         count = lasts - starts + 1
-        known: Sums = {"sum": total, "count": count, "finite": count}
+        sums: Sums = {"sum": total, "count": count, "finite": count}
         if extremes is not None and isinstance(iters, Progression) and extremes.take(iters, values):
-            known |= {"min": np.full(len(starts), np.inf), "max": np.full(len(starts), -np.inf)}
+            sums |= {"min": np.full(len(starts), np.inf), "max": np.full(len(starts), -np.inf)}
         return Pieces(
             iters[starts],
-            {name: known[name] if name in known else COLUMNS[name].summed(values, starts, lasts) for name in columns},
+            {name: sums[name] if name in sums else COLUMNS[name].summed(values, starts, lasts) for name in columns},
         )

@@ -67,11 +67,11 @@ class Workers:
 
     def number(self, name: str) -> int:
         """The number of `name`; a new one if it has none. Only one thread at a time may call this."""
-        found = self._numbers.get(name)
-        if found is None:
-            found = self._numbers[name] = len(self.names)
+        number = self._numbers.get(name)
+        if number is None:
+            number = self._numbers[name] = len(self.names)
             self.names.append(name)
-        return found
+        return number
 
     def numbers(self, names: Iterable[str]) -> Int64Array:
         """The number of each name."""
@@ -218,12 +218,12 @@ def page_end(column: Int64Array, limit: int, *, whole: bool) -> int:
 
 
 def first_of(
-    points: Points, numbers: npt.NDArray[np.int32], wanted: PageQuery[ScalarPosition]
+    points: Points, numbers: npt.NDArray[np.int32], page: PageQuery[ScalarPosition]
 ) -> tuple[Points, npt.NDArray[np.int32]]:
     """The first page of these points in (iteration, series) order; `numbers` has the number of each point's series."""
-    ahead = in_walking_order(wanted.descending)
+    ahead = in_walking_order(page.descending)
     order = np.lexsort((ahead(numbers), ahead(points.iters)))
-    order = order[: page_end(points.iters[order], wanted.limit, whole=wanted.whole)]
+    order = order[: page_end(points.iters[order], page.limit, whole=page.whole)]
     return take(points, order), numbers[order]
 
 

@@ -46,11 +46,11 @@ def spans_of(times: Int64Array, workers: Int64Array) -> Iterator[tuple[int, Span
 
 def joined(spans: Iterable[tuple[Worker, Span]]) -> dict[Worker, Span]:
     """One span for each worker, of spans of parts of its points."""
-    found: dict[Worker, Span] = {}
+    span_of: dict[Worker, Span] = {}
     for worker, (points, first, last) in spans:
-        known = found.get(worker, Span(0, first, last))
-        found[worker] = Span(points + known.points, min(first, known.first), max(last, known.last))
-    return found
+        so_far = span_of.get(worker, Span(0, first, last))
+        span_of[worker] = Span(points + so_far.points, min(first, so_far.first), max(last, so_far.last))
+    return span_of
 
 
 def within(reports: Reports, grid: Grid) -> Reports:
@@ -67,12 +67,12 @@ def worker_means(
 
     All reports are `within` the grid; of each series there is a part at least.
     """
-    found = []
+    means_of_workers = []
     for name, parts in of_each:
         for worker, times, values in _by_worker(Reports(*map(np.concatenate, zip(*parts, strict=True)))):
             steps, counts, means = _means((times - grid.start) // grid.width, values)
-            found.append(WorkerMeans(*name, workers[worker], steps, counts, means))
-    return sorted(found, key=lambda one: (one.metric, one.variant, one.worker))
+            means_of_workers.append(WorkerMeans(*name, workers[worker], steps, counts, means))
+    return sorted(means_of_workers, key=lambda one: (one.metric, one.variant, one.worker))
 
 
 def _by_worker(reports: Reports) -> Iterator[tuple[int, Int64Array, Float64Array]]:

@@ -86,8 +86,9 @@ def of_groups(
             _first_hits(timestamps == np.repeat(least, lengths), starts),
             _last_hits(timestamps == np.repeat(greatest, lengths), stops),
         )
-    for end, found in zip(("first", "last"), at, strict=True):
-        rows[f"{end}_time"], rows[f"{end}_iter"], rows[f"{end}_value"] = timestamps[found], iters[found], values[found]
+    for end, places in zip(("first", "last"), at, strict=True):
+        for column, numbers in (("time", timestamps), ("iter", iters), ("value", values)):
+            rows[f"{end}_{column}"] = numbers[places]
 
     finite = np.isfinite(values)
     everything = bool(finite.all())
@@ -109,11 +110,11 @@ def of_groups(
         filled = values if everything else np.where(finite, values, fill)
         if len(filled) >= long * len(starts):
             groups = zip(starts.tolist(), stops.tolist(), strict=True)
-            found = np.array([start + of_long(filled[start:stop]) for start, stop in groups])
+            places = np.array([start + of_long(filled[start:stop]) for start, stop in groups])
         else:
-            found = _first_hits(filled == np.repeat(of_short.reduceat(filled, starts), lengths), starts)
-        rows[extreme] = filled[found]
-        rows[f"{extreme}_iter"] = np.where(rows["finite"] > 0, iters[found], GREATEST)
+            places = _first_hits(filled == np.repeat(of_short.reduceat(filled, starts), lengths), starts)
+        rows[extreme] = filled[places]
+        rows[f"{extreme}_iter"] = np.where(rows["finite"] > 0, iters[places], GREATEST)
     return rows
 
 

@@ -30,8 +30,8 @@ def by_worker(workers: Column, timestamps: Int64Array, sizes: Int64Array) -> Siz
     return list(zip(names, first.tolist(), bytes.tolist(), strict=True))
 
 
-def add(found: dict[str, LogSize], sizes: Iterable[tuple[str, int, int]]) -> None:
-    """Add the sizes of further lines to those that were found."""
+def add(totals: dict[str, LogSize], sizes: Iterable[tuple[str, int, int]]) -> None:
+    """Add the sizes of further lines to the totals of workers."""
     for worker, first, size in sizes:
-        known = found.get(worker)
-        found[worker] = LogSize(first, size) if known is None else LogSize(min(first, known[0]), size + known[1])
+        total = totals.get(worker)
+        totals[worker] = LogSize(first, size) if total is None else LogSize(min(first, total[0]), size + total[1])
