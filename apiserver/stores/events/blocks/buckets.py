@@ -39,44 +39,44 @@ CHUNKS_OF_POINTS = 32
 _Numbered = tuple[int, Sequence[Stretch]]
 
 
-async def buckets(loader: Loader, found: Sequence[OfSeries], wanted: BucketQuery) -> list[list[Buckets]]:
+async def buckets(loader: Loader, series: Sequence[OfSeries], query: BucketQuery) -> list[list[Buckets]]:
     """For each query's series, the buckets of those that have a curve, not only a single value, in their order."""
-    names = [*chain.from_iterable(found)]
+    names = [*chain.from_iterable(series)]
     made: dict[int, Buckets] = {}
-    async for some in some_buckets(loader, [one for of_query in found for one in of_query.values()], wanted):
-        answers.will_read(wanted.size(len(some), sum([len(one.x) for one in some])))
+    async for some in some_buckets(loader, [one for of_query in series for one in of_query.values()], query):
+        answers.will_read(query.size(len(some), sum([len(one.x) for one in some])))
         made |= {number: Buckets(*names[number], x, values) for number, x, values in some}
     numbers = iter(range(len(names)))
-    return [[made[number] for number in islice(numbers, len(some)) if number in made] for some in found]
+    return [[made[number] for number in islice(numbers, len(some)) if number in made] for some in series]
 
 
 def some_buckets(
-    loader: Loader, series: Sequence[Sequence[Stretch]], wanted: BucketQuery, extremes: Extremes | None = None
+    loader: Loader, series: Sequence[Sequence[Stretch]], query: BucketQuery, extremes: Extremes | None = None
 ) -> AsyncIterator[list[InBuckets]]:
     """The same by the numbers of the series, in any order, some series at a time.
 
     Points that `extremes` takes have none in their buckets.
     """
-    if wanted.axis is BucketAxis.ITER and wanted.smoothing is None:
-        return _by_plans(loader, enumerate(series), wanted, extremes)
-    return _of_whole_curves(loader, enumerate(series), wanted)
+    if query.axis is BucketAxis.ITER and query.smoothing is None:
+        return _by_plans(loader, enumerate(series), query, extremes)
+    return _of_whole_curves(loader, enumerate(series), query)
 
 
 # --- of whole curves: over times, or smoothed -------------------------------------------------------
 
 
 async def _of_whole_curves(
-    loader: Loader, series: Iterable[_Numbered], wanted: BucketQuery
+    loader: Loader, series: Iterable[_Numbered], query: BucketQuery
 ) -> AsyncIterator[list[InBuckets]]:
     for part in in_parts(series, lambda one: size_of(one[1]), loader.bounds.points_at_a_time):
-        yield await _of_some_curves(loader, part, wanted)
+        yield await _of_some_curves(loader, part, query)
 
 
-async def _of_some_curves(loader: Loader, series: Sequence[_Numbered], wanted: BucketQuery) -> list[InBuckets]:
-    loaded = await load_curves(loader, chain.from_iterable(some for _, some in series), wanted.axis)
-    curves = ((number, curve_over(some, loaded, wanted.axis, wanted.smoothing)) for number, some in series)
+async def _of_some_curves(loader: Loader, series: Sequence[_Numbered], query: BucketQuery) -> list[InBuckets]:
+    loaded = await load_curves(loader, chain.from_iterable(some for _, some in series), query.axis)
+    curves = ((number, curve_over(some, loaded, query.axis, query.smoothing)) for number, some in series)
     size = sum([size_of(some) for _, some in series])
-    return await off_loop(size, lambda: bucketed(of_curves(curves, wanted), wanted.aggregates))
+    return await off_loop(size, lambda: bucketed(of_curves(curves, query), query.aggregates))
 
 
 async def load_curves(loader: Loader, some: Iterable[Stretch], axis: BucketAxis) -> Loaded:
@@ -84,13 +84,17 @@ async def load_curves(loader: Loader, some: Iterable[Stretch], axis: BucketAxis)
     return await (loader.curves(some) if axis is BucketAxis.ITER else loader.whole(some))
 
 
-def curve_over(some: Sequence[Stretch], loaded: Loaded, axis: BucketAxis, smoothing: Smoothing | None = None) -> Curve:
+def curve_over(
+    stretches: Sequence[Stretch], loaded: Loaded, axis: BucketAxis, smoothing: Smoothing | None = None
+) -> Curve:
     """The x and the values of a whole series, ascending by x, without its single value. Smoothing changes no x."""
     if axis is BucketAxis.ITER:
-        curve = without_single_value(concat([curve_in(stretch, loaded, EVERYWHERE) for stretch in some]))
+        curve = without_single_value(concat([curve_in(stretch, loaded, EVERYWHERE) for stretch in stretches]))
     else:
         workers = Workers()
-        curve = curve_over_time(concat([points_in(stretch, loaded, EVERYWHERE, workers) for stretch in some]), axis)
+        curve = curve_over_time(
+            concat([points_in(stretch, loaded, EVERYWHERE, workers) for stretch in stretches]), axis
+        )
     return curve if smoothing is None else Curve(*smoothing.whole(*curve))
 
 
@@ -98,13 +102,13 @@ def curve_over(some: Sequence[Stretch], loaded: Loaded, axis: BucketAxis, smooth
 
 
 async def _by_plans(
-    loader: Loader, series: Iterable[_Numbered], wanted: BucketQuery, extremes: Extremes | None
+    loader: Loader, series: Iterable[_Numbered], query: BucketQuery, extremes: Extremes | None
 ) -> AsyncIterator[list[InBuckets]]:
     at_a_time = loader.bounds.points_at_a_time
     for part in in_parts(series, lambda one: 1 + size_of(_overlapping(one[1])), at_a_time):
-        parts = in_parts(await _plans(loader, part, wanted), lambda plan: plan.size, loader.bounds.fetched_points)
+        parts = in_parts(await _plans(loader, part, query), lambda plan: plan.size, loader.bounds.fetched_points)
         async for plans, loaded in loader.load_ahead(parts, lambda plans: chain(*(one.wanted() for one in plans))):
-            yield await _made(plans, loaded, wanted, extremes)
+            yield await _made(plans, loaded, query, extremes)
 
 
 def _overlapping(some: Iterable[Stretch]) -> list[Stretch]:
@@ -112,19 +116,19 @@ def _overlapping(some: Iterable[Stretch]) -> list[Stretch]:
     return [one for one in some if _plain(one) is None]
 
 
-async def _plans(loader: Loader, series: Sequence[_Numbered], wanted: BucketQuery) -> list[_Plan]:
+async def _plans(loader: Loader, series: Sequence[_Numbered], query: BucketQuery) -> list[_Plan]:
     overlapping = [stretch for _, some in series for stretch in _overlapping(some)]
     loaded = await loader.curves(overlapping)
-    made = (_plan(number, some, loaded, wanted, loader.bounds) for number, some in series)
+    made = (_plan(number, some, loaded, query, loader.bounds) for number, some in series)
     return await off_loop(len(series) + size_of(overlapping), lambda: [one for one in made if one is not None])
 
 
 async def _made(
-    plans: Sequence[_Plan], loaded: Loaded, wanted: BucketQuery, extremes: Extremes | None
+    plans: Sequence[_Plan], loaded: Loaded, query: BucketQuery, extremes: Extremes | None
 ) -> list[InBuckets]:
-    make = _Making(loaded, columns_for(wanted.aggregates), extremes, Room())
+    make = _Making(loaded, columns_for(query.aggregates), extremes, Room())
     sources = (Source(one.number, one.interval, list(make.parts(one))) for one in plans)
-    return await off_loop(sum([one.size for one in plans]), lambda: bucketed(sources, wanted.aggregates))
+    return await off_loop(sum([one.size for one in plans]), lambda: bucketed(sources, query.aggregates))
 
 
 class _Plan(NamedTuple):
@@ -187,11 +191,11 @@ class _Making(NamedTuple):
 
     def parts(self, plan: _Plan) -> Iterator[Part]:
         """The points in the range, or sums of them."""
-        for way, some in groupby(plan.of, plan.way):
+        for way, parts in groupby(plan.of, plan.way):
             if way is _Way.POINTS:
-                yield from (self._points(part, plan.range) for part in some)
+                yield from (self._points(part, plan.range) for part in parts)
                 continue
-            blocks = (part.parts[0].block for part in some if isinstance(part, Stretch))
+            blocks = (part.parts[0].block for part in parts if isinstance(part, Stretch))
             if way is _Way.SUMS:
                 yield sums_of([self.loaded[block.id] for block in blocks], self.columns)
                 continue
@@ -207,32 +211,32 @@ class _Making(NamedTuple):
 
 
 def _plan(
-    number: int, some: Sequence[Stretch], loaded: Loaded, wanted: BucketQuery, bounds: ColumnarBounds
+    number: int, stretches: Sequence[Stretch], loaded: Loaded, query: BucketQuery, bounds: ColumnarBounds
 ) -> _Plan | None:
     """None: the series has no curve."""
-    found: list[Curve | Stretch] = []
+    parts: list[Curve | Stretch] = []
     ends: list[tuple[int, int, int]] = []
-    for stretch in some:
+    for stretch in stretches:
         if (block := _plain(stretch)) is not None:
-            found.append(stretch)
+            parts.append(stretch)
             ends.append((block.count, block.first, block.last))
             continue
         curve = without_single_value(curve_in(stretch, loaded, EVERYWHERE))
         if len(curve.iters):
-            found.append(curve)
+            parts.append(curve)
             ends.append((len(curve.iters), int(curve.iters[0]), int(curve.iters[-1])))
-    if not found:
+    if not parts:
         return None
-    interval = wanted.width(sum([count for count, _, _ in ends]), ends[0][1], ends[-1][2])
+    interval = query.width(sum([count for count, _, _ in ends]), ends[0][1], ends[-1][2])
     inside = [
         part
-        for part, (_, first, last) in zip(found, ends, strict=True)
-        if first <= wanted.range.greatest and wanted.range.least <= last
+        for part, (_, first, last) in zip(parts, ends, strict=True)
+        if first <= query.range.greatest and query.range.least <= last
     ]
     alone = [part.parts[0].block.statement for part in inside if isinstance(part, Stretch)]
     shifts = {statement.shift for statement in alone if statement is not None}
-    shift, interval = fitting(interval, shifts, wanted, bounds.most_widening)
-    return _Plan(number, interval, wanted.range, inside, shift, bounds.long_block)
+    shift, interval = fitting(interval, shifts, query, bounds.most_widening)
+    return _Plan(number, interval, query.range, inside, shift, bounds.long_block)
 
 
 def _plain(stretch: Stretch) -> Block | None:

@@ -24,7 +24,7 @@ _Worker = tuple[int, str]
 async def spans(loader: Loader, found: OfSeries) -> list[WorkerSpan]:
     """What each worker reported of each series, sorted."""
     names, workers, stretches = [*found], Workers(), numbered(found.values())
-    known = await loader.spans(one for _, one in stretches)
+    spans_of_chunks = await loader.spans(one for _, one in stretches)
 
     def of_points(part: Iterable[tuple[int, Points]]) -> Iterator[tuple[_Worker, Span]]:
         for number, points in part:
@@ -35,7 +35,7 @@ async def spans(loader: Loader, found: OfSeries) -> list[WorkerSpan]:
         ((number, worker), span)
         for number, one in stretches
         if one.chunk is not None
-        for worker, span in known[one.chunk.id]
+        for worker, span in spans_of_chunks[one.chunk.id]
     ]
     unknown = [one for one in stretches if one.stretch.chunk is None]
     for some in await loader.read(unknown, lambda part: list(of_points(part)), workers):
@@ -60,9 +60,9 @@ async def means(loader: Loader, found: OfSeries, grid: Grid) -> list[WorkerMeans
 
     of_each: dict[int, list[Reports]] = {}
     for part in await loader.read([one for one in stretches if may_meet(one.stretch)], in_grid, workers):
-        for number, some in part:
-            of_each.setdefault(number, []).append(some)
+        for number, reports_of_series in part:
+            of_each.setdefault(number, []).append(reports_of_series)
 
-    by_name = ((names[number], some) for number, some in of_each.items())
-    size = sum([len(one.values) for some in of_each.values() for one in some])
+    by_name = ((names[number], reports_of_series) for number, reports_of_series in of_each.items())
+    size = sum([len(one.values) for reports_of_series in of_each.values() for one in reports_of_series])
     return await off_loop(size, lambda: reports.worker_means(by_name, workers.names, grid))

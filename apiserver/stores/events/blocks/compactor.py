@@ -148,12 +148,12 @@ class Compactor:
         now = time.monotonic()
         for owner in owners:
             due = _Due(type, owner)
-            known = self._written.setdefault(due, _Written())
+            written = self._written.setdefault(due, _Written())
             self._written.move_to_end(due)
-            known.times, known.last = known.times + 1, now
-            if known.times >= self.bounds.fewest and due != self._compacted:
+            written.times, written.last = written.times + 1, now
+            if written.times >= self.bounds.fewest and due != self._compacted:
                 self._add(due, self.bounds.fewest)
-            if known.times >= self.bounds.hurry:
+            if written.times >= self.bounds.hurry:
                 self._has_to_hurry.set()
 
     def deleted(self, type: EventType, owners: Iterable[Owner]) -> None:
@@ -210,16 +210,16 @@ class Compactor:
         }
 
     async def _compact(self, due: _Due, fewest: int) -> None:
-        known = self._written.get(due, _Written())
-        times, began = known.times, time.monotonic()
+        written = self._written.get(due, _Written())
+        times, began = written.times, time.monotonic()
         compacted = await self._try("compacting", self.types[due.type].compact(due.owner, fewest=fewest))
         worked = time.monotonic() - began
         if compacted is not False:  # if it failed, it will fail again: then readers have to put up with more fragments
-            known.times -= times
+            written.times -= times
             async with self._has_compacted:
                 self._has_compacted.notify_all()
         self._compacted = None
-        if known.times >= self.bounds.fewest:
+        if written.times >= self.bounds.fewest:
             self._add(due, self.bounds.fewest)
         if compacted is False:
             await asyncio.sleep(self.bounds.pause)

@@ -38,16 +38,18 @@ def _curves(found: Sequence[OfSeries]) -> list[_Curve]:
 
 
 async def in_buckets(
-    loader: Loader, found: Sequence[OfSeries], asked: CurvesQuery, buckets: CommonBuckets
+    loader: Loader, series: Sequence[OfSeries], asked: CurvesQuery, buckets: CommonBuckets
 ) -> CurvesInBuckets:
     """All curves in the buckets."""
-    answers.will_read(8 * (len(found) + 2) * buckets.count)
-    made = CurvesInBuckets.empty(len(found), buckets.count)
-    curves = _curves(found)
+    answers.will_read(8 * (len(series) + 2) * buckets.count)
+    made = CurvesInBuckets.empty(len(series), buckets.count)
+    curves = _curves(series)
     places = np.array([place for place, _ in curves], np.intp)
     extremes = Extremes(made, buckets)
-    async for some in some_buckets(loader, [stretches for _, stretches in curves], buckets.of(asked), extremes):
-        put_into(made, buckets, places, some)
+    async for buckets_of_part in some_buckets(
+        loader, [stretches for _, stretches in curves], buckets.of(asked), extremes
+    ):
+        put_into(made, buckets, places, buckets_of_part)
     extremes.put()
     return made
 
@@ -55,18 +57,18 @@ async def in_buckets(
 # --- ends -------------------------------------------------------------------------------------------
 
 
-async def ends(loader: Loader, found: Sequence[OfSeries], axis: BucketAxis) -> tuple[int, int] | None:
+async def ends(loader: Loader, series: Sequence[OfSeries], axis: BucketAxis) -> tuple[int, int] | None:
     """The least and the greatest x of all series together, without single values."""
-    stretches = numbered(some for _, some in _curves(found))
+    stretches = numbered(some for _, some in _curves(series))
     spans = {} if axis is BucketAxis.ITER else await loader.spans(one for _, one in stretches)
     each: list[tuple[int, Span]] = []
     unknown: list[Numbered] = []
     for number, one in stretches:
-        known = _known_span(one, axis, spans)
-        if known is None:
+        span = _known_span(one, axis, spans)
+        if span is None:
             unknown.append(Numbered(number, one))
         else:
-            each.append((number, known))
+            each.append((number, span))
     for some in await loader.read(unknown, lambda part: list(_spans_of_points(part, axis)), Workers()):
         each += some
     return ends_of_all([(first, last) for _, first, last in joined(each).values()], axis)
@@ -96,11 +98,11 @@ def _spans_of_points(stretches: Iterable[tuple[int, Points]], axis: BucketAxis) 
 
 
 async def neighbours(
-    loader: Loader, found: Sequence[OfSeries], asked: CurvesQuery, buckets: CommonBuckets, *, before: bool
+    loader: Loader, series: Sequence[OfSeries], asked: CurvesQuery, buckets: CommonBuckets, *, before: bool
 ) -> Neighbours:
     """The nearest bucket of each owner outside."""
-    answers.will_read(16 * len(found))
-    made, curves = Neighbours.empty(len(found)), _curves(found)
+    answers.will_read(16 * len(series))
+    made, curves = Neighbours.empty(len(series)), _curves(series)
     if asked.axis is BucketAxis.ITER and asked.smoothing is None:
         await _search(loader, curves, _Outside(buckets, before), made)
         return made
@@ -133,15 +135,15 @@ class _Outside(NamedTuple):
 async def _of_whole_curves(
     loader: Loader, curves: Sequence[_Curve], asked: CurvesQuery, outside: _Outside, made: Neighbours
 ) -> None:
-    loaded = await load_curves(loader, chain.from_iterable(some for _, some in curves), asked.axis)
+    loaded = await load_curves(loader, chain.from_iterable(stretches for _, stretches in curves), asked.axis)
 
     def put() -> None:
-        for place, some in curves:
-            curve = curve_over(some, loaded, asked.axis, asked.smoothing)
+        for place, stretches in curves:
+            curve = curve_over(stretches, loaded, asked.axis, asked.smoothing)
             nearest = nearest_bucket(*curve, outside.buckets, before=outside.before)
             made.numbers[place], made.means[place] = nearest
 
-    await off_loop(sum([size_of(some) for _, some in curves]), put)
+    await off_loop(sum([size_of(stretches) for _, stretches in curves]), put)
 
 
 class _Search(NamedTuple):
@@ -174,15 +176,18 @@ class _Search(NamedTuple):
 
 async def _search(loader: Loader, curves: Sequence[_Curve], outside: _Outside, made: Neighbours) -> None:
     near_first = -1 if outside.before else 1
-    left = [_Search(place, [one for one in some[::near_first] if one.meets(outside.range)]) for place, some in curves]
-    while left := [one for one in left if one.stretches]:
-        parts, left = [*in_parts(left, lambda one: size_of(one.next), loader.bounds.points_at_a_time)], []
+    left = [
+        _Search(place, [stretch for stretch in some[::near_first] if stretch.meets(outside.range)])
+        for place, some in curves
+    ]
+    while left := [search for search in left if search.stretches]:
+        parts, left = [*in_parts(left, lambda search: size_of(search.next), loader.bounds.points_at_a_time)], []
         for part in parts:
-            for one, found in zip(part, await _steps(loader, part, outside), strict=True):
+            for search, found in zip(part, await _steps(loader, part, outside), strict=True):
                 if isinstance(found, _Search):
                     left.append(found)
                 else:
-                    made.numbers[one.place], made.means[one.place] = found
+                    made.numbers[search.place], made.means[search.place] = found
 
 
 async def _steps(loader: Loader, part: Sequence[_Search], outside: _Outside) -> list[_Search | tuple[float, float]]:

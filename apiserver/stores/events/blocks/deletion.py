@@ -22,15 +22,15 @@ from apiserver.stores.events.blocks.stretches import stretches
 
 
 @begins_again()
-async def delete_known(loader: Loader, owner: Owner, known: int) -> int:
-    """Delete the owner's points, or none if some came behind the place `known`; return how many there were.
+async def delete_known(loader: Loader, owner: Owner, place: int) -> int:
+    """Delete the owner's points, or none if some came behind `place`; return how many there were.
 
     If a block is gone, another server has compacted these blocks, as the lease had run out.
     """
     store = loader.store
     async with leased(store, owner, loader.bounds):
         found, up_to = await found_up_to(store, SeriesQuery(owner, EventType.SCALAR))
-        if any(block.newest > known for block in found.counting):
+        if any(block.newest > place for block in found.counting):
             return 0
         deleted = await count(loader, stretches(found))
         if deleted:

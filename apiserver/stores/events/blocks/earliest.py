@@ -18,9 +18,9 @@ from apiserver.stores.events.codec.first_points import FirstPoints
 from apiserver.stores.events.codec.points import Points, Workers, scalar_points
 
 
-async def earliest(loader: Loader, found: OfSeries, limit: int, after: int | None) -> ScalarPoints:
+async def earliest(loader: Loader, series: OfSeries, limit: int, after: int | None) -> ScalarPoints:
     """The first `limit` points beyond a timestamp, and all others that share the last one's timestamp."""
-    first, workers, stretches = FirstPoints(limit, after), Workers(), numbered(found.values())
+    first, workers, stretches = FirstPoints(limit, after), Workers(), numbered(series.values())
     spans = await loader.spans(one for _, one in stretches)
 
     def add(part: Iterable[tuple[int, Points]]) -> None:
@@ -38,4 +38,4 @@ async def earliest(loader: Loader, found: OfSeries, limit: int, after: int | Non
         await loader.read([Numbered(number, one) for _, number, one in timed[start:stop]], add, workers)
         start = stop
     points, numbers = await off_loop(limit, first.page)
-    return scalar_points(points, numbers.astype(np.int32), [*found], workers.names)
+    return scalar_points(points, numbers.astype(np.int32), [*series], workers.names)

@@ -86,11 +86,11 @@ def fragments(scalars: Scalars, received: int, bounds: ColumnarBounds) -> list[N
     owners = [owner for owner, *_ in numbers]
     made: list[NewBlock] = []
     for begin, end in _together(owners, counts.tolist(), bounds):
-        owner, some = scalars.owners[owners[begin]], take(points, slice(edges[begin], edges[end]))
+        owner, points_of_owner = scalars.owners[owners[begin]], take(points, slice(edges[begin], edges[end]))
         if end - begin > 1:
-            made.append(_bundle(owner, members[begin:end], some, workers.names))
+            made.append(_bundle(owner, members[begin:end], points_of_owner, workers.names))
         else:
-            made += fragments_of(owner, WholePoints(members[begin].series, some, workers.names), bounds)
+            made += fragments_of(owner, WholePoints(members[begin].series, points_of_owner, workers.names), bounds)
     return made
 
 
@@ -143,18 +143,18 @@ def _digest(points: Points, workers: Sequence[str]) -> str:
 
 def chunks_of(
     owner: Owner,
-    some: WholePoints,
+    whole_points: WholePoints,
     ends: tuple[int, int],
     up_to: int,
     newest: int | None,
     bounds: ColumnarBounds,
 ) -> list[NewBlock]:
     """Chunks of like size with these points. Together they cover all iterations from ends[0] to ends[1]."""
-    parts, sealed = even_parts(some.points, bounds.block_points), bounds.sealed_points
+    parts, sealed = even_parts(whole_points.points, bounds.block_points), bounds.sealed_points
     firsts = [ends[0], *(int(part.iters[0]) for part in parts[1:])]
     lasts = [*(first - 1 for first in firsts[1:]), ends[1]]
     return [
-        _chunk(owner, some.series, first, last, part, some.workers, Statement(up_to, newest, 0), sealed)
+        _chunk(owner, whole_points.series, first, last, part, whole_points.workers, Statement(up_to, newest, 0), sealed)
         for first, last, part in zip(firsts, lasts, parts, strict=True)
     ]
 
@@ -277,17 +277,17 @@ def timed_curves_of(blocks: Sequence[tuple[Block, Columns]]) -> TimedCurve:
 def _of_each(blocks: Sequence[tuple[Block, Columns]], decoded: Callable[[Sequence[tuple[int, Columns]]], Made]) -> Made:
     """What is decoded of the blocks, one after another. A bundle is decoded once."""
     bundles: dict[str, Made] = {}
-    found: list[Made] = []
-    for some in (list(group) for _, group in groupby(blocks, _is_bundled)):
-        if not _is_bundled(some[0]):
-            found.append(decoded([(block.count, columns) for block, columns in some]))
+    points: list[Made] = []
+    for neighbours in (list(group) for _, group in groupby(blocks, _is_bundled)):
+        if not _is_bundled(neighbours[0]):
+            points.append(decoded([(block.count, columns) for block, columns in neighbours]))
             continue
-        for block, columns in some:
+        for block, columns in neighbours:
             assert block.in_bundle is not None
             if block.id not in bundles:
                 bundles[block.id] = decoded([(block.in_bundle.points, columns)])
-            found.append(_own(block, bundles[block.id]))
-    return concat(found)
+            points.append(_own(block, bundles[block.id]))
+    return concat(points)
 
 
 def curve_of(part: BlockPart, columns: Columns, bundles: dict[str, Curve]) -> Curve:

@@ -32,11 +32,11 @@ async def last_values(loader: Loader, found: OfSeries, n: int) -> dict[Name, lis
     return values
 
 
-def _end(some: Sequence[Stretch], missing: int) -> Sequence[Stretch]:
+def _end(stretches: Sequence[Stretch], missing: int) -> Sequence[Stretch]:
     """The last stretches of a series: as few as have so many points together, or all of them."""
-    sizes = accumulate(one.size for one in reversed(some))
+    sizes = accumulate(one.size for one in reversed(stretches))
     taken = 1 + sum(1 for _ in takewhile(lambda size: size < missing, sizes))
-    return some[-taken:]
+    return stretches[-taken:]
 
 
 async def _read(loader: Loader, series: Sequence[Sequence[Stretch]], n: int) -> dict[int, list[float]]:

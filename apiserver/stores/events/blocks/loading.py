@@ -92,8 +92,8 @@ class Loader:
         loaded = Loaded()
         missing: dict[str, Wanted] = {}
         for block, names in wanted:
-            if (known := self._known(_cached_as(block), names)) is not None:
-                loaded[block.id] = known
+            if (columns := self._known(_cached_as(block), names)) is not None:
+                loaded[block.id] = columns
             else:
                 missing[block.id] = (block, names)
         fetched = await self.store.fetch([*missing.values()]) if missing else []
@@ -161,11 +161,11 @@ class Loader:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def read(
-        self, some: Iterable[Numbered], work: Callable[[Iterator[tuple[int, Points]]], Result], workers: Workers
+        self, stretches: Iterable[Numbered], work: Callable[[Iterator[tuple[int, Points]]], Result], workers: Workers
     ) -> list[Result]:
         """What `work` makes of the points of the stretches, in threads, some stretches at a time."""
         made = []
-        parts = in_parts(some, lambda one: one.stretch.size, self.bounds.points_at_a_time)
+        parts = in_parts(stretches, lambda one: one.stretch.size, self.bounds.points_at_a_time)
         async for part, loaded in self.load_ahead(parts, lambda part: whole_of(one.stretch for one in part)):
             size = sum([one.stretch.size for one in part])
             made.append(await off_loop(size, partial(_work_on, work, part, loaded, workers)))
@@ -248,13 +248,13 @@ def _in_range(stretch: Stretch, range: Range, decoded: Callable[[BlockPart], Mad
 
 
 def in_all(
-    some: Iterable[tuple[int, Stretch]], loaded: Loaded, decoded: Callable[[Sequence[tuple[Block, Columns]]], Made]
+    stretches: Iterable[tuple[int, Stretch]], loaded: Loaded, decoded: Callable[[Sequence[tuple[Block, Columns]]], Made]
 ) -> tuple[Int64Array, Made, npt.NDArray[np.intp]]:
     """The points of many stretches at once, which come with numbers: sorted by these, then by iteration.
 
     `decoded` makes points of blocks. Returns the numbers that have points, all points, and where those of each begin.
     """
-    parts = [(number, part) for number, stretch in some for part in stretch.parts]
+    parts = [(number, part) for number, stretch in stretches for part in stretch.parts]
     points = decoded([(part.block, loaded[part.block.id]) for _, part in parts])
     counts = [part.block.count for _, part in parts]
     columns = zip(*((number, part.first, part.last) for number, part in parts), strict=True)

@@ -88,18 +88,18 @@ class Batches:
         return cls(integers.decode(places, count), np.frombuffer(ids, _IDS), firsts, firsts + spans)
 
 
-def joined(some: Sequence[Batches]) -> Batches:
+def joined(batches: Sequence[Batches]) -> Batches:
     """All of them, each once, in the order of their places."""
-    ids = np.concatenate([one.ids for one in some])
+    ids = np.concatenate([part.ids for part in batches])
     if not len(ids):
         return Batches.of([])
     order = np.argsort(ids, kind="stable")
     starts = np.flatnonzero(np.concatenate([[True], ids[order][1:] != ids[order][:-1]]))
     places, firsts, lasts = (
-        np.concatenate([getattr(one, name) for one in some])[order] for name in ("places", "firsts", "lasts")
+        np.concatenate([getattr(part, name) for part in batches])[order] for name in ("places", "firsts", "lasts")
     )
-    found = Batches(
+    once = Batches(
         places[starts], ids[order][starts], np.minimum.reduceat(firsts, starts), np.maximum.reduceat(lasts, starts)
     )
-    by_place = np.argsort(found.places, kind="stable")
-    return Batches(found.places[by_place], found.ids[by_place], found.firsts[by_place], found.lasts[by_place])
+    by_place = np.argsort(once.places, kind="stable")
+    return Batches(once.places[by_place], once.ids[by_place], once.firsts[by_place], once.lasts[by_place])

@@ -49,11 +49,11 @@ class KnownBodies:
         owner = columns.owner
         if columns.digest is None:
             return False
-        known = self._known.get(owner)
-        if known is None:
-            known = await _brought(self._loader, owner)
-            self._known.put(owner, known)
-        return body_id(columns.digest) in known
+        bodies = self._known.get(owner)
+        if bodies is None:
+            bodies = await _brought(self._loader, owner)
+            self._known.put(owner, bodies)
+        return body_id(columns.digest) in bodies
 
     def forget(self, owner: Owner) -> None:
         """Ask again next time."""

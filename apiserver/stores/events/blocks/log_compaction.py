@@ -68,13 +68,13 @@ class LinesMaker(Maker):
 
     async def may_begin(self, found: Found, up_to: int) -> bool:
         """Whether no lines are being deleted. Who asks has the lease: if they are, their server has stopped."""
-        known = note_in(found.blocks)
-        if known is None:
+        deletion_note = note_in(found.blocks)
+        if deletion_note is None:
             return True
-        deletion = known.series[1]
+        deletion = deletion_note.series[1]
         if deletion:
-            await self.loader.store.put([note(known.owner, "")])
-        return not deletion and known.version.place <= up_to
+            await self.loader.store.put([note(deletion_note.owner, "")])
+        return not deletion and deletion_note.version.place <= up_to
 
     async def seen(self, found: Found, up_to: int) -> tuple[Found, list[Block]]:
         """Chunks made of fragments, and what else has ended; and fragments that were sent again."""

@@ -90,12 +90,12 @@ async def _found(store: BlockStore, owner: Owner, deletion: str) -> tuple[Found,
     while True:
         up_to = await store.until_ended(owner, place)
         found = await store.find(SeriesQuery(owner, EventType.LOG))
-        known = note_in(found.blocks)
-        if known is None or known.series[1] != deletion:
+        deletion_note = note_in(found.blocks)
+        if deletion_note is None or deletion_note.series[1] != deletion:
             raise EventStoreBusy("another deletion of lines of this log has begun", overloaded=False)
-        place = max(known.version.place, found.noted)
+        place = max(deletion_note.version.place, found.noted)
         if up_to >= place:
-            return found, up_to, known.version.place
+            return found, up_to, deletion_note.version.place
 
 
 def _doomed(selection: Selection, exclude: Selection) -> Matcher:

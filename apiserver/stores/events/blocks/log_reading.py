@@ -55,12 +55,14 @@ class LogLoader(Loader):
         found = found._replace(blocks=[block for block in found.blocks if block.series == NO_SERIES])
         counting = found.counting
         fragments = [block for block in counting if not block.lasts]
-        known: dict[bytes, int] = {}
+        places: dict[bytes, int] = {}
         if asked := _of_same_times([block for block in counting if block.statement is not None], fragments):
             for columns in (await self.column(BATCHES, asked)).values():
                 batches = batches_of(columns)
-                known |= zip(batches.ids.tolist(), batches.places.tolist(), strict=True)
-        again = [block for block in fragments if known.get(batch_id(block), block.version.place) != block.version.place]
+                places |= zip(batches.ids.tolist(), batches.places.tolist(), strict=True)
+        again = [
+            block for block in fragments if places.get(batch_id(block), block.version.place) != block.version.place
+        ]
         left_out = {block.id for block in again}
         return found._replace(blocks=[on_axis(block) for block in found.blocks if block.id not in left_out]), again
 
@@ -90,26 +92,30 @@ class LogLoader(Loader):
         if after is not None:
             first, last = (first, place_of(after) - 1) if descending else (place_of(after) + 1, last)
         left = [
-            part for one in log if one.first <= last and first <= one.last and (part := cut(one, first, last)).parts
+            part
+            for stretch in log
+            if stretch.first <= last and first <= stretch.last and (part := cut(stretch, first, last)).parts
         ]
         left = left[::-1] if descending else left
         parts: Iterable[Sequence[Stretch]] = [left] if may_be_in is None else _more_and_more(left)
-        for some in parts:
+        for part_of_log in parts:
             if may_be_in is not None:
-                about = await self.column(ABOUT, blocks_of(some))
-                some = [one for one in some if any(may_be_in(about[part.block.id]) for part in one.parts)]
-            enough = bisect_left([*accumulate(one.size for one in some)], lines) + 1 if lines > 0 else 0
-            for those in (some[:enough], some[enough:]):
+                about = await self.column(ABOUT, blocks_of(part_of_log))
+                part_of_log = [
+                    stretch for stretch in part_of_log if any(may_be_in(about[part.block.id]) for part in stretch.parts)
+                ]
+            enough = bisect_left([*accumulate(stretch.size for stretch in part_of_log)], lines) + 1 if lines > 0 else 0
+            for those in (part_of_log[:enough], part_of_log[enough:]):
                 for taken in in_parts(those, bytes_of, PAGE_BYTES):
                     yield taken, await self.column(LINES, blocks_of(taken))
-                    lines -= sum([one.size for one in taken])
+                    lines -= sum([stretch.size for stretch in taken])
 
 
-def _more_and_more(some: Sequence[Stretch]) -> Iterator[Sequence[Stretch]]:
+def _more_and_more(stretches: Sequence[Stretch]) -> Iterator[Sequence[Stretch]]:
     """The stretches in parts, of which each is larger than the one before."""
     start, count = 0, _FIRST
-    while start < len(some):
-        yield some[start : start + count]
+    while start < len(stretches):
+        yield stretches[start : start + count]
         start, count = start + count, min(count * _TIMES, _MOST)
 
 
@@ -126,21 +132,21 @@ def of_lasting(found: Found, up_to: int) -> Found:
 def _of_same_times(chunks: Sequence[Block], fragments: Sequence[Block]) -> list[Block]:
     """The chunks that have times in common with fragments."""
     spans: list[tuple[int, int]] = []
-    for one in sorted(fragments, key=lambda one: one.first):
-        if spans and one.first <= spans[-1][1]:
-            spans[-1] = spans[-1][0], max(spans[-1][1], one.last)
+    for fragment in sorted(fragments, key=lambda fragment: fragment.first):
+        if spans and fragment.first <= spans[-1][1]:
+            spans[-1] = spans[-1][0], max(spans[-1][1], fragment.last)
         else:
-            spans.append((one.first, one.last))
-    found, left = [], iter(spans)
+            spans.append((fragment.first, fragment.last))
+    chunks_there, left = [], iter(spans)
     span = next(left, None)
-    for chunk in sorted(chunks, key=lambda one: one.first):
+    for chunk in sorted(chunks, key=lambda chunk: chunk.first):
         while span is not None and span[1] < chunk.first:
             span = next(left, None)
         if span is None:
             break
         if span[0] <= chunk.last:
-            found.append(chunk)
-    return found
+            chunks_there.append(chunk)
+    return chunks_there
 
 
 def blocks_of(some: Iterable[Stretch]) -> Iterator[Block]:

@@ -132,13 +132,13 @@ class LogReads:
         """How many lines each series has, and how much each worker logged."""
         counts: Counter[tuple[str, str]] = Counter()
         sizes: dict[str, LogSize] = {}
-        found = await self._log.stretches(owner)
-        whole = blocks_of(one for one in found if is_whole(one))
+        log = await self._log.stretches(owner)
+        whole = blocks_of(stretch for stretch in log if is_whole(stretch))
         for columns in (await self._log.column(ABOUT, whole)).values():
             names, of_workers = about_of(columns)
             counts.update({(metric, variant): count for metric, variant, count in names})
             worker_sizes.add(sizes, of_workers)
-        for lines in await self._lines([one for one in found if not is_whole(one)]):
+        for lines in await self._lines([stretch for stretch in log if not is_whole(stretch)]):
             if len(lines):
                 counts.update(lines.names)
                 worker_sizes.add(sizes, worker_sizes.of_lines(lines))
@@ -163,26 +163,26 @@ class LogReads:
     async def log_numbered(self, owner: Owner, numbers: Sequence[int]) -> tuple[list[LogLine], int]:
         counted = await self._counted(owner)
         firsts = np.array([0, *accumulate(count for _, count in counted)], np.int64)
-        found: list[LogLine] = []
+        lines: list[LogLine] = []
         for some in in_parts(
             of_parts(numbers, firsts), lambda part: counted[part[0]][0].size, self._log.bounds.searched_lines
         ):
             loaded = await self._log.column(LINES, blocks_of(counted[number][0] for number, _ in some))
             for number, places in some:
-                found += lines_in(counted[number][0], loaded).take(places).log_lines()
-            if bytes_of_all(found) >= PAGE_BYTES:
+                lines += lines_in(counted[number][0], loaded).take(places).log_lines()
+            if bytes_of_all(lines) >= PAGE_BYTES:
                 break
-        return page_of(found), int(firsts[-1])
+        return page_of(lines), int(firsts[-1])
 
     @answers.counted
     @_begins_again
     async def log_number(self, owner: Owner, position: LogPosition) -> int:
         place, before = place_of(position), 0
-        for one, count in await self._counted(owner):
-            if one.last < place:
+        for stretch, count in await self._counted(owner):
+            if stretch.last < place:
                 before += count
-            elif one.first < place:
-                (lines,) = await self._lines([one])
+            elif stretch.first < place:
+                (lines,) = await self._lines([stretch])
                 before += lines.before(position)
         return before
 
@@ -193,12 +193,12 @@ class LogReads:
     async def log_hits(self, owner: Owner, line_filter: LineFilter, after: LogPosition | None) -> LogHits:
         places: list[int] = []
         searched, size, most = 0, 0, self._log.bounds.searched_lines
-        async for some, loaded in self._log.walk(await self._log.stretches(owner), after, lines=most):
-            for one in some:
-                found, count = await off_loop(one.size, partial(_hits, one, loaded, line_filter))
+        async for stretches, loaded in self._log.walk(await self._log.stretches(owner), after, lines=most):
+            for stretch in stretches:
+                found, count = await off_loop(stretch.size, partial(_hits, stretch, loaded, line_filter))
                 places += [searched + place for place in found]
-                searched, size = searched + count, size + bytes_of(one)
-                after = position_at(one.last)
+                searched, size = searched + count, size + bytes_of(stretch)
+                after = position_at(stretch.last)
             if searched >= most or size >= PAGE_BYTES:
                 return LogHits(places, searched, after, ended=False)
         return LogHits(places, searched, after, ended=True)

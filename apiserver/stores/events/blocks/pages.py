@@ -36,17 +36,17 @@ def _range_of(page: PageQuery[ScalarPosition]) -> Range:
     return Range(LEAST, page.after.iter) if page.descending else Range(page.after.iter, GREATEST)
 
 
-async def page(loader: Loader, found: OfSeries, wanted: PageQuery[ScalarPosition]) -> ScalarPoints:
+async def page(loader: Loader, series: OfSeries, query: PageQuery[ScalarPosition]) -> ScalarPoints:
     """A page of the points of these series, which are sorted by name."""
-    names, workers, rest = [*found], Workers(), _range_of(wanted)
-    left = numbered(found.values())
+    names, workers, rest = [*series], Workers(), _range_of(query)
+    left = numbered(series.values())
     rows = _Rows(NO_POINTS, np.empty(0, np.int32))
-    while len(rows.series) < wanted.limit and (left := [one for one in left if one.stretch.meets(rest)]):
-        window, rest = _window(left, rest, wanted.limit - len(rows.series), descending=wanted.descending)
+    while len(rows.series) < query.limit and (left := [one for one in left if one.stretch.meets(rest)]):
+        window, rest = _window(left, rest, query.limit - len(rows.series), descending=query.descending)
         inside = [one for one in left if one.stretch.meets(window)]
-        more = _behind(await _read(loader, inside, window, workers), names, wanted)
+        more = _behind(await _read(loader, inside, window, workers), names, query)
         rows = _Rows(concat([rows.points, more.points]), np.concatenate([rows.series, more.series]))
-    return scalar_points(*first_of(*rows, wanted), names, workers.names)
+    return scalar_points(*first_of(*rows, query), names, workers.names)
 
 
 def _window(left: Sequence[Numbered], rest: Range, missing: int, *, descending: bool) -> tuple[Range, Range]:
@@ -63,18 +63,20 @@ async def _read(loader: Loader, inside: Sequence[Numbered], window: Range, worke
     loaded = await loader.whole(one.stretch for one in inside)
 
     def rows() -> _Rows:
-        found = [points_in(one.stretch, loaded, window, workers) for one in inside]
+        points_of_stretches = [points_in(one.stretch, loaded, window, workers) for one in inside]
         numbers = np.array([one.series for one in inside], np.int32)
-        return _Rows(concat(found), np.repeat(numbers, [len(points.iters) for points in found]))
+        return _Rows(
+            concat(points_of_stretches), np.repeat(numbers, [len(points.iters) for points in points_of_stretches])
+        )
 
     return await off_loop(sum([one.stretch.size for one in inside]), rows)
 
 
-def _behind(rows: _Rows, names: Sequence[Name], wanted: PageQuery[ScalarPosition]) -> _Rows:
+def _behind(rows: _Rows, names: Sequence[Name], query: PageQuery[ScalarPosition]) -> _Rows:
     """The rows that lie behind the position `after`."""
-    if wanted.after is None:
+    if query.after is None:
         return rows
-    iter, *position = wanted.after
-    behind = [name < tuple(position) if wanted.descending else name > tuple(position) for name in names]
+    iter, *position = query.after
+    behind = [name < tuple(position) if query.descending else name > tuple(position) for name in names]
     kept = (rows.points.iters != iter) | np.array(behind, np.bool_)[rows.series]
     return _Rows(take(rows.points, kept), rows.series[kept])

@@ -59,11 +59,11 @@ def parts(blocks: Iterable[Block], deleted: int = 0) -> list[BlockPart]:
 
     If several have a point of an iteration, that of the last counts.
     """
-    left = [one for one in blocks if one.reaches >= deleted]
-    cover = _Cover(one for one in left if one.statement is not None)
+    left = [block for block in blocks if block.reaches >= deleted]
+    cover = _Cover(block for block in left if block.statement is not None)
     made = [part for part in cover.parts if part.block.brought_at is None]
-    brought = sorted([(place, one) for one in left if (place := one.brought_at) is not None], key=itemgetter(0))
-    return [*made, *(part for place, one in brought for part in cover.uncovered(one, place))]
+    brought = sorted([(place, block) for block in left if (place := block.brought_at) is not None], key=itemgetter(0))
+    return [*made, *(part for place, block in brought for part in cover.uncovered(block, place))]
 
 
 def superseded(blocks: Sequence[Block], deleted: int = 0) -> list[Block]:
@@ -100,13 +100,13 @@ class _Cover:
 
     def uncovered(self, block: Block, place: int) -> list[BlockPart]:
         """The iterations of a block on which no chunk counts whose statement goes up to this place."""
-        found, first = [], block.first
+        uncovered, first = [], block.first
         start, stop = self._overlapping(block.first, block.last)
         for chunk, begin, end in self.parts[start:stop]:
             if chunk.up_to >= place:
                 if first < begin:
-                    found.append(BlockPart(block, first, begin - 1))
+                    uncovered.append(BlockPart(block, first, begin - 1))
                 first = end + 1
         if first <= block.last:
-            found.append(BlockPart(block, first, block.last))
-        return found
+            uncovered.append(BlockPart(block, first, block.last))
+        return uncovered
