@@ -3,6 +3,7 @@
 import type { JSX } from "preact";
 import { useLayoutEffect, useRef } from "preact/hooks";
 
+import { emptied } from "../hooks/canvas";
 import { dark } from "../state/session";
 
 export interface Points {
@@ -29,12 +30,8 @@ export function Spark({ points, width, height, label }: Props): JSX.Element {
 }
 
 function draw(canvas: HTMLCanvasElement, { x, y }: Points, width: number, height: number): void {
-  const scale = devicePixelRatio || 1;
-  canvas.width = Math.round(width * scale);
-  canvas.height = Math.round(height * scale);
-  const context = canvas.getContext("2d");
+  const context = emptied(canvas, width, height);
   if (!context) return;
-  context.scale(scale, scale);
   context.strokeStyle = getComputedStyle(canvas).getPropertyValue("--accent") || "#2563eb";
   context.lineWidth = 1.25;
   context.lineJoin = "round";

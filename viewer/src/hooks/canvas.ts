@@ -3,13 +3,13 @@
 import type { RefObject } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 
-/** A context for drawing in pixels of the page on an emptied canvas of this size. */
-export function emptied(canvas: HTMLCanvasElement, width: number, height: number): CanvasRenderingContext2D {
+/** A context for drawing in pixels of the page on an emptied canvas of this size; null if the browser has none to give. */
+export function emptied(canvas: HTMLCanvasElement, width: number, height: number): CanvasRenderingContext2D | null {
   const ratio = devicePixelRatio || 1;
   canvas.width = Math.round(width * ratio);
   canvas.height = Math.round(height * ratio);
-  const context = canvas.getContext("2d")!;
-  context.setTransform(ratio, 0, 0, ratio, 0, 0);
+  const context = canvas.getContext("2d");
+  context?.setTransform(ratio, 0, 0, ratio, 0, 0);
   return context;
 }
 
@@ -23,7 +23,10 @@ export function useDrawing(
   useEffect(() => {
     const element = canvas.current; // it may have left the page before the frame comes
     if (!element || !width) return undefined;
-    const frame = requestAnimationFrame(() => draw(emptied(element, width, height)));
+    const frame = requestAnimationFrame(() => {
+      const context = emptied(element, width, height);
+      if (context) draw(context);
+    });
     return () => cancelAnimationFrame(frame);
   }, [width, height, draw]);
   return canvas;

@@ -20,6 +20,7 @@ import { Copy } from "../../ui/Copy";
 import { EditableTitle } from "../../ui/EditableTitle";
 import { FactList } from "../../ui/FactList";
 import { FileLink } from "../../ui/FileLink";
+import heading from "../../ui/Heading.module.css";
 import { Link } from "../../ui/Link";
 import { LongText } from "../../ui/LongText";
 import { Menu } from "../../ui/Menu";
@@ -47,8 +48,8 @@ export function Model({ project, model: id }: { project: string; model: string }
   const editable = mayEdit(model);
   return (
     <article>
-      <header class={css["head"]}>
-        <nav aria-label="Where this model is" class={css["where"]}>
+      <header class={heading["head"]}>
+        <nav aria-label="Where this model is" class={heading["where"]}>
           <Link to={{ page: "models", project: model.project?.id ?? ALL }}>Models</Link>
           {model.project?.name && <Link to={{ page: "runs", project: model.project.id }}>{model.project.name}</Link>}
         </nav>
@@ -57,15 +58,15 @@ export function Model({ project, model: id }: { project: string; model: string }
           what="name of the model"
           {...(editable && { save: (name) => edit({ name }) })}
         />
-        {model.ready && <span class={css["state"]}>published</span>}
-        {isArchived(model) && <span class={css["state"]}>archived</span>}
+        {model.ready && <span class={`${heading["state"]} ${css["good"]}`}>published</span>}
+        {isArchived(model) && <span class={`${heading["state"]} ${css["good"]}`}>archived</span>}
         {(editable || (model.tags?.length ?? 0) > 0) && (
           <Tags
             tags={model.tags ?? []}
             {...(editable && { change: (tags, by) => edit({ tags }, () => changeTags("models.update_tags", id, by)) })}
           />
         )}
-        <span class={css["space"]} />
+        <span class={heading["space"]} />
         {editable && <Actions model={model} project={project} changed={asked.again} />}
       </header>
       <div class={css["page"]}>
@@ -161,7 +162,7 @@ function File({ model }: { model: TheModel }): JSX.Element {
     <Section title="File">
       {model.uri ? (
         <p class={css["file"]}>
-          <code>{model.uri}</code> <Copy text={model.uri} what="address" /> <span class={css["space"]} />
+          <code>{model.uri}</code> <Copy text={model.uri} what="address" /> <span class={heading["space"]} />
           {/^https?:/i.test(model.uri) && <FileLink uri={model.uri} name={model.name} />}
         </p>
       ) : (

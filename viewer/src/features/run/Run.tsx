@@ -18,6 +18,7 @@ import { go } from "../../state/address";
 import { mayEdit } from "../../state/session";
 import { Ago } from "../../ui/Ago";
 import { EditableTitle } from "../../ui/EditableTitle";
+import heading from "../../ui/Heading.module.css";
 import { Link } from "../../ui/Link";
 import { lazily } from "../../ui/lazily";
 import { Failed, Missing, Waiting } from "../../ui/Notice";
@@ -89,8 +90,8 @@ export function Run({ project, task: id, tab }: { project: string; task: string;
   const editable = mayEdit(task);
   return (
     <article>
-      <header class={css["head"]}>
-        <nav aria-label="Where this run is" class={css["where"]}>
+      <header class={heading["head"]}>
+        <nav aria-label="Where this run is" class={heading["where"]}>
           <Link to={{ page: "projects" }}>Projects</Link>
           {task.project && (
             <span>
@@ -99,17 +100,17 @@ export function Run({ project, task: id, tab }: { project: string; task: string;
           )}
         </nav>
         <EditableTitle text={task.name} what="name of the run" {...(editable && { save: (name) => edit({ name }) })} />
-        <span class={css["status"]} data-status={task.status}>
+        <span class={`${heading["state"]} ${css["status"]}`} data-status={task.status}>
           {statusText(task.status)}
         </span>
-        {isArchived(task) && <span class={css["status"]}>archived</span>}
+        {isArchived(task) && <span class={heading["state"]}>archived</span>}
         {(editable || (task.tags?.length ?? 0) > 0) && (
           <Tags
             tags={task.tags ?? []}
             {...(editable && { change: (tags, by) => edit({ tags }, () => changeTags("tasks.update_tags", id, by)) })}
           />
         )}
-        <span class={css["space"]} />
+        <span class={heading["space"]} />
         <Ago time={task.last_update} />
         {editable && <Actions task={task} changed={asked.again} />}
       </header>

@@ -16,6 +16,7 @@ import { LongText } from "../../ui/LongText";
 import { Failed } from "../../ui/Notice";
 import { Section } from "../../ui/Section";
 import { clientConfiguration } from "./configuration";
+import { Entries } from "./Entries";
 import css from "./Settings.module.css";
 
 /** What a new key may be made for: the scope, and what to call it. Without a scope, it allows what its owner may do. */
@@ -105,61 +106,46 @@ export function Keys(): JSX.Element {
       </p>
       {asked.error && <Failed error={asked.error} again={asked.again} />}
       {keys.length > 0 && (
-        <div class={css["scroll"]}>
-          <table class={`stacked ${css["table"]}`}>
-            <thead>
-              <tr>
-                <th scope="col">Key</th>
-                <th scope="col">Label</th>
-                <th scope="col">Allows</th>
-                <th scope="col">Last used</th>
-                <th scope="col">
-                  <span class="hidden-but-read">Revoke</span>
-                </th>
-              </tr>
-            </thead>
-            <tbody>
-              {keys.map((key) => (
-                <tr key={key.access_key}>
-                  <th scope="row">
-                    <code>{key.access_key}</code>
-                  </th>
-                  <td>
-                    {mayMake ? (
-                      <input
-                        aria-label={`Label of ${key.access_key}`}
-                        defaultValue={key.label ?? ""}
-                        maxLength={200}
-                        onChange={(event) => void rename(key, event.currentTarget.value.trim())}
-                      />
-                    ) : (
-                      key.label
-                    )}
-                  </td>
-                  <td data-label="Allows" title={key.project ? `Project ${key.project}` : undefined}>
-                    {allowed(key)}
-                  </td>
-                  <td data-label="Last used">
-                    {key.last_used ? <Ago time={key.last_used} /> : "never"}
-                    {key.last_used_from && ` from ${key.last_used_from}`}
-                  </td>
-                  <td>
-                    {mayMake && (
-                      <button
-                        type="button"
-                        class="danger"
-                        aria-label={`Revoke ${key.access_key}`}
-                        onClick={() => setRevoking(key)}
-                      >
-                        Revoke
-                      </button>
-                    )}
-                  </td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </div>
+        <Entries columns={["Key", "Label", "Allows", "Last used"]} action="Revoke">
+          {keys.map((key) => (
+            <tr key={key.access_key}>
+              <th scope="row">
+                <code>{key.access_key}</code>
+              </th>
+              <td>
+                {mayMake ? (
+                  <input
+                    aria-label={`Label of ${key.access_key}`}
+                    defaultValue={key.label ?? ""}
+                    maxLength={200}
+                    onChange={(event) => void rename(key, event.currentTarget.value.trim())}
+                  />
+                ) : (
+                  key.label
+                )}
+              </td>
+              <td data-label="Allows" title={key.project ? `Project ${key.project}` : undefined}>
+                {allowed(key)}
+              </td>
+              <td data-label="Last used">
+                {key.last_used ? <Ago time={key.last_used} /> : "never"}
+                {key.last_used_from && ` from ${key.last_used_from}`}
+              </td>
+              <td>
+                {mayMake && (
+                  <button
+                    type="button"
+                    class="danger"
+                    aria-label={`Revoke ${key.access_key}`}
+                    onClick={() => setRevoking(key)}
+                  >
+                    Revoke
+                  </button>
+                )}
+              </td>
+            </tr>
+          ))}
+        </Entries>
       )}
       {mayMake && (
         <form

@@ -11,6 +11,7 @@ import { attempt } from "../../state/toasts";
 import { Ago } from "../../ui/Ago";
 import { Failed } from "../../ui/Notice";
 import { Section } from "../../ui/Section";
+import { Entries } from "./Entries";
 import css from "./Settings.module.css";
 
 const MOST_LOGINS = 50;
@@ -30,44 +31,30 @@ export function Logins(): JSX.Element {
       <p class={css["soft"]}>Where you are signed in, in browsers and programs. End a login that you do not know.</p>
       {asked.error && <Failed error={asked.error} again={asked.again} />}
       {logins.length > 0 && (
-        <div class={css["scroll"]}>
-          <table class={`stacked ${css["table"]}`}>
-            <thead>
-              <tr>
-                <th scope="col">From</th>
-                <th scope="col">Program</th>
-                <th scope="col">Last used</th>
-                <th scope="col">
-                  <span class="hidden-but-read">End</span>
-                </th>
-              </tr>
-            </thead>
-            <tbody>
-              {logins.slice(0, MOST_LOGINS).map((login) => (
-                <tr key={login.id}>
-                  <th scope="row">{login.worker || login.address}</th>
-                  <td>{login.agent}</td>
-                  <td data-label="Last used">
-                    <Ago time={login.last_used} />
-                  </td>
-                  <td>
-                    {login.current
-                      ? "this one"
-                      : mayEnd && (
-                          <button
-                            type="button"
-                            aria-label={`End the login from ${login.worker || login.address}`}
-                            onClick={() => end({ sessions: [login.id] }, "The login has ended")}
-                          >
-                            End
-                          </button>
-                        )}
-                  </td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </div>
+        <Entries columns={["From", "Program", "Last used"]} action="End">
+          {logins.slice(0, MOST_LOGINS).map((login) => (
+            <tr key={login.id}>
+              <th scope="row">{login.worker || login.address}</th>
+              <td>{login.agent}</td>
+              <td data-label="Last used">
+                <Ago time={login.last_used} />
+              </td>
+              <td>
+                {login.current
+                  ? "this one"
+                  : mayEnd && (
+                      <button
+                        type="button"
+                        aria-label={`End the login from ${login.worker || login.address}`}
+                        onClick={() => end({ sessions: [login.id] }, "The login has ended")}
+                      >
+                        End
+                      </button>
+                    )}
+              </td>
+            </tr>
+          ))}
+        </Entries>
       )}
       {mayEnd && logins.length > 1 && (
         <button type="button" onClick={() => end({ others: true }, "All other logins have ended")}>

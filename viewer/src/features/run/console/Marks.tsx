@@ -3,6 +3,7 @@
 import type { JSX } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 
+import { emptied } from "../../../hooks/canvas";
 import { dark } from "../../../state/session";
 import css from "./Console.module.css";
 
@@ -30,12 +31,9 @@ export function Marks({ rows, of, current, searched, onGo }: Props): JSX.Element
 
     function draw(): void {
       const height = canvas.clientHeight;
-      canvas.width = WIDTH * devicePixelRatio;
-      canvas.height = height * devicePixelRatio;
-      const pen = canvas.getContext("2d");
+      const pen = emptied(canvas, WIDTH, height);
       if (!pen || !height) return;
       const colours = getComputedStyle(canvas);
-      pen.scale(devicePixelRatio, devicePixelRatio);
       pen.fillStyle = colours.getPropertyValue("--line");
       pen.fillRect(0, height * searched, WIDTH, height * (1 - searched));
       pen.fillStyle = colours.getPropertyValue("--warn");
