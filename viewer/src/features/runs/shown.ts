@@ -29,6 +29,8 @@ export interface Shown {
   readonly colours: Readonly<Record<string, number>>;
 }
 
+export type Change = (part: Partial<Shown>) => void;
+
 export const USUAL_COLUMNS = ["name", "status", "tags", "user", "created", "active_duration", "last_iteration"];
 /** In a narrow window, others are left out unless they are chosen. */
 export const FEW_COLUMNS = ["name", "status", "created"];
