@@ -12,7 +12,7 @@ const ROLES: Readonly<Record<string, string>> = {
   group: "fieldset, [role=group]",
   heading: "h1, h2, h3, h4",
   link: "a[href]:not([role])",
-  listitem: "li",
+  listitem: "li, [role=listitem]",
   menu: "[role=menu]",
   note: "[role=note]",
   option: "option, [role=option]",

@@ -42,7 +42,11 @@ function run(id: string, loss: number, more: object = {}): Compared {
 
 function compare(t: TestContext, all: Compared[], query: Record<string, string>): Page {
   const server = new FakeServer({
-    "tasks.get_all_ex": ({ body }) => ({ tasks: structuredClone(all.filter(({ id }) => body["id"]?.includes(id))) }),
+    "tasks.get_all_ex": ({ body }) => {
+      const [named, text] = [body["id"] as string[] | undefined, String(body["_any_"]?.pattern).replace("(?i)", "")];
+      const tasks = all.filter(({ id, name }) => (named ? named.includes(id) : name.startsWith(text)));
+      return { tasks: structuredClone(tasks) };
+    },
     "data/projects/p/tasks.json": () => all.map(({ id }) => ({ id })),
     "data/views": () => [],
     "projects.get_by_id": () => ({ project: { id: "p", name: "P" } }),
@@ -137,4 +141,38 @@ test("names of users are text in comparisons", async (t) => {
     await page.until(() => page.all("link", name).length > 0);
     assert.equal(page.document.querySelectorAll("img").length, 0);
   }
+});
+
+test("runs are hidden, shown alone, made the base, and removed", async (t) => {
+  const all = [run("a", 1), run("b", 2), run("c", 3)];
+  const page = compare(t, all, { tab: "table" });
+  const entry = (name: string) => page.in("list", "Runs").in("listitem").with(name);
+  await page.until(() => names(page).length === 3);
+  await page.click("checkbox", "Show b");
+  await page.sees("2 shown");
+  await page.until(() => !names(page).some((name) => name.startsWith("b")));
+  await page.click("button", "More about b");
+  await page.click("menuitem", "Show only this run");
+  await page.sees("1 shown");
+  await page.click("button", "Show all");
+  await page.sees("All shown");
+  await page.click("button", "More about c");
+  await page.click("menuitem", "Compare the others with this run");
+  await entry("c").has("base");
+  await page.click("button", "More about a");
+  await page.click("menuitem", "Remove from the comparison");
+  await page.until(() => names(page).length === 2);
+  await page.back();
+  await page.until(() => names(page).length === 3);
+});
+
+test("a run is added by its name", async (t) => {
+  const all = [run("a", 1), run("b", 2), run("other", 3)];
+  const page = compare(t, all, { tab: "table", tasks: "a,b" });
+  await page.until(() => names(page).length === 2);
+  await page.fill("searchbox", "Add a run by name or id", "b");
+  await page.sees("No other run is named so");
+  await page.fill("searchbox", "Add a run by name or id", "oth");
+  await page.click("button", "other");
+  await page.until(() => names(page).length === 3);
 });

@@ -214,3 +214,32 @@ test("a screen reader hears how many lines came, again and again", async (t) => 
   await page.pass(11_000);
   await page.sees("2 new lines in the console");
 });
+
+test("hits are counted, stepped through, and shown alone", async (t) => {
+  const all = lines(Array.from({ length: 9 }, (_, n) => (n % 3 ? `step ${n}` : `loss ${n}`)));
+  const page = console(t, all);
+  await page.until(() => line(page, 9));
+  const bar = page.in("toolbar", "Console");
+  await bar.in("searchbox", "Search in the log").fill("loss");
+  await bar.has("3 hits");
+  await bar.in("button", "Next hit").click();
+  await bar.has("1 of 3 hits");
+  await bar.in("button", "Hit before").click();
+  await bar.has("3 of 3 hits");
+  assert.equal(line(page, 7)?.dataset["chosen"], "");
+  await bar.in("button", "Only hits").click();
+  await bar.has("3 of 9 lines");
+  await page.until(() => line(page, 2) === null);
+  await page.until(() => page.address.includes("q=loss&only=1"));
+});
+
+test("what the console shows is remembered", async (t) => {
+  const page = console(t, lines(["first"]));
+  const number = (): string => textOf(line(page, 1)?.querySelector("span") ?? null);
+  await page.until(() => number() === "1");
+  await page.click("button", "What the console shows");
+  await page.click("menuitemradio", "Line numbers");
+  await page.until(() => number() !== "1");
+  const kept = page.window.localStorage.getItem("viewer.console");
+  assert.equal((JSON.parse(kept ?? "{}") as { numbers?: boolean }).numbers, false);
+});

@@ -325,3 +325,75 @@ test("a question that comes late leaves a dialog alone that was opened meanwhile
   await page.settle();
   assert.equal(page.all("dialog")[0]!.getAttribute("aria-label"), "Tags of 1 run");
 });
+
+/** The dialog that filters by a column. */
+async function filterBy(page: Page, column: string): Promise<Part> {
+  await page.click("button", "+ Filter");
+  const dialog = page.in("dialog", "Filter runs");
+  await dialog.in("combobox", "Column").fill(column);
+  return dialog;
+}
+
+test("values are chosen for a filter, which is changed and removed", async (t) => {
+  const all = rows({ id: "a", status: "queued" }, { id: "b", status: "created" }, { id: "c", status: "failed" });
+  const { page } = table(t, all);
+  const dialog = await filterBy(page, "status");
+  assert.ok((await dialog.in("button", "Filter").element()).matches(":disabled"), "nothing is chosen");
+  await dialog.in("checkbox", "Queued").click();
+  await dialog.in("checkbox", "Failed").click();
+  await dialog.in("button", "Filter").click();
+  await shows(page, "a", "c");
+  await page.click("button", "Status is queued or failed");
+  const change = page.in("dialog", "Change the filter");
+  await change.in("checkbox", "All runs but these").click();
+  await change.in("button", "Filter").click();
+  await shows(page, "b");
+  assert.match(page.address, /where=/);
+  await page.click("button", "Remove the filter");
+  await shows(page, "a", "b", "c");
+});
+
+test("a filter by a number takes no text, and is not lost by Escape", async (t) => {
+  const [low, high] = [0.001, 0.1];
+  const all = rows({ id: "a", "hyperparams.Args/lr": low }, { id: "b", "hyperparams.Args/lr": high });
+  const { page } = table(t, all);
+  await page.until(() => names(page).length === 2);
+  const dialog = await filterBy(page, "hyperparams.Args/lr");
+  await dialog.in("radio", "Number").click();
+  await dialog.in("textbox", "Number").fill("little");
+  await dialog.has("That is no number");
+  assert.ok((await dialog.in("button", "Filter").element()).matches(":disabled"));
+  await dialog.in("textbox", "Number").fill("1e-2");
+  await dialog.in("button", "Filter").click();
+  await shows(page, "a");
+  await page.click("button", "lr ≤ 0.01");
+  await page.in("dialog", "Change the filter").element();
+  await page.press("Escape");
+  await page.in("dialog").gone();
+  await shows(page, "a");
+});
+
+test("columns are searched, chosen and put back", async (t) => {
+  const { page, server } = table(t, rows({ id: "a", "hyperparams.Args/lr": "0.5" }));
+  server.on({
+    "projects.get_unique_metric_variants": () => ({ metrics: [{ metric: "loss", variant: "train" }] }),
+  });
+  await page.click("button", "Columns");
+  const dialog = page.in("dialog", "Columns");
+  await dialog.in("searchbox", "Search columns").fill("lr");
+  await dialog.until(() => dialog.in("checkbox").all().length === 1);
+  await dialog.in("checkbox", "lr").click();
+  await page.in("columnheader", "lr").element();
+  await page.in("gridcell").with("0.5").element();
+  await dialog.in("searchbox", "Search columns").fill("loss");
+  const least = dialog.in("group", "loss/train").in("button", "least");
+  await least.click();
+  await page.in("columnheader", "loss/train").has("least");
+  await dialog.until(async () => (await least.element()).getAttribute("aria-pressed") === "true");
+  await least.click();
+  await page.until(() => page.all("columnheader", "loss/train").length === 0);
+  await dialog.in("button", "As usual").click();
+  await page.until(() => !page.address.includes("cols="));
+  await dialog.in("button", "Done").click();
+  await page.until(() => page.all("dialog").length === 0);
+});
