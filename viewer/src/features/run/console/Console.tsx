@@ -12,14 +12,16 @@ import { Rows, type RowsHandle } from "../../../scroll/Rows";
 import { adjust, query } from "../../../state/address";
 import { remember, remembered } from "../../../state/session";
 import { attempt } from "../../../state/toasts";
-import { copy } from "../../../ui/Copy";
 import { Empty, Failed, Waiting } from "../../../ui/Notice";
-import { plain } from "./ansi";
-import { linesAt, linesFrom, MOST_SHOWN, numberOf } from "./ask";
+import { Announcer } from "./Announcer";
+import { numberOf } from "./ask";
 import css from "./Console.module.css";
-import { type Columns, ConsoleBar } from "./ConsoleBar";
+import { ConsoleBar } from "./ConsoleBar";
+import type { Columns } from "./columns";
+import { copyLines } from "./copying";
 import { Detail, Whole } from "./Detail";
 import { Finder, NOTHING } from "./finding";
+import { useFit } from "./fit";
 import { Log, type ShownLine } from "./log";
 import { Marks } from "./Marks";
 import { UNWRAPPED } from "./rows";
@@ -27,17 +29,8 @@ import { Text } from "./Text";
 import { clock, filterOf, kindOf, marksOf, viewOf } from "./view";
 
 const ROW = 18;
-/** Pixels beside the text of a line, as the styles say: around its number and its time, and at both ends. */
-const NUMBER_SPACE = 18;
-const TIME_SPACE = 12;
-const LINE_SPACE = 3 + 70;
 /** On a narrower page, such as on a phone, the times would take the place of the messages. */
 const NARROW = 700;
-/** The most lines that are copied at once. */
-const MOST_COPIED = 10_000;
-/** About so many characters are copied at most. */
-const MOST_CHARACTERS = 20_000_000;
-
 export function Console({ task, scalars }: { task: string; scalars: Place }): JSX.Element {
   const [version, setVersion] = useState(0);
   const log = useMemo(() => new Log(task, () => setVersion((before) => before + 1)), [task]);
@@ -203,22 +196,7 @@ export function Console({ task, scalars }: { task: string; scalars: Place }): JS
   }
 
   async function copyChosen(): Promise<void> {
-    if (!chosen) return;
-    const [first, last] = [Math.min(chosen.first, chosen.last), Math.max(chosen.first, chosen.last)];
-    const signal = new AbortController().signal;
-    const wanted = log.filter?.numbers.slice(log.filter.placeAfter(first - 1), log.filter.placeAfter(last));
-    const all = wanted ? wanted.length : last - first + 1;
-    const count = Math.min(all, MOST_COPIED);
-    const longest = Math.min(MOST_SHOWN, Math.floor(MOST_CHARACTERS / Math.max(1, count)));
-    const lines = wanted
-      ? await linesAt(task, wanted.slice(0, count), signal, longest)
-      : await linesFrom(task, first, count, signal, longest);
-    const text = lines.map((line) => `${plain(line.msg).replace(/\n+$/, "")}\n`).join("");
-    const some = count < all ? `${counted(lines.length)} of ${counted(all)}` : counted(lines.length);
-    const cut = lines.some((line) => line.length > line.msg.length)
-      ? `; of long ones the first ${counted(longest)} characters`
-      : "";
-    await copy(text, `Copied ${some} ${all === 1 ? "line" : "lines"}${cut}`);
+    if (chosen) await copyLines(task, log, Math.min(chosen.first, chosen.last), Math.max(chosen.first, chosen.last));
   }
 
   function choose(line: number, event: MouseEvent): void {
@@ -400,50 +378,6 @@ export function Console({ task, scalars }: { task: string; scalars: Place }): JS
       </div>
       {detail && <Detail task={task} line={detail} scalars={scalars} finder={finder} onClose={() => setChosen(null)} />}
       <Announcer total={log.total} />
-    </div>
-  );
-}
-
-/** How many characters of a message fit into a row, and the reference of the element in which the rows are. */
-function useFit(columns: Columns, digits: number): readonly [number, (element: HTMLElement | null) => void] {
-  const [[width, character], setSize] = useState<readonly [number, number]>([800, 7]);
-  const watch = useRef<ResizeObserver>(undefined);
-  const reference = useCallback((element: HTMLElement | null) => {
-    watch.current?.disconnect();
-    if (!element) return;
-    const list = element.firstElementChild as HTMLElement;
-    const probe = document.createElement("canvas").getContext("2d")!;
-    watch.current = new ResizeObserver(() => {
-      const { fontSize, fontFamily } = getComputedStyle(list);
-      probe.font = `${fontSize} ${fontFamily}`;
-      setSize([list.clientWidth, probe.measureText("0".repeat(100)).width / 100]);
-    });
-    watch.current.observe(list);
-  }, []);
-  const beside =
-    (columns.numbers ? digits * character + NUMBER_SPACE : 0) + (columns.times ? 12 * character + TIME_SPACE : 0);
-  return [Math.max(20, Math.floor((width - beside - LINE_SPACE) / character)), reference];
-}
-
-function announced(before: number, total: number): { total: number; text: string } {
-  const count = total - before;
-  return { total, text: `${counted(count)} new ${count === 1 ? "line" : "lines"} in the console` };
-}
-
-/** Tells screen readers how many lines came, once in ten seconds. */
-function Announcer({ total }: { total: number }): JSX.Element {
-  const [told, setTold] = useState({ total, text: "" });
-  const latest = useRef(total);
-  latest.current = total;
-  const isMore = total > told.total;
-  useEffect(() => {
-    if (!isMore) return;
-    const timer = setTimeout(() => setTold((before) => announced(before.total, latest.current)), 10_000);
-    return () => clearTimeout(timer);
-  }, [isMore]);
-  return (
-    <div class="hidden-but-read" role="status">
-      {told.text}
     </div>
   );
 }

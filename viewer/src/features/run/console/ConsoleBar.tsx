@@ -12,17 +12,10 @@ import { Menu } from "../../../ui/Menu";
 import { SearchField } from "../../../ui/SearchField";
 import { downloadOf, type Wanted, workersOf } from "./ask";
 import css from "./Console.module.css";
+import type { Columns } from "./columns";
 import type { Log } from "./log";
 import type { Search } from "./search";
 import { type ConsoleView, LEVELS } from "./view";
-
-/** What is shown of each line. */
-export interface Columns {
-  readonly numbers: boolean;
-  readonly times: boolean;
-  readonly folded: boolean;
-  readonly wrapped: boolean;
-}
 
 interface Props {
   readonly task: string;
