@@ -19,14 +19,14 @@ import css from "./Console.module.css";
 import { ConsoleBar } from "./ConsoleBar";
 import type { Columns } from "./columns";
 import { copyLines } from "./copying";
-import { Detail, Whole } from "./Detail";
-import { Finder, NOTHING } from "./finding";
+import { Detail } from "./Detail";
+import { Finder } from "./finding";
 import { useFit } from "./fit";
-import { Log, type ShownLine } from "./log";
+import { Log } from "./log";
 import { Marks } from "./Marks";
+import { Row } from "./Row";
 import { UNWRAPPED } from "./rows";
-import { Text } from "./Text";
-import { clock, filterOf, kindOf, marksOf, viewOf } from "./view";
+import { filterOf, marksOf, viewOf } from "./view";
 
 const ROW = 18;
 /** On a narrower page, such as on a phone, the times would take the place of the messages. */
@@ -238,88 +238,18 @@ export function Console({ task, scalars }: { task: string; scalars: Place }): JS
   const fresh = log.total - seen;
   const detail = chosen && chosen.first === chosen.last ? log.row(log.rowOf(chosen.first)) : undefined;
 
-  function row(index: number): JSX.Element {
-    const { line: number, part } = log.at(index);
-    const line = log.row(index);
-    const folded = part ? 0 : log.foldedInto(index);
-    return (
-      <div
-        key={index}
-        class={css["line"]}
-        data-line={part ? undefined : number + 1}
-        data-part={part ? `${number + 1}.${part + 1}` : undefined}
-        data-level={line?.isBar ? undefined : kindOf(line?.level ?? null)}
-        data-hit={log.marks?.has(number) ? "" : undefined}
-        data-chosen={number >= firstChosen && number <= lastChosen ? "" : undefined}
-        data-wrapped={columns.wrapped ? "" : undefined}
-        onClick={(event) => choose(number, event)}
-      >
-        {columns.numbers && (
-          <span class={css["number"]} style={{ width: `${digits}ch` }}>
-            {part ? "" : counted(number + 1)}
-          </span>
-        )}
-        {columns.times && <span class={css["time"]}>{line && !part ? clock(line.timestamp) : ""}</span>}
-        {folded > 0 && (
-          <button
-            type="button"
-            class={css["folded"]}
-            title={`${counted(folded)} earlier states of this bar: show them`}
-            onClick={(event) => {
-              event.stopPropagation();
-              log.unfold(index);
-            }}
-          >
-            +{counted(folded)}
-          </button>
-        )}
-        <bdi class={css["text"]} style={columns.wrapped ? { width: `calc(${fit}ch + 1px)` } : undefined}>
-          {line ? content(line, part) : <span class={css["coming"]}>…</span>}
-        </bdi>
-        {line && folding(line, part, log.heightAt(index))}
-      </div>
-    );
-  }
-
-  function content(line: ShownLine, part: number): JSX.Element {
-    const message = log.messageOf(line);
-    if (part >= message.rows(log.columns)) return <Whole task={task} line={line} />;
-    const { spans } = finder?.find(message) ?? NOTHING;
-    return <Text parts={message.row(part, log.columns, spans)} />;
-  }
-
-  /** What stands at the right of a line's rows: how to see the rows that are not shown, or to see fewer. */
-  function folding(line: ShownLine, part: number, height: number): JSX.Element | null {
-    const isLast = part === height - 1;
-    const hidden = isLast ? log.hiddenIn(line) : 0;
-    const isEnd = part === 0 || isLast;
-    const isOpen = isEnd && log.isUnfolded(line);
-    const isPartly = isEnd && (finder?.find(log.messageOf(line)).givenUp ?? false);
-    if (!hidden && !isOpen && !isPartly) return null;
-    return (
-      <span class={css["folding"]}>
-        {isPartly && <span title="The search takes too long">Not all of this line was searched</span>}
-        {hidden > 0 && (
-          <button type="button" class={css["folded"]} onClick={(event) => fold(event, () => log.unfoldLine(line))}>
-            {hidden === Infinity
-              ? `All ${counted(line.length)} characters`
-              : `${counted(hidden)} more ${hidden === 1 ? "row" : "rows"}`}
-          </button>
-        )}
-        {isOpen && (
-          <button type="button" class={css["folded"]} onClick={(event) => fold(event, () => log.foldLine(line))}>
-            Fewer rows
-          </button>
-        )}
-      </span>
-    );
-  }
-
-  function fold(event: MouseEvent, act: () => void): void {
-    event.stopPropagation(); // a click on the row would choose it
+  function fold(act: () => void): void {
     following.current = false;
     act();
   }
+  const isChosen = (line: number): boolean => line >= firstChosen && line <= lastChosen;
+  const row = (index: number): JSX.Element => (
+    <Row
+      key={index}
+      isChosen={isChosen(log.at(index).line)}
+      {...{ index, task, log, finder, columns, digits, fit, choose, fold }}
+    />
+  );
 
   return (
     <div class={css["console"]}>
