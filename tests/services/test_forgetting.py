@@ -35,7 +35,7 @@ async def test_what_is_gone_is_named_nowhere(api: Api) -> None:
     await _used(api, *await _made(api, TASKS))  # what is outdated goes when somebody asks for something else
     events = api.backend.events
     assert isinstance(events, EmbeddedEventStore)
-    deleted = events._parts.live._feed._deleted
+    deleted = events._parts.unmerged._feed._deleted
     assert {owner.id for owner in deleted} == tasks | models
     deleted.clear()
     assert sorted(_naming(_held(api), projects | tasks | models)) == []

@@ -412,7 +412,7 @@ async def test_stores_that_are_busy(job: Reported, vendor: Vendor, monkeypatch: 
     troubles = [
         (backend.events, "worker_spans", EventStoreBusy("behind", retry_after=3), "overloaded", "3"),
         (backend.events, "worker_spans", EventStoreBusy("full", retry_after=7, overloaded=False), "unavailable", "7"),
-        (backend.documents, "find", DocumentStoreBusy("locked", retry_after=2), "unavailable", "2"),
+        (backend.documents, "search", DocumentStoreBusy("locked", retry_after=2), "unavailable", "2"),
     ]
     for store, method, error, problem, retry_after in troubles:
         break_down(monkeypatch, store, method, error)
