@@ -44,7 +44,7 @@ _MOST_ROWS, _MOST_GROUPS = 10_000, 10_000
 _LONGEST_VALUE = 1000
 #: The filters of `where`; `*` stands for any field below.
 _FILTERS = (
-    *(*SPEC.patterns, *SPEC.lists, *SPEC.values, *SPEC.times, *SPEC.ranges),
+    *SPEC.names,
     *("search_text", "search_hidden", "filters", "_any_", "_all_", "conditions"),
 )
 

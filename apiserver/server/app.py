@@ -64,7 +64,7 @@ class App:
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self._api(scope, receive, send)
-        await live.go_on(scope, receive, send)
+        await live.go_on(scope, receive, send)  # the stream that the answer has opened, if any
 
 
 def create_app(settings: Settings, bounds: Bounds | None = None) -> App:

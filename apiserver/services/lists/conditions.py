@@ -44,6 +44,11 @@ class QuerySpec:
     ranges: tuple[str, ...] = ()
     text: tuple[str, ...] = ("id", "name")
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The request fields that are filters, of any form."""
+        return (*self.patterns, *self.lists, *self.values, *self.times, *self.ranges)
+
 
 def build_filter(request: Mapping[str, Any], spec: QuerySpec) -> Filter:
     """The filter for documents that meet all conditions of the request; `{}` if it has none."""
