@@ -132,6 +132,6 @@ class Audiences:
         self._due.add(audience)
 
     def take_due(self) -> set[Audience]:
-        """The audiences that have to be told something. They are due no more."""
+        """Return the audiences that have events due, once: the caller tells them."""
         due, self._due = self._due, set()
         return due

@@ -29,7 +29,7 @@ from apiserver.live.audiences import Audiences
 from apiserver.live.bounds import LiveBounds
 from apiserver.live.cursors import Place, with_statuses
 from apiserver.live.reach import Closed, Reach
-from apiserver.live.task_documents import Looks, TaskDocuments
+from apiserver.live.task_documents import PAUSE, Looks, TaskDocuments
 from apiserver.live.telling import Chunk, Event
 from apiserver.live.watchers import Audience, Subscription, Waiting, Watcher
 from apiserver.stores.documents.base import DocumentStore, DocumentStoreError
@@ -39,8 +39,6 @@ from apiserver.stores.events.protocols.changes import ChangeFeed
 
 log = logging.getLogger(__name__)
 
-#: Seconds between two rounds.
-PAUSE = 0.25
 #: Seconds after an error of a store.
 RETRY = 1.0
 #: Bytes of chunks that are made before others have their turn on the event loop. Giving one to a watcher, who then

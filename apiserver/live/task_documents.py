@@ -12,8 +12,10 @@ from apiserver.stores.documents.scoped import PUBLIC, VisibleDocuments
 
 #: Documents that are read at a time.
 _AT_ONCE = 500
-#: Seconds between two looks: at documents of this server alone, and at those that other servers may change.
-_PAUSE, _PAUSE_IF_SHARED = 0.25, 1.0
+#: Seconds between two looks, as between two rounds of the follower.
+PAUSE = 0.25
+#: The same at documents that other servers may change.
+_PAUSE_IF_SHARED = 1.0
 #: Looking takes a tenth of the time at most.
 _REST = 10
 
@@ -73,7 +75,7 @@ class Looks:
         """The look has seen all documents."""
         self._seen = self._looking
         took = time.monotonic() - self._began
-        self._next = self._began + max(_PAUSE_IF_SHARED if self._store.shared else _PAUSE, _REST * took)
+        self._next = self._began + max(_PAUSE_IF_SHARED if self._store.shared else PAUSE, _REST * took)
 
     def fail(self, seconds: float) -> None:
         """The look failed: the next one begins so many seconds later."""

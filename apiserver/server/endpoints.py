@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import threading
 from functools import cache
+from typing import NamedTuple
 
 import orjson
 from fastapi import Request, Response
 
 from apiserver.common import resources
 from apiserver.data import addresses
-from apiserver.rpc import openapi as described_endpoints
+from apiserver.rpc.openapi import openapi as described_endpoints
+from apiserver.rpc.openapi import with_routes
 from apiserver.rpc.reply import SAFE_HEADERS
 from apiserver.rpc.routes import Routes, build_routes
 from apiserver.rpc.schema import EndpointTable, load_schemas
@@ -30,16 +32,26 @@ ROUTES = [*(route for vendor in VENDORS for route in vendor.routes), *addresses.
 _describing = threading.Lock()
 
 
+class Endpoints(NamedTuple):
+    """The endpoints of the API."""
+
+    table: EndpointTable
+    """As `schemas` describe them."""
+    routes: Routes
+    """How each is served."""
+
+
 @cache
-def endpoints() -> tuple[EndpointTable, Routes]:
-    """The endpoints as `schemas` describe them, and how each is served: the same for all servers of a process.
+def endpoints() -> Endpoints:
+    """The endpoints: the same for all servers of a process.
 
     Raises SchemaFileError.
     """
     schemas = resources.path("schemas")
     table = load_schemas(schemas, schemas / resources.PARSED)
     loading.load({name.partition(".")[0] for name in table})
-    return table, build_routes(table, [with_older_metadata(with_older_tags(registration)) for registration in registry])
+    registrations = [with_older_metadata(with_older_tags(registration)) for registration in registry]
+    return Endpoints(table, build_routes(table, registrations))
 
 
 def openapi(request: Request) -> Response:
@@ -54,6 +66,5 @@ def openapi(request: Request) -> Response:
 @cache
 def description() -> bytes:
     """The description of all addresses as JSON. It is made once, when it is asked for: that takes long."""
-    table, _ = endpoints()
-    described = described_endpoints.with_routes(described_endpoints.openapi(table), ROUTES)
+    described = with_routes(described_endpoints(endpoints().table), ROUTES)
     return orjson.dumps({**described, "paths": {**described["paths"], **other_paths()}})

@@ -48,7 +48,8 @@ def counted(app: ASGIApp, counters: Counters, audit: RequestAudit, name: str | N
     """The app, whose answers are counted under `name`, or else under the patterns of their paths, and audited."""
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
-        status, started, content_type = 499, time.perf_counter(), b""
+        status = 499  # the client leaves before an answer begins
+        started, content_type = time.perf_counter(), b""
 
         async def sent(message: Message) -> None:
             nonlocal status, content_type

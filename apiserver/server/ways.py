@@ -69,9 +69,8 @@ def build_apps(parts: Parts, bounds: Bounds) -> Apps:
     in_flight = InFlight(limits.in_flight)
     admission = Admission(max(LARGEST // settings.workers, MUCH), bounds.answers)
     audit = RequestAudit(parts.upkeep.audit)
-    _, routes = endpoints()
     dispatcher = Dispatcher(
-        routes,
+        endpoints().routes,
         backend.auth,
         backend,
         rules=roles,
@@ -97,7 +96,6 @@ def build_apps(parts: Parts, bounds: Bounds) -> Apps:
 
 def _others(parts: Parts, admission: Admission, metrics: Metrics, otlp_server: ASGIApp) -> FastAPI:
     """What FastAPI answers."""
-    table, _ = endpoints()
     app = FastAPI(title="apiserver", version=__version__, openapi_url=None)
     health = Health(parts.backend, parts.files, parts.upkeep.reporters)
     app.router.routes += [
@@ -111,7 +109,7 @@ def _others(parts: Parts, admission: Admission, metrics: Metrics, otlp_server: A
     ]
     app.state.backend = parts.backend
     links = DataLinks(parts.backend.settings.token_secret)
-    validate_tasks = compile_request(table["tasks.get_all"][-1].request)
+    validate_tasks = compile_request(endpoints().table["tasks.get_all"][-1].request)
     DataParts(parts.backend, admission, parts.exports, links, validate_tasks).put_into(app)
     return app
 

@@ -69,7 +69,7 @@ class InBundle(NamedTuple):
 class Statement(NamedTuple):
     """What makes a block a chunk: it has all points of its iterations that were written up to place `up_to`.
 
-    `newest` is the greatest place of the fragments that its points came with: to a reader who knows all up to there,
+    `newest` is the place of the newest fragment from which its points came: to a reader who knows all up to there,
     the chunk is no change. None: its points came with no fragment. The chunk brings them, and is as new as its own
     place says.
     `shift` says how wide the sums among its columns are.
@@ -185,7 +185,7 @@ class Block(msgspec.Struct, frozen=True):
 
     @property
     def blocks(self) -> int:
-        """How many blocks have its id: if it is in a bundle, all blocks of the bundle have it."""
+        """How many blocks share its id: all blocks of its bundle, or 1 without a bundle."""
         return 1 if self.in_bundle is None else self.in_bundle.blocks
 
     @property
@@ -195,7 +195,7 @@ class Block(msgspec.Struct, frozen=True):
 
     @property
     def newest(self) -> int:
-        """The greatest place of the fragments that its points came with, or its own place."""
+        """The place of the newest fragment from which its points came, or its own place."""
         newest = None if self.statement is None else self.statement.newest
         return self.version.place if newest is None else newest
 

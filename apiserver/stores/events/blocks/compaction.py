@@ -61,7 +61,7 @@ async def make_chunks(maker: Maker, owner: Owner, found: Found, up_to: int, hold
 
     Returns whether all were made: another server may have compacted the same blocks meanwhile.
     """
-    there = _up_to(up_to, found.blocks)
+    before = _up_to(up_to, found.blocks)
     try:
         found, sent_again = await maker.seen(found, up_to)
     except Gone:
@@ -70,7 +70,7 @@ async def make_chunks(maker: Maker, owner: Owner, found: Found, up_to: int, hold
     useless = [*sent_again, *superseded_blocks(found, chunks, up_to)]
     await maker.loader.store.remove(owner, useless)
     useless_ids = {block.id for block in useless}
-    left = [block for block in there if block.id not in useless_ids]
+    left = [block for block in before if block.id not in useless_ids]
     await maker.loader.finder.compacted(SeriesQuery(owner, maker.type), left, len(chunks), up_to)
     return are_all
 

@@ -45,7 +45,7 @@ class Run(NamedTuple):
 
     @property
     def newest(self) -> int:
-        """The greatest place of the fragments that its points came with."""
+        """The place of the newest fragment from which its points came."""
         return max(part.block.newest for part in self.parts)
 
 

@@ -64,7 +64,7 @@ def _should_join(maker: Maker, run: Run, next: Run) -> bool:
 
 
 def _in_many_bundles(found: Found, ids: Set[str], fewest: int) -> set[Name]:
-    """All series of those of the bundles with these ids that have to go, as some series is in too many of them."""
+    """The series in bundles that have to go: a bundle goes if one of its series is in `fewest` bundles of these ids."""
     in_bundles = [block for block in found.blocks if block.in_bundle is not None and block.id in ids]
     bundles = Counter(block.series for block in in_bundles)
     ids_that_go = {block.id for block in in_bundles if bundles[block.series] >= fewest}

@@ -218,7 +218,10 @@ class Feed:
         return look
 
     def look_for_new(self, active: Memtable, tables: Sequence[Memtable], owner: Owner, since: Cursor) -> Look:
-        """A look at what came of an owner, without what went."""
+        """A look at what came of an owner, without what went.
+
+        Deletions since the cursor are passed over, unless one put events beside merged ones: those came, too.
+        """
         look = self.look(active, ChangesQuery([owner], since))
         brought = self._brought.get(owner, self._forgotten_deletions)
         if look.since is not None and look.since.deletions is not None and look.since.deletions >= brought:

@@ -58,7 +58,7 @@ class Times:
         return float(self.of(name, np.array([number]))[0])
 
     def take_odd(self) -> list[tuple[str, int]]:
-        """By name, how many times could not be believed since the last call."""
-        found = list(self._odd.items())
+        """How many impossible times each name had since the last call."""
+        odd = list(self._odd.items())
         self._odd.clear()
-        return found
+        return odd
